@@ -1,0 +1,72 @@
+"""What every mechanism offers: a norm, a release and a guarantee."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+
+from skdp.accounting.guarantee import PrivacyGuarantee
+
+
+class ByteSource(Protocol):
+    """A source of uniform random bytes; every `numpy.random.Generator` is one."""
+
+    def bytes(self, length: int) -> bytes:
+        """Return `length` random bytes."""
+        ...
+
+
+def l1_norm(difference: ArrayLike) -> float:
+    """Sum of absolute values.
+
+    Parameters
+    ----------
+    difference : array-like of float
+        A difference of two target values, of any shape.
+
+    Returns
+    -------
+    float
+        The norm, summed without intermediate rounding.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms.base import l1_norm
+    >>> l1_norm([3.0, -4.0])
+    7.0
+    """
+    return math.fsum(np.abs(np.ravel(difference)).tolist())
+
+
+class Mechanism(BaseEstimator, ABC):
+    """Base class of the mechanisms.
+
+    A mechanism is *sensitivity-induced private*: when ``norm(f(D) - f(D')) <= sensitivity``, the
+    laws of ``release(f(D), sensitivity, rng)`` and ``release(f(D'), sensitivity, rng)`` are within
+    the guarantee of each other on that very pair [1]_. A subclass sets `norm_name` and writes
+    `norm`, `release` and `guarantee`; nothing else is needed for a new mechanism.
+
+    References
+    ----------
+    .. [1] Rubinstein and Aldà, "Pain-Free Random Differential Privacy with Sensitivity Sampling",
+       ICML 2017, definition 9.
+    """
+
+    norm_name: ClassVar[str]
+
+    @abstractmethod
+    def norm(self, difference: NDArray[np.float64]) -> float:
+        """Measure the difference of two target values."""
+
+    @abstractmethod
+    def release(self, value: NDArray[np.float64], sensitivity: float, rng: ByteSource) -> Any:
+        """Return a private version of the target value."""
+
+    @abstractmethod
+    def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
+        """Return the promise of one release with a sensitivity that fails with `gamma`."""

@@ -1,0 +1,1 @@
+"""How much one record can change the target: oracles, calibration and the sampler."""

@@ -1,0 +1,1 @@
+"""What is released: functions from a dataset to a vector, and the way back."""
