@@ -22,7 +22,9 @@ from skdp._data import (
     Dataset,
     Schema,
     as_dataset,
+    column_names,
     find_non_finite,
+    n_columns,
     n_records,
     take_records,
 )
@@ -126,6 +128,44 @@ class _EstimatorOracle(_Adapter):
         X = sample[0] if isinstance(sample, tuple) else sample
         # mixtures return their records component by component; the order must mean nothing
         return take_records(X, rng.permutation(n_records(X)))
+
+
+class _NamedColumns:
+    """An oracle whose arrays become frames."""
+
+    def __init__(self, oracle: Callable[[int, Generator], Any], frame: type, names: list[str]):
+        self.oracle = oracle
+        self.frame = frame
+        self.names = names
+        self.description = describe_oracle(oracle)
+        self.classes_ = getattr(oracle, "classes_", None)
+        self.independent_records = getattr(oracle, "independent_records", False)
+
+    def __call__(self, n_samples: int, rng: Generator) -> Any:
+        X, *rest = as_dataset(self.oracle(n_samples, rng))
+        if isinstance(X, np.ndarray) and n_columns(X) == len(self.names):
+            X = self.frame(dict(zip(self.names, X.T, strict=True)))
+        return (X, *rest)
+
+
+def name_columns(oracle: Callable[[int, Generator], Any], X: Any) -> Callable:
+    """Let an oracle of arrays stand in for a frame.
+
+    Parameters
+    ----------
+    oracle : callable
+        As returned by `as_oracle`.
+    X : container
+        The private records. Only the kind of container and the column names are read.
+
+    Returns
+    -------
+    callable
+        `oracle` itself when X has no column names; else one that puts arrays of as many columns
+        into frames like X. Records that come with names keep theirs.
+    """
+    names = column_names(X)
+    return oracle if names is None else _NamedColumns(oracle, type(X), names)
 
 
 def as_oracle(oracle: Any) -> Callable[[int, Generator], Any]:
