@@ -287,8 +287,12 @@ def draw(
         Number of records, n + 1 for a pair.
     rng : numpy.random.Generator
         Where the oracle takes its randomness.
-    reference, classes, full
-        See `check_sample`; not full by default.
+    reference : Schema, tuple of containers or None, default=None
+        See `check_sample`.
+    classes : array-like or None, default=None
+        See `check_sample`.
+    full : bool, default=False
+        Whether to look at every value too, as is wanted for the first pair.
 
     Returns
     -------

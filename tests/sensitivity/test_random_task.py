@@ -112,9 +112,10 @@ def agreements(label, n_datasets=400):
 
 
 def test_the_oracle_knows_nothing_of_the_answer():
-    """Agreement with the true labels is above one half in half of the datasets (51 records: no ties).
+    """Agreement with the true labels is above one half in half of the datasets.
 
-    Two-sided binomial test at level 1e-6; a fixed rule that knows the answer fails it.
+    51 records cannot tie. Two-sided binomial test at level 1e-6; a fixed rule that knows the
+    answer fails it.
     """
 
     def by_the_oracle(table, rng, truth):
