@@ -3,6 +3,8 @@
 from skdp.accounting.guarantee import NeighboringRelation, PrivacyGuarantee
 from skdp.estimator import PrivateEstimator
 from skdp.exceptions import PrivacyLeakWarning, PrivateEvaluationError
+from skdp.mechanisms.exponential import ExponentialMechanism
+from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.release import Release, release
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
@@ -19,6 +21,8 @@ from skdp.sensitivity.sampler import SamplingPlan, SensitivitySampler
 __version__ = "0.1.0"
 
 __all__ = [
+    "ExponentialMechanism",
+    "GaussianMechanism",
     "GaussianOracle",
     "KnownSensitivity",
     "LaplaceMechanism",
