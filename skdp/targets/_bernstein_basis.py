@@ -160,7 +160,7 @@ def as_tensor(values: ArrayLike, name: str, degree: int, n_features: int) -> NDA
     """
     array = check_array(values, dtype=np.float64, ensure_2d=False, input_name=name)
     n_basis = (degree + 1) ** n_features
-    if array.ndim not in (1, 2) or len(array) != n_basis:
+    if len(array) != n_basis:
         raise ValueError(
             f"The {name!r} parameter of BernsteinTransformer must have shape ({n_basis},) or "
             f"({n_basis}, n_outputs). Got {array.shape}."

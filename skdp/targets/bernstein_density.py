@@ -172,14 +172,15 @@ def integrate_positive(
     coefficients: ArrayLike,
     *,
     rtol: float = 1e-6,
-    max_points: int = 2**30,
+    max_points: int = 2**27,
 ) -> tuple[float, float]:
     """Integrate ``max(function, 0)`` over a box of one, two or three dimensions.
 
     Composite Gauss-Legendre quadrature with four nodes in every cell, on a grid that doubles
-    until two doublings in a row change the result by less than `rtol`. The cells that the zero
-    set cuts decide the error, which falls at least with the square of the cell.
-    :class:`BernsteinDensity` is a density without quadrature, in any dimension.
+    until the result settles. The cells that the zero set cuts decide the error, which falls at
+    least with the square of their size: in three dimensions 1e-6 is mostly reached within a
+    second, but not where the zero set is parallel to an axis. :class:`BernsteinDensity` is exact,
+    without quadrature and in any dimension.
 
     Parameters
     ----------
@@ -189,7 +190,7 @@ def integrate_positive(
         As returned by its ``coefficients``.
     rtol : float, default=1e-6
         Change at which to stop, as a share of the integral.
-    max_points : int, default=2**30
+    max_points : int, default=2**27
         Largest number of points of a rule.
 
     Returns
@@ -219,8 +220,8 @@ def integrate_positive(
         n_cells, last_change, previous = 2 * n_cells, change, value
         value = volume * _positive_mean(tensor, n_cells)
         change = abs(value - previous)
-        # Twice in a row, as two coarse rules may agree by chance.
-        if max(change, last_change) <= rtol * value:
+        # The change before must be small too, as two coarse rules may agree by chance.
+        if change <= rtol * value and last_change <= 64 * rtol * value:
             return value, change
     raise ValueError(
         f"integrate_positive did not settle to rtol={rtol:g} with max_points={max_points}. Raise "
