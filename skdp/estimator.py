@@ -18,8 +18,9 @@ from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.base import Mechanism
 from skdp.release import release
+from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.drawing import as_oracle, name_columns
-from skdp.sensitivity.estimate import KnownSensitivity, SensitivityEstimate
+from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.targets.parameters import ParameterTarget, fitted_parts, without_side_effects
 from skdp.targets.twin import fit_twin, synthetic_dataset

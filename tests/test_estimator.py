@@ -86,11 +86,11 @@ def test_guarantee_and_estimate_are_reported():
     assert private(LinearSVC(), random_state=0).fit(X, y).guarantee_.seeded
 
 
-@pytest.mark.parametrize("sensitivity", [0.1, KnownSensitivity(0.1)])
+@pytest.mark.parametrize("sensitivity", [0.1, KnownSensitivity(0.1, "l1", 100)])
 def test_known_sensitivity_is_plain_differential_privacy(sensitivity):
     model = private(LinearSVC(), sensitivity=sensitivity, classes=[0, 1]).fit(X, y)
     assert model.guarantee_.gamma == 0
-    assert model.sensitivity_ == KnownSensitivity(0.1)
+    assert model.sensitivity_ == KnownSensitivity(0.1, "l1", 100)
 
 
 def test_methods_are_those_of_the_estimator():
@@ -348,7 +348,7 @@ def test_estimate_of_another_size_is_refused():
         ({"estimator": "svm"}, "'estimator' parameter of PrivateEstimator"),
         ({"mechanism": 1.0}, "'mechanism' parameter of PrivateEstimator"),
         ({"sensitivity": None}, "'sensitivity' parameter"),
-        ({"sensitivity": -1.0}, "positive and finite"),
+        ({"sensitivity": -1.0}, "KnownSensitivity"),
         ({"mechanism": LaplaceMechanism(0.0)}, "'epsilon' parameter of LaplaceMechanism"),
         ({"random_state": "seed"}, "'random_state'"),
         ({"estimator": Ridge(), "classes": [0, 1]}, "'classes' parameter .* for classifiers"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,6 +64,14 @@ class KnownSensitivity:
     gamma: float = 0.0
     preconditions: str = ""
     source: str = ""
+
+    confidence: ClassVar[None] = None
+    shape: ClassVar[None] = None
+
+    @property
+    def oracle(self) -> str | None:
+        """The distribution that the statement is about; None when it is about all records."""
+        return self.preconditions if self.gamma else None
 
     def __post_init__(self) -> None:
         check_number("value", self.value, "KnownSensitivity", at_least=0)
@@ -256,10 +265,12 @@ def check_count(name: str, value: object, owner: str) -> None:
 
     Parameters
     ----------
-    name, owner : str
-        The parameter, and the function it belongs to.
+    name : str
+        The parameter.
     value : object
         What was passed.
+    owner : str
+        The function that the parameter belongs to.
 
     Raises
     ------
@@ -279,10 +290,12 @@ def check_number(
 
     Parameters
     ----------
-    name, owner : str
-        The parameter, and the function it belongs to.
+    name : str
+        The parameter.
     value : object
         What was passed.
+    owner : str
+        The function that the parameter belongs to.
     at_least, above : float, default=-inf
         Lower limits, the second one excluded.
 
