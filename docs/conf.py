@@ -58,7 +58,7 @@ html_css_files = ["skdp.css"]
 html_show_sourcelink = False
 html_copy_source = False
 WITHOUT_SIDEBAR = ["index", "api", "limitations", "changelog", "references", "auto_examples/**"]
-html_sidebars = dict.fromkeys(WITHOUT_SIDEBAR, [])
+html_sidebars = {page: [] for page in WITHOUT_SIDEBAR}
 html_theme_options = {
     "logo": {"text": "skdp"},
     "navbar_align": "left",
