@@ -240,8 +240,8 @@ def loaded_heavy(statement):
 def test_import_loads_no_optional_package():
     # Some versions of scikit-learn load pandas themselves, wherever it is installed.
     scikit_learn = loaded_heavy("import sklearn.base")
-    assert loaded_heavy("import skdp") == scikit_learn
-    assert set(loaded_heavy("import skdp, tqdm")) == {"tqdm", *scikit_learn}
+    assert loaded_heavy("import sklearn.base, skdp") == scikit_learn
+    assert set(loaded_heavy("import sklearn.base, skdp, tqdm")) == {"tqdm", *scikit_learn}
 
 
 def test_a_public_name_has_one_import_path():
