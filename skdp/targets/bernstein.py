@@ -55,11 +55,11 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         The box, one row for each column.
     n_basis_ : int
         Number of basis functions and of lattice points.
-    lattice_ : ndarray of shape (n_basis_, n_features)
+    lattice_ : ndarray of shape (n_basis, n_features)
         The lattice in the units of X, the last column varying fastest. Made when asked for.
     n_features_in_ : int
         Number of columns seen by :meth:`fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns, when X has them.
 
     Notes
@@ -151,7 +151,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_basis_)
+        ndarray of shape (n_samples, n_basis)
             Nonnegative; each row sums to one. Columns are in the order of `lattice_`.
 
         Raises
@@ -179,7 +179,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of str of shape (n_basis_,)
+        ndarray of str of shape (n_basis,)
             Such as ``"x0^3 x1^5"`` for lattice point (3, 5) / degree.
 
         Raises
@@ -213,7 +213,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        values : array-like of shape (n_basis_,) or (n_basis_, n_outputs)
+        values : array-like of shape (n_basis,) or (n_basis, n_outputs)
             Values of the function on `lattice_`, as released.
 
         Returns
@@ -239,7 +239,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        coefficients : array-like of shape (n_basis_,) or (n_basis_, n_outputs)
+        coefficients : array-like of shape (n_basis,) or (n_basis, n_outputs)
             As returned by :meth:`coefficients`.
         X : array-like of shape (n_samples, n_features)
             Points of the box.
@@ -272,7 +272,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        coefficients : array-like of shape (n_basis_,) or (n_basis_, n_outputs)
+        coefficients : array-like of shape (n_basis,) or (n_basis, n_outputs)
             As returned by :meth:`coefficients`.
 
         Returns

@@ -35,7 +35,7 @@ class BernsteinDensity:
     ----------
     transformer : BernsteinTransformer
         The basis, fitted.
-    coefficients : ndarray of shape (transformer.n_basis_,)
+    coefficients : ndarray of shape (n_basis,)
         Nonnegative and not all zero. They are divided by the integral of their function.
 
     Raises
@@ -93,7 +93,7 @@ class BernsteinDensity:
         ----------
         transformer : BernsteinTransformer
             The basis, fitted.
-        coefficients : array-like of shape (transformer.n_basis_,)
+        coefficients : array-like of shape (n_basis,)
             As returned by its ``coefficients``.
         degree : int or None, default=None
             Degree of the density, at least that of the transformer. None takes four times that
@@ -186,7 +186,7 @@ def integrate_positive(
     ----------
     transformer : BernsteinTransformer
         The basis, fitted.
-    coefficients : array-like of shape (transformer.n_basis_,)
+    coefficients : array-like of shape (n_basis,)
         As returned by its ``coefficients``.
     rtol : float, default=1e-6
         Change at which to stop, as a share of the integral.
