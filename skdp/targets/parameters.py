@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterator, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,9 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from skdp.targets.registry import RECORD_ATTRIBUTES, REGISTRY, is_stateless, lookup
+from skdp.targets._packing import flat, is_float, take
+from skdp.targets._parts import ReleasedPart, anchor_of
+from skdp.targets.registry import check_releasable, is_stateless, lookup
 
 
 class ParameterTarget:
@@ -57,11 +58,12 @@ class ParameterTarget:
         self.estimator = without_side_effects(estimator)
         self.twin = twin
         self.names = _released_names(twin, release)
-        self._shapes = [np.shape(getattr(*_owner(twin, name))) for name in self.names]
+        self._parts = _released_parts(twin, self.names, auto=_is_auto(release))
+        self._like = self._values(twin)
         self._classes = getattr(twin, "classes_", None)
         self._seeds = _seed_names(self.estimator)
         configured = " ".join(repr(estimator).split())
-        self.description = f"{', '.join(self.names)} of {configured}"
+        self.description = f"{', '.join(self.names)} of {configured}{anchor_of(self._parts)}"
 
     def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
         """Fit on the dataset and return the released attributes as a vector."""
@@ -92,12 +94,8 @@ class ParameterTarget:
         """
         if not _same_classes(getattr(fitted, "classes_", None), self._classes):
             raise ValueError("a class is missing")
-        parts = [
-            np.asarray(getattr(*_owner(fitted, name)), dtype=np.float64) for name in self.names
-        ]
-        if [part.shape for part in parts] != self._shapes:
-            raise ValueError("the shape of a fitted attribute changed")
-        return np.concatenate([part.ravel() for part in parts])
+        values = self._values(fitted)
+        return np.concatenate([flat(values[name]) for name in self.names])
 
     def restore(self, vector: NDArray[np.float64]) -> Any:
         """Make a fitted estimator from a released vector.
@@ -114,18 +112,37 @@ class ParameterTarget:
             from them recomputed, and those that describe the twin's own records removed.
         """
         released = copy.deepcopy(self.twin)
-        ends = np.cumsum([prod(shape) for shape in self._shapes])
-        parts = np.split(np.asarray(vector, dtype=np.float64), ends[:-1])
-        for name, shape, part in zip(self.names, self._shapes, parts, strict=True):
-            owner, attribute = _owner(released, name)
-            setattr(owner, attribute, part.reshape(shape)[()])
-        for path, part in fitted_parts(released):
-            for attribute in RECORD_ATTRIBUTES & vars(part).keys():
-                delattr(part, attribute)
-            entry = REGISTRY.get(type(part))
-            if entry is not None and entry.finish is not None:
-                entry.finish(part, _reach(self.twin, path))
+        numbers = iter(np.asarray(vector, dtype=np.float64))
+        for name in self.names:
+            setattr(*_owner(released, name), take(numbers, self._like[name]))
+        for part in self._parts:
+            part.finish(_reach(released, part.path))
         return released
+
+    def _values(self, fitted: Any) -> dict[str, Any]:
+        """Return the released values by name, each aligned to the twin."""
+        return {
+            "__".join((*part.path, attribute)): value
+            for part in self._parts
+            for attribute, value in part.read(_reach(fitted, part.path)).items()
+        }
+
+
+def check_estimator_releasable(estimator: Any) -> None:
+    """Refuse an estimator of which it is known, before any fit, that "auto" cannot release it.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        As configured, with all its steps.
+
+    Raises
+    ------
+    ValueError
+        If a step is refused; says why, and what is possible.
+    """
+    for _, part in fitted_parts(estimator):
+        check_releasable(part)
 
 
 def without_side_effects(estimator: Any) -> Any:
@@ -177,11 +194,11 @@ def fitted_parts(estimator: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[t
 
 
 def _released_names(twin: Any, release: str | Sequence[str]) -> tuple[str, ...]:
-    if isinstance(release, str) and release == "auto":
+    if _is_auto(release):
         names = tuple(
             "__".join((*path, attribute))
             for path, part in fitted_parts(twin)
-            for attribute in lookup(part).attributes(part)
+            for attribute in lookup(part, path).attributes(part)
         )
     else:
         names = tuple(release)
@@ -195,10 +212,26 @@ def _released_names(twin: Any, release: str | Sequence[str]) -> tuple[str, ...]:
     return names
 
 
+def _is_auto(release: str | Sequence[str]) -> bool:
+    return isinstance(release, str) and release == "auto"
+
+
+def _released_parts(twin: Any, names: Sequence[str], *, auto: bool) -> list[ReleasedPart]:
+    """Sort the released attributes by the estimators that have them."""
+    attributes: dict[tuple[str, ...], list[str]] = {path: [] for path, _ in fitted_parts(twin)}
+    for name in names:
+        *path, attribute = _split(name)
+        attributes.setdefault(tuple(path), []).append(attribute)
+    return [
+        ReleasedPart.of(path, _reach(twin, path), released, auto)
+        for path, released in attributes.items()
+    ]
+
+
 def _check_released(twin: Any, name: str) -> None:
     try:
         value = getattr(*_owner(twin, name))
-        numeric = np.issubdtype(np.asarray(value).dtype, np.floating)
+        numeric = is_float(value)
     except (AttributeError, KeyError):
         numeric = False
     if not numeric:
@@ -206,7 +239,7 @@ def _check_released(twin: Any, name: str) -> None:
             "__".join((*path, attribute))
             for path, part in fitted_parts(twin)
             for attribute, value in vars(part).items()
-            if attribute.endswith("_") and np.asarray(value).dtype.kind == "f"
+            if attribute.endswith("_") and is_float(value)
         ]
         raise ValueError(
             "The 'release' parameter of PrivateEstimator must name fitted attributes that hold "
@@ -216,8 +249,12 @@ def _check_released(twin: Any, name: str) -> None:
 
 def _owner(estimator: Any, name: str) -> tuple[Any, str]:
     """Split ``step__attribute`` into the fitted step and the attribute."""
-    *path, attribute = re.split(r"__(?!_)", name)
+    *path, attribute = _split(name)
     return _reach(estimator, path), attribute
+
+
+def _split(name: str) -> list[str]:
+    return re.split(r"__(?!_)", name)
 
 
 def _reach(estimator: Any, path: Sequence[str]) -> Any:
