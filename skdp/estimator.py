@@ -22,7 +22,12 @@ from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.drawing import as_oracle, name_columns
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
-from skdp.targets.parameters import ParameterTarget, fitted_parts, without_side_effects
+from skdp.targets.parameters import (
+    ParameterTarget,
+    check_estimator_releasable,
+    fitted_parts,
+    without_side_effects,
+)
 from skdp.targets.twin import fit_twin, synthetic_dataset
 
 # How often public records are drawn anew until they hold every class.
@@ -53,7 +58,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         paper. A number is a bound in the norm of the mechanism; the promise is then plain
         differential privacy.
     release : "auto" or sequence of str, default="auto"
-        The fitted attributes to release. "auto" knows the linear models, StandardScaler and
+        The fitted attributes to release. "auto" knows those of :func:`supported_estimators`, and
         pipelines of them. Names such as ``["coef_", "intercept_"]`` or
         ``"standardscaler__mean_"`` serve any other estimator; they must determine its output,
         since everything not named stays as in the public twin.
@@ -89,8 +94,11 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
 
     Notes
     -----
-    Noised variances of a StandardScaler that come out negative are replaced by those of the twin,
-    and its scale is recomputed. This is post-processing and costs no privacy.
+    Components, clusters and topics are put in the order and given the signs that they have in the
+    public twin, before differences are taken. Noised values that mean something only in a range
+    are repaired, and what follows from them is recomputed: variances that come out negative are
+    replaced by those of the twin, probabilities are projected to the simplex, covariances made
+    positive definite, knots sorted. This is post-processing and costs no privacy.
 
     Warnings of the private fit are silenced, since they describe the data; those of the public
     fits are shown.
@@ -205,6 +213,8 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 "The 'classes' parameter of PrivateEstimator is for classifiers. "
                 f"Got {type(self.estimator).__name__}: leave it None."
             )
+        if isinstance(self.release, str):
+            check_estimator_releasable(self.estimator)
         _warn_if_fitted(self.estimator)
         tags = get_tags(self.estimator)
         if y is None and tags.target_tags.required:

@@ -66,10 +66,8 @@ class ReleasedPart:
 
     def finish(self, released: Any) -> None:
         """Drop what describes the twin's records, repair what was released, and derive the rest."""
-        dropped = RECORD_ATTRIBUTES.difference(self.entry.keep, self.names)
-        if self.complete:
-            dropped |= set(self.entry.drop)
-        for name in dropped & vars(released).keys():
+        dropped = RECORD_ATTRIBUTES.union(self.entry.drop if self.complete else ())
+        for name in dropped.difference(self.entry.keep, self.names) & vars(released).keys():
             delattr(released, name)
         if self.entry.finish is None:
             return
