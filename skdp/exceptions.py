@@ -1,11 +1,17 @@
-"""The warnings of the package."""
+"""The warnings and errors of skdp."""
 
-from __future__ import annotations
+
+class PrivacyLeakWarning(UserWarning):
+    """Something outside the guarantee was read from private data."""
+
+
+class PrivateEvaluationError(ValueError):
+    """The target failed on the private data; the message says nothing of the data."""
 
 
 class ReproductionWarning(UserWarning):
     """A published number is reproduced as printed, although it is not what it claims to be.
 
-    Raised by the functions of `skdp.risk` whose name starts with ``paper_``. Their values are for
+    Given by the functions of `skdp.risk` whose name starts with ``paper_``. Their values are for
     comparison with the publication; no guarantee is ever computed from them.
     """
