@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from skdp.risk import CompensationModel
 
 
 class RiskDisplay:
@@ -73,14 +70,12 @@ class RiskDisplay:
         self.law = law
 
     @classmethod
-    def from_model(
-        cls, model: CompensationModel, epsilon0: float, *, n_points: int = 200
-    ) -> RiskDisplay:
+    def from_model(cls, model: Any, epsilon0: float, *, n_points: int = 200) -> RiskDisplay:
         """Compute the curve and its minimum.
 
         Parameters
         ----------
-        model : CompensationModel
+        model : skdp.risk.CompensationModel
             The cost model, which also names the law.
         epsilon0 : float in (0, inf)
             Level of the mechanism.

@@ -18,25 +18,68 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import minimize_scalar
 from scipy.signal import lfilter
 from scipy.special import logsumexp
 
-from skdp.risk._checks import check_count, check_real
+from skdp.risk._checks import check_real
 from skdp.risk.loss import PrivacyLossDistribution
 
 _TAIL = 1e-16  # mass of the sum that the window of the convolution may cut off
 _MAX_POINTS = 2**26
 
 
-def default_step(law: PrivacyLossDistribution) -> float:
-    """Return a grid distance that is fine for a law: its own, or .001, or 1/200 of its reach."""
+def self_convolved(law: PrivacyLossDistribution, n: int, step: float | None) -> GridLoss:
+    """Put a law on a grid and add it to itself.
+
+    Parameters
+    ----------
+    law : PrivacyLossDistribution
+        Loss of one release.
+    n : int of at least 2
+        Number of releases.
+    step : float in (0, inf) or None
+        Distance of the grid; None takes the default.
+
+    Returns
+    -------
+    GridLoss
+        Loss of the releases together.
+    """
+    return GridLoss.from_law(law, _default_step(law, n) if step is None else step)._power(n)
+
+
+def convolved(
+    law: PrivacyLossDistribution, other: PrivacyLossDistribution, step: float | None
+) -> GridLoss:
+    """Put two laws on a grid and add them.
+
+    Parameters
+    ----------
+    law, other : PrivacyLossDistribution
+        Losses of the two releases.
+    step : float in (0, inf) or None
+        Distance of the grid; None takes the finer of the two defaults.
+
+    Returns
+    -------
+    GridLoss
+        Loss of the releases together.
+    """
+    step = min(_default_step(law), _default_step(other)) if step is None else step
+    return GridLoss.from_law(law, step)._plus(GridLoss.from_law(other, step))
+
+
+def _default_step(law: PrivacyLossDistribution, n: int = 1) -> float:
+    """Return a grid distance that is fine for n losses of a law; a grid keeps its own."""
     if isinstance(law, GridLoss):
         return law.step
-    low, high = law.support()
-    return min(1e-3, (high - low) / 400)
+    low, high = law._support()
+    # The excess over the truth grows with sqrt(n) step^2, and is least with atoms on the grid.
+    step = min(1e-3, (high - low) / 400) * min(1.0, 100 / n) ** 0.25
+    return law.bound / math.ceil(law.bound / step) if math.isfinite(law.bound) else step
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +148,7 @@ class GridLoss(PrivacyLossDistribution):
         step = check_real("step", "compose", step, 0.0, math.inf)
         if isinstance(law, cls) and law.step == step:
             return law
-        low, high = law.support()
+        low, high = law._support()
         first, last = math.floor(low / step), math.ceil(high / step)
         _check_size(last - first + 1, step)
         curve = law.delta(step * np.arange(first, last + 1))
@@ -119,34 +162,30 @@ class GridLoss(PrivacyLossDistribution):
         """The points of the grid, ndarray of float of shape (n_points,)."""
         return self.step * np.arange(self.first, self.first + self.probabilities.size, dtype=float)
 
-    @property
-    def bound(self) -> float:
+    def _bound(self) -> float:
         return self.limit
 
-    def cdf(self, loss: ArrayLike) -> Any:
+    def _cdf(self, loss: NDArray[np.float64]) -> Any:
         # A level meant to be on the grid may be off by rounding.
-        return self._mass(np.floor(np.asarray(loss, dtype=float) / self.step + 1e-9) + 1)
+        return self._mass(np.floor(loss / self.step + 1e-9) + 1)
 
-    def two_sided(self, epsilon: ArrayLike) -> Any:
-        epsilon = np.asarray(epsilon, dtype=float)
+    def _two_sided(self, epsilon: NDArray[np.float64]) -> Any:
         below = self._mass(np.ceil(-epsilon / self.step - 1e-9))
-        return np.where(epsilon < 0, 0.0, self.cdf(epsilon) - below)[()]
+        return np.where(epsilon < 0, 0.0, self._cdf(epsilon) - below)
 
     def _mass(self, place: Any) -> Any:
         """Return the mass below a point of the grid, given in steps from zero."""
         index = np.clip(place - self.first, 0, self.probabilities.size).astype(int)
-        return np.minimum(self._below[index], 1.0)[()]
+        return np.minimum(self._below[index], 1.0)
 
-    def delta(self, epsilon: ArrayLike) -> Any:
-        epsilon = np.asarray(epsilon, dtype=float)
+    def _delta(self, epsilon: NDArray[np.float64]) -> Any:
         index = np.ceil(epsilon / self.step) - self.first
         index = np.clip(index, 0, self.probabilities.size).astype(int)
         above = np.minimum(epsilon - self.step * (self.first + index), 0.0)
         curve = self._tail[index] - np.exp(above) * self._other[index]
-        return np.where(epsilon >= self.limit, 0.0, np.clip(curve, 0.0, 1.0))[()]
+        return np.where(epsilon >= self.limit, 0.0, np.clip(curve, 0.0, 1.0))
 
-    def epsilon(self, delta: float) -> float:
-        delta = check_real("delta", "epsilon", delta, 0.0, 1.0, closed="l")
+    def _epsilon(self, delta: float) -> float:
         reached = np.flatnonzero(self._tail - self._other <= delta)
         if not reached.size:
             return self.limit
@@ -154,29 +193,29 @@ class GridLoss(PrivacyLossDistribution):
         level = self.step * (self.first + index)
         if index > 0:
             level += min(0.0, math.log((self._tail[index] - delta) / self._other[index]))
-        return min(self.limit, max(0.0, level))
+        return min(self.limit, level)
 
-    def quantile(self, probability: float) -> float:
-        probability = check_real("probability", "quantile", probability, 0.0, 1.0, closed="r")
+    def _quantile(self, probability: float) -> float:
         index = int(np.searchsorted(self._below[1:], probability))
         if index == self.probabilities.size:
             return self.limit
         return min(self.limit, self.step * (self.first + index))
 
-    def sample(self, size: int, rng: Any = None) -> NDArray[np.float64]:
-        place = np.searchsorted(self._below[1:], np.random.default_rng(rng).random(size), "right")
+    def _sample(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+        place = np.searchsorted(self._below[1:], rng.random(size), "right")
         return np.append(self.losses, self.limit)[place]
 
-    def support(self) -> tuple[float, float]:
+    def _support(self) -> tuple[float, float]:
         return self.step * self.first, self.step * (self.first + self.probabilities.size - 1)
 
-    def self_compose(self, n: int, *, step: float | None = None) -> PrivacyLossDistribution:
-        n = check_count("n", "self_compose", n)
-        if step is not None and step != self.step:
-            return self.from_law(self, step).self_compose(n)
+    def _self_compose(self, n: int, step: float | None) -> PrivacyLossDistribution:
+        return self_convolved(self, n, step)
+
+    def _power(self, n: int) -> GridLoss:
+        """Return the law of the sum of n of these losses."""
         size = n * (self.probabilities.size - 1) + 1
         low, high, cut = n * self.first, n * self.first + size - 1, 0.0
-        if n > 1 and size > 4096:
+        if size > 4096:
             low = max(low, math.floor(self._chernoff(n, -1.0) / self.step))
             reach = math.ceil(self._chernoff(n, 1.0) / self.step)
             if reach < high:
@@ -185,48 +224,33 @@ class GridLoss(PrivacyLossDistribution):
         # The window is read from a circular convolution. Mass above it is lost and charged as
         # `cut`; mass below it comes back at the top, which errs toward privacy.
         length = next_fast_len(max(high - low + 1, self.probabilities.size), real=True)
-        spectrum = rfft(self.probabilities, length)
-        total = np.roll(irfft(spectrum**n, length), n * self.first - low)
-        return self._sum(total, low, n, cut, n * self.limit, 1 - (1 - self.infinity) ** n)
+        # Rounding errors of a transform are equally large everywhere. Of the plain and of the
+        # exponentially tilted one, which is exact far up, each is right where it is smaller.
+        spread = self.step * math.sqrt(n * _variance(self.probabilities))
+        total = np.minimum(
+            self._transform(n, 0.0, low, length), self._transform(n, 3 / spread, low, length)
+        )
+        infinity = cut - math.expm1(n * math.log1p(-self.infinity))
+        return GridLoss(self.step, low, total, min(1.0, infinity), n * self.limit)
 
-    def add(self, other: GridLoss) -> GridLoss:
-        """Law of the sum of two losses on the same grid.
+    def _transform(self, n: int, tilt: float, low: int, length: int) -> NDArray[np.float64]:
+        """Return the n-fold convolution from the point `low` on, rounded up."""
+        moment = float(logsumexp(tilt * self.losses, b=self.probabilities))
+        tilted = self.probabilities * np.exp(tilt * self.losses - moment)
+        total = np.roll(irfft(rfft(tilted, length) ** n, length), n * self.first - low)
+        levels = self.step * (low + np.arange(length, dtype=float))
+        return _rounded_up(total, n) * np.exp(np.minimum(n * moment - tilt * levels, 600.0))
 
-        Parameters
-        ----------
-        other : GridLoss
-            With the same `step`.
-
-        Returns
-        -------
-        GridLoss
-            The composed loss.
-        """
+    def _plus(self, other: GridLoss) -> GridLoss:
+        """Return the law of the sum of two losses on the same grid."""
         size = self.probabilities.size + other.probabilities.size - 1
         _check_size(size, self.step)
         length = next_fast_len(size, real=True)
         product = rfft(self.probabilities, length) * rfft(other.probabilities, length)
+        total = _rounded_up(irfft(product, length)[:size], 2)
         infinity = self.infinity + other.infinity - self.infinity * other.infinity
         limit = self.limit + other.limit
-        total = irfft(product, length)[:size]
-        return self._sum(total, self.first + other.first, 2, 0.0, limit, infinity)
-
-    def _sum(
-        self,
-        total: NDArray[np.float64],
-        first: int,
-        n: int,
-        cut: float,
-        limit: float,
-        infinity: float,
-    ) -> GridLoss:
-        total = np.maximum(total, 0.0)
-        # Rounding of the transforms, to first order: the error of the sum in the Euclidean norm
-        # is n log2(N) machine epsilons of the norm of the result; sqrt(N) turns it into a mass.
-        norm = float(np.sqrt(total @ total))
-        error = 2 * np.finfo(float).eps * n * math.log2(total.size + 1) * norm
-        allowance = error * math.sqrt(total.size)
-        return GridLoss(self.step, first, total, min(1.0, infinity + cut + allowance), limit)
+        return GridLoss(self.step, self.first + other.first, total, infinity, limit)
 
     def _chernoff(self, n: int, side: float) -> float:
         """Return a level beyond which, on one side, the sum of n losses has a mass below _TAIL."""
@@ -241,6 +265,22 @@ class GridLoss(PrivacyLossDistribution):
         spread = math.log(top * math.sqrt(n))
         best = minimize_scalar(level, bounds=(-spread - 5, -spread + 12), method="bounded")
         return side * float(best.fun)
+
+
+def _variance(mass: NDArray[np.float64]) -> float:
+    points = np.arange(mass.size)
+    mean = (points @ mass) / mass.sum()
+    return float(((points - mean) ** 2 @ mass) / mass.sum())
+
+
+def _rounded_up(total: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    """Add the rounding error of the transforms to the masses of a sum of n losses.
+
+    To first order its Euclidean norm is n log2(N) machine epsilons of that of the result. It has
+    no preferred place, so each of the N points gets its share.
+    """
+    error = 2 * np.finfo(float).eps * n * math.log2(total.size + 1) * math.sqrt(total @ total)
+    return np.maximum(total, 0.0) + error / math.sqrt(total.size)
 
 
 def _check_size(n_points: int, step: float) -> None:

@@ -125,6 +125,14 @@ class JointRisk:
         None: p is joint over the pair and the sampled pairs, for one level that was chosen before
         the sampled sensitivities were seen. A number: with this confidence over the sampled
         pairs, p holds at all levels at once, so they may be read and compared freely.
+
+    Examples
+    --------
+    >>> from skdp import LaplaceMechanism
+    >>> from skdp.risk import joint_risk
+    >>> risk = joint_risk(LaplaceMechanism(epsilon=1.0), 0.01)
+    >>> [round(q, 3) for q in risk.noise_probability[0].tolist()]
+    [0.344, 0.389, 0.441, 1.0]
     """
 
     mechanism: Any
@@ -152,10 +160,6 @@ class JointRisk:
         ------
         ValueError
             If so many pairs are not covered by the sampled sensitivities.
-
-        Examples
-        --------
-        See `joint_risk`.
         """
         return privacy_loss_distribution(
             self.mechanism, float(self.ratio[self._level(pair_probability)])
@@ -243,9 +247,9 @@ def joint_risk(
     ----------
     mechanism : Mechanism or fitted PrivateEstimator
         The mechanism that released; with a fitted estimator, leave out `estimate`.
-    estimate : SensitivityEstimate or float, default=None
-        The sampled sensitivity that calibrated it. A number is a bound known on paper, which
-        covers every pair: there is one level, with p = 1.
+    estimate : SensitivityEstimate, KnownSensitivity or float, default=None
+        The sensitivity that calibrated it. For a bound known on paper there is one level, with
+        p = 1 or what the bound says of its own failure.
     epsilon : array-like of float of at least 0, default=None
         Levels of the loss; None takes 1/4, 1/2, 3/4 and all of the epsilon of the mechanism.
     confidence : float in [0.5, 1) or None, default=None
@@ -273,13 +277,13 @@ def joint_risk(
 
     Examples
     --------
-    >>> from types import SimpleNamespace
     >>> import numpy as np
-    >>> from skdp.mechanisms.laplace import LaplaceMechanism
+    >>> from skdp import LaplaceMechanism, SensitivitySampler, UniformOracle
     >>> from skdp.risk import joint_risk
-    >>> norms = np.random.default_rng(0).exponential(size=199)
-    >>> estimate = SimpleNamespace(value=np.sort(norms)[189], norms=norms, norm_name="l1")
-    >>> risk = joint_risk(LaplaceMechanism(epsilon=1.0), estimate)
+    >>> mechanism = LaplaceMechanism(epsilon=1.0)
+    >>> sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.05, random_state=0)
+    >>> estimate = sampler.sample(np.mean, n_samples=100, norm=mechanism.norm)
+    >>> risk = joint_risk(mechanism, estimate)
     >>> for row in risk.table([0.5, 0.95])[1::2]:
     ...     print({name: round(value, 3) for name, value in row.items()})
     {'pair_probability': 0.5, 'epsilon': 0.5, 'noise_probability': 1.0}
@@ -287,7 +291,7 @@ def joint_risk(
     {'pair_probability': 0.95, 'epsilon': 0.5, 'noise_probability': 0.389}
     {'pair_probability': 0.95, 'epsilon': 1.0, 'noise_probability': 1.0}
     >>> print(f"{risk.epsilon_at(0.9, 1.0):.3f} {risk.law(0.9).delta(0.5):.3f}")
-    0.830 0.152
+    0.918 0.189
     """
     if estimate is None:
         mechanism, estimate = _read_estimator(mechanism)
@@ -322,12 +326,14 @@ def _levels(
     if isinstance(estimate, numbers.Real):
         check_real("estimate", "joint_risk", estimate, 0.0, math.inf)
         return np.ones(1), np.ones(1)
-    if estimate.norm_name != mechanism.norm_name:
+    if estimate.norm_name not in (mechanism.norm_name, None):
         raise ValueError(
             f"The 'estimate' parameter of joint_risk must be measured in the norm of the "
             f"mechanism, {mechanism.norm_name!r}. Got {estimate.norm_name!r}."
         )
     value = check_real("estimate", "joint_risk", estimate.value, 0.0, math.inf)
+    if not hasattr(estimate, "norms"):
+        return np.array([1 - estimate.gamma]), np.ones(1)
     ratio = np.sort(np.asarray(estimate.norms, dtype=float)) / value
     # (G + r) / (Delta + r) with r at most _ROUNDING Delta, where rounding helps the pair.
     ratio = ratio + _ROUNDING * np.maximum(0.0, 1 - ratio)

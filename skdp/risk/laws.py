@@ -1,8 +1,7 @@
 """The laws of the privacy loss of the mechanisms, in closed form.
 
 `LaplaceLoss` and `GaussianLoss` belong to the two additive mechanisms, on the worst pair they
-cover; `PureLoss` is what can be said of any mechanism whose delta is zero. Methods are documented
-in `PrivacyLossDistribution`.
+cover; `PureLoss` is what can be said of any mechanism whose delta is zero.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, log_ndtr, ndtr, ndtri
 
-from skdp.risk._checks import check_count, check_real
+from skdp.risk._checks import check_real
 from skdp.risk.loss import PrivacyLossDistribution
 
 _TAIL = 1e-16  # mass of an unbounded law that a grid may leave out; it is charged to delta
@@ -71,42 +70,33 @@ class LaplaceLoss(PrivacyLossDistribution):
     def __post_init__(self) -> None:
         check_real("epsilon0", type(self).__name__, self.epsilon0, 0.0, math.inf)
 
-    @property
-    def bound(self) -> float:
-        return self.epsilon0
-
-    def cdf(self, loss: ArrayLike) -> Any:
-        loss = np.asarray(loss, dtype=float)
+    def _cdf(self, loss: NDArray[np.float64]) -> Any:
         middle = np.exp((np.minimum(loss, self.epsilon0) - self.epsilon0) / 2) / 2
-        return np.select([loss < -self.epsilon0, loss < self.epsilon0], [0.0, middle], 1.0)[()]
+        return np.select([loss < -self.epsilon0, loss < self.epsilon0], [0.0, middle], 1.0)
 
-    def two_sided(self, epsilon: ArrayLike) -> Any:
-        epsilon = np.asarray(epsilon, dtype=float)
+    def _two_sided(self, epsilon: NDArray[np.float64]) -> Any:
         level = np.clip(epsilon, 0.0, self.epsilon0)
         inside = np.exp((level - self.epsilon0) / 2) * -np.expm1(-level) / 2
-        return np.where(epsilon >= self.epsilon0, 1.0, inside)[()]
+        return np.where(epsilon >= self.epsilon0, 1.0, inside)
 
-    def delta(self, epsilon: ArrayLike) -> Any:
-        epsilon = np.asarray(epsilon, dtype=float)
+    def _delta(self, epsilon: NDArray[np.float64]) -> Any:
         middle = -np.expm1((np.minimum(epsilon, self.epsilon0) - self.epsilon0) / 2)
         low = -np.expm1(np.minimum(epsilon, 0.0))
-        return np.where(epsilon < -self.epsilon0, low, middle)[()]
+        return np.where(epsilon < -self.epsilon0, low, middle)
 
-    def epsilon(self, delta: float) -> float:
-        delta = check_real("delta", "epsilon", delta, 0.0, 1.0, closed="l")
-        return max(0.0, self.epsilon0 + 2 * math.log1p(-delta))
+    def _epsilon(self, delta: float) -> float:
+        return self.epsilon0 + 2 * math.log1p(-delta)
 
-    def quantile(self, probability: float) -> float:
-        probability = check_real("probability", "quantile", probability, 0.0, 1.0, closed="r")
+    def _quantile(self, probability: float) -> float:
         if probability > 0.5:
             return self.epsilon0
         return max(-self.epsilon0, self.epsilon0 + 2 * math.log(2 * probability))
 
-    def sample(self, size: int, rng: Any = None) -> NDArray[np.float64]:
-        noise = np.random.default_rng(rng).laplace(size=size)
+    def _sample(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+        noise = rng.laplace(size=size)
         return self.epsilon0 - 2 * np.clip(noise, 0.0, self.epsilon0)
 
-    def support(self) -> tuple[float, float]:
+    def _support(self) -> tuple[float, float]:
         return -self.epsilon0, self.epsilon0
 
 
@@ -140,21 +130,19 @@ class GaussianLoss(PrivacyLossDistribution):
     def __post_init__(self) -> None:
         check_real("mu", type(self).__name__, self.mu, 0.0, math.inf)
 
-    def cdf(self, loss: ArrayLike) -> Any:
-        return ndtr(np.asarray(loss, dtype=float) / self.mu - self.mu / 2)[()]
+    def _cdf(self, loss: NDArray[np.float64]) -> Any:
+        return ndtr(loss / self.mu - self.mu / 2)
 
-    def two_sided(self, epsilon: ArrayLike) -> Any:
-        level = np.maximum(np.asarray(epsilon, dtype=float), 0.0) / self.mu
-        return (ndtr(level - self.mu / 2) - ndtr(-level - self.mu / 2))[()]
+    def _two_sided(self, epsilon: NDArray[np.float64]) -> Any:
+        level = np.maximum(epsilon, 0.0) / self.mu
+        return ndtr(level - self.mu / 2) - ndtr(-level - self.mu / 2)
 
-    def delta(self, epsilon: ArrayLike) -> Any:
-        epsilon = np.asarray(epsilon, dtype=float)
+    def _delta(self, epsilon: NDArray[np.float64]) -> Any:
         level = epsilon / self.mu
         other = np.exp(np.minimum(epsilon + log_ndtr(-level - self.mu / 2), 0.0))
-        return np.maximum(ndtr(self.mu / 2 - level) - other, 0.0)[()]
+        return np.maximum(ndtr(self.mu / 2 - level) - other, 0.0)
 
-    def epsilon(self, delta: float) -> float:
-        delta = check_real("delta", "epsilon", delta, 0.0, 1.0, closed="l")
+    def _epsilon(self, delta: float) -> float:
         if delta == 0:
             return math.inf
         if self.delta(0.0) <= delta:
@@ -162,29 +150,30 @@ class GaussianLoss(PrivacyLossDistribution):
         # P(L > epsilon) is above delta(epsilon), so its quantile is a bracket.
         high = self.mu * (self.mu / 2 - float(ndtri(delta)))
         root = brentq(lambda level: self.delta(level) - delta, 0.0, high, xtol=1e-13)
-        return math.nextafter(float(root) + 2e-13 * (1 + high), math.inf)
+        return float(root) + 2e-13 * (1 + high)
 
-    def quantile(self, probability: float) -> float:
-        probability = check_real("probability", "quantile", probability, 0.0, 1.0, closed="r")
+    def _quantile(self, probability: float) -> float:
         return self.mu * (self.mu / 2 + float(ndtri(probability)))
 
-    def sample(self, size: int, rng: Any = None) -> NDArray[np.float64]:
-        return np.random.default_rng(rng).normal(self.mu**2 / 2, self.mu, size=size)
+    def _sample(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+        return rng.normal(self.mu**2 / 2, self.mu, size=size)
 
-    def support(self) -> tuple[float, float]:
+    def _support(self) -> tuple[float, float]:
         reach = -self.mu * float(ndtri(_TAIL))
         return self.mu**2 / 2 - reach, self.mu**2 / 2 + reach
 
-    def self_compose(self, n: int, *, step: float | None = None) -> PrivacyLossDistribution:
-        n = check_count("n", "self_compose", n)
+    def _bound(self) -> float:
+        return math.inf
+
+    def _self_compose(self, n: int, step: float | None) -> PrivacyLossDistribution:
         return GaussianLoss(self.mu * math.sqrt(n))  # exact: normal laws add up
 
-    def compose(
-        self, other: PrivacyLossDistribution | int, *, step: float | None = None
+    def _compose(
+        self, other: PrivacyLossDistribution, step: float | None
     ) -> PrivacyLossDistribution:
         if isinstance(other, GaussianLoss):
             return GaussianLoss(math.hypot(self.mu, other.mu))
-        return super().compose(other, step=step)
+        return super()._compose(other, step)
 
 
 @dataclass(frozen=True)
@@ -219,40 +208,32 @@ class PureLoss(PrivacyLossDistribution):
     def __post_init__(self) -> None:
         check_real("epsilon0", type(self).__name__, self.epsilon0, 0.0, math.inf)
 
-    @property
-    def bound(self) -> float:
-        return self.epsilon0
-
-    def cdf(self, loss: ArrayLike) -> Any:
-        loss = np.asarray(loss, dtype=float)
+    def _cdf(self, loss: NDArray[np.float64]) -> Any:
         level = np.clip(loss, 0.0, self.epsilon0)
         least = math.exp(-self.epsilon0) * np.expm1(-level) / np.expm1(-level - self.epsilon0)
-        return np.select([loss < 0, loss < self.epsilon0], [0.0, least], 1.0)[()]
+        return np.select([loss < 0, loss < self.epsilon0], [0.0, least], 1.0)
 
-    def two_sided(self, epsilon: ArrayLike) -> Any:
-        return np.where(np.asarray(epsilon, dtype=float) >= self.epsilon0, 1.0, 0.0)[()]
+    def _two_sided(self, epsilon: NDArray[np.float64]) -> Any:
+        return np.where(epsilon >= self.epsilon0, 1.0, 0.0)
 
-    def delta(self, epsilon: ArrayLike) -> Any:
-        epsilon = np.asarray(epsilon, dtype=float)
+    def _delta(self, epsilon: NDArray[np.float64]) -> Any:
         level = np.minimum(epsilon, self.epsilon0) - self.epsilon0
         middle = -np.expm1(level) * expit(self.epsilon0)
         low = -np.expm1(np.minimum(epsilon, 0.0))
-        return np.where(epsilon < -self.epsilon0, low, middle)[()]
+        return np.where(epsilon < -self.epsilon0, low, middle)
 
-    def epsilon(self, delta: float) -> float:
-        delta = check_real("delta", "epsilon", delta, 0.0, 1.0, closed="l")
+    def _epsilon(self, delta: float) -> float:
         rest = 1 - delta / expit(self.epsilon0)
-        return max(0.0, self.epsilon0 + math.log(rest)) if rest > 0 else 0.0
+        return self.epsilon0 + math.log(rest) if rest > 0 else 0.0
 
-    def quantile(self, probability: float) -> float:
-        probability = check_real("probability", "quantile", probability, 0.0, 1.0, closed="r")
+    def _quantile(self, probability: float) -> float:
         if probability >= expit(-self.epsilon0):
             return self.epsilon0
         return math.log1p(-probability) - math.log1p(-probability * math.exp(self.epsilon0))
 
-    def sample(self, size: int, rng: Any = None) -> NDArray[np.float64]:
-        true = np.random.default_rng(rng).random(size) < expit(self.epsilon0)
+    def _sample(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+        true = rng.random(size) < expit(self.epsilon0)
         return np.where(true, self.epsilon0, -self.epsilon0)
 
-    def support(self) -> tuple[float, float]:
+    def _support(self) -> tuple[float, float]:
         return -self.epsilon0, self.epsilon0

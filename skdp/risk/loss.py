@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.risk._checks import check_count
+from skdp.risk._checks import check_count, check_real
 
 
 class PrivacyLossDistribution(ABC):
@@ -26,7 +26,6 @@ class PrivacyLossDistribution(ABC):
     pair may be exchanged without changing any number here.
     """
 
-    @abstractmethod
     def cdf(self, loss: ArrayLike) -> Any:
         """Probability that the loss is at most a level.
 
@@ -40,8 +39,8 @@ class PrivacyLossDistribution(ABC):
         float or ndarray of float in [0, 1]
             ``P(L <= loss)``, of the shape of `loss`.
         """
+        return self._cdf(np.asarray(loss, dtype=float))[()]
 
-    @abstractmethod
     def two_sided(self, epsilon: ArrayLike) -> Any:
         """Probability that the loss is at most a level in absolute value.
 
@@ -55,8 +54,8 @@ class PrivacyLossDistribution(ABC):
         float or ndarray of float in [0, 1]
             ``P(abs(L) <= epsilon)``, of the shape of `epsilon`.
         """
+        return self._two_sided(np.asarray(epsilon, dtype=float))[()]
 
-    @abstractmethod
     def delta(self, epsilon: ArrayLike) -> Any:
         """Smallest delta of (epsilon, delta)-differential privacy.
 
@@ -70,8 +69,8 @@ class PrivacyLossDistribution(ABC):
         float or ndarray of float in [0, 1]
             The mean of ``max(0, 1 - exp(epsilon - L))``, of the shape of `epsilon`.
         """
+        return self._delta(np.asarray(epsilon, dtype=float))[()]
 
-    @abstractmethod
     def epsilon(self, delta: float) -> float:
         """Smallest epsilon of (epsilon, delta)-differential privacy.
 
@@ -85,8 +84,9 @@ class PrivacyLossDistribution(ABC):
         float of at least 0
             Never below the exact value; inf if no finite level does.
         """
+        level = self._epsilon(check_real("delta", "epsilon", delta, 0.0, 1.0, closed="l"))
+        return min(self.bound, math.nextafter(level, math.inf)) if level > 0 else 0.0
 
-    @abstractmethod
     def sample(self, size: int, rng: Any = None) -> NDArray[np.float64]:
         """Draw losses.
 
@@ -102,8 +102,8 @@ class PrivacyLossDistribution(ABC):
         ndarray of float64 of shape (size,)
             Independent losses.
         """
+        return self._sample(np.random.default_rng(rng), size)
 
-    @abstractmethod
     def quantile(self, probability: float) -> float:
         """Smallest level that the loss does not exceed with a given probability.
 
@@ -117,21 +117,13 @@ class PrivacyLossDistribution(ABC):
         float
             The smallest l with ``cdf(l) >= probability``; inf if there is none.
         """
-
-    @abstractmethod
-    def support(self) -> tuple[float, float]:
-        """Interval outside which the loss has no mass, or none to speak of.
-
-        Returns
-        -------
-        lowest, highest : float
-            Above `highest` lies a mass of at most ``delta(highest)`` after exchanging the pair.
-        """
+        owner = "quantile"
+        return self._quantile(check_real("probability", owner, probability, 0.0, 1.0, closed="r"))
 
     @property
     def bound(self) -> float:
         """Level that the loss never exceeds; inf if there is none."""
-        return math.inf
+        return self._bound()
 
     def self_compose(self, n: int, *, step: float | None = None) -> PrivacyLossDistribution:
         """Law of the total loss of `n` independent releases.
@@ -141,20 +133,20 @@ class PrivacyLossDistribution(ABC):
         n : int of at least 1
             How many releases, of the same private data.
         step : float in (0, inf) or None, default=None
-            Distance of the grid; None takes .001, or less if the loss is small.
+            Distance of the grid; None takes .001, or less if the loss is small or n is large.
 
         Returns
         -------
         PrivacyLossDistribution
             Its `delta` and `epsilon` are never below the truth.
-        """
-        from skdp.risk.composition import GridLoss, default_step
 
+        Raises
+        ------
+        ValueError
+            If the grid would be too large for the range of the loss.
+        """
         n = check_count("n", "self_compose", n)
-        if n == 1:
-            return self
-        grid = GridLoss.from_law(self, default_step(self) if step is None else step)
-        return grid.self_compose(n)
+        return self if n == 1 else self._self_compose(n, step)
 
     def compose(
         self, other: PrivacyLossDistribution | int, *, step: float | None = None
@@ -172,10 +164,49 @@ class PrivacyLossDistribution(ABC):
         -------
         PrivacyLossDistribution
             Its `delta` and `epsilon` are never below the truth.
-        """
-        from skdp.risk.composition import GridLoss, default_step
 
-        if not isinstance(other, PrivacyLossDistribution):
-            return self.self_compose(other, step=step)
-        step = min(default_step(self), default_step(other)) if step is None else step
-        return GridLoss.from_law(self, step).add(GridLoss.from_law(other, step))
+        Raises
+        ------
+        ValueError
+            If the grid would be too large for the range of the losses.
+        """
+        if isinstance(other, PrivacyLossDistribution):
+            return self._compose(other, step)
+        return self.self_compose(other, step=step)
+
+    @abstractmethod
+    def _cdf(self, loss: NDArray[np.float64]) -> Any: ...
+
+    @abstractmethod
+    def _two_sided(self, epsilon: NDArray[np.float64]) -> Any: ...
+
+    @abstractmethod
+    def _delta(self, epsilon: NDArray[np.float64]) -> Any: ...
+
+    @abstractmethod
+    def _epsilon(self, delta: float) -> float: ...
+
+    @abstractmethod
+    def _quantile(self, probability: float) -> float: ...
+
+    @abstractmethod
+    def _sample(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]: ...
+
+    @abstractmethod
+    def _support(self) -> tuple[float, float]:
+        """Return an interval that holds the loss, all but a mass of 1e-16 at either end."""
+
+    def _bound(self) -> float:
+        return self._support()[1]
+
+    def _self_compose(self, n: int, step: float | None) -> PrivacyLossDistribution:
+        from skdp.risk.composition import self_convolved  # which builds on this module
+
+        return self_convolved(self, n, step)
+
+    def _compose(
+        self, other: PrivacyLossDistribution, step: float | None
+    ) -> PrivacyLossDistribution:
+        from skdp.risk.composition import convolved
+
+        return convolved(self, other, step)
