@@ -242,9 +242,10 @@ class CompensationModel:
         lowest = check_real("sensitivity", owner, sensitivity, 0.0, math.inf) / max_error
         highest = self._highest(budget)
         if highest < lowest:
-            nearest = f"Raise it to at least {self._least_cost(lowest):.2f}"
+            # Both remedies are rounded up, so that they are enough.
+            nearest = f"Raise it to at least {math.ceil(100 * self._least_cost(lowest)) / 100:.2f}"
             if highest > 0:
-                nearest += f", or max_error to at least {sensitivity / highest:.4g}"
+                nearest += f", or max_error to at least {1.0005 * sensitivity / highest:.4g}"
             raise ValueError(
                 f"The 'budget' parameter of {owner} must be at least the cost at epsilon0="
                 f"{lowest:g}, which max_error={max_error:g} asks for. Got {budget:g}. {nearest}."

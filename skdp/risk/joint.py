@@ -19,9 +19,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.mechanisms.base import Mechanism
+from skdp.mechanisms.exponential import ExponentialMechanism
+from skdp.mechanisms.gaussian import GaussianMechanism, gaussian_sigma
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.risk._checks import check_real
-from skdp.risk.laws import LaplaceLoss, PureLoss
+from skdp.risk.laws import GaussianLoss, LaplaceLoss, PureLoss
 from skdp.risk.loss import PrivacyLossDistribution
 
 _ROUNDING = 2.0**-14  # lattice rounding can add this share of the sensitivity to a difference
@@ -34,8 +36,8 @@ def privacy_loss_distribution(mechanism: Mechanism, sensitivity: float = 1.0) ->
     Parameters
     ----------
     mechanism : Mechanism
-        The exact law for `LaplaceMechanism` and `GaussianMechanism`; for any other mechanism
-        whose delta is 0, what its epsilon says. A class of your own can bring its law by
+        The exact law for `LaplaceMechanism` and `GaussianMechanism`; for `ExponentialMechanism`
+        and any other one whose delta is 0, what its epsilon says. A class can bring its law by
         ``privacy_loss_distribution.register``.
     sensitivity : float in (0, inf), default=1.0
         Norm of the difference of the target on the pair, in units of the sensitivity the noise
@@ -78,25 +80,41 @@ def privacy_loss_distribution(mechanism: Mechanism, sensitivity: float = 1.0) ->
             "The 'sensitivity' parameter of privacy_loss_distribution must be at most 1 for "
             f"{type(mechanism).__name__}, whose loss on other pairs is not known. Got {ratio:g}."
         )
-    return PureLoss(_finite(guarantee().epsilon, mechanism))
+    return PureLoss(_level(mechanism))
 
 
 @privacy_loss_distribution.register
 def _(mechanism: LaplaceMechanism, sensitivity: float = 1.0) -> LaplaceLoss:
-    return LaplaceLoss(_check_sensitivity(sensitivity) * _finite(mechanism.epsilon, mechanism))
+    return LaplaceLoss(_check_sensitivity(sensitivity) * _level(mechanism))
+
+
+@privacy_loss_distribution.register
+def _(mechanism: GaussianMechanism, sensitivity: float = 1.0) -> GaussianLoss:
+    epsilon, delta = _level(mechanism), mechanism.guarantee().delta
+    sigma = gaussian_sigma(epsilon, delta)
+    if mechanism.method == "classical":
+        sigma = max(sigma, math.sqrt(2 * math.log(1.25 / delta)) / epsilon)
+    return GaussianLoss(_check_sensitivity(sensitivity) / sigma)
+
+
+@privacy_loss_distribution.register
+def _(mechanism: ExponentialMechanism, sensitivity: float = 1.0) -> PureLoss:
+    # Scores that change less change the probabilities less: epsilon is proportional to the norm.
+    return PureLoss(_check_sensitivity(sensitivity) * _level(mechanism))
 
 
 def _check_sensitivity(sensitivity: Any) -> float:
     return check_real("sensitivity", "privacy_loss_distribution", sensitivity, 0.0, math.inf)
 
 
-def _finite(epsilon: Any, mechanism: Any) -> float:
-    if epsilon == math.inf:
+def _level(mechanism: Any) -> float:
+    epsilon = float(mechanism.guarantee().epsilon)
+    if math.isinf(epsilon):
         raise ValueError(
             f"The 'epsilon' parameter of {type(mechanism).__name__} must be finite for a privacy "
             "loss. Got inf, which adds no noise."
         )
-    return check_real("epsilon", type(mechanism).__name__, epsilon, 0.0, math.inf)
+    return epsilon
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +180,7 @@ class JointRisk:
             If so many pairs are not covered by the sampled sensitivities.
         """
         return privacy_loss_distribution(
-            self.mechanism, float(self.ratio[self._level(pair_probability)])
+            self.mechanism, float(self.ratio[self._row(pair_probability)])
         )
 
     def epsilon_at(self, pair_probability: float, noise_probability: float) -> float:
@@ -209,14 +227,14 @@ class JointRisk:
         ValueError
             If so many pairs are not covered by the sampled sensitivities.
         """
-        rows = [(p, self._level(p)) for p in pair_probability]
+        rows = [(p, self._row(p)) for p in pair_probability]
         return [
             {"pair_probability": p, "epsilon": float(level), "noise_probability": float(q)}
             for p, row in rows
             for level, q in zip(self.epsilon, self.noise_probability[row], strict=True)
         ]
 
-    def _level(self, pair_probability: float) -> int:
+    def _row(self, pair_probability: float) -> int:
         p = check_real("pair_probability", "JointRisk", pair_probability, 0.0, 1.0, closed="r")
         usable = np.isfinite(self.ratio)
         attainable = float(self.pair_probability[usable].max(initial=0.0))
@@ -271,9 +289,10 @@ def joint_risk(
 
     Notes
     -----
-    The levels bound the loss from above, `LaplaceLoss` has the proof for Laplace noise in any
-    dimension. Of a mechanism of which only epsilon is known, a smaller pair is not known to lose
-    less, and nothing is claimed for pairs that are not covered (q = 0).
+    That q is a lower bound in any number of dimensions is proved in `LaplaceLoss` and
+    `GaussianLoss`. Of a mechanism of which only epsilon is known, a smaller pair is not known to
+    lose less, and nothing is claimed for pairs that are not covered (q = 0). What rounding to the
+    lattice adds to a small difference, at most 2**-14 of the sensitivity, is part of the ratio.
 
     Examples
     --------
@@ -297,7 +316,7 @@ def joint_risk(
         mechanism, estimate = _read_estimator(mechanism)
     probability, ratio = _levels(mechanism, estimate, confidence)
     if epsilon is None:
-        epsilon = np.arange(1, 5) / 4 * _finite(mechanism.epsilon, mechanism)
+        epsilon = np.arange(1, 5) / 4 * _level(mechanism)
     levels = np.atleast_1d(np.asarray(epsilon, dtype=float))
     if levels.ndim > 1 or not (levels >= 0).all():
         raise ValueError(

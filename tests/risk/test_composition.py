@@ -190,6 +190,16 @@ def test_high_loss_of_few_releases_is_certain():
     assert low.epsilon(0.99) == 0
 
 
+def test_mass_at_infinity():
+    grid = GridLoss(0.1, -1, np.array([0.4, 0.5]), 0.1)
+    assert grid.quantile(0.9) == 0.0
+    assert grid.quantile(0.95) == grid.epsilon(0.09) == grid.bound == math.inf
+    assert grid.delta(50.0) == pytest.approx(0.1)
+    assert np.isinf(grid.sample(1000, rng=0)).mean() == pytest.approx(0.1, abs=0.06)
+    assert grid.self_compose(2).delta(50.0) == pytest.approx(1 - 0.9**2)
+    assert grid.compose(LaplaceLoss(0.1)).delta(50.0) == pytest.approx(0.1)
+
+
 def test_errors():
     with pytest.raises(
         ValueError, match=r"'n' parameter of self_compose must be at least 1\. Got 0"
