@@ -166,7 +166,8 @@ def composition_at_risk(
     ``mu' = confidence (exp(epsilon) - 1 - epsilon) + (1 - confidence) (exp(epsilon0) - 1 -
     epsilon0)``: the mean of L equals that of ``exp(-L) - 1 + L``, because exp(-L) has mean 1, and
     that function of L is largest at the negative end of an interval around zero. Azuma's
-    inequality does the rest, as in Theorem 9 of [1]_, whose mean is larger than this one.
+    inequality does the rest, as in Theorem 9 of [1]_, whose mean is larger than this one. What
+    holds for Laplace noise on one output holds on several, whose composition is never worse.
 
     Parameters
     ----------
