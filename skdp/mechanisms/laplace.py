@@ -80,12 +80,10 @@ class LaplaceMechanism(Mechanism):
     epsilon : float in (0, inf]
         Bound on the privacy loss. ``inf`` adds no noise.
 
-    See Also
-    --------
-    skdp.mechanisms.noise.Lattice : The lattice, and why rounding to it is paid for.
-
     Notes
     -----
+    Why rounding to the lattice is paid for is proved in `skdp.mechanisms.noise.Lattice`.
+
     A value beyond +-2^61 steps, which is more than 2^45 times the sensitivity for one value, is
     clipped there. Both ends are public.
 

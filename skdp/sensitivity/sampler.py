@@ -31,7 +31,7 @@ CHUNK_SIZE = 50
 PUBLIC_DATASET = (0, 1)
 
 
-class PairOutcome(NamedTuple):
+class _PairOutcome(NamedTuple):
     """What is kept of one pair."""
 
     norm: float
@@ -314,7 +314,7 @@ def _measure_chunk(
     norm: Callable[[NDArray], float],
     seed: int,
     pairs: range,
-) -> list[PairOutcome]:
+) -> list[_PairOutcome]:
     """Measure consecutive pairs: silent, and on one thread, since the workers share the cores."""
     with threadpool_limits(limits=1), warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -328,31 +328,31 @@ def _measure_pair(
     norm: Callable[[NDArray], float],
     seed: int,
     pair: int,
-) -> PairOutcome:
+) -> _PairOutcome:
     rng, target_seed = _streams(seed, (pair,))
     dataset, neighbor = neighboring_pair(draw(oracle, n_samples + 1, rng))
     try:
         value = target(*dataset, seed=target_seed)
         other = target(*neighbor, seed=target_seed)
     except Exception as error:  # whatever it is, the target has no value here
-        return PairOutcome(math.inf, None, _one_line(error))
+        return _PairOutcome(math.inf, None, _one_line(error))
     if value.shape != other.shape:
-        return PairOutcome(math.inf, None, "the shape of the value changed")
+        return _PairOutcome(math.inf, None, "the shape of the value changed")
     size = float(norm(value - other))
     if not math.isfinite(size):
-        return PairOutcome(math.inf, value.shape, "the value is not finite")
-    return PairOutcome(size, value.shape, None)
+        return _PairOutcome(math.inf, value.shape, "the value is not finite")
+    return _PairOutcome(size, value.shape, None)
 
 
 def _summarize(
-    outcomes: Sequence[PairOutcome],
+    outcomes: Sequence[_PairOutcome],
 ) -> tuple[tuple[int, ...] | None, NDArray[np.float64], dict[str, int]]:
     """Take the first pair's shape for the target's, and count a pair of another as failed."""
     shape = next((outcome.shape for outcome in outcomes if outcome.shape is not None), None)
     outcomes = [
         outcome
         if outcome.failure or outcome.shape == shape
-        else PairOutcome(math.inf, None, "the shape of the value changed")
+        else _PairOutcome(math.inf, None, "the shape of the value changed")
         for outcome in outcomes
     ]
     failures = Counter(outcome.failure for outcome in outcomes if outcome.failure)
@@ -364,8 +364,8 @@ def _chunks(n_pairs: int, size: int) -> Iterable[range]:
 
 
 def _with_progress(
-    chunks: Iterable[list[PairOutcome]], plan: SamplingPlan, verbose: int
-) -> Iterable[PairOutcome]:
+    chunks: Iterable[list[_PairOutcome]], plan: SamplingPlan, verbose: int
+) -> Iterable[_PairOutcome]:
     """Flatten the chunks, showing how far they are."""
     if not verbose:
         yield from chain.from_iterable(chunks)
