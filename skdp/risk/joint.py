@@ -25,6 +25,7 @@ from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.risk._checks import check_real
 from skdp.risk.laws import GaussianLoss, LaplaceLoss, PureLoss
 from skdp.risk.loss import PrivacyLossDistribution
+from skdp.sensitivity.bounds import KnownSensitivity
 
 _ROUNDING = 2.0**-14  # lattice rounding can add this share of the sensitivity to a difference
 
@@ -345,14 +346,16 @@ def _levels(
     if isinstance(estimate, numbers.Real):
         check_real("estimate", "joint_risk", estimate, 0.0, math.inf)
         return np.ones(1), np.ones(1)
-    if estimate.norm_name not in (mechanism.norm_name, None):
+    if isinstance(estimate, KnownSensitivity):
+        known = estimate.for_norm(mechanism.norm_name, estimate.n_samples)
+        check_real("estimate", "joint_risk", known, 0.0, math.inf)
+        return np.array([1 - estimate.gamma]), np.ones(1)
+    if estimate.norm_name != mechanism.norm_name:
         raise ValueError(
             f"The 'estimate' parameter of joint_risk must be measured in the norm of the "
             f"mechanism, {mechanism.norm_name!r}. Got {estimate.norm_name!r}."
         )
     value = check_real("estimate", "joint_risk", estimate.value, 0.0, math.inf)
-    if not hasattr(estimate, "norms"):
-        return np.array([1 - estimate.gamma]), np.ones(1)
     ratio = np.sort(np.asarray(estimate.norms, dtype=float)) / value
     # (G + r) / (Delta + r) with r at most _ROUNDING Delta, where rounding helps the pair.
     ratio = ratio + _ROUNDING * np.maximum(0.0, 1 - ratio)

@@ -163,12 +163,15 @@ def test_simultaneous_levels():
 
 
 def test_sensitivity_known_on_paper():
-    for known in (0.01, KnownSensitivity(0.01), KnownSensitivity(0.01, norm_name="l1")):
+    for known in (0.01, KnownSensitivity(0.01, "l1", n_samples=100)):
         risk = joint_risk(LAPLACE, known)
         assert risk.pair_probability.tolist() == risk.ratio.tolist() == [1.0]
         assert risk.law(1.0) == LaplaceLoss(1.0)
-    risk = joint_risk(LAPLACE, KnownSensitivity(0.01, gamma=0.1, source="a law"))
-    assert risk.pair_probability.tolist() == [0.9]
+    sometimes = KnownSensitivity(0.01, "l1", 100, gamma=0.1, preconditions="exponential records")
+    assert joint_risk(LAPLACE, sometimes).pair_probability.tolist() == [0.9]
+    # A bound in the larger norm will do for the Gaussian mechanism.
+    gauss = GaussianMechanism(1.0, 1e-5)
+    assert joint_risk(gauss, KnownSensitivity(0.01, "l1", 100)).law(1.0).mu < 1
 
 
 def test_mechanism_of_which_only_epsilon_is_known():
@@ -180,7 +183,9 @@ def test_mechanism_of_which_only_epsilon_is_known():
     assert above.noise_probability.tolist() == [[1.0], [1.0], [0.0]]
     with pytest.raises(ValueError, match="must be at most 1 for Bounded"):
         above.law(0.75)
-    scores = joint_risk(ExponentialMechanism(1.0), estimate_of([1.0, 2.0, 3.0], 2, "linf"))
+    scores = joint_risk(
+        ExponentialMechanism(1.0), estimate_of([1.0, 2.0, 3.0], 2, ExponentialMechanism.norm_name)
+    )
     assert scores.law(0.75) == PureLoss(1.5)
 
 
@@ -228,6 +233,11 @@ def test_fitted_estimator():
             lambda: joint_risk(LAPLACE, estimate_of([0.0, 1.0], 1)),
             ValueError,
             r"'estimate' parameter of joint_risk must be in \(0, inf\). Got .*0.0",
+        ),
+        (
+            lambda: joint_risk(LAPLACE, KnownSensitivity(0.1, "l2", 9)),
+            ValueError,
+            "The mechanism needs 'l1'",
         ),
         (lambda: joint_risk(LAPLACE, -1.0), ValueError, "'estimate' parameter of joint_risk"),
         (lambda: joint_risk(LAPLACE, 1.0, epsilon=[-0.1]), ValueError, "numbers of at least 0"),
