@@ -217,16 +217,14 @@ class GridLoss(PrivacyLossDistribution):
         low, high, cut = n * self.first, n * self.first + size - 1, 0.0
         if size > 4096:
             low = max(low, math.floor(self._chernoff(n, -1.0) / self.step))
-            reach = math.ceil(self._chernoff(n, 1.0) / self.step)
-            if reach < high:
-                high, cut = reach, _TAIL
+            high = min(high, math.ceil(self._chernoff(n, 1.0) / self.step))
+            cut = 2 * _TAIL
         _check_size(high - low + 1, self.step)
-        # The window is read from a circular convolution. Mass above it is lost and charged as
-        # `cut`; mass below it comes back at the top, which errs toward privacy.
+        # The window is read from a circular convolution. Mass outside is misplaced: charge it.
         length = next_fast_len(max(high - low + 1, self.probabilities.size), real=True)
         # Rounding errors of a transform are equally large everywhere. Of the plain and of the
         # exponentially tilted one, which is exact far up, each is right where it is smaller.
-        spread = self.step * math.sqrt(n * _variance(self.probabilities))
+        spread = self.step * max(1.0, math.sqrt(n * _variance(self.probabilities)))
         total = np.minimum(
             self._transform(n, 0.0, low, length), self._transform(n, 3 / spread, low, length)
         )
