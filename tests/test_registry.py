@@ -1,21 +1,17 @@
 """Every estimator of scikit-learn is decided about, and what is supported holds what it says."""
 
-import pickle
 import warnings
 
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
+from sklearn.linear_model import Ridge
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
-from sklearn.linear_model import Ridge
-from sklearn.utils import all_estimators
 
-from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, SensitivitySampler
-from skdp.targets._packing import flat, is_float
 from skdp.targets.parameters import ParameterTarget
-from skdp.targets.registry import ELSEWHERE, REFUSED, REGISTRY, is_stateless
+from skdp.targets.registry import REGISTRY
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -242,10 +238,7 @@ def assert_same_up_to_order(output, expected):
         np.testing.assert_allclose(output, expected, rtol=1e-6, atol=1e-6)
     else:
         distances = np.array(
-            [
-                [min(np.abs(a - b).max(), np.abs(a + b).max()) for b in expected.T]
-                for a in output.T
-            ]
+            [[min(np.abs(a - b).max(), np.abs(a + b).max()) for b in expected.T] for a in output.T]
         )
         assert distances[linear_sum_assignment(distances)].max() < 1e-6 * (1 + np.abs(output).max())
 
