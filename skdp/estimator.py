@@ -28,7 +28,7 @@ from skdp.targets.parameters import (
     fitted_parts,
     without_side_effects,
 )
-from skdp.targets.twin import fit_twin, synthetic_dataset
+from skdp.targets.twin import fit_seeded, fit_twin, synthetic_dataset
 
 # How often public records are drawn anew until they hold every class.
 MAX_ATTEMPTS = 100
@@ -91,6 +91,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     SensitivitySampler : Samples the sensitivity from an oracle.
     LaplaceMechanism : Adds Laplace noise.
     release : The same for any Python function.
+    supported_estimators : Lists what "auto" knows.
 
     Notes
     -----
@@ -268,7 +269,7 @@ def _fit_to_oracle(
     for attempt in range(MAX_ATTEMPTS):
         public = sampler.public_dataset(n_records(dataset[0]), Schema.of(dataset), attempt)
         if classes is None or np.isin(classes, public[-1]).all():
-            return estimator.fit(*public)
+            return fit_seeded(estimator, public)
     raise ValueError(
         f"The oracle must yield every class of {np.asarray(classes).tolist()}. "
         f"{MAX_ATTEMPTS} datasets of {n_records(dataset[0])} records each lacked one. "

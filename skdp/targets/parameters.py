@@ -86,7 +86,7 @@ class ParameterTarget:
         self._parts = _released_parts(twin, self.names, auto=_is_auto(release))
         self._like = self._values(twin)
         self._classes = getattr(twin, "classes_", None)
-        self._seeds = _seed_names(self.estimator)
+        self._seeds = seed_names(self.estimator)
         self._is_composite = any(
             hasattr(value, "fit") for value in self.estimator.get_params(deep=True).values()
         )
@@ -323,8 +323,19 @@ def _reach(estimator: Any, path: Sequence[str]) -> Any:
     return estimator
 
 
-def _seed_names(estimator: Any) -> list[str]:
-    """Name the nested `random_state` parameters that the user left open."""
+def seed_names(estimator: Any) -> list[str]:
+    """Name the nested `random_state` parameters that the user left open.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        As configured.
+
+    Returns
+    -------
+    list of str
+        Names for `set_params`.
+    """
     return [
         name
         for name, value in estimator.get_params(deep=True).items()

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from skdp._data import column_names
+from skdp.targets.parameters import seed_names
 
 # Synthetic records need not be many: they only give the twin its shape.
 N_SYNTHETIC = 100
@@ -49,8 +50,32 @@ def synthetic_dataset(X: Any, y: Any, classes: NDArray | None) -> tuple:
     return features, np.resize(classes, shape)
 
 
+def fit_seeded(estimator: Any, dataset: tuple) -> Any:
+    """Fit on public records, the same way every time.
+
+    Released components are aligned to the twin, so it must follow from the sampler's seed.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        Already cloned and rid of side effects. Where `random_state` is open it is 0 during the
+        fit, and open again afterwards.
+    dataset : tuple
+        Public records.
+
+    Returns
+    -------
+    estimator object
+        `estimator`, fitted.
+    """
+    configured = estimator.get_params(deep=True)
+    seeds = seed_names(estimator)
+    estimator.set_params(**dict.fromkeys(seeds, 0)).fit(*dataset)
+    return estimator.set_params(**{name: configured[name] for name in seeds})
+
+
 def fit_twin(estimator: Any, dataset: tuple) -> Any:
-    """Fit a clone of `estimator` on public records.
+    """Fit a clone of `estimator` on synthetic records.
 
     A twin that has not converged serves as well as another, so that warning is not shown.
 
@@ -68,7 +93,7 @@ def fit_twin(estimator: Any, dataset: tuple) -> Any:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return estimator.fit(*dataset)
+        return fit_seeded(estimator, dataset)
 
 
 def _like(features: NDArray, X: Any) -> Any:
