@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.mechanisms.base import ByteSource, Mechanism, l1_norm
+from skdp.mechanisms.discrete import discrete_laplace
 from skdp.mechanisms.noise import (
-    MAX_SCALE,
     Lattice,
     OperatingSystemBytes,
     check_sensitivity,
     check_value,
-    discrete_laplace,
+    lattice_scale,
 )
 
 
@@ -49,7 +49,7 @@ def laplace_scale(sensitivity: float, n_values: int, epsilon: float) -> tuple[La
     Raises
     ------
     ValueError
-        If epsilon is so small that rounding would add more than two thirds of the noise.
+        If epsilon is so small that rounding would cost about as much noise as the sensitivity.
 
     Examples
     --------
@@ -58,22 +58,9 @@ def laplace_scale(sensitivity: float, n_values: int, epsilon: float) -> tuple[La
     >>> lattice.exponent, scale * 2.0**lattice.exponent
     (-19, 0.500017...)
     """
-    exact = Fraction(epsilon)
     # A large epsilon needs a fine step too, or rounding t up would cost; 2^32 is fine enough.
-    lattice = Lattice.fine(sensitivity, max(1.0, n_values, min(epsilon, 2.0**32)))
-    while True:
-        steps = lattice.integer_sensitivity(sensitivity, charge=n_values)
-        scale = math.ceil(steps / exact)
-        if scale <= MAX_SCALE:
-            return lattice, scale
-        if steps > 4 * n_values:
-            lattice = Lattice(lattice.exponent + 1)
-            continue
-        least = 4 * n_values / MAX_SCALE
-        raise ValueError(
-            f"The 'epsilon' parameter of LaplaceMechanism must be at least {least:.3g} for "
-            f"{n_values} released values. Got {epsilon!r}."
-        )
+    parts = max(1.0, n_values, min(epsilon, 2.0**32))
+    return lattice_scale(sensitivity, n_values, Fraction(epsilon), parts, "LaplaceMechanism")
 
 
 class LaplaceMechanism(Mechanism):

@@ -1,9 +1,9 @@
-"""Exact integer noise, and the power-of-two lattice on which it is added.
+"""Sources of random bytes, and the power-of-two lattice on which noise is added.
 
 Noise drawn in floating point leaks the value it hides, through the gaps between floating-point
 numbers [1]_. Here a value is rounded to a multiple of a public step, the noise is a whole number
 of steps drawn without any floating-point operation [2]_, and the change that the rounding can make
-to the sensitivity is charged.
+to the sensitivity is charged. The draws themselves are in `skdp.mechanisms.discrete`.
 
 References
 ----------
@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 import numbers
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -27,9 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.mechanisms.base import ByteSource
-
-MAX_SCALE = 2**52
-"""Largest scale of the integer noise; see `discrete_laplace` for what it protects."""
+from skdp.mechanisms.discrete import MAX_SCALE
 
 # A value is clipped to +-_MAX_VALUE steps and a noisy value to +-_MAX_NOISY; noise that reaches
 # _MAX_NOISE ends at +-_MAX_NOISY whatever the value was, so cutting it there cannot be seen.
@@ -293,121 +290,57 @@ class Lattice:
             return np.asarray(np.ldexp(noisy.astype(np.float64), self.exponent))
 
 
-def discrete_laplace(scale: int, size: int, source: ByteSource) -> NDArray[np.int64]:
-    """Draw integers Z with ``P(Z = z)`` proportional to ``exp(-abs(z) / scale)``, exactly.
+def lattice_scale(
+    sensitivity: float, charge: int, epsilon: Fraction, parts: float, owner: str
+) -> tuple[Lattice, int]:
+    """Choose the lattice and the integer scale of the noise, from public numbers.
 
-    Every operation is on integers. A magnitude X = U + scale V is built from U below `scale`,
-    with probability proportional to exp(-U / scale), and from V with P(V = v) proportional to
-    exp(-v); so P(X = x) is proportional to exp(-x / scale). A fair sign follows, and a negative
-    zero is drawn again, so that zero is not counted twice (Algorithm 2 of [1]_).
+    With s the integer sensitivity of the lattice the scale is t = ceil(s / epsilon), in exact
+    fractions, so s / t is never above epsilon.
 
     Parameters
     ----------
-    scale : int in [1, 2**52]
-        The scale of the noise; its standard deviation is about 1.41 times as large.
-    size : int
-        How many to draw.
-    source : ByteSource
-        Where the random bytes come from.
+    sensitivity : float in (0, inf)
+        Largest norm of a difference.
+    charge : int
+        What rounding can add to the norm, in steps.
+    epsilon : Fraction above 0
+        Largest s / t.
+    parts : float of at least 1
+        The step is at most ``sensitivity / (2**14 * parts)``, unless that takes too large a
+        scale: then it is coarser.
+    owner : str
+        Who asks, for the message.
 
     Returns
     -------
-    ndarray of int64 of shape (size,)
-        The noise. Values that would leave int64 are cut within `scale` of its end; the chance
-        of one is below exp(-2046) at any scale up to 2^52, and `Lattice.to_floats` sends all
-        of those to one and the same value anyway, so nothing of the law is lost.
+    lattice : Lattice
+        Where the released values lie.
+    scale : int in [1, 2**52]
+        The scale in steps.
 
     Raises
     ------
     ValueError
-        If `scale` is outside its range.
-
-    References
-    ----------
-    .. [1] Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy",
-       NeurIPS 2020.
+        If epsilon is so small that rounding would cost about as much noise as the sensitivity.
 
     Examples
     --------
-    >>> from skdp.mechanisms.noise import byte_source, discrete_laplace
-    >>> discrete_laplace(1000, 3, byte_source(0)).shape
-    (3,)
+    >>> from fractions import Fraction
+    >>> from skdp.mechanisms.noise import lattice_scale
+    >>> lattice_scale(1.0, charge=1, epsilon=Fraction(1, 2), parts=1.0, owner="an example")
+    (Lattice(exponent=-15), 65540)
     """
-    if not 1 <= scale <= MAX_SCALE:
-        raise ValueError(f"The 'scale' of discrete_laplace must be in [1, 2**52]. Got {scale}.")
-    largest = (2**63 - scale) // scale  # largest V for which X stays within int64
-    kept = np.empty(0, dtype=np.int64)
-    while kept.size < size:
-        # Candidates are independent, so the first accepted ones have the law of an accepted one.
-        low = _below(scale, int(1.7 * (size - kept.size)) + 8, source).astype(np.int64)
-        low = low[_bernoulli_exp(_less(low, scale, source), low.size, source)]
-        magnitude = low + scale * np.minimum(_geometric(low.size, source), largest)
-        negative = _below(2, low.size, source) == 1
-        noise = np.where(negative, -magnitude, magnitude)
-        kept = np.concatenate([kept, noise[~(negative & (magnitude == 0))]])
-    return kept[:size]
-
-
-Flip = Callable[[NDArray[np.intp]], NDArray[np.bool_]]
-
-
-def _less(weights: NDArray[np.int64], bound: int, source: ByteSource) -> Flip:
-    """Make coins that show heads with probability ``weights[i] / bound``."""
-    return lambda index: _below(bound, index.size, source) < weights[index]
-
-
-def _bernoulli_exp(flip: Flip, size: int, source: ByteSource) -> NDArray[np.bool_]:
-    """Flip coins with heads exp(-p_i), given coins `flip` with heads p_i (Algorithm 1 of CKS).
-
-    Coin i goes on from round k with probability p_i / k, as the product of two independent
-    coins. It reaches round k with probability p_i^(k-1) / (k-1)!, so it stops in an odd round
-    with probability 1 - p_i + p_i^2/2! - ... = exp(-p_i).
-    """
-    heads = np.zeros(size, dtype=bool)
-    alive = np.arange(size)
-    k = 1
-    while alive.size:
-        goes_on = flip(alive)
-        if k > 1:
-            goes_on &= _below(k, alive.size, source) == 0
-        heads[alive[~goes_on]] = k % 2 == 1
-        alive = alive[goes_on]
-        k += 1
-    return heads
-
-
-def _geometric(size: int, source: ByteSource) -> NDArray[np.int64]:
-    """Draw V with P(V = v) proportional to exp(-v): runs of heads of coins with heads exp(-1).
-
-    The runs are read off one unbroken sequence of independent coins, in order; dropping an
-    unfinished run at the end of a batch would leave too many short ones.
-    """
-    tails = np.empty(0, dtype=np.intp)
-    flipped = 0
-    while tails.size < size:
-        batch = int(1.7 * (size - tails.size)) + 16
-        heads = _bernoulli_exp(lambda index: np.ones(index.size, dtype=bool), batch, source)
-        tails = np.concatenate([tails, np.flatnonzero(~heads) + flipped])
-        flipped += batch
-    return np.diff(tails[:size], prepend=-1).astype(np.int64) - 1
-
-
-def _below(bound: int, size: int, source: ByteSource) -> NDArray[Any]:
-    """Draw uniform integers in [0, bound), bound at most 2^53.
-
-    Bits are cut to the length of ``bound - 1`` and numbers outside the range thrown away: what
-    is left is uniform, where a remainder would not be.
-    """
-    mask = (1 << (bound - 1).bit_length()) - 1
-    if mask == 0:
-        return np.zeros(size, dtype=np.uint8)
-    kept = np.empty(0, dtype="<u1" if mask < 256 else "<i8")
-    while kept.size < size:
-        missing = size - kept.size
-        spare = 0 if mask + 1 == bound else 2 * math.isqrt(missing) + 4
-        count = missing * (mask + 1) // bound + spare
-        words = np.frombuffer(
-            source.bytes(kept.itemsize * count), dtype=kept.dtype
-        ) & kept.dtype.type(mask)
-        kept = np.concatenate([kept, words[words < bound]])
-    return kept[:size]
+    lattice = Lattice.fine(sensitivity, parts)
+    while True:
+        steps = lattice.integer_sensitivity(sensitivity, charge)
+        scale = math.ceil(steps / epsilon)
+        if scale <= MAX_SCALE:
+            return lattice, scale
+        if steps <= 4 * charge:
+            break
+        lattice = Lattice(lattice.exponent + 1)
+    raise ValueError(
+        f"The 'epsilon' parameter of {owner} is too small: rounding to a lattice would cost "
+        f"as much as the noise. Raise it at least {scale / MAX_SCALE:.3g} times."
+    )

@@ -1,4 +1,4 @@
-"""The integer noise against its exact law, and the lattice against exact fractions."""
+"""Byte sources, refusals, and the lattice against exact fractions."""
 
 import os
 from fractions import Fraction
@@ -7,111 +7,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from skdp.mechanisms import noise
+from skdp.mechanisms.discrete import MAX_SCALE, discrete_laplace
 from skdp.mechanisms.noise import (
-    MAX_SCALE,
     Lattice,
     OperatingSystemBytes,
     byte_source,
     check_sensitivity,
     check_value,
-    discrete_laplace,
+    lattice_scale,
 )
-
-FALSE_POSITIVE_RATE = 1e-6  # of each chi-square test below
-SCALES = [1, 1000, 2**40 + 1]
-N_DRAWS = 200_000
-
-
-def laplace_upper_tail(z, scale):
-    """P(Z >= z) of the discrete Laplace law, z any integer: a geometric sum."""
-    q = np.exp(-1.0 / scale)
-    positive = np.exp(-np.maximum(z, 1) / scale) / (1 + q)
-    negative = 1 - np.exp(-np.maximum(1 - z, 1) / scale) / (1 + q)
-    return np.where(z >= 1, positive, negative)
-
-
-def chi_square_p_value(draws, scale):
-    """Compare draws with the exact law, in up to 40 cells with expected counts above 50."""
-    quantiles = np.linspace(-4.5, 4.5, 40) * scale
-    edges = np.unique(np.round(quantiles).astype(np.int64))
-    tail = laplace_upper_tail(edges, scale)
-    expected = -np.diff(np.concatenate([[1.0], tail, [0.0]])) * draws.size
-    observed = np.bincount(np.searchsorted(edges, draws, side="right"), minlength=edges.size + 1)
-    return stats.chisquare(observed, expected).pvalue
-
-
-@pytest.mark.parametrize("scale", SCALES)
-def test_discrete_laplace_against_exact_law(scale):
-    """Seeded; false-positive rate 1e-6 a scale. A scale wrong by 4 % has a noncentrality of
-    about 300 at these counts, so the power against it is above 1 - 1e-6."""
-    draws = discrete_laplace(scale, N_DRAWS, byte_source(scale % 97))
-    assert chi_square_p_value(draws, scale) > FALSE_POSITIVE_RATE
-
-
-@pytest.mark.parametrize("scale", SCALES[1:])
-@pytest.mark.parametrize("factor", [0.96, 1.04])
-def test_wrong_scale_is_caught(scale, factor):
-    draws = discrete_laplace(int(factor * scale), N_DRAWS, byte_source(1))
-    assert chi_square_p_value(draws, scale) < FALSE_POSITIVE_RATE
-
-
-def test_zero_counted_twice_is_caught():
-    """The classical mistake: a magnitude and a sign, without drawing a negative zero again."""
-    rng = np.random.default_rng(0)
-    draws = (rng.geometric(1 - np.exp(-1.0), N_DRAWS) - 1) * rng.choice([-1, 1], N_DRAWS)
-    assert chi_square_p_value(draws, 1) < FALSE_POSITIVE_RATE
-
-
-@pytest.mark.parametrize("size", [1, 2, 7])
-def test_small_batches_have_the_same_law(size):
-    """Cutting a batch must not prefer any value. False-positive rate 1e-6 a size."""
-    source = byte_source(size)
-    draws = np.concatenate([discrete_laplace(5, size, source) for _ in range(7000 // size)])
-    assert chi_square_p_value(draws, 5) > FALSE_POSITIVE_RATE
-
-
-def test_draws_are_independent_of_their_neighbors():
-    """Rank correlation at lags 1 and 2; false-positive rate 2e-6; .02 would be caught (z = 9)."""
-    draws = discrete_laplace(1000, N_DRAWS, byte_source(3))
-    for lag in (1, 2):
-        assert abs(stats.spearmanr(draws[lag:], draws[:-lag]).statistic) < 4.9 / N_DRAWS**0.5
-
-
-@pytest.mark.parametrize("bound", [3, 5, 200, 257, 3 * 2**50])
-def test_uniform_integers_are_uniform(bound):
-    """The top third is where a remainder would show. False-positive rate 1e-6 a bound."""
-    draws = noise._below(bound, N_DRAWS, byte_source(0)).astype(np.int64)
-    n_cells = min(bound, 12)
-    edges = [bound * i // n_cells for i in range(n_cells + 1)]
-    observed = np.histogram(draws, [*edges[:-1], bound - 0.5])[0]
-    expected = np.diff(np.array(edges, dtype=object)).astype(float) * N_DRAWS / bound
-    assert draws.min() >= 0
-    assert draws.max() < bound
-    assert stats.chisquare(observed, expected).pvalue > FALSE_POSITIVE_RATE
-
-
-def test_noise_at_the_largest_scale_stays_within_int64(monkeypatch):
-    endless = np.iinfo(np.int64).max
-    monkeypatch.setattr(noise, "_geometric", lambda size, source: np.full(size, endless))
-    draws = discrete_laplace(MAX_SCALE, 100, byte_source(0))
-    assert draws.dtype == np.int64
-    assert np.all(np.abs(draws.astype(object)) > 2**63 - 2 * MAX_SCALE)
-    assert (draws > 0).any()
-    assert (draws < 0).any()
-
-
-@pytest.mark.parametrize("size", [0, 1, 1000])
-def test_size(size):
-    assert discrete_laplace(10, size, byte_source()).shape == (size,)
-
-
-@pytest.mark.parametrize("scale", [0, -1, MAX_SCALE + 1])
-def test_scale_outside_its_range_is_refused(scale):
-    with pytest.raises(ValueError, match=r"must be in \[1, 2\*\*52\]"):
-        discrete_laplace(scale, 1, byte_source(0))
 
 
 def test_same_bytes_same_noise():
@@ -243,3 +149,12 @@ def test_rounding_charge_is_needed():
     assert change == 2 * d
     assert change <= lattice.integer_sensitivity(d / 8, charge=d)
     assert change > lattice.integer_sensitivity(d / 8, charge=0)  # an uncharged version fails
+
+
+def test_lattice_scale_refuses_what_rounding_would_drown():
+    least = Fraction(40, MAX_SCALE)
+    lattice, scale = lattice_scale(1.0, 10, least, 10.0, "SomeMechanism")
+    assert scale <= MAX_SCALE
+    assert scale * 2.0**lattice.exponent * float(least) < 2
+    with pytest.raises(ValueError, match="'epsilon' parameter of SomeMechanism is too small"):
+        lattice_scale(1.0, 10, least / 10, 10.0, "SomeMechanism")
