@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
+from skdp.targets.metric import output_metric
 from skdp.targets.registry import RECORD_ATTRIBUTES, REGISTRY, is_stateless, lookup
 
 
@@ -125,6 +126,22 @@ class ParameterTarget:
             if type(part) in REGISTRY:
                 REGISTRY[type(part)].finish(part, _reach(self.twin, path))
         return released
+
+    def output_metric(self, *dataset: Any) -> NDArray[np.float64] | None:
+        """Tell how much the output depends on each released value, from public records.
+
+        Parameters
+        ----------
+        *dataset : X or X, y
+            Records of the oracle.
+
+        Returns
+        -------
+        ndarray of shape (n_parameters, n_parameters) or (n_parameters,), or None
+            The mean over the records of J'J, J being the Jacobian of the output of the twin in the
+            released values; see `skdp.targets.metric`. None where it is not known.
+        """
+        return output_metric(self.twin, self.flatten(self.twin), self.restore, dataset[0])
 
 
 def without_side_effects(estimator: Any) -> Any:
