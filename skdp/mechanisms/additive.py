@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp._basis import PublicBasis
 from skdp.mechanisms.base import ByteSource, Mechanism, l1_norm, l2_norm
-from skdp.mechanisms.basis import KINDS, learn_basis
+from skdp.mechanisms.basis import LEARNERS, learn_basis
 from skdp.mechanisms.noise import OperatingSystemBytes, check_sensitivity, check_value
 
 _NORMS = {1: l1_norm, 2: l2_norm}
@@ -183,7 +183,7 @@ class AdditiveMechanism(Mechanism):
         return type(self)(**self.get_params(deep=False) | {"basis": basis})
 
     def _check_basis(self) -> None:
-        if isinstance(self.basis, str) and self.basis not in (*KINDS, "auto"):
+        if isinstance(self.basis, str) and self.basis not in (*LEARNERS, "auto"):
             raise ValueError(
                 f"The 'basis' parameter of {type(self).__name__} must be 'auto', 'identity', "
                 f"'diagonal', 'predictive' or a square matrix. Got {self.basis!r}."

@@ -14,6 +14,9 @@ coordinates changes the output by a squared length that is proportional to
 
 where a_j = (mean of abs(j-th coordinate of Q' z)^p)^(1/p). Setting the derivative to zero gives
 w_j^(p+2) proportional to a_j^p: the cube root of a_j for Laplace, the square root for Gaussian.
+
+Where a rotation is learnt, a_j is taken over coordinates of pairs that did not learn it. With
+fewer pilot pairs than values the directions of their span would otherwise look like all there is.
 """
 
 from __future__ import annotations
@@ -27,8 +30,6 @@ from scipy import linalg
 
 from skdp._basis import PublicBasis
 
-KINDS = ("identity", "diagonal", "predictive")
-
 # Beyond this many values a predictive basis is low rank plus diagonal.
 MAX_DENSE = 2000
 MAX_RANK = 100
@@ -38,27 +39,39 @@ _LEAST_CHANGE = 1e-3  # of the largest a_j: coordinates said to change less are 
 _N_FOLDS = 5
 _LEVEL = 0.95  # of the norms that are compared, as a calibration at gamma = .05 would
 
+Matrix = NDArray[np.float64]
+
 
 class Learnt(NamedTuple):
-    """A basis and ``sum_j w_j^2``, the output error of unit noise on its coordinates."""
+    """A basis, and the squared error of the output that it makes us expect, up to a constant.
+
+    Parameters
+    ----------
+    basis : PublicBasis
+        The basis.
+    error : float
+        The square of the .95 quantile of the norms of pilot differences, times the squared output
+        error of unit noise on each coordinate.
+
+    Examples
+    --------
+    >>> from skdp._basis import PublicBasis
+    >>> from skdp.mechanisms.basis import Learnt
+    >>> Learnt(PublicBasis(), error=1.0).basis
+    PublicBasis('identity')
+    """
 
     basis: PublicBasis
-    spread: float
+    error: float
 
 
-def learn_basis(
-    kind: str,
-    differences: NDArray[np.float64],
-    metric: NDArray[np.float64] | None,
-    order: int,
-) -> PublicBasis:
+def learn_basis(kind: str, differences: Matrix, metric: Matrix | None, order: int) -> PublicBasis:
     """Learn a basis from the differences of pilot pairs.
 
     Parameters
     ----------
     kind : {"identity", "diagonal", "predictive", "auto"}
-        "auto" takes the one with the least expected squared error of the output; each is judged
-        on pilot pairs that did not learn it.
+        "auto" takes the one with the least expected squared error of the output.
     differences : ndarray of shape (n_pilot_pairs, d)
         Finite. Where all are zero, or there are none, the answer is the identity.
     metric : ndarray of shape (d, d) or (d,), or None
@@ -83,65 +96,20 @@ def learn_basis(
     >>> from skdp.mechanisms.basis import learn_basis
     >>> differences = np.random.default_rng(0).normal(size=(100, 2)) * [1.0, 8.0]
     >>> basis = learn_basis("diagonal", differences, None, order=1)
-    >>> 1.8 < basis.scale[0] / basis.scale[1] < 2.2
+    >>> bool(1.8 < basis.scale[0] / basis.scale[1] < 2.2)
     True
     """
     differences, metric = _check(differences, metric)
-    n_pilot_pairs = len(differences)
     if not differences.any():
-        return PublicBasis("identity", n_pilot_pairs)
-    if kind == "auto":
-        errors = expected_errors(differences, metric, order)
-        kind = min(errors, key=errors.__getitem__)
-    return _LEARNERS[kind](differences, metric, order).basis
+        return PublicBasis("identity", len(differences))
+    # The size of T does not matter, so this only keeps squares from over- and underflow.
+    differences = differences / np.abs(differences).max()
+    learners = LEARNERS if kind == "auto" else {kind: LEARNERS[kind]}
+    learnt = [learn(differences, metric, order) for learn in learners.values()]
+    return min(learnt, key=lambda each: each.error).basis
 
 
-def expected_errors(
-    differences: NDArray[np.float64], metric: NDArray[np.float64] | None, order: int
-) -> dict[str, float]:
-    """Estimate the squared output error of each kind of basis, by cross-fitting.
-
-    Parameters
-    ----------
-    differences : ndarray of shape (n_pilot_pairs, d)
-        Finite, not all zero.
-    metric : ndarray of shape (d, d) or (d,), or None
-        As in `learn_basis`.
-    order : {1, 2}
-        p of the norm.
-
-    Returns
-    -------
-    dict of str to float
-        By kind, the square of the .95 quantile of the norms of held-out differences, times the
-        spread, up to a constant that is common to all kinds.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp.mechanisms.basis import expected_errors
-    >>> differences = np.random.default_rng(0).normal(size=(100, 2)) * [1.0, 100.0]
-    >>> errors = expected_errors(differences, None, order=1)
-    >>> errors["diagonal"] < 0.8 * errors["identity"]
-    True
-    """
-    folds = [slice(first, None, _N_FOLDS) for first in range(min(_N_FOLDS, len(differences)))]
-    errors = {}
-    for kind, learn in _LEARNERS.items():
-        norms = []
-        for fold in folds:
-            rest = np.delete(differences, fold, axis=0)
-            learnt = learn(rest if rest.any() else differences, metric, order)
-            for difference in differences[fold]:
-                size = np.linalg.norm(learnt.basis.forward(difference), order)
-                norms.append(size * np.sqrt(learnt.spread))
-        errors[kind] = float(np.quantile(norms, _LEVEL)) ** 2
-    return errors
-
-
-def _check(
-    differences: NDArray, metric: NDArray | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+def _check(differences: Matrix, metric: Matrix | None) -> tuple[Matrix, Matrix | None]:
     differences = np.asarray(differences, dtype=np.float64)
     if differences.ndim != 2 or not np.isfinite(differences).all():
         raise ValueError(
@@ -160,68 +128,62 @@ def _check(
     return differences, metric if metric.any() else None
 
 
-def _identity(differences: NDArray, metric: NDArray | None, order: int) -> Learnt:
-    spread = differences.shape[1] if metric is None else _diagonal_of(metric).sum()
-    return Learnt(PublicBasis("identity", len(differences)), float(spread))
+def _identity(differences: Matrix, metric: Matrix | None, order: int) -> Learnt:
+    """Take the values as they are."""
+    d = differences.shape[1]
+    spread = d if metric is None else _diagonal_of(metric).sum()
+    error = _expected_error(differences, np.ones(d), order) * spread / d
+    return Learnt(PublicBasis("identity", len(differences)), error)
 
 
-def _diagonal(differences: NDArray, metric: NDArray | None, order: int) -> Learnt:
+def _diagonal(differences: Matrix, metric: Matrix | None, order: int) -> Learnt:
+    """Give each value a scale of its own; of the metric only the diagonal is used."""
     units, metric = _in_units(differences, metric)
-    root = np.sqrt(_diagonal_of(metric))
-    weights = _weights(root * differences / units, order)
-    basis = PublicBasis("diagonal", len(differences), scale=root / units / weights)
-    return Learnt(basis, float(np.sum(weights**2)))
+    scale = np.sqrt(_diagonal_of(metric)) / units
+    coordinates = differences * scale
+    weights = _weights(coordinates, order)
+    basis = PublicBasis("diagonal", len(differences), scale=scale / weights)
+    return Learnt(basis, _expected_error(coordinates, weights, order))
 
 
-def _predictive(differences: NDArray, metric: NDArray | None, order: int) -> Learnt:
-    if differences.shape[1] > MAX_DENSE:
-        return _low_rank(differences, metric, order)
+def _predictive(differences: Matrix, metric: Matrix | None, order: int) -> Learnt:
+    """Rotate to the principal axes of the output's change, and scale each.
+
+    Beyond `MAX_DENSE` values only the leading axes are rotated, and the metric is taken for a
+    diagonal.
+    """
+    n_pilot_pairs, d = differences.shape
     units, metric = _in_units(differences, metric)
-    if metric.ndim == 1:
-        root = np.diag(np.sqrt(metric))
+    if d > MAX_DENSE:
+        scale = np.sqrt(_diagonal_of(metric)) / units
+        z = differences * scale
+        coordinates = _cross_fit(z, _leading_axes, _reflect)
+        weights = _weights(coordinates, order)
+        basis = PublicBasis(
+            "predictive", n_pilot_pairs, scale=scale, reflectors=_leading_axes(z), weights=weights
+        )
     else:
-        values, vectors = np.linalg.eigh(metric)
-        values = np.maximum(values, _LEAST_METRIC * values[-1])
-        root = (vectors * np.sqrt(values)) @ vectors.T
-    z = differences / units @ root
-    rotation = np.linalg.eigh(z.T @ z)[1]
-    weights = _weights(z @ rotation, order)
-    matrix = (rotation / weights).T @ root / units
-    basis = PublicBasis("predictive", len(differences), matrix=matrix)
-    return Learnt(basis, float(np.sum(weights**2)))
+        root = _square_root(metric)
+        z = differences / units @ root
+        coordinates = _cross_fit(z, _principal_axes, np.matmul)
+        weights = _weights(coordinates, order)
+        matrix = (_principal_axes(z) / weights).T @ root / units
+        basis = PublicBasis("predictive", n_pilot_pairs, matrix=matrix)
+    return Learnt(basis, _expected_error(coordinates, weights, order))
 
 
-def _low_rank(differences: NDArray, metric: NDArray | None, order: int) -> Learnt:
-    """Rotate the leading directions of change only, and take the metric for a diagonal."""
-    units, metric = _in_units(differences, metric)
-    root = np.sqrt(_diagonal_of(metric))
-    z = differences * (root / units)
-    rank = min(MAX_RANK, len(z))
-    leading = linalg.svd(z, full_matrices=False)[2][:rank].T
-    reflectors = np.tril(linalg.qr(leading, mode="raw")[0][0], -1)
-    reflectors[np.diag_indices(rank)] = 1.0
-    rotated = PublicBasis(reflectors=reflectors)
-    weights = _weights(np.array([rotated.forward(row) for row in z]), order)
-    basis = PublicBasis(
-        "predictive", len(z), scale=root / units, reflectors=reflectors, weights=weights
-    )
-    return Learnt(basis, float(np.sum(weights**2)))
-
-
-_LEARNERS: dict[str, Callable[[NDArray, NDArray | None, int], Learnt]] = {
+LEARNERS: dict[str, Callable[[Matrix, Matrix | None, int], Learnt]] = {
     "identity": _identity,
     "diagonal": _diagonal,
     "predictive": _predictive,
 }
 
 
-def _diagonal_of(metric: NDArray) -> NDArray[np.float64]:
+def _diagonal_of(metric: Matrix) -> Matrix:
     return metric if metric.ndim == 1 else np.diag(metric)
 
 
-def _in_units(
-    differences: NDArray, metric: NDArray | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _in_units(differences: Matrix, metric: Matrix | None) -> tuple[Matrix, Matrix]:
     """Give each value the unit of its own mean change, and floor the metric in these units.
 
     Then nothing that is learnt depends on the units in which the values came.
@@ -239,8 +201,52 @@ def _in_units(
     return units, metric
 
 
-def _weights(coordinates: NDArray, order: int) -> NDArray[np.float64]:
-    """The weights of the coordinates with the least expected error; see the module."""
+def _square_root(metric: Matrix) -> Matrix:
+    if metric.ndim == 1:
+        return np.diag(np.sqrt(metric))
+    values, vectors = np.linalg.eigh(metric)
+    values = np.maximum(values, _LEAST_METRIC * values[-1])
+    return (vectors * np.sqrt(values)) @ vectors.T
+
+
+def _principal_axes(z: Matrix) -> Matrix:
+    return np.linalg.eigh(z.T @ z)[1]
+
+
+def _leading_axes(z: Matrix) -> Matrix:
+    """Reflectors of an orthogonal matrix whose first columns are the leading axes."""
+    axes = linalg.svd(z, full_matrices=False)[2][:MAX_RANK].T
+    reflectors = np.tril(linalg.qr(axes, mode="raw")[0][0], -1)
+    reflectors[np.diag_indices(axes.shape[1])] = 1.0
+    return reflectors
+
+
+def _reflect(z: Matrix, reflectors: Matrix) -> Matrix:
+    rotation = PublicBasis(reflectors=reflectors)
+    return np.array([rotation.forward(row) for row in z])
+
+
+def _cross_fit(
+    z: Matrix,
+    learn: Callable[[Matrix], Matrix],
+    rotate: Callable[[Matrix, Matrix], Matrix],
+) -> Matrix:
+    """Rotate each row by axes that were learnt without it."""
+    rotated = np.empty_like(z)
+    n_folds = min(_N_FOLDS, len(z))
+    for fold in range(n_folds):
+        rest = np.delete(z, np.s_[fold::n_folds], axis=0)
+        rotated[fold::n_folds] = rotate(z[fold::n_folds], learn(rest if len(rest) else z))
+    return rotated
+
+
+def _weights(coordinates: Matrix, order: int) -> Matrix:
+    """The weights with the least expected error; see the module."""
     sizes = np.mean(np.abs(coordinates) ** order, axis=0) ** (1 / order)
     sizes = np.maximum(sizes, _LEAST_CHANGE * sizes.max())
     return (sizes / sizes.max()) ** (order / (order + 2))
+
+
+def _expected_error(coordinates: Matrix, weights: Matrix, order: int) -> float:
+    norms = np.linalg.norm(coordinates / weights, ord=order, axis=1)
+    return float(np.quantile(norms, _LEVEL) ** 2 * np.sum(weights**2))

@@ -281,7 +281,7 @@ class SensitivitySampler(BaseEstimator):
         -------
         ndarray of shape (n_evaluated, d)
             The difference of the two values of each pair, raveled. Pairs on which the target
-            could not be evaluated are left out.
+            could not be evaluated are left out. Empty if d is 1: all bases are then alike.
 
         Raises
         ------
@@ -296,22 +296,22 @@ class SensitivitySampler(BaseEstimator):
         tried, first = next(
             ((pair, probe) for pair, probe in enumerate(probes) if probe is not None), (0, None)
         )
-        if first is None:
-            return np.empty((0, 0))
-        n_pairs = min(n_pairs, max(1, MAX_PILOT_VALUES // max(1, first.size)))
+        if first is None or first.size < 2:
+            return np.empty((0, 0 if first is None else first.size))
+        n_pairs = min(n_pairs, max(1, MAX_PILOT_VALUES // first.size))
         rest = chain.from_iterable(self._run(evaluate, n_pairs, start=tried + 1))
         kept = [each for each in rest if each is not None and each.shape == first.shape]
         return np.array([first, *kept])
 
     def _prepare(
         self, target: Target, n_samples: int, schema: Schema | None
-    ) -> tuple[PairSource, int]:
+    ) -> tuple[_PairSource, int]:
         """Settle the seed, and refuse an unfit oracle before the first fit."""
         oracle = as_oracle(self.oracle)
         seed = self._entropy()
         rng, _ = _streams(seed, (0,))
         draw(oracle, n_samples + 1, rng, reference=schema, full=True)
-        return PairSource(target, oracle, n_samples, seed), seed
+        return _PairSource(target, oracle, n_samples, seed), seed
 
     def _run(self, evaluate: Callable[[int], Any], n_pairs: int, start: int = 0) -> Iterable[list]:
         """Evaluate pairs in parallel, chunk by chunk, in their order."""
@@ -390,7 +390,7 @@ def _run_chunk(evaluate: Callable[[int], Any], pairs: range) -> list:
 
 
 @dataclass(frozen=True)
-class PairSource:
+class _PairSource:
     """Where the values of a pair come from: everything but its number."""
 
     target: Target
@@ -415,7 +415,7 @@ class _NoValue(Exception):
     """The target failed on a pair; the message is the cause."""
 
 
-def _measure_pair(pairs: PairSource, norm: Callable[[NDArray], float], pair: int) -> PairOutcome:
+def _measure_pair(pairs: _PairSource, norm: Callable[[NDArray], float], pair: int) -> PairOutcome:
     try:
         value, other = pairs.values(pair)
     except _NoValue as failure:
@@ -434,7 +434,7 @@ def _distance(norm: Callable[[NDArray], float], value: NDArray, other: NDArray) 
     return float(norm(value - other) if distance is None else distance(value, other))
 
 
-def _pilot_difference(pairs: PairSource, pair: int) -> NDArray[np.float64] | None:
+def _pilot_difference(pairs: _PairSource, pair: int) -> NDArray[np.float64] | None:
     """Return the whole difference of a pair, None where there is none."""
     try:
         value, other = pairs.values(pair, PILOT)

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from skdp.targets.metric import output_metric
+from skdp.targets.metric import MAX_EVALUATED, linear_metric, output_metric
 from skdp.targets.registry import RECORD_ATTRIBUTES, REGISTRY, is_stateless, lookup
 
 
@@ -139,9 +139,15 @@ class ParameterTarget:
         -------
         ndarray of shape (n_parameters, n_parameters) or (n_parameters,), or None
             The mean over the records of J'J, J being the Jacobian of the output of the twin in the
-            released values; see `skdp.targets.metric`. None where it is not known.
+            released values; see `skdp.targets.metric`. For very many values, its diagonal if the
+            model is linear, else None.
         """
-        return output_metric(self.twin, self.flatten(self.twin), self.restore, dataset[0])
+        vector = self.flatten(self.twin)
+        if len(vector) <= MAX_EVALUATED:
+            return output_metric(self.twin, vector, self.restore, dataset[0])
+        if {name.rpartition("__")[2] for name in self.names} <= {"coef_", "intercept_"}:
+            return linear_metric(self.twin, self._shapes, dataset[0])
+        return None
 
 
 def without_side_effects(estimator: Any) -> Any:
