@@ -62,5 +62,5 @@ bench: $(STAMP)
 		echo "== $$script"; $(BIN)/python "$$script"; done
 
 clean:
-	rm -rf $(VENV) $(OLDEST) docs/_build docs/generated docs/auto_examples docs/sg_execution_times.rst
+	rm -rf $(VENV) $(OLDEST) docs/_build docs/generated docs/auto_examples
 	rm -rf .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

@@ -147,9 +147,7 @@ def scores_of(row, split, mechanism, basis, n_releases, seed, n_jobs):
     """Scores of released models, shape (n_epsilons, n_releases), and the basis that was used."""
     make = MECHANISMS[mechanism]
     sampler = SensitivitySampler(split.oracle, gamma=0.05, random_state=seed, n_jobs=n_jobs)
-    first = release(
-        split.target, *split.private, mechanism=make(1.0, basis), sensitivity=sampler
-    )
+    first = release(split.target, *split.private, mechanism=make(1.0, basis), sensitivity=sampler)
     estimate = first.sensitivity
     exact = split.target(*split.private, seed=seed)
     source = byte_source(seed)
@@ -165,9 +163,7 @@ def scores_of(row, split, mechanism, basis, n_releases, seed, n_jobs):
 def run(name, row, n_splits, n_releases, n_jobs, bases):
     started = time.perf_counter()
     splits = [Split.of(row, seed) for seed in range(n_splits)]
-    exact = np.mean(
-        [s.target.restore(s.target(*s.private, seed=0)).score(*s.test) for s in splits]
-    )
+    exact = np.mean([s.target.restore(s.target(*s.private, seed=0)).score(*s.test) for s in splits])
     d = splits[0].target(*splits[0].private, seed=0).size
     print(f"\n{name}: n={len(splits[0].private[0])}, d={d}, exact {exact:.3f}", flush=True)
     print(f"{'epsilon':>22} " + " ".join(f"{epsilon:>8g}" for epsilon in row.epsilons))

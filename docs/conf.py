@@ -35,6 +35,7 @@ myst_heading_anchors = 3
 
 autosummary_generate = True
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
@@ -45,6 +46,7 @@ sphinx_gallery_conf = {
     "doc_module": ("skdp",),
     "reference_url": {"skdp": None},
     "show_signature": False,
+    "write_computation_times": False,
     "plot_gallery": True,
     "abort_on_example_error": False,
 }
@@ -55,7 +57,8 @@ html_static_path = ["_static"]
 html_css_files = ["skdp.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"index": [], "api": [], "limitations": [], "changelog": [], "references": []}
+WITHOUT_SIDEBAR = ["index", "api", "limitations", "changelog", "references", "auto_examples/**"]
+html_sidebars = {page: [] for page in WITHOUT_SIDEBAR}
 html_theme_options = {
     "logo": {"text": "skdp"},
     "navbar_align": "left",

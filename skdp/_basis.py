@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# Reciprocal condition below which a matrix is singular to working precision.
-_LEAST_CONDITION = 1e-14
+# Beyond it a matrix is singular to working precision.
+_MOST_CONDITION = 1e14
 
 _PARTS = ("scale", "matrix", "reflectors", "weights")
 
@@ -63,49 +63,24 @@ class PublicBasis:
     reflectors: NDArray[np.float64] | None = None
     weights: NDArray[np.float64] | None = None
 
+    _inverse: NDArray[np.float64] | None = field(init=False, default=None)
+
     def __post_init__(self) -> None:
         for name in _PARTS:
             if getattr(self, name) is not None:
                 part = np.array(getattr(self, name), dtype=np.float64, order="C")
                 part.flags.writeable = False
                 object.__setattr__(self, name, part)
-                self._check(name, part)
-
-    def _check(self, name: str, part: NDArray[np.float64]) -> None:
-        if name == "matrix" and (part.ndim != 2 or part.shape[0] != part.shape[1]):
-            raise ValueError(
-                f"The 'basis' must be a square matrix. Got an array of shape {part.shape}."
-            )
-        if not np.isfinite(part).all():
-            raise ValueError(f"The {name} of a basis must be finite. It holds NaN or infinity.")
-        regular = self.inverse is not None if name == "matrix" else np.all(np.any([part], axis=0))
-        if name == "reflectors":
-            regular = np.any(part, axis=0).all()
-        if not regular:
-            raise ValueError(
-                f"The {name} of a basis must be invertible. It is singular to working precision."
-            )
-
-    @cached_property
-    def inverse(self) -> NDArray[np.float64] | None:
-        """The inverse of `matrix`; None where that is singular, or there is none.
-
-        Rows and columns are brought to length 1 first: scales are no sign of singularity.
-        """
-        if self.matrix is None:
-            return None
-        with np.errstate(all="ignore"):
-            rows = np.linalg.norm(self.matrix, axis=1, keepdims=True)
-            columns = np.linalg.norm(self.matrix / rows, axis=0, keepdims=True)
-            balanced = self.matrix / rows / columns
-            try:
-                inverse = np.linalg.inv(balanced)
-            except np.linalg.LinAlgError:
-                return None
-            condition = np.linalg.norm(balanced, 1) * np.linalg.norm(inverse, 1)
-            inverse = inverse / columns.T / rows.T
-            regular = 1 / condition > _LEAST_CONDITION and np.isfinite(inverse).all()
-        return inverse if regular else None
+                if not np.isfinite(part).all():
+                    raise ValueError(
+                        f"The {name} of a basis must be finite. It holds NaN or infinity."
+                    )
+        if self.matrix is not None:
+            object.__setattr__(self, "_inverse", _invert(self.matrix))
+        diagonals = [self.scale, self.weights]
+        lengths = [] if self.reflectors is None else [np.any(self.reflectors, axis=0)]
+        if not all(np.all(part) for part in [*diagonals, *lengths] if part is not None):
+            raise ValueError("A basis must be invertible. One of its scales is zero.")
 
     @cached_property
     def _block(self) -> NDArray[np.float64]:
@@ -136,7 +111,7 @@ class PublicBasis:
         if self.matrix is not None:
             u = np.einsum("ij,j->i", self.matrix, u)
         if self.reflectors is not None:
-            u = u - self._reflect(u, self._block.T)
+            u = u - self._reflect(u, self.reflectors, self._block.T)
         if self.weights is not None:
             u = u / self.weights
         return u
@@ -158,16 +133,17 @@ class PublicBasis:
         if self.weights is not None:
             v = v * self.weights
         if self.reflectors is not None:
-            v = v - self._reflect(v, self._block)
-        if self.matrix is not None:
-            v = self.inverse @ v
+            v = v - self._reflect(v, self.reflectors, self._block)
+        if self._inverse is not None:
+            v = self._inverse @ v
         if self.scale is not None:
             v = v / self.scale
         return v
 
-    def _reflect(self, vector: NDArray, block: NDArray) -> NDArray[np.float64]:
-        inner = np.einsum("ij,i->j", self.reflectors, vector)
-        return np.einsum("ij,j->i", self.reflectors, np.einsum("ij,j->i", block, inner))
+    @staticmethod
+    def _reflect(vector: NDArray, reflectors: NDArray, block: NDArray) -> NDArray[np.float64]:
+        inner = np.einsum("ij,j->i", block, np.einsum("ij,i->j", reflectors, vector))
+        return np.einsum("ij,j->i", reflectors, inner)
 
     @cached_property
     def digest(self) -> str:
@@ -229,3 +205,26 @@ class PublicBasis:
             Equal to the one that was stored, bit for bit.
         """
         return cls(**values)
+
+
+def _invert(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Invert after bringing rows and columns to length 1: scales are no sign of singularity."""
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(
+            f"The 'basis' must be a square matrix. Got an array of shape {matrix.shape}."
+        )
+    with np.errstate(all="ignore"):
+        rows = np.linalg.norm(matrix, axis=1)
+        columns = np.linalg.norm(matrix / rows[:, None], axis=0)
+        balanced = matrix / rows[:, None] / columns
+        try:
+            inverse = np.linalg.inv(balanced)
+        except np.linalg.LinAlgError:
+            inverse = np.full_like(balanced, np.nan)
+        condition = np.linalg.norm(balanced, 1) * np.linalg.norm(inverse, 1)
+        inverse = inverse / columns[:, None] / rows
+    if not (condition < _MOST_CONDITION and np.isfinite(inverse).all()):
+        raise ValueError(
+            "The 'basis' must be an invertible matrix. It is singular to working precision."
+        )
+    return inverse

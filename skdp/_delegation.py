@@ -48,7 +48,7 @@ class DelegatedMethods:
 
     @property
     def feature_names_in_(self) -> NDArray:
-        """Names of the features seen in fit, ndarray of shape (n_features_in_,)."""
+        """Names of the features seen in fit, ndarray of shape (n_features,)."""
         return self._fitted_attribute("feature_names_in_")
 
     def _fitted_attribute(self, name: str) -> Any:

@@ -18,8 +18,9 @@ from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.base import Mechanism
 from skdp.release import release
+from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.drawing import as_oracle, name_columns
-from skdp.sensitivity.estimate import KnownSensitivity, SensitivityEstimate
+from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.targets.parameters import ParameterTarget, fitted_parts, without_side_effects
 from skdp.targets.twin import fit_twin, synthetic_dataset
@@ -77,7 +78,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         The class labels, for a classifier.
     n_features_in_ : int
         Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, when X and the oracle have them.
 
     See Also

@@ -18,7 +18,8 @@ from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.exceptions import PrivateEvaluationError
 from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.mechanisms.noise import byte_source
-from skdp.sensitivity.estimate import KnownSensitivity, SensitivityEstimate
+from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 
 # How the output depends on the value is learnt from so many records of the oracle, in a draw of
@@ -40,6 +41,15 @@ class Release:
         The promise.
     sensitivity : SensitivityEstimate or KnownSensitivity
         The sensitivity that the noise was calibrated to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import LaplaceMechanism, release
+    >>> X = np.random.default_rng(0).uniform(size=(100, 1))
+    >>> released = release(np.mean, X, mechanism=LaplaceMechanism(1.0), sensitivity=1 / 100)
+    >>> print(released.guarantee)
+    epsilon=1 differential privacy, replace-one, n=100, sensitivity known
     """
 
     value: Any
@@ -142,14 +152,17 @@ def _settle_sensitivity(
         mechanism = _learn_basis(mechanism, sampler, target, n_samples, schema)
         sensitivity = sampler.sample(target, n_samples, mechanism.norm, schema)
     elif isinstance(sensitivity, Real) and not isinstance(sensitivity, bool):
-        sensitivity = KnownSensitivity(float(sensitivity))
+        sensitivity = KnownSensitivity(float(sensitivity), mechanism.norm_name, n_samples)
     elif not isinstance(sensitivity, SensitivityEstimate | KnownSensitivity):
         raise TypeError(
             "The 'sensitivity' parameter must be a SensitivitySampler, a SensitivityEstimate, a "
             f"KnownSensitivity or a number. Got an object of type {type(sensitivity).__name__}."
         )
     mechanism = mechanism.with_basis(sensitivity.basis)
-    _check_made_for(sensitivity, target, n_samples, mechanism)
+    if isinstance(sensitivity, KnownSensitivity):
+        sensitivity.for_norm(mechanism.norm_name, n_samples)
+    else:
+        _check_made_for(sensitivity, target, n_samples, mechanism)
     _check_usable(sensitivity)
     return mechanism, sensitivity
 
@@ -169,7 +182,7 @@ def _learn_basis(
 
 
 def _check_made_for(
-    sensitivity: SensitivityEstimate | KnownSensitivity,
+    sensitivity: SensitivityEstimate,
     target: Target,
     n_samples: int,
     mechanism: Mechanism,
@@ -180,7 +193,7 @@ def _check_made_for(
         "target": (sensitivity.target, target.description),
     }
     for what, (made_for, needed) in rules.items():
-        if made_for is not None and made_for != needed:
+        if made_for != needed:
             raise ValueError(
                 f"The 'sensitivity' was made for another {what}: {made_for}. This release has "
                 f"{needed}. Sample the sensitivity of this release."
@@ -190,9 +203,9 @@ def _check_made_for(
 def _check_usable(sensitivity: SensitivityEstimate | KnownSensitivity) -> None:
     if sensitivity.value == 0:
         raise ValueError(
-            "The sampled sensitivity is zero: the target did not change on enough of the oracle's "
-            "pairs, so no noise would be added and the exact value would be shown. Nothing is "
-            "released. Use an oracle with more varied records, or a smaller gamma."
+            "The sensitivity is zero, so no noise would be added and the exact value would be "
+            "shown. Nothing is released. If it was sampled, the target did not change on enough of "
+            "the oracle's pairs: use an oracle with more varied records, or a smaller gamma."
         )
     if math.isinf(sensitivity.value):
         assert isinstance(sensitivity, SensitivityEstimate)

@@ -41,8 +41,9 @@ def public_objects(module):
             continue
         for attribute in vars(obj):
             method = getattr(obj, attribute)
-            routine = inspect.isroutine(method) and method.__module__ == module.__name__
-            if not attribute.startswith("_") and (routine or isinstance(method, property)):
+            # A function that is the value of a field keeps its own name and is not a method.
+            written = getattr(method, "__qualname__", "") == f"{obj.__qualname__}.{attribute}"
+            if not attribute.startswith("_") and (written or isinstance(method, property)):
                 yield f"{module.__name__}.{name}.{attribute}", method
 
 

@@ -12,6 +12,7 @@ from skdp import (
     PublicDataOracle,
     SensitivitySampler,
     UniformOracle,
+    exponential_mean,
     release,
 )
 
@@ -105,15 +106,24 @@ def test_estimate_of_something_else_is_refused(target, records, what):
 
 
 @pytest.mark.parametrize(
-    ("known", "what"),
+    ("known", "message"),
     [
-        (KnownSensitivity(0.1, n_samples=59), "number of records"),
-        (KnownSensitivity(0.1, norm_name="l2"), "norm"),
+        (KnownSensitivity(0.1, "l1", 59), "n_samples=59"),
+        (KnownSensitivity(0.1, "l2", 60), "The mechanism needs 'l1'"),
+        (KnownSensitivity(0.0, "l1", 60), "sensitivity is zero"),
     ],
 )
-def test_known_sensitivity_of_something_else_is_refused(known, what):
-    with pytest.raises(ValueError, match=f"made for another {what}"):
+def test_known_sensitivity_of_something_else_is_refused(known, message):
+    with pytest.raises(ValueError, match=message):
         release(column_means, X, mechanism=LAPLACE, sensitivity=known)
+
+
+def test_known_sensitivity_brings_its_gamma():
+    """Example 6 of the ICML paper: the mean of exponential records."""
+    bound = exponential_mean(n_samples=60, gamma=0.05, rate=1.0)
+    guarantee = release(np.mean, X, mechanism=LAPLACE, sensitivity=bound).guarantee
+    assert guarantee.gamma == 0.05
+    assert guarantee.oracle == bound.preconditions
 
 
 def test_sensitivity_must_be_one():
@@ -132,7 +142,7 @@ def counting(function):
 
 def test_zero_sensitivity_releases_nothing():
     target = counting(lambda X: 3.0)
-    with pytest.raises(ValueError, match="sampled sensitivity is zero"):
+    with pytest.raises(ValueError, match="sensitivity is zero"):
         release(target, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
     assert len(target.sizes) == 400  # one pilot pair, and the pairs
 

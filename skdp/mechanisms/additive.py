@@ -48,7 +48,7 @@ class AdditiveMechanism(Mechanism):
         """Return the finite, nonempty value with noise."""
 
     @property
-    def norm_name(self) -> str:  # type: ignore[override]
+    def norm_name(self) -> str:
         """The norm, such as "l1"; it names the basis too, unless that is the identity."""
         digest = self.public_basis.digest
         return f"l{self.order} in basis {digest}" if digest else f"l{self.order}"

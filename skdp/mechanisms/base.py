@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -103,9 +103,10 @@ class Mechanism(BaseEstimator, ABC):
        ICML 2017, definition 9.
     """
 
-    norm_name: ClassVar[str]
-    learns_basis: ClassVar[bool] = False
-    """Whether `fit_basis` is to be called with pilot differences."""
+    @property
+    @abstractmethod
+    def norm_name(self) -> str:
+        """The norm, by which a sensitivity is known to belong here."""
 
     @abstractmethod
     def norm(self, difference: NDArray[np.float64]) -> float:
@@ -118,6 +119,11 @@ class Mechanism(BaseEstimator, ABC):
     @abstractmethod
     def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
         """Return the promise of one release with a sensitivity that fails with `gamma`."""
+
+    @property
+    def learns_basis(self) -> bool:
+        """Whether `fit_basis` is to be called with pilot differences: not unless overridden."""
+        return False
 
     def distance(self, value: NDArray[np.float64], other: NDArray[np.float64]) -> float:
         """Measure how far two target values are apart, as computed in a release.

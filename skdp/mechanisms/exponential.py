@@ -84,7 +84,7 @@ class ExponentialMechanism(Mechanism):
     array([0.2119, 0.2119, 0.5761])
     """
 
-    norm_name: ClassVar[str] = "linf"
+    norm_name: ClassVar[str] = "sup"
 
     def __init__(
         self,

@@ -82,12 +82,10 @@ class LaplaceMechanism(AdditiveMechanism):
         error of the output. With a sensitivity known on paper there are no pilot pairs, and
         "auto" is the identity.
 
-    See Also
-    --------
-    skdp.mechanisms.noise.Lattice : The lattice, and why rounding to it is paid for.
-
     Notes
     -----
+    Why rounding to the lattice is paid for is proved in `skdp.mechanisms.noise.Lattice`.
+
     A value beyond +-2^61 steps, which is more than 2^45 times the sensitivity for one value, is
     clipped there. Both ends are public.
 

@@ -382,6 +382,11 @@ def _check_schema(schema: Schema, expected: Schema, oracle: str) -> None:
             f"The oracle {oracle} returned X with {_columns(schema)}. "
             f"It must have {_columns(expected)}, as the data have."
         )
+    if schema.names and not expected.names:
+        raise ValueError(
+            f"The oracle {oracle} returned records with column names, and the data have none. "
+            "Give both the same names, or neither any."
+        )
     if schema.names and expected.names and schema.names != expected.names:
         raise ValueError(
             f"The oracle {oracle} returned the columns {_shorten(schema.names)}. "

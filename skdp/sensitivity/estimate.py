@@ -1,4 +1,4 @@
-"""What is known of a sensitivity: sampled, or proved on paper."""
+"""A sampled sensitivity, as a frozen value that can be judged, stored and repeated."""
 
 from __future__ import annotations
 
@@ -6,71 +6,12 @@ import json
 import math
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp._basis import PublicBasis
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
-
-
-@dataclass(frozen=True)
-class KnownSensitivity:
-    """A bound on the sensitivity that was proved on paper.
-
-    Parameters
-    ----------
-    value : float in (0, inf)
-        The bound, in the norm of the mechanism.
-    norm_name : str or None, default=None
-        The norm it holds in, such as "l1"; None leaves that to the caller.
-    n_samples : int or None, default=None
-        The number of records it holds for; None when it holds for every number.
-    gamma : float in [0, 1), default=0.0
-        Probability that a pair of neighboring datasets exceeds the bound. 0 means never, which is
-        plain differential privacy.
-    source : str, default="given by the user"
-        Where the bound comes from: what must hold of the records for it to apply.
-
-    Raises
-    ------
-    ValueError
-        If `value` is not positive and finite or `gamma` is outside its range.
-
-    Examples
-    --------
-    >>> from skdp import KnownSensitivity
-    >>> KnownSensitivity(0.01, norm_name="l1", n_samples=100).value
-    0.01
-    """
-
-    value: float
-    norm_name: str | None = None
-    n_samples: int | None = None
-    gamma: float = 0.0
-    source: str = "given by the user"
-
-    confidence: ClassVar[None] = None
-    shape: ClassVar[None] = None
-    basis: ClassVar[None] = None
-    target: ClassVar[None] = None
-
-    def __post_init__(self) -> None:
-        if not 0 < self.value < math.inf:
-            raise ValueError(
-                "The 'sensitivity' must be positive and finite: without it there is no scale for "
-                f"the noise. Got {self.value!r}."
-            )
-        if not 0 <= self.gamma < 1:
-            raise ValueError(
-                f"The 'gamma' parameter of KnownSensitivity must be in [0, 1). Got {self.gamma!r}."
-            )
-
-    @property
-    def oracle(self) -> str | None:
-        """Which records the statement is about; None when it is about all."""
-        return self.source if self.gamma else None
 
 
 @dataclass(frozen=True, eq=False)

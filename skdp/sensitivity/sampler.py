@@ -4,45 +4,42 @@ from __future__ import annotations
 
 import math
 import sys
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.parallel import Parallel, delayed
-from threadpoolctl import threadpool_limits
 
-from skdp._data import Dataset, Schema, neighboring_pair
+from skdp._data import Dataset, Schema
 from skdp._target import Target, as_target
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 from skdp.sensitivity.drawing import as_oracle, describe_oracle, draw
 from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.pairs import (
+    PairOutcome,
+    PairSource,
+    measure_pair,
+    pilot_difference,
+    run_chunk,
+    streams,
+)
 
 # Pairs a task evaluates: long enough that handing out a task costs little beside it.
 CHUNK_SIZE = 50
 
-# Spawn keys. Pair i uses (i,), which no longer key collides with, and pilot pair i uses (i, PILOT).
+# Spawn key. Pair i uses (i,), which no longer key collides with, and pilot pair i uses (i, 2).
 PUBLIC_DATASET = (0, 1)
-PILOT = 2
 
 # Pilot pairs are kept whole: at most so many, and at most so many numbers (256 MB) in all of them.
 MAX_PILOT_PAIRS = 1000
 MAX_PILOT_VALUES = 2**25
-
-
-class PairOutcome(NamedTuple):
-    """What is kept of one pair."""
-
-    norm: float
-    shape: tuple[int, ...] | None
-    failure: str | None
 
 
 @dataclass(frozen=True)
@@ -87,8 +84,9 @@ class SamplingPlan:
     def __str__(self) -> str:
         pilots = f"{self.n_pilot_pairs} pilot pairs and " if self.n_pilot_pairs else ""
         return (
-            f"{pilots}{self.order_statistic.n_pairs} pairs of datasets of {self.n_samples} records from "
-            f"{self.oracle}, {self.n_evaluations} evaluations of the target. {self.order_statistic}"
+            f"{pilots}{self.order_statistic.n_pairs} pairs of datasets of {self.n_samples} records "
+            f"from {self.oracle}, {self.n_evaluations} evaluations of the target. "
+            f"{self.order_statistic}"
         )
 
 
@@ -242,7 +240,7 @@ class SensitivitySampler(BaseEstimator):
         plan = self.plan(n_samples)
         target = as_target(target)
         pairs, seed = self._prepare(target, n_samples, schema)
-        chunks = self._run(partial(_measure_pair, pairs, norm), plan.order_statistic.n_pairs)
+        chunks = self._run(partial(measure_pair, pairs, norm), plan.order_statistic.n_pairs)
         outcomes = list(_with_progress(chunks, plan, self.verbose))
         shape, norms, failures = _summarize(outcomes)
         mechanism = getattr(norm, "__self__", None)
@@ -290,9 +288,9 @@ class SensitivitySampler(BaseEstimator):
         """
         n_pairs = min(self.plan(n_samples).order_statistic.n_pairs, MAX_PILOT_PAIRS)
         pairs, _ = self._prepare(as_target(target), n_samples, schema)
-        evaluate = partial(_pilot_difference, pairs)
+        evaluate = partial(pilot_difference, pairs)
         # One pair alone tells how many numbers each of the others will hold.
-        probes = (_run_chunk(evaluate, range(pair, pair + 1))[0] for pair in range(n_pairs))
+        probes = (run_chunk(evaluate, range(pair, pair + 1))[0] for pair in range(n_pairs))
         tried, first = next(
             ((pair, probe) for pair, probe in enumerate(probes) if probe is not None), (0, None)
         )
@@ -305,18 +303,18 @@ class SensitivitySampler(BaseEstimator):
 
     def _prepare(
         self, target: Target, n_samples: int, schema: Schema | None
-    ) -> tuple[_PairSource, int]:
+    ) -> tuple[PairSource, int]:
         """Settle the seed, and refuse an unfit oracle before the first fit."""
         oracle = as_oracle(self.oracle)
         seed = self._entropy()
-        rng, _ = _streams(seed, (0,))
+        rng, _ = streams(seed, (0,))
         draw(oracle, n_samples + 1, rng, reference=schema, full=True)
-        return _PairSource(target, oracle, n_samples, seed), seed
+        return PairSource(target, oracle, n_samples, seed), seed
 
     def _run(self, evaluate: Callable[[int], Any], n_pairs: int, start: int = 0) -> Iterable[list]:
         """Evaluate pairs in parallel, chunk by chunk, in their order."""
         tasks = (
-            delayed(_run_chunk)(evaluate, chunk) for chunk in _chunks(start, n_pairs, CHUNK_SIZE)
+            delayed(run_chunk)(evaluate, chunk) for chunk in _chunks(start, n_pairs, CHUNK_SIZE)
         )
         return Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks)
 
@@ -355,7 +353,7 @@ class SensitivitySampler(BaseEstimator):
         ValueError
             If the oracle returns something else than the records asked for.
         """
-        rng, _ = _streams(self._entropy(), (*PUBLIC_DATASET, attempt))
+        rng, _ = streams(self._entropy(), (*PUBLIC_DATASET, attempt))
         return draw(as_oracle(self.oracle), n_samples, rng, reference=schema, full=True)
 
     def _entropy(self) -> int:
@@ -374,75 +372,6 @@ class SensitivitySampler(BaseEstimator):
             "The 'random_state' parameter of SensitivitySampler must be None, an integer, a "
             f"numpy Generator or a RandomState. Got {self.random_state!r}."
         )
-
-
-def _streams(seed: int, key: tuple[int, ...]) -> tuple[np.random.Generator, int]:
-    """Return the generator of the records, and a seed for the target."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
-    return rng, int(rng.integers(2**31))
-
-
-def _run_chunk(evaluate: Callable[[int], Any], pairs: range) -> list:
-    """Evaluate consecutive pairs: silent, and on one thread, since the workers share the cores."""
-    with threadpool_limits(limits=1), warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        return [evaluate(pair) for pair in pairs]
-
-
-@dataclass(frozen=True)
-class _PairSource:
-    """Where the values of a pair come from: everything but its number."""
-
-    target: Target
-    oracle: Any
-    n_samples: int
-    seed: int
-
-    def values(self, *key: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Evaluate the target on both datasets of a pair."""
-        rng, target_seed = _streams(self.seed, key)
-        dataset, neighbor = neighboring_pair(draw(self.oracle, self.n_samples + 1, rng))
-        try:
-            return (
-                self.target(*dataset, seed=target_seed),
-                self.target(*neighbor, seed=target_seed),
-            )
-        except Exception as error:  # whatever it is, the target has no value here
-            raise _NoValue(_one_line(error)) from error
-
-
-class _NoValue(Exception):
-    """The target failed on a pair; the message is the cause."""
-
-
-def _measure_pair(pairs: _PairSource, norm: Callable[[NDArray], float], pair: int) -> PairOutcome:
-    try:
-        value, other = pairs.values(pair)
-    except _NoValue as failure:
-        return PairOutcome(math.inf, None, str(failure))
-    if value.shape != other.shape:
-        return PairOutcome(math.inf, None, "the shape of the value changed")
-    size = _distance(norm, value, other)
-    if not math.isfinite(size):
-        return PairOutcome(math.inf, value.shape, "the value is not finite")
-    return PairOutcome(size, value.shape, None)
-
-
-def _distance(norm: Callable[[NDArray], float], value: NDArray, other: NDArray) -> float:
-    """Measure as the mechanism will: in coordinates, each value is rounded on its own."""
-    distance = getattr(getattr(norm, "__self__", None), "distance", None)
-    return float(norm(value - other) if distance is None else distance(value, other))
-
-
-def _pilot_difference(pairs: _PairSource, pair: int) -> NDArray[np.float64] | None:
-    """Return the whole difference of a pair, None where there is none."""
-    try:
-        value, other = pairs.values(pair, PILOT)
-    except _NoValue:
-        return None
-    if value.shape != other.shape or not np.isfinite(value - other).all():
-        return None
-    return (value - other).ravel()
 
 
 def _summarize(
@@ -488,8 +417,3 @@ def _norm_name(norm: Callable) -> str:
     mechanism = getattr(norm, "__self__", None)
     name = getattr(norm, "__name__", type(norm).__name__)
     return getattr(mechanism, "norm_name", name.removesuffix("_norm"))
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(f"{type(error).__name__}: {error}".split())
-    return text if len(text) <= 200 else f"{text[:197]}..."

@@ -123,8 +123,9 @@ class ParameterTarget:
         for path, part in fitted_parts(released):
             for attribute in RECORD_ATTRIBUTES & vars(part).keys():
                 delattr(part, attribute)
-            if type(part) in REGISTRY:
-                REGISTRY[type(part)].finish(part, _reach(self.twin, path))
+            entry = REGISTRY.get(type(part))
+            if entry is not None and entry.finish is not None:
+                entry.finish(part, _reach(self.twin, path))
         return released
 
     def output_metric(self, *dataset: Any) -> NDArray[np.float64] | None:
@@ -175,7 +176,22 @@ def without_side_effects(estimator: Any) -> Any:
 
 
 def fitted_parts(estimator: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple, Any]]:
-    """Walk the estimators that hold fitted state of their own, each with the way to it."""
+    """Walk the estimators that hold fitted state of their own.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        A pipeline is walked; a frozen or stateless estimator is passed over.
+    path : tuple of str, default=()
+        The way that led here.
+
+    Yields
+    ------
+    path : tuple of str
+        Names of the steps that lead to the estimator.
+    estimator : estimator object
+        One that learns something in fit.
+    """
     if isinstance(estimator, Pipeline):
         for name, step in estimator.steps:
             yield from fitted_parts(step, (*path, name))

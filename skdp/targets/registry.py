@@ -54,13 +54,20 @@ class Entry:
     ----------
     attributes : callable
         ``attributes(fitted)`` names the fitted attributes to release.
-    finish : callable
+    finish : callable or None, default=None
         ``finish(released, twin)`` repairs the noised attributes and recomputes those derived from
         them. It sees released values and the public twin only.
+
+    Examples
+    --------
+    >>> from sklearn.svm import LinearSVC
+    >>> from skdp.targets.registry import REGISTRY
+    >>> REGISTRY[LinearSVC].attributes(LinearSVC())
+    ('coef_', 'intercept_')
     """
 
     attributes: Callable[[Any], tuple[str, ...]]
-    finish: Callable[[Any, Any], None] = lambda released, twin: None
+    finish: Callable[[Any, Any], None] | None = None
 
 
 def _linear_model(fitted: Any) -> tuple[str, ...]:
@@ -95,7 +102,18 @@ REGISTRY: dict[type, Entry] = {
 
 
 def is_stateless(estimator: Any) -> bool:
-    """Whether fitting changes nothing, so that there is nothing to release."""
+    """Tell whether fitting changes nothing, so that there is nothing to release.
+
+    Parameters
+    ----------
+    estimator : estimator object, "passthrough" or None
+        A step of a pipeline.
+
+    Returns
+    -------
+    bool
+        By scikit-learn's tag `requires_fit`.
+    """
     return estimator is None or estimator == "passthrough" or not get_tags(estimator).requires_fit
 
 

@@ -76,8 +76,9 @@ def _like(features: NDArray, X: Any) -> Any:
     if sparse.issparse(X):
         kind = sparse.csr_array if isinstance(X, sparse.sparray) else sparse.csr_matrix
         made = kind(features).asformat(X.format)
-        for index in {"indices", "indptr"} & vars(X).keys():  # some solvers take one width only
-            setattr(made, index, getattr(made, index).astype(getattr(X, index).dtype))
+        for index in ("indices", "indptr", "row", "col"):
+            if hasattr(X, index):  # some solvers take indices of one width only
+                setattr(made, index, getattr(made, index).astype(getattr(X, index).dtype))
         return made
     names = column_names(X)
     if names is None:

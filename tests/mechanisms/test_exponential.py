@@ -265,5 +265,5 @@ def test_guarantee_and_parameters():
     guarantee = mechanism.guarantee(gamma=0.1)
     assert (guarantee.epsilon, guarantee.delta, guarantee.gamma) == (0.5, 0.0, 0.1)
     assert set(mechanism.get_params()) == {"epsilon", "monotone", "base_measure", "method"}
-    assert mechanism.norm_name == "linf"
+    assert mechanism.norm_name == "sup"
     assert mechanism.norm([3.0, -4.0]) == 4.0

@@ -211,7 +211,7 @@ X2 = np.zeros((2, 2))
         ((X2,), (np.ones((9, 2)),)),
         ((X2, [0, 1]), (np.ones((9, 2)), np.ones(9))),
         ((FRAME,), (FRAME,)),
-        ((FRAME,), (X2,)),  # names are compared when both have them
+        ((X2,), (FRAME,)),  # an array can be given the names of the data
         ((X2,), Schema(2, ["age", "sex"], False)),
         ((np.zeros(2),), (np.ones(9),)),
         ((["one text", "another"],), (["a", "b", "c"],)),

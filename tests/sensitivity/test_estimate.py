@@ -1,4 +1,4 @@
-"""SensitivityEstimate and KnownSensitivity as values."""
+"""SensitivityEstimate as a value."""
 
 import dataclasses
 import json
@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from skdp import KnownSensitivity, SensitivityEstimate, order_statistic
+from skdp import SensitivityEstimate, order_statistic
 
 
 def an_estimate(gamma=0.2, calibration="dkw", **changes):
@@ -87,20 +87,3 @@ def test_at_is_refused_below_the_attainable_gamma():
 def test_number_of_norms_must_match():
     with pytest.raises(ValueError, match="one value for each of the 61 pairs"):
         an_estimate(norms=np.ones(3))
-
-
-@pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan])
-def test_known_sensitivity_must_be_positive_and_finite(value):
-    with pytest.raises(ValueError, match="positive and finite"):
-        KnownSensitivity(value)
-
-
-@pytest.mark.parametrize("gamma", [-0.1, 1.0])
-def test_known_sensitivity_refuses_gamma(gamma):
-    with pytest.raises(ValueError, match=r"'gamma' parameter .* \[0, 1\)"):
-        KnownSensitivity(1.0, gamma=gamma)
-
-
-def test_known_sensitivity_speaks_of_all_records_unless_gamma():
-    assert KnownSensitivity(1.0, source="paper").oracle is None
-    assert KnownSensitivity(1.0, gamma=0.1, source="Exp(1) records").oracle == "Exp(1) records"
