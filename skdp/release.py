@@ -22,6 +22,11 @@ from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 
+# How the output depends on the value is learnt from so many records of the oracle, in a draw of
+# their own.
+N_METRIC_RECORDS = 500
+METRIC_DRAW = 2**31
+
 
 @dataclass(frozen=True)
 class Release:
@@ -122,7 +127,7 @@ def release(
     dataset = (X,) if y is None else (X, y)
     noise = byte_source(random_state)
     mechanism.guarantee()  # refuses its own parameters before any work is done
-    known = _settle_sensitivity(sensitivity, target, dataset, mechanism)
+    mechanism, known = _settle_sensitivity(sensitivity, target, dataset, mechanism)
     guarantee = replace(
         mechanism.guarantee(known.gamma),
         confidence=known.confidence,
@@ -138,12 +143,14 @@ def release(
 
 def _settle_sensitivity(
     sensitivity: Any, target: Target, dataset: Dataset, mechanism: Mechanism
-) -> SensitivityEstimate | KnownSensitivity:
-    """Sample where it is to be sampled, and refuse what does not belong to this release."""
+) -> tuple[Mechanism, SensitivityEstimate | KnownSensitivity]:
+    """Sample where it is to be sampled, in the basis of the mechanism, and refuse misfits."""
     n_samples = n_records(dataset[0])
     if isinstance(sensitivity, SensitivitySampler):
         schema = Schema.of(dataset)
-        sensitivity = sensitivity.sample(target, n_samples, mechanism.norm, schema)
+        sampler = sensitivity.with_fixed_seed()  # pilot pairs and pairs follow from one seed
+        mechanism = _learn_basis(mechanism, sampler, target, n_samples, schema)
+        sensitivity = sampler.sample(target, n_samples, mechanism.norm, schema)
     elif isinstance(sensitivity, Real) and not isinstance(sensitivity, bool):
         sensitivity = KnownSensitivity(float(sensitivity), mechanism.norm_name, n_samples)
     elif not isinstance(sensitivity, SensitivityEstimate | KnownSensitivity):
@@ -151,12 +158,27 @@ def _settle_sensitivity(
             "The 'sensitivity' parameter must be a SensitivitySampler, a SensitivityEstimate, a "
             f"KnownSensitivity or a number. Got an object of type {type(sensitivity).__name__}."
         )
+    mechanism = mechanism.with_basis(sensitivity.basis)
     if isinstance(sensitivity, KnownSensitivity):
         sensitivity.for_norm(mechanism.norm_name, n_samples)
     else:
         _check_made_for(sensitivity, target, n_samples, mechanism)
     _check_usable(sensitivity)
-    return sensitivity
+    return mechanism, sensitivity
+
+
+def _learn_basis(
+    mechanism: Any, sampler: SensitivitySampler, target: Any, n_samples: int, schema: Schema
+) -> Any:
+    """Fix the basis before a pair is measured: by learning it from pilot pairs, where asked."""
+    if not mechanism.learns_basis:
+        return mechanism.with_basis(None)
+    differences = sampler.pilot_differences(target, n_samples, schema)
+    metric = None
+    if hasattr(target, "output_metric"):
+        public = sampler.public_dataset(N_METRIC_RECORDS, schema, attempt=METRIC_DRAW)
+        metric = target.output_metric(*public)
+    return mechanism.fit_basis(differences, metric)
 
 
 def _check_made_for(

@@ -25,6 +25,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC, LinearSVR
 
 from skdp._data import Dataset, find_non_finite, neighboring_pair
+from skdp.targets.metric import MAX_EVALUATED, linear_metric, output_metric
 from skdp.targets.registry import RECORD_ATTRIBUTES, REGISTRY, is_stateless, lookup
 
 # Fits that read one stream from its start to its end, so that a generator just seeded serves them
@@ -185,6 +186,28 @@ class ParameterTarget:
             if entry is not None and entry.finish is not None:
                 entry.finish(part, _reach(self.twin, path))
         return released
+
+    def output_metric(self, *dataset: Any) -> NDArray[np.float64] | None:
+        """Tell how much the output depends on each released value, from public records.
+
+        Parameters
+        ----------
+        *dataset : X or X, y
+            Records of the oracle.
+
+        Returns
+        -------
+        ndarray of shape (n_parameters, n_parameters) or (n_parameters,), or None
+            The mean over the records of J'J, J being the Jacobian of the output of the twin in the
+            released values; see `skdp.targets.metric`. For very many values, its diagonal if the
+            model is linear, else None.
+        """
+        vector = self.flatten(self.twin)
+        if len(vector) <= MAX_EVALUATED:
+            return output_metric(self.twin, vector, self.restore, dataset[0])
+        if {name.rpartition("__")[2] for name in self.names} <= {"coef_", "intercept_"}:
+            return linear_metric(self.twin, self._shapes, dataset[0])
+        return None
 
 
 def without_side_effects(estimator: Any) -> Any:
