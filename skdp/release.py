@@ -136,8 +136,10 @@ def release(
         seeded=random_state is not None,
     )
     exact = _evaluate_privately(target, dataset, known.shape, noise)  # the one private evaluation
-    value = mechanism.release(exact, known.value, noise)
-    del exact
+    try:
+        value = mechanism.release(exact, known.value, noise)
+    finally:
+        del exact
     return Release(value, guarantee, known)
 
 
@@ -226,24 +228,29 @@ def _evaluate_privately(
     """Evaluate the target on private data, and let nothing but its value out.
 
     Warnings are silenced and the error is raised outside the handler, so that neither a message
-    nor a chained traceback carries what the fit has seen.
+    nor a traceback with its local variables carries what the fit has seen.
     """
     seed = int.from_bytes(noise.bytes(4), "little") >> 1
+    value: Any = None
     failure = None
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
             value = np.asarray(target(*dataset, seed=seed), dtype=np.float64)
+            failure = _describe_flaw(value, shape)
         except Exception as error:
             failure = type(error).__name__
-    if failure is None and shape is not None and value.shape != shape:
-        failure = "a value of another shape than on the oracle's records"
-    elif failure is None and not np.all(np.isfinite(value)):
-        failure = "a value that is not finite"
     if failure is not None:
+        value = None
         raise PrivateEvaluationError(
             f"The target failed on the private data ({failure}); nothing is released. Details are "
             "withheld, since they may describe the data. It worked on public records: look there "
             "for what the private ones may lack, such as a class or variation in a column."
         )
     return value
+
+
+def _describe_flaw(value: NDArray[np.float64], shape: tuple[int, ...] | None) -> str | None:
+    if shape is not None and value.shape != shape:
+        return "a value of another shape than on the oracle's records"
+    return None if np.isfinite(value).all() else "a value that is not finite"
