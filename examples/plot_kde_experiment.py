@@ -88,11 +88,12 @@ for gamma in (0.05, 0.01):
         norm = mechanisms[name](epsilon=1.0).norm
         norms = np.sort([norm(change) for change in changes])
         sensitivities[name, gamma] = norms[k - 1]
-        print(f"gamma {gamma}, {name:22}: noise of scale {norms[k - 1]:.5f} / epsilon")
+        scale = norms[k - 1] * (1 if name == "L1 norm" else lattice.size)
+        print(f"gamma {gamma}, {name:22}: noise of scale {scale:.5f} / epsilon")
 
 # Nobody needs to sample here: no kernel exceeds its peak. That bound is hardly above the samples.
 peak = 1 / (BANDWIDTH * np.sqrt(2 * np.pi))
-sensitivities[known, 0.0] = lattice.size * peak / N_RECORDS
+sensitivities[known, 0.0] = peak / N_RECORDS
 
 # %%
 # The error

@@ -24,6 +24,11 @@ from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.targets.choice import ChoiceTarget
 
+# How the output depends on the value is learnt from so many records of the oracle, in a draw of
+# their own.
+N_METRIC_RECORDS = 500
+METRIC_DRAW = 2**31
+
 
 @dataclass(frozen=True)
 class Release:
@@ -146,7 +151,7 @@ def release(
     dataset = (X,) if y is None else (X, y)
     noise = byte_source(random_state)
     mechanism.guarantee()  # refuses its own parameters before any work is done
-    known = _settle_sensitivity(sensitivity, target, dataset, mechanism)
+    mechanism, known = _settle_sensitivity(sensitivity, target, dataset, mechanism)
     guarantee = replace(
         mechanism.guarantee(known.gamma),
         confidence=known.confidence,
@@ -155,8 +160,10 @@ def release(
         seeded=random_state is not None,
     )
     exact = _evaluate_privately(target, dataset, known.shape, noise)  # the one private evaluation
-    value = mechanism.release(exact, known.value, noise)
-    del exact
+    try:
+        value = mechanism.release(exact, known.value, noise)
+    finally:
+        del exact
     restore = getattr(target, "restore", None)
     return Release(value if restore is None else restore(value), guarantee, known)
 
@@ -185,12 +192,14 @@ def _prepare_target(
 
 def _settle_sensitivity(
     sensitivity: Any, target: Target, dataset: Dataset, mechanism: Mechanism
-) -> SensitivityEstimate | KnownSensitivity:
-    """Sample where it is to be sampled, and refuse what does not belong to this release."""
+) -> tuple[Mechanism, SensitivityEstimate | KnownSensitivity]:
+    """Sample where it is to be sampled, in the basis of the mechanism, and refuse misfits."""
     n_samples = n_records(dataset[0])
     if isinstance(sensitivity, SensitivitySampler):
         schema = Schema.of(dataset)
-        sensitivity = sensitivity.sample(target, n_samples, mechanism.norm, schema)
+        sampler = sensitivity.with_fixed_seed()  # pilot pairs and pairs follow from one seed
+        mechanism = _learn_basis(mechanism, sampler, target, n_samples, schema)
+        sensitivity = sampler.sample(target, n_samples, mechanism.norm, schema)
     elif isinstance(sensitivity, Real) and not isinstance(sensitivity, bool):
         sensitivity = KnownSensitivity(float(sensitivity), mechanism.norm_name, n_samples)
     elif not isinstance(sensitivity, SensitivityEstimate | KnownSensitivity):
@@ -198,12 +207,27 @@ def _settle_sensitivity(
             "The 'sensitivity' parameter must be a SensitivitySampler, a SensitivityEstimate, a "
             f"KnownSensitivity or a number. Got an object of type {type(sensitivity).__name__}."
         )
+    mechanism = mechanism.with_basis(sensitivity.basis)
     if isinstance(sensitivity, KnownSensitivity):
         sensitivity.for_norm(mechanism.norm_name, n_samples)
     else:
         _check_made_for(sensitivity, target, n_samples, mechanism)
     _check_usable(sensitivity)
-    return sensitivity
+    return mechanism, sensitivity
+
+
+def _learn_basis(
+    mechanism: Any, sampler: SensitivitySampler, target: Any, n_samples: int, schema: Schema
+) -> Any:
+    """Fix the basis before a pair is measured: by learning it from pilot pairs, where asked."""
+    if not mechanism.learns_basis:
+        return mechanism.with_basis(None)
+    differences = sampler.pilot_differences(target, n_samples, schema)
+    metric = None
+    if hasattr(target, "output_metric"):
+        public = sampler.public_dataset(N_METRIC_RECORDS, schema, attempt=METRIC_DRAW)
+        metric = target.output_metric(*public)
+    return mechanism.fit_basis(differences, metric)
 
 
 def _check_made_for(
@@ -251,24 +275,29 @@ def _evaluate_privately(
     """Evaluate the target on private data, and let nothing but its value out.
 
     Warnings are silenced and the error is raised outside the handler, so that neither a message
-    nor a chained traceback carries what the fit has seen.
+    nor a traceback with its local variables carries what the fit has seen.
     """
     seed = int.from_bytes(noise.bytes(4), "little") >> 1
+    value: Any = None
     failure = None
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
             value = np.asarray(target(*dataset, seed=seed), dtype=np.float64)
+            failure = _describe_flaw(value, shape)
         except Exception as error:
             failure = type(error).__name__
-    if failure is None and shape is not None and value.shape != shape:
-        failure = "a value of another shape than on the oracle's records"
-    elif failure is None and not np.all(np.isfinite(value)):
-        failure = "a value that is not finite"
     if failure is not None:
+        value = None
         raise PrivateEvaluationError(
             f"The target failed on the private data ({failure}); nothing is released. Details are "
             "withheld, since they may describe the data. It worked on public records: look there "
             "for what the private ones may lack, such as a class or variation in a column."
         )
     return value
+
+
+def _describe_flaw(value: NDArray[np.float64], shape: tuple[int, ...] | None) -> str | None:
+    if shape is not None and value.shape != shape:
+        return "a value of another shape than on the oracle's records"
+    return None if np.isfinite(value).all() else "a value that is not finite"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import numpy as np
@@ -17,9 +18,9 @@ class BernsteinMechanism(Mechanism):
 
     With a function evaluated at N lattice points, each value gets Laplace noise of scale
     N Delta / epsilon, Delta being the largest change at a point [1]_. N Delta is an upper bound on
-    the L1 norm of the change, so this is `LaplaceMechanism` with a norm that is never smaller: as
-    private, and with more noise the more the change is concentrated. It is here to compare with
-    what was published; for a release take `LaplaceMechanism`.
+    the L1 norm of the change, so this is as private as `LaplaceMechanism` is with its own norm, and
+    adds the more noise in excess of it the more a change is concentrated. It is here to compare
+    with what was published; for a release take `LaplaceMechanism`.
 
     Parameters
     ----------
@@ -30,11 +31,6 @@ class BernsteinMechanism(Mechanism):
     --------
     skdp.LaplaceMechanism : The same promise with less noise.
 
-    Notes
-    -----
-    Equal to the published mechanism is the scale of the noise. It is discrete, on a lattice of
-    released values, and a sensitivity is stated in the norm N sup, not in the sup norm.
-
     References
     ----------
     .. [1] Aldà and Rubinstein, "The Bernstein Mechanism: Function Release under Differential
@@ -42,13 +38,15 @@ class BernsteinMechanism(Mechanism):
 
     Examples
     --------
-    >>> from skdp import BernsteinMechanism, LaplaceMechanism
-    >>> change = [0.0, 0.0, 3.0, 1.0]
-    >>> BernsteinMechanism(epsilon=1.0).norm(change), LaplaceMechanism(epsilon=1.0).norm(change)
-    (12.0, 4.0)
+    >>> from skdp import BernsteinMechanism
+    >>> mechanism = BernsteinMechanism(epsilon=1.0)
+    >>> mechanism.norm([0.0, 0.0, 3.0, 1.0])
+    3.0
+    >>> mechanism.release([0.2, 0.7, 0.5, 0.1], sensitivity=0.01).shape
+    (4,)
     """
 
-    norm_name: ClassVar[str] = "size times sup"
+    norm_name: ClassVar[str] = "sup"
 
     def __init__(self, epsilon: float):
         self.epsilon = epsilon
@@ -64,9 +62,9 @@ class BernsteinMechanism(Mechanism):
         Returns
         -------
         float
-            The largest absolute value, times the number of values.
+            The largest absolute value.
         """
-        return np.size(difference) * sup_norm(difference)
+        return sup_norm(difference)
 
     def release(
         self, value: ArrayLike, sensitivity: float, rng: ByteSource | None = None
@@ -78,7 +76,7 @@ class BernsteinMechanism(Mechanism):
         value : array-like of float
             The private value, of any shape.
         sensitivity : float in (0, inf)
-            Largest norm of a difference, as measured by :meth:`norm`.
+            Largest sup norm of a difference.
         rng : ByteSource or None, default=None
             Where the noise comes from; None is the operating system.
 
@@ -92,7 +90,8 @@ class BernsteinMechanism(Mechanism):
         ValueError
             As the Laplace mechanism does.
         """
-        return LaplaceMechanism(self.epsilon).release(value, sensitivity, rng)
+        l1_bound = math.nextafter(np.size(value) * float(sensitivity), math.inf)
+        return self._laplace().release(value, l1_bound if sensitivity > 0 else sensitivity, rng)
 
     def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
         """Return the promise of one release.
@@ -107,4 +106,7 @@ class BernsteinMechanism(Mechanism):
         PrivacyGuarantee
             With this epsilon and ``delta = 0``.
         """
-        return LaplaceMechanism(self.epsilon).guarantee(gamma)
+        return self._laplace().guarantee(gamma)
+
+    def _laplace(self) -> LaplaceMechanism:
+        return LaplaceMechanism(self.epsilon, basis="identity")

@@ -119,9 +119,13 @@ class BernsteinTarget:
         Returns
         -------
         ndarray of shape (n_values, n_values) or None
-            See :func:`lattice_metric`.
+            See :func:`lattice_metric`. None also when the function fails on these records.
         """
-        return lattice_metric(self.transformer, self(*dataset, seed=0).size)
+        try:
+            n_values = self(*dataset, seed=0).size
+        except Exception:  # whatever it is, the function has no value here, as on some pair
+            return None
+        return lattice_metric(self.transformer, n_values)
 
 
 class FittedFunctionTarget:
@@ -188,6 +192,8 @@ class FittedFunctionTarget:
         self.method = _choose_method(twin, method)
         self._kind = get_tags(twin).estimator_type
         self._classes: Any = getattr(twin, "classes_", None)
+        n_classes = 0 if self._classes is None else len(self._classes)
+        self._columns = (n_classes,) if n_classes > 2 else ()
         self._points = self.transformer.lattice_
         self._seeds = _seed_names(self.estimator)
         configured = " ".join(repr(estimator).split())
@@ -241,7 +247,8 @@ class FittedFunctionTarget:
         ndarray of shape (n_values, n_values) or None
             See :func:`lattice_metric`.
         """
-        return lattice_metric(self.transformer, self(*dataset, seed=0).size)
+        columns = np.shape(dataset[1])[1:] if self._kind == "regressor" else self._columns
+        return lattice_metric(self.transformer, self.transformer.n_basis_ * int(np.prod(columns)))
 
     def _evaluate(self, fitted: Any, points: Any) -> NDArray[np.float64]:
         values = np.asarray(getattr(fitted, self.method)(points), dtype=np.float64)
@@ -249,12 +256,11 @@ class FittedFunctionTarget:
             return np.exp(values)
         if self._kind != "classifier":
             return values
-        n_classes = len(self._classes)
-        if self.method == "predict_proba" and n_classes == 2:
+        if self.method == "predict_proba" and not self._columns:
             values = values[:, 1]  # the other column is one minus it, and would cost noise
-        if values.shape[1:] != (() if n_classes == 2 else (n_classes,)):
+        if values.shape[1:] != self._columns:
             raise ValueError(
-                f"The {self.method} of a classifier with {n_classes} classes must have one column "
+                f"The {self.method} of a classifier with {len(self._classes)} classes must have one column "
                 f"for each class, or one value for two classes. Got shape {values.shape}. An SVC "
                 "needs decision_function_shape='ovr'."
             )

@@ -80,7 +80,7 @@ def test_wrong_number_of_scores_is_refused_before_private_data_is_seen():
 def test_responses_that_make_no_sense_are_refused():
     with pytest.raises(ValueError, match="at least one response"):
         release(counts, X, mechanism=ExponentialMechanism(1.0), sensitivity=2, responses=[])
-    with pytest.raises(ValueError, match="'responses' parameter .* Got LaplaceMechanism"):
+    with pytest.raises(ValueError, match=r"'responses' parameter .* Got LaplaceMechanism"):
         release(counts, X, mechanism=LaplaceMechanism(1.0), sensitivity=2, responses="abcde")
 
 
