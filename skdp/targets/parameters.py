@@ -26,6 +26,7 @@ from sklearn.svm import LinearSVC, LinearSVR
 from skdp._data import Dataset, find_non_finite, neighboring_pair
 from skdp.targets._packing import flat, is_float, take
 from skdp.targets._parts import ReleasedPart, anchor_of
+from skdp.targets.metric import MAX_EVALUATED, linear_metric, output_metric
 from skdp.targets.registry import check_releasable, is_stateless, lookup
 
 # Fits that read one stream from its start to its end, so that a generator just seeded serves them
@@ -86,7 +87,7 @@ class ParameterTarget:
         self._parts = _released_parts(twin, self.names, auto=_is_auto(release))
         self._like = self._values(twin)
         self._classes = getattr(twin, "classes_", None)
-        self._seeds = seed_names(self.estimator)
+        self._seeds = _seed_names(self.estimator)
         self._is_composite = any(
             hasattr(value, "fit") for value in self.estimator.get_params(deep=True).values()
         )
@@ -177,6 +178,30 @@ class ParameterTarget:
         for part in self._parts:
             part.finish(_reach(released, part.path))
         return released
+
+    def output_metric(self, *dataset: Any) -> NDArray[np.float64] | None:
+        """Tell how much the output depends on each released value, from public records.
+
+        Parameters
+        ----------
+        *dataset : X or X, y
+            Records of the oracle.
+
+        Returns
+        -------
+        ndarray of shape (n_parameters, n_parameters) or (n_parameters,), or None
+            The mean over the records of J'J, J being the Jacobian of the output of the twin in the
+            released values; see `skdp.targets.metric`. For very many values, its diagonal if the
+            model is linear, else None.
+        """
+        vector = self.flatten(self.twin)
+        if len(vector) <= MAX_EVALUATED:
+            return output_metric(self.twin, vector, self.restore, dataset[0])
+        if {name.rpartition("__")[2] for name in self.names} <= {"coef_", "intercept_"}:
+            return linear_metric(
+                self.twin, [np.shape(self._like[name]) for name in self.names], dataset[0]
+            )
+        return None
 
     def _values(self, fitted: Any) -> dict[str, Any]:
         """Return the released values by name, each aligned to the twin."""
@@ -323,19 +348,8 @@ def _reach(estimator: Any, path: Sequence[str]) -> Any:
     return estimator
 
 
-def seed_names(estimator: Any) -> list[str]:
-    """Name the nested `random_state` parameters that the user left open.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        As configured.
-
-    Returns
-    -------
-    list of str
-        Names for `set_params`.
-    """
+def _seed_names(estimator: Any) -> list[str]:
+    """Name the nested `random_state` parameters that the user left open."""
     return [
         name
         for name, value in estimator.get_params(deep=True).items()

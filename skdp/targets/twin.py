@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from skdp._data import column_names
-from skdp.targets.parameters import seed_names
+from skdp.targets.parameters import _seed_names
 
 # Synthetic records need not be many: they only give the twin its shape.
 N_SYNTHETIC = 100
@@ -41,7 +41,7 @@ def synthetic_dataset(X: Any, y: Any, classes: NDArray | None) -> tuple:
     rng = np.random.default_rng(0)
     n_classes = 0 if classes is None else len(classes)
     n_samples = min(X.shape[0], N_SYNTHETIC + 2 * n_classes)
-    features = _like(rng.uniform(size=(n_samples, X.shape[1])), X)
+    features = in_container_of(X, rng.uniform(size=(n_samples, X.shape[1])))
     if y is None:
         return (features,)
     shape = (n_samples, *np.shape(y)[1:])
@@ -69,7 +69,7 @@ def fit_seeded(estimator: Any, dataset: tuple) -> Any:
         `estimator`, fitted.
     """
     configured = estimator.get_params(deep=True)
-    seeds = seed_names(estimator)
+    seeds = _seed_names(estimator)
     estimator.set_params(**dict.fromkeys(seeds, 0)).fit(*dataset)
     return estimator.set_params(**{name: configured[name] for name in seeds})
 
@@ -96,8 +96,21 @@ def fit_twin(estimator: Any, dataset: tuple) -> Any:
         return fit_seeded(estimator, dataset)
 
 
-def _like(features: NDArray, X: Any) -> Any:
-    """Put the features into the kind of container that X is, under the same column names."""
+def in_container_of(X: Any, features: NDArray) -> Any:
+    """Put features into the kind of container that X is, under the same column names.
+
+    Parameters
+    ----------
+    X : array-like, sparse or data frame of shape (n_samples, n_features)
+        Any records; their values are not used.
+    features : ndarray of shape (n_rows, n_features)
+        What to put in.
+
+    Returns
+    -------
+    array-like, sparse or data frame of shape (n_rows, n_features)
+        The features.
+    """
     if sparse.issparse(X):
         kind = sparse.csr_array if isinstance(X, sparse.sparray) else sparse.csr_matrix
         made = kind(features).asformat(X.format)
