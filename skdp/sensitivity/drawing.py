@@ -33,8 +33,8 @@ from skdp._data import (
 class Oracle(Protocol):
     """A source of plausible, non-sensitive records.
 
-    It is called as ``oracle(n_samples, rng)`` with a `numpy.random.Generator` and returns `X` or
-    ``(X, y)`` with `n_samples` records. It must take all its randomness from `rng`, so that the
+    It is called as ``oracle(n_samples, rng)`` with a `numpy.random.Generator` and returns `X`,
+    ``(X, y)`` or ``(X, y, sample_weight)`` with `n_samples` records. It must take all its randomness from `rng`, so that the
     same generator state gives the same records in any process, and its records must be
     exchangeable: their order may mean nothing. It must not be derived from the private data.
 
@@ -332,7 +332,7 @@ def check_sample(
     Parameters
     ----------
     dataset : tuple of containers
-        ``(X,)`` or ``(X, y)`` as drawn. `X` has one or two dimensions; with one, each record is a
+        ``(X,)``, ``(X, y)`` or ``(X, y, sample_weight)`` as drawn. `X` has one or two dimensions; with one, each record is a
         single value, for functions that want it so (estimators want a column).
     n_samples : int
         Number of records asked for.
@@ -354,9 +354,9 @@ def check_sample(
         If it has the wrong number of records or dimensions, other columns, a missing or an
         unexpected y, a label outside `classes`, or a number that is not finite.
     """
-    for container in dataset:
+    for position, container in enumerate(dataset):
         if n_records(container) != n_samples:
-            part = "records" if container is dataset[0] else "responses"
+            part = ("records", "responses", "weights")[position]
             raise ValueError(
                 f"The oracle {oracle} returned {n_records(container)} {part}. "
                 f"It must return n_samples={n_samples}."
@@ -370,12 +370,13 @@ def check_sample(
         expected = reference if isinstance(reference, Schema) else Schema.of(reference)
         _check_schema(Schema.of(dataset), expected, oracle)
     if full:
-        _check_values(dataset, oracle, classes)
+        allow_nan = isinstance(reference, Schema) and reference.allow_nan
+        _check_values(dataset, oracle, classes, allow_nan)
 
 
 def _check_schema(schema: Schema, expected: Schema, oracle: str) -> None:
-    if schema.has_response != expected.has_response:
-        got, wanted = ("X and y", "X") if schema.has_response else ("X", "X and y")
+    got, wanted = _parts(schema), _parts(expected)
+    if got != wanted:
         raise ValueError(f"The oracle {oracle} returned {got}. It must return {wanted}, as fitted.")
     if schema.n_columns != expected.n_columns:
         raise ValueError(
@@ -394,6 +395,12 @@ def _check_schema(schema: Schema, expected: Schema, oracle: str) -> None:
         )
 
 
+def _parts(schema: Schema) -> str:
+    if schema.has_weights:
+        return "X, y and sample_weight"
+    return "X and y" if schema.has_response else "X"
+
+
 def _columns(schema: Schema) -> str:
     if schema.n_columns is None:
         return "one dimension"
@@ -405,15 +412,17 @@ def _shorten(values: list) -> str:
     return f"[{shown}, ...]" if len(values) > 5 else f"[{shown}]"
 
 
-def _check_values(dataset: Dataset, oracle: str, classes: ArrayLike | None) -> None:
-    for name, container in zip(("X", "y"), dataset, strict=False):
-        place = find_non_finite(container)
+def _check_values(
+    dataset: Dataset, oracle: str, classes: ArrayLike | None, allow_nan: bool
+) -> None:
+    for name, container in zip(("X", "y", "sample_weight"), dataset, strict=False):
+        place = find_non_finite(container, allow_nan and name == "X")
         if place is not None:
             raise ValueError(
                 f"The oracle {oracle} returned {name} with a number that is missing or infinite, "
                 f"in {place}. Impute such records, or leave them out of the oracle."
             )
-    if classes is not None and len(dataset) == 2:
+    if classes is not None and len(dataset) > 1:
         labels = np.asarray(dataset[1])
         unknown = np.unique(labels[~np.isin(labels, np.asarray(classes))]).tolist()
         if unknown:

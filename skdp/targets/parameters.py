@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import copy
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 
-from skdp.targets.registry import RECORD_ATTRIBUTES, REGISTRY, is_stateless, lookup
+from skdp._data import n_records, take_records
+from skdp.targets.composition import (
+    OUT_OF_BAG,
+    check_structure,
+    fitted_parts,
+    reach,
+    split_name,
+    walk,
+)
+from skdp.targets.configuration import (
+    check_configuration,
+    fit_on,
+    order_matters,
+    takes,
+    vocabulary,
+    with_public_categories,
+    without_side_effects,
+)
+from skdp.targets.registry import RECORD_ATTRIBUTES, REGISTRY, lookup
 
 
 class ParameterTarget:
@@ -54,11 +69,12 @@ class ParameterTarget:
     """
 
     def __init__(self, estimator: Any, release: str | Sequence[str], twin: Any):
-        self.estimator = without_side_effects(estimator)
+        check_configuration(estimator)
+        self.estimator = with_public_categories(without_side_effects(estimator), twin)
         self.twin = twin
         self.names = _released_names(twin, release)
         self._shapes = [np.shape(getattr(*_owner(twin, name))) for name in self.names]
-        self._classes = getattr(twin, "classes_", None)
+        self._shuffled = order_matters(estimator)
         self._seeds = _seed_names(self.estimator)
         configured = " ".join(repr(estimator).split())
         self.description = f"{', '.join(self.names)} of {configured}"
@@ -68,8 +84,10 @@ class ParameterTarget:
         fitted = clone(self.estimator)
         if self._seeds:
             fitted.set_params(**dict.fromkeys(self._seeds, seed))
-        fitted.fit(*dataset)
-        return self.flatten(fitted)
+        if self._shuffled:  # else only the positions drawn for the last record would be measured
+            order = np.random.default_rng(seed).permutation(n_records(dataset[0]))
+            dataset = tuple(take_records(container, order) for container in dataset)
+        return self.flatten(fit_on(fitted, dataset))
 
     def flatten(self, fitted: Any) -> NDArray[np.float64]:
         """Join the released attributes of a fitted estimator into a vector.
@@ -90,8 +108,7 @@ class ParameterTarget:
             If a shape or the class labels differ from those of the twin. The message is safe to
             show: it holds no value.
         """
-        if not _same_classes(getattr(fitted, "classes_", None), self._classes):
-            raise ValueError("a class is missing")
+        check_structure(fitted, self.twin)
         parts = [
             np.asarray(getattr(*_owner(fitted, name)), dtype=np.float64) for name in self.names
         ]
@@ -119,61 +136,40 @@ class ParameterTarget:
         for name, shape, part in zip(self.names, self._shapes, parts, strict=True):
             owner, attribute = _owner(released, name)
             setattr(owner, attribute, part.reshape(shape)[()])
-        for path, part in fitted_parts(released):
-            for attribute in RECORD_ATTRIBUTES & vars(part).keys():
+        for path, part in walk(released):
+            for attribute in (RECORD_ATTRIBUTES | OUT_OF_BAG) & vars(part).keys():
                 delattr(part, attribute)
             entry = REGISTRY.get(type(part))
             if entry is not None and entry.finish is not None:
-                entry.finish(part, _reach(self.twin, path))
+                entry.finish(part, reach(self.twin, path))
         return released
 
 
-def without_side_effects(estimator: Any) -> Any:
-    """Return a clone whose fit writes no cache and prints nothing.
+def attributes_of(path: tuple[str, ...], part: Any) -> tuple[str, ...]:
+    """Name the attributes that a part of an estimator releases.
 
     Parameters
     ----------
-    estimator : estimator object
-        The estimator as configured; it is not changed.
+    path : tuple of str
+        Where the part is in the estimator.
+    part : estimator object
+        Fitted on public records.
 
     Returns
     -------
-    estimator object
-        A clone with every nested `memory` None and every nested `verbose` off.
-    """
-    estimator = clone(estimator)
-    silent: dict[str, Any] = {}
-    for name, value in estimator.get_params(deep=True).items():
-        parameter = name.rsplit("__", 1)[-1]
-        if parameter == "memory" and value is not None:
-            silent[name] = None
-        elif parameter == "verbose" and isinstance(value, bool | int) and value > 0:
-            silent[name] = type(value)(0)
-    return estimator.set_params(**silent)
+    tuple of str
+        The attributes, in a fixed order.
 
-
-def fitted_parts(estimator: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple, Any]]:
-    """Walk the estimators that hold fitted state of their own.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        A pipeline is walked; a frozen or stateless estimator is passed over.
-    path : tuple of str, default=()
-        The way that led here.
-
-    Yields
+    Raises
     ------
-    path : tuple of str
-        Names of the steps that lead to the estimator.
-    estimator : estimator object
-        One that learns something in fit.
+    ValueError
+        If the part cannot be released, or "auto" does not know how.
     """
-    if isinstance(estimator, Pipeline):
-        for name, step in estimator.steps:
-            yield from fitted_parts(step, (*path, name))
-    elif not isinstance(estimator, FrozenEstimator) and not is_stateless(estimator):
-        yield path, estimator
+    if vocabulary(part):
+        return ()
+    if path and ".calibrators[" in path[-1] and vars(part).keys() == {"a_", "b_"}:
+        return "a_", "b_"  # slope and offset of a sigmoid
+    return lookup(part).attributes(part)
 
 
 def _released_names(twin: Any, release: str | Sequence[str]) -> tuple[str, ...]:
@@ -181,7 +177,7 @@ def _released_names(twin: Any, release: str | Sequence[str]) -> tuple[str, ...]:
         names = tuple(
             "__".join((*path, attribute))
             for path, part in fitted_parts(twin)
-            for attribute in lookup(part).attributes(part)
+            for attribute in attributes_of(path, part)
         )
     else:
         names = tuple(release)
@@ -215,16 +211,9 @@ def _check_released(twin: Any, name: str) -> None:
 
 
 def _owner(estimator: Any, name: str) -> tuple[Any, str]:
-    """Split ``step__attribute`` into the fitted step and the attribute."""
-    *path, attribute = re.split(r"__(?!_)", name)
-    return _reach(estimator, path), attribute
-
-
-def _reach(estimator: Any, path: Sequence[str]) -> Any:
-    for step in path:
-        named_steps = getattr(estimator, "named_steps", None)
-        estimator = named_steps[step] if named_steps else getattr(estimator, step)
-    return estimator
+    """Find the fitted member and the attribute that ``member__attribute`` names."""
+    path, attribute = split_name(estimator, name)
+    return reach(estimator, path), attribute
 
 
 def _seed_names(estimator: Any) -> list[str]:
@@ -234,11 +223,3 @@ def _seed_names(estimator: Any) -> list[str]:
         for name, value in estimator.get_params(deep=True).items()
         if name.rsplit("__", 1)[-1] == "random_state" and not isinstance(value, int)
     ]
-
-
-def _same_classes(classes: Any, expected: Any) -> bool:
-    if classes is None or expected is None:
-        return classes is expected
-    if isinstance(expected, list):  # one array of labels for each output
-        return len(classes) == len(expected) and all(map(np.array_equal, classes, expected))
-    return np.array_equal(classes, expected)
