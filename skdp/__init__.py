@@ -1,8 +1,10 @@
 """Private scikit-learn estimators by sensitivity sampling."""
 
+from skdp import risk
 from skdp.accounting.guarantee import NeighboringRelation, PrivacyGuarantee
+from skdp.displays import RiskDisplay
 from skdp.estimator import PrivateEstimator
-from skdp.exceptions import PrivacyLeakWarning, PrivateEvaluationError
+from skdp.exceptions import PrivacyLeakWarning, PrivateEvaluationError, ReproductionWarning
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
@@ -42,6 +44,8 @@ __all__ = [
     "PublicDataOracle",
     "RandomTaskOracle",
     "Release",
+    "ReproductionWarning",
+    "RiskDisplay",
     "SamplingPlan",
     "SensitivityEstimate",
     "SensitivitySampler",
@@ -53,5 +57,6 @@ __all__ = [
     "mean_l2",
     "order_statistic",
     "release",
+    "risk",
     "svm_l1",
 ]

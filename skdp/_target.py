@@ -9,6 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp._data import Dataset, neighboring_pair
+
 
 @runtime_checkable
 class Target(Protocol):
@@ -82,6 +84,32 @@ def as_target(target: Target | Callable) -> Target:
         Callable as ``target(*dataset, seed=seed)``.
     """
     return target if isinstance(target, Target) else FunctionTarget(target)
+
+
+def pair_values(
+    target: Target, records: Dataset, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Evaluate a target on the two neighboring datasets made from n + 1 records.
+
+    Parameters
+    ----------
+    target : Target
+        What to evaluate. One that knows a faster way has a method ``pair_values(records, seed)``,
+        which must give what two calls give.
+    records : tuple of containers of n_samples + 1 records each
+        As drawn from an oracle.
+    seed : int
+        Seed of both evaluations.
+
+    Returns
+    -------
+    value, other : ndarray of float
+        The two values.
+    """
+    if hasattr(target, "pair_values"):
+        return target.pair_values(records, seed)
+    dataset, neighbor = neighboring_pair(records)
+    return target(*dataset, seed=seed), target(*neighbor, seed=seed)
 
 
 def _parameter_names(function: Callable) -> set[str]:

@@ -7,3 +7,11 @@ class PrivacyLeakWarning(UserWarning):
 
 class PrivateEvaluationError(ValueError):
     """The target failed on the private data; the message says nothing of the data."""
+
+
+class ReproductionWarning(UserWarning):
+    """A published number is reproduced as printed, although it is not what it claims to be.
+
+    Given by the functions of `skdp.risk` whose name starts with ``paper_``. Their values are for
+    comparison with the publication; no guarantee is ever computed from them.
+    """

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._data import Dataset, Schema, n_records
+from skdp._data import Dataset, Schema, as_dataset, n_records
 from skdp._target import Target, as_target
 from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.exceptions import PrivateEvaluationError
@@ -59,6 +59,7 @@ def release(
     *,
     mechanism: Mechanism,
     sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
+    sample_weight: Any = None,
     random_state: Any = None,
 ) -> Release:
     """Release the value of a function on private data.
@@ -81,6 +82,8 @@ def release(
     sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
         How much the target can change: sampled now, sampled earlier for the same target and
         number of records, or proved on paper. A number is a bound in the norm of the mechanism.
+    sample_weight : array-like of n_samples weights or None, default=None
+        The private weights of the records, if the target takes them after `y`.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
         Source of the noise. None takes the operating system's generator. A seed is for tests and
         examples: whoever knows it can undo the noise, and the guarantee says so.
@@ -119,7 +122,7 @@ def release(
     0.05
     """
     target = as_target(target)
-    dataset = (X,) if y is None else (X, y)
+    dataset = as_dataset((X, y, sample_weight), "The private dataset")
     noise = byte_source(random_state)
     mechanism.guarantee()  # refuses its own parameters before any work is done
     known = _settle_sensitivity(sensitivity, target, dataset, mechanism)
@@ -131,8 +134,10 @@ def release(
         seeded=random_state is not None,
     )
     exact = _evaluate_privately(target, dataset, known.shape, noise)  # the one private evaluation
-    value = mechanism.release(exact, known.value, noise)
-    del exact
+    try:
+        value = mechanism.release(exact, known.value, noise)
+    finally:
+        del exact
     return Release(value, guarantee, known)
 
 
@@ -142,7 +147,7 @@ def _settle_sensitivity(
     """Sample where it is to be sampled, and refuse what does not belong to this release."""
     n_samples = n_records(dataset[0])
     if isinstance(sensitivity, SensitivitySampler):
-        schema = Schema.of(dataset)
+        schema = Schema.of(dataset, allow_nan=getattr(target, "allow_nan", False))
         sensitivity = sensitivity.sample(target, n_samples, mechanism.norm, schema)
     elif isinstance(sensitivity, Real) and not isinstance(sensitivity, bool):
         sensitivity = KnownSensitivity(float(sensitivity), mechanism.norm_name, n_samples)
@@ -204,24 +209,29 @@ def _evaluate_privately(
     """Evaluate the target on private data, and let nothing but its value out.
 
     Warnings are silenced and the error is raised outside the handler, so that neither a message
-    nor a chained traceback carries what the fit has seen.
+    nor a traceback with its local variables carries what the fit has seen.
     """
     seed = int.from_bytes(noise.bytes(4), "little") >> 1
+    value: Any = None
     failure = None
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
             value = np.asarray(target(*dataset, seed=seed), dtype=np.float64)
+            failure = _describe_flaw(value, shape)
         except Exception as error:
             failure = type(error).__name__
-    if failure is None and shape is not None and value.shape != shape:
-        failure = "a value of another shape than on the oracle's records"
-    elif failure is None and not np.all(np.isfinite(value)):
-        failure = "a value that is not finite"
     if failure is not None:
+        value = None
         raise PrivateEvaluationError(
             f"The target failed on the private data ({failure}); nothing is released. Details are "
             "withheld, since they may describe the data. It worked on public records: look there "
             "for what the private ones may lack, such as a class or variation in a column."
         )
     return value
+
+
+def _describe_flaw(value: NDArray[np.float64], shape: tuple[int, ...] | None) -> str | None:
+    if shape is not None and value.shape != shape:
+        return "a value of another shape than on the oracle's records"
+    return None if np.isfinite(value).all() else "a value that is not finite"

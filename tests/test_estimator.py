@@ -330,7 +330,7 @@ def test_failed_refit_keeps_the_earlier_release():
 
 
 def test_frame_with_nan_is_refused():
-    frame = pd.DataFrame(X, columns=NAMES)
+    frame = pd.DataFrame(X.copy(), columns=NAMES)
     frame.loc[3, "dose"] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         private(LinearSVC()).fit(frame, y)

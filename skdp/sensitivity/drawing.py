@@ -130,42 +130,53 @@ class _EstimatorOracle(_Adapter):
         return take_records(X, rng.permutation(n_records(X)))
 
 
-class _NamedColumns:
-    """An oracle whose arrays become frames."""
+class _LikePrivate:
+    """An oracle whose arrays come in the form that the private records have."""
 
-    def __init__(self, oracle: Callable[[int, Generator], Any], frame: type, names: list[str]):
+    def __init__(self, oracle: Callable[[int, Generator], Any], convert: Callable[[Any], Any]):
         self.oracle = oracle
-        self.frame = frame
-        self.names = names
+        self.convert = convert
         self.description = describe_oracle(oracle)
         self.classes_ = getattr(oracle, "classes_", None)
         self.independent_records = getattr(oracle, "independent_records", False)
 
     def __call__(self, n_samples: int, rng: Generator) -> Any:
         X, *rest = as_dataset(self.oracle(n_samples, rng))
-        if isinstance(X, np.ndarray) and n_columns(X) == len(self.names):
-            X = self.frame(dict(zip(self.names, X.T, strict=True)))
-        return (X, *rest)
+        return (self.convert(X) if isinstance(X, np.ndarray) else X, *rest)
 
 
-def name_columns(oracle: Callable[[int, Generator], Any], X: Any) -> Callable:
-    """Let an oracle of arrays stand in for a frame.
+def _name_columns(X: np.ndarray, frame: type, names: list[str]) -> Any:
+    matches = n_columns(X) == len(names)
+    return frame(dict(zip(names, X.T, strict=True))) if matches else X
+
+
+def _to_single(X: np.ndarray) -> np.ndarray:
+    return X.astype(np.float32) if X.dtype == np.float64 else X
+
+
+def like_private(oracle: Callable[[int, Generator], Any], X: Any) -> Callable:
+    """Let an oracle of arrays stand in for a frame, or for arrays of single precision.
 
     Parameters
     ----------
     oracle : callable
         As returned by `as_oracle`.
     X : container
-        The private records. Only the kind of container and the column names are read.
+        The private records. Only the kind of container, its type and the column names are read.
 
     Returns
     -------
     callable
-        `oracle` itself when X has no column names; else one that puts arrays of as many columns
-        into frames like X. Records that come with names keep theirs.
+        `oracle` itself for an array of double precision, or a sparse one. Else one that puts
+        arrays of as many columns into frames like X, or into single precision. Records that come
+        with names keep theirs.
     """
     names = column_names(X)
-    return oracle if names is None else _NamedColumns(oracle, type(X), names)
+    if names is not None:
+        convert = functools.partial(_name_columns, frame=type(X), names=names)
+        return _LikePrivate(oracle, convert)
+    single = isinstance(X, np.ndarray) and X.dtype == np.float32
+    return _LikePrivate(oracle, _to_single) if single else oracle
 
 
 def as_oracle(oracle: Any) -> Callable[[int, Generator], Any]:

@@ -18,8 +18,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from skdp._data import Dataset, Schema, neighboring_pair
-from skdp._target import Target, as_target
+from skdp._data import Dataset, Schema
+from skdp._target import Target, as_target, pair_values
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 from skdp.sensitivity.drawing import as_oracle, describe_oracle, draw
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -330,10 +330,9 @@ def _measure_pair(
     pair: int,
 ) -> _PairOutcome:
     rng, target_seed = _streams(seed, (pair,))
-    dataset, neighbor = neighboring_pair(draw(oracle, n_samples + 1, rng))
+    records = draw(oracle, n_samples + 1, rng)
     try:
-        value = target(*dataset, seed=target_seed)
-        other = target(*neighbor, seed=target_seed)
+        value, other = pair_values(target, records, target_seed)
     except Exception as error:  # whatever it is, the target has no value here
         return _PairOutcome(math.inf, None, _one_line(error))
     if value.shape != other.shape:

@@ -55,7 +55,7 @@ def check_release(estimator: Any, release: Any) -> None:
         _check_trees(estimator)
 
 
-def make_target(estimator: Any, release: Any, twin: Any) -> Any:
+def make_target(estimator: Any, release: Any, twin: Any, weighted: bool = False) -> Any:
     """Make the target of one estimator.
 
     Parameters
@@ -66,6 +66,8 @@ def make_target(estimator: Any, release: Any, twin: Any) -> Any:
         What to release. "auto" takes the leaves of a tree or forest, else fitted attributes.
     twin : estimator object
         The same, fitted on public records.
+    weighted : bool, default=False
+        Whether the records have weights: a weighted fit is another function of the data.
 
     Returns
     -------
@@ -76,8 +78,12 @@ def make_target(estimator: Any, release: Any, twin: Any) -> Any:
     if automatic and type(last_step(estimator)) in TREES:
         release = LeafTarget()
     if isinstance(release, LeafTarget):
-        return release.bind(estimator, twin)
-    return ParameterTarget(estimator, release, twin)
+        target: Any = release.bind(estimator, twin)
+    else:
+        target = ParameterTarget(estimator, release, twin)
+    if weighted:
+        target.description += ", weighted"
+    return target
 
 
 def _refuse_boosting(part: Any) -> None:

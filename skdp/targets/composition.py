@@ -307,3 +307,25 @@ def _same(value: Any, expected: Any) -> bool:
     if value is None or expected is None:
         return value is expected
     return np.array_equal(value, expected)
+
+
+def classes_of_outputs(fitted: Any) -> Any:
+    """Return the class labels of a classifier, output by output where there are several.
+
+    Parameters
+    ----------
+    fitted : estimator object
+        A fitted classifier.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,), or list of them
+        Its `classes_`; those of a chain, which come in the order of the chain, in the order of the
+        outputs.
+    """
+    while isinstance(fitted, Pipeline):
+        fitted = fitted.steps[-1][1]
+    if not isinstance(fitted, ClassifierChain):
+        return fitted.classes_
+    by_output = dict(zip(fitted.order_, fitted.classes_, strict=True))
+    return [by_output[output] for output in range(len(by_output))]

@@ -78,6 +78,8 @@ def configured(estimator: Any) -> Iterator[tuple[str, Any]]:
         The estimator itself first. What is inside a FrozenEstimator is left out.
     """
     yield "", estimator
+    if isinstance(estimator, FrozenEstimator):
+        return
     frozen: list[str] = []
     for name, value in sorted(estimator.get_params(deep=True).items()):
         if not hasattr(value, "get_params") or isinstance(value, type):

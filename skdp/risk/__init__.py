@@ -1,0 +1,54 @@
+"""Privacy at risk: what a release really risks, what it costs, and the published numbers.
+
+Start from `privacy_loss_distribution`, the law of the privacy loss of one release, and
+`joint_risk`, which adds the randomness of the pair when the sensitivity was sampled. Functions
+named ``paper_`` reproduce published numbers that do not hold; no guarantee is computed from them.
+"""
+
+from skdp.risk.bounds import (
+    advanced_composition,
+    basic_composition,
+    composition_at_risk,
+    dkw_factor,
+    dkw_n_pairs,
+    sampled_confidence,
+)
+from skdp.risk.composition import GridLoss
+from skdp.risk.cost import CompensationModel
+from skdp.risk.joint import JointRisk, joint_risk, privacy_loss_distribution
+from skdp.risk.laws import GaussianLoss, LaplaceLoss, PureLoss
+from skdp.risk.loss import PrivacyLossDistribution
+from skdp.risk.paper import (
+    paper_composition,
+    paper_confidence,
+    paper_epsilon,
+    paper_joint_confidence,
+    paper_sampled_confidence,
+    paper_t_cdf,
+    paper_t_pdf,
+)
+
+__all__ = [
+    "CompensationModel",
+    "GaussianLoss",
+    "GridLoss",
+    "JointRisk",
+    "LaplaceLoss",
+    "PrivacyLossDistribution",
+    "PureLoss",
+    "advanced_composition",
+    "basic_composition",
+    "composition_at_risk",
+    "dkw_factor",
+    "dkw_n_pairs",
+    "joint_risk",
+    "paper_composition",
+    "paper_confidence",
+    "paper_epsilon",
+    "paper_joint_confidence",
+    "paper_sampled_confidence",
+    "paper_t_cdf",
+    "paper_t_pdf",
+    "privacy_loss_distribution",
+    "sampled_confidence",
+]

@@ -1,0 +1,269 @@
+"""What a privacy level costs, if costs follow the model of the paper."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import expit
+
+from skdp.risk._checks import check_count, check_real, check_stronger
+from skdp.risk.laws import LaplaceLoss
+from skdp.risk.paper import published_confidence
+
+_CONFIDENCE: dict[str, Callable[[Any, float], Any]] = {
+    "exact": lambda epsilon, epsilon0: LaplaceLoss(epsilon0).two_sided(epsilon),
+    "one-sided": lambda epsilon, epsilon0: LaplaceLoss(epsilon0).cdf(epsilon),
+    "paper": lambda epsilon, epsilon0: published_confidence(epsilon, epsilon0, 1),
+}
+
+
+@dataclass(frozen=True)
+class CompensationModel:
+    """Compensation to keep ready for a breach, as a function of epsilon.
+
+    A stakeholder gets ``minimum + budget * exp(-c / epsilon)`` after a breach of data that were
+    processed at level epsilon (equation 8 of [1]_). If a Laplace mechanism of level epsilon0 also
+    keeps the stronger level epsilon with some confidence, the expected compensation is the mean
+    of the two costs with that confidence (equation 9). This is a model: nothing here changes what
+    a release promises.
+
+    Parameters
+    ----------
+    budget : float in (0, inf)
+        Compensation E of one stakeholder without any protection, in units of money.
+    stakeholders : int of at least 1
+        Number of people in the data.
+    c : float in (0, inf), default=1.0
+        How fast the cost falls with epsilon.
+    minimum : float in [0, inf), default=0.0
+        Compensation E_min of one stakeholder that remains at any epsilon.
+    law : {"exact", "one-sided", "paper"}, default="exact"
+        Where the confidence comes from. "exact" is the probability that the loss is at most
+        epsilon in absolute value, as in Definition 6 of the paper; "one-sided" that it is at most
+        epsilon; "paper" the published Theorem 10 for one output, which is neither, with a
+        `ReproductionWarning`.
+
+    References
+    ----------
+    .. [1] Dandekar, Basu and Bressan, "Differential Privacy at Risk", PoPETs 2021, section 5.
+
+    Examples
+    --------
+    >>> from skdp.risk import CompensationModel
+    >>> model = CompensationModel(budget=5500, stakeholders=100)
+    >>> print(f"{model.cost(0.5):.2f}")
+    74434.41
+    >>> epsilon = model.optimal_epsilon(0.5)
+    >>> print(f"{epsilon:.3f} {model.cost_at_risk(epsilon, 0.5):.2f}")
+    0.286 67978.95
+    """
+
+    budget: float
+    stakeholders: int
+    c: float = 1.0
+    minimum: float = 0.0
+    law: str = "exact"
+
+    def __post_init__(self) -> None:
+        owner = type(self).__name__
+        check_real("budget", owner, self.budget, 0.0, math.inf)
+        check_count("stakeholders", owner, self.stakeholders)
+        check_real("c", owner, self.c, 0.0, math.inf)
+        check_real("minimum", owner, self.minimum, 0.0, math.inf, closed="l")
+        if self.law not in _CONFIDENCE:
+            raise ValueError(
+                f"The 'law' parameter of {owner} must be one of {sorted(_CONFIDENCE)}. "
+                f"Got {self.law!r}."
+            )
+
+    def cost(self, epsilon: ArrayLike) -> Any:
+        """Compensation at a privacy level, E_dp of the paper for all stakeholders.
+
+        Parameters
+        ----------
+        epsilon : array-like of float of at least 0
+            The level; inf is no protection at all.
+
+        Returns
+        -------
+        float or ndarray of float
+            ``stakeholders * (minimum + budget * exp(-c / epsilon))``, of the shape of `epsilon`.
+        """
+        epsilon = np.asarray(epsilon, dtype=float)
+        with np.errstate(divide="ignore"):
+            share = np.exp(-self.c / epsilon)
+        return (self.stakeholders * (self.minimum + self.budget * share))[()]
+
+    def confidence(self, epsilon: float, epsilon0: float) -> float:
+        """Confidence that a Laplace mechanism keeps a stronger level, by the `law` of the model.
+
+        Parameters
+        ----------
+        epsilon : float in (0, epsilon0]
+            The stronger level.
+        epsilon0 : float in (0, inf)
+            Level of the mechanism.
+
+        Returns
+        -------
+        float in [0, 1]
+            The confidence.
+        """
+        epsilon, epsilon0 = check_stronger("confidence", epsilon, epsilon0)
+        return float(_CONFIDENCE[self.law](epsilon, epsilon0))
+
+    def cost_at_risk(self, epsilon: float, epsilon0: float) -> float:
+        """Expected compensation if a stronger level counts as often as it is kept, E_par.
+
+        Parameters
+        ----------
+        epsilon : float in (0, epsilon0]
+            The stronger level.
+        epsilon0 : float in (0, inf)
+            Level of the mechanism.
+
+        Returns
+        -------
+        float
+            The mean of ``cost(epsilon)`` and ``cost(epsilon0)``, weighted with the confidence.
+        """
+        confidence = self.confidence(epsilon, epsilon0)
+        return float(confidence * self.cost(epsilon) + (1 - confidence) * self.cost(epsilon0))
+
+    def optimal_epsilon(self, epsilon0: float) -> float:
+        """Stronger level with the least expected compensation.
+
+        Lemma 14 of the paper takes the cost for convex in epsilon, which fails for epsilon0 above
+        1.1046. So the least of 800 points, dense at both ends, is looked up first and refined
+        between its neighbors.
+
+        Parameters
+        ----------
+        epsilon0 : float in (0, inf)
+            Level of the mechanism.
+
+        Returns
+        -------
+        float in (0, epsilon0]
+            The level. For ``law="paper"``, c = 1 it solves equation 10.
+        """
+        epsilon0 = check_real("epsilon0", "optimal_epsilon", epsilon0, 0.0, math.inf)
+        law = _CONFIDENCE[self.law]
+
+        def saving(logit: Any) -> Any:  # as a share of the cost at epsilon0, exact near its ends
+            share = -np.expm1(-self.c / epsilon0 * np.exp(-logit))
+            return share * law(epsilon0 * expit(logit), epsilon0)
+
+        reach = 12 + abs(math.log(epsilon0 / self.c))
+        grid = np.linspace(-reach, reach, 800)
+        best = int(np.argmax(saving(grid)))
+        bounds = grid[max(best - 1, 0)], grid[min(best + 1, 799)]
+        found = minimize_scalar(
+            lambda logit: -saving(logit), bounds=bounds, method="bounded", options={"xatol": 1e-10}
+        )
+        return epsilon0 * float(expit(found.x))
+
+    def affordable_epsilon(self, budget: float, epsilon0: float, confidence: float) -> float:
+        """Largest stronger level that keeps the expected compensation within a budget.
+
+        The upper bound of equation 11, for a given confidence.
+
+        Parameters
+        ----------
+        budget : float in (0, inf)
+            Money for all stakeholders together.
+        epsilon0 : float in (0, inf)
+            Level of the mechanism.
+        confidence : float in (0, 1]
+            Confidence with which the stronger level is kept.
+
+        Returns
+        -------
+        float
+            The largest epsilon with ``confidence * cost(epsilon) + (1 - confidence) *
+            cost(epsilon0) <= budget``; inf if any will do.
+
+        Raises
+        ------
+        ValueError
+            If no level does; the message names the least budget.
+        """
+        owner = "affordable_epsilon"
+        budget = check_real("budget", owner, budget, 0.0, math.inf)
+        epsilon0 = check_real("epsilon0", owner, epsilon0, 0.0, math.inf)
+        confidence = check_real("confidence", owner, confidence, 0.0, 1.0, closed="r")
+        least = confidence * self.cost(0.0) + (1 - confidence) * self.cost(epsilon0)
+        share = (budget - least) / (confidence * self.stakeholders * self.budget)
+        if share <= 0:
+            raise ValueError(
+                f"The 'budget' parameter of {owner} must be above {least:.2f}, the cost with "
+                f"confidence={confidence:g} even at epsilon = 0. Got {budget:g}."
+            )
+        return -self.c / math.log(share) if share < 1 else math.inf
+
+    def epsilon_range(
+        self, budget: float, max_error: float, *, sensitivity: float = 1.0
+    ) -> tuple[float, float]:
+        """Levels of a Laplace mechanism that are both accurate enough and affordable.
+
+        Equation 11 with its lower end corrected. The expected absolute error is ``sensitivity /
+        epsilon0``, because epsilon0 sets the noise; the paper bounds the stronger level instead,
+        which its own example then violates.
+
+        Parameters
+        ----------
+        budget : float in (0, inf)
+            Money for all stakeholders together.
+        max_error : float in (0, inf)
+            Largest expected absolute error of a released number, T in the paper.
+        sensitivity : float in (0, inf), default=1.0
+            The sensitivity; 1 for a count.
+
+        Returns
+        -------
+        lowest, highest : float
+            Range of epsilon0. At `highest` the cost at risk, at its best stronger level, equals
+            the budget; inf if the budget is enough at any level.
+
+        Raises
+        ------
+        ValueError
+            If no level does; the message names the least budget and the least error.
+        """
+        owner = "epsilon_range"
+        budget = check_real("budget", owner, budget, 0.0, math.inf)
+        max_error = check_real("max_error", owner, max_error, 0.0, math.inf)
+        lowest = check_real("sensitivity", owner, sensitivity, 0.0, math.inf) / max_error
+        highest = self._highest(budget)
+        if highest < lowest:
+            # Both remedies are rounded up, so that they are enough.
+            nearest = f"Raise it to at least {math.ceil(100 * self._least_cost(lowest)) / 100:.2f}"
+            if highest > 0:
+                nearest += f", or max_error to at least {1.0005 * sensitivity / highest:.4g}"
+            raise ValueError(
+                f"The 'budget' parameter of {owner} must be at least the cost at epsilon0="
+                f"{lowest:g}, which max_error={max_error:g} asks for. Got {budget:g}. {nearest}."
+            )
+        return lowest, highest
+
+    def _least_cost(self, epsilon0: float) -> float:
+        return self.cost_at_risk(self.optimal_epsilon(epsilon0), epsilon0)
+
+    def _highest(self, budget: float) -> float:
+        """Largest epsilon0 whose least cost at risk, which grows with epsilon0, is affordable."""
+        if budget <= self.stakeholders * self.minimum:
+            return 0.0
+        if self._least_cost(1e9 * self.c) <= budget:  # less noise than that is no noise
+            return math.inf
+        low = self.affordable_epsilon(budget, 1.0, 1.0)  # enough without the stronger level
+        high = 2 * low
+        while self._least_cost(high) < budget:
+            low, high = high, 2 * high
+        root = brentq(lambda level: self._least_cost(level) - budget, low, high, rtol=1e-10)
+        return float(root) * (1 - 2e-10)

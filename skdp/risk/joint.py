@@ -1,0 +1,376 @@
+"""Two sources of randomness at once: the pair, and the noise.
+
+A release with a sampled sensitivity covers a pair of datasets with some probability over the pair,
+and on a covered pair the loss is small with some probability over the noise. The sampled
+sensitivities say more than the one among them that calibrated the noise: a pair whose norm is
+below another of them is a pair at another distance, and the loss there has another law.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdp.mechanisms.base import Mechanism
+from skdp.mechanisms.exponential import ExponentialMechanism
+from skdp.mechanisms.gaussian import GaussianMechanism, gaussian_sigma
+from skdp.mechanisms.laplace import LaplaceMechanism
+from skdp.risk._checks import check_real
+from skdp.risk.laws import GaussianLoss, LaplaceLoss, PureLoss
+from skdp.risk.loss import PrivacyLossDistribution
+from skdp.sensitivity.bounds import KnownSensitivity
+
+_ROUNDING = 2.0**-14  # lattice rounding can add this share of the sensitivity to a difference
+
+
+@singledispatch
+def privacy_loss_distribution(mechanism: Mechanism, sensitivity: float = 1.0) -> Any:
+    """Law of the privacy loss of one release.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The exact law for `LaplaceMechanism` and `GaussianMechanism`; for `ExponentialMechanism`
+        and any other one whose delta is 0, what its epsilon says. A class can bring its law by
+        ``privacy_loss_distribution.register``.
+    sensitivity : float in (0, inf), default=1.0
+        Norm of the difference of the target on the pair, in units of the sensitivity the noise
+        was calibrated to. 1 is the worst pair that is covered. Below 1 the loss is smaller; above
+        1 the pair is not covered and the loss is larger than promised.
+
+    Returns
+    -------
+    PrivacyLossDistribution
+        The law on the worst pair with this norm.
+
+    Raises
+    ------
+    ValueError
+        If the sensitivity is outside its range, the mechanism adds no noise, or a pair is not
+        covered by a mechanism of which no more is known than its epsilon.
+    TypeError
+        If no law is known for the mechanism.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms.laplace import LaplaceMechanism
+    >>> from skdp.risk import privacy_loss_distribution
+    >>> loss = privacy_loss_distribution(LaplaceMechanism(epsilon=1.0))
+    >>> print(f"{loss.epsilon(delta=1e-5):.5f} {loss.self_compose(50).epsilon(delta=1e-5):.3f}")
+    0.99998 39.579
+    >>> privacy_loss_distribution(LaplaceMechanism(epsilon=1.0), sensitivity=0.5)
+    LaplaceLoss(epsilon0=0.5)
+    """
+    guarantee = getattr(mechanism, "guarantee", None)
+    if guarantee is None or guarantee().delta > 0:
+        raise TypeError(
+            "The 'mechanism' parameter of privacy_loss_distribution must be a mechanism whose "
+            "law is registered or whose delta is 0. Got an object of type "
+            f"{type(mechanism).__name__}. Add a law with privacy_loss_distribution.register."
+        )
+    ratio = _check_sensitivity(sensitivity)
+    if ratio > 1:
+        raise ValueError(
+            "The 'sensitivity' parameter of privacy_loss_distribution must be at most 1 for "
+            f"{type(mechanism).__name__}, whose loss on other pairs is not known. Got {ratio:g}."
+        )
+    return PureLoss(_level(mechanism))
+
+
+@privacy_loss_distribution.register
+def _(mechanism: LaplaceMechanism, sensitivity: float = 1.0) -> LaplaceLoss:
+    return LaplaceLoss(_check_sensitivity(sensitivity) * _level(mechanism))
+
+
+@privacy_loss_distribution.register
+def _(mechanism: GaussianMechanism, sensitivity: float = 1.0) -> GaussianLoss:
+    epsilon, delta = _level(mechanism), mechanism.guarantee().delta
+    sigma = gaussian_sigma(epsilon, delta)
+    if mechanism.method == "classical":
+        sigma = max(sigma, math.sqrt(2 * math.log(1.25 / delta)) / epsilon)
+    return GaussianLoss(_check_sensitivity(sensitivity) / sigma)
+
+
+@privacy_loss_distribution.register
+def _(mechanism: ExponentialMechanism, sensitivity: float = 1.0) -> PureLoss:
+    # Scores that change less change the probabilities less: epsilon is proportional to the norm.
+    return PureLoss(_check_sensitivity(sensitivity) * _level(mechanism))
+
+
+def _check_sensitivity(sensitivity: Any) -> float:
+    return check_real("sensitivity", "privacy_loss_distribution", sensitivity, 0.0, math.inf)
+
+
+def _level(mechanism: Any) -> float:
+    epsilon = float(mechanism.guarantee().epsilon)
+    if math.isinf(epsilon):
+        raise ValueError(
+            f"The 'epsilon' parameter of {type(mechanism).__name__} must be finite for a privacy "
+            "loss. Got inf, which adds no noise."
+        )
+    return epsilon
+
+
+@dataclass(frozen=True, eq=False)
+class JointRisk:
+    """With probability p over the pair and q over the noise, the loss is at most epsilon.
+
+    Made by `joint_risk`. Level j is about the event that the pair has a norm of at most the j-th
+    smallest sampled sensitivity. The event has a probability of at least ``pair_probability[j]``,
+    and wherever it happens the loss is at most ``epsilon[e]`` with probability at least
+    ``noise_probability[j, e]`` over the noise.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The mechanism that released.
+    pair_probability : ndarray of float of shape (n_levels,)
+        p, increasing.
+    ratio : ndarray of float of shape (n_levels,)
+        The j-th smallest sampled sensitivity over the one that calibrated the noise, with the
+        rounding of the release charged; inf where the target could not be evaluated.
+    epsilon : ndarray of float of shape (n_epsilon,)
+        The levels of the loss.
+    noise_probability : ndarray of float of shape (n_levels, n_epsilon)
+        q, decreasing along the levels.
+    confidence : float or None
+        None: p is joint over the pair and the sampled pairs, for one level that was chosen before
+        the sampled sensitivities were seen. A number: with this confidence over the sampled
+        pairs, p holds at all levels at once, so they may be read and compared freely.
+
+    Examples
+    --------
+    >>> from skdp import LaplaceMechanism
+    >>> from skdp.risk import joint_risk
+    >>> risk = joint_risk(LaplaceMechanism(epsilon=1.0), 0.01)
+    >>> [round(q, 3) for q in risk.noise_probability[0].tolist()]
+    [0.344, 0.389, 0.441, 1.0]
+    """
+
+    mechanism: Any
+    pair_probability: NDArray[np.float64]
+    ratio: NDArray[np.float64]
+    epsilon: NDArray[np.float64]
+    noise_probability: NDArray[np.float64]
+    confidence: float | None
+
+    def law(self, pair_probability: float) -> PrivacyLossDistribution:
+        """Law of the loss that bounds all pairs up to a probability.
+
+        Parameters
+        ----------
+        pair_probability : float in (0, 1]
+            The probability p over the pair.
+
+        Returns
+        -------
+        PrivacyLossDistribution
+            On a set of pairs of at least this probability, `cdf` at levels of at least 0 is not
+            below, and `delta` not above, that of this law.
+
+        Raises
+        ------
+        ValueError
+            If so many pairs are not covered by the sampled sensitivities.
+        """
+        return privacy_loss_distribution(
+            self.mechanism, float(self.ratio[self._row(pair_probability)])
+        )
+
+    def epsilon_at(self, pair_probability: float, noise_probability: float) -> float:
+        """Level that the loss does not exceed with given probabilities.
+
+        If both are chosen before the sampled sensitivities are seen and `confidence` is None, the
+        loss is at most the returned level with probability at least their product.
+
+        Parameters
+        ----------
+        pair_probability : float in (0, 1]
+            The probability p over the pair.
+        noise_probability : float in (0, 1]
+            The probability q over the noise.
+
+        Returns
+        -------
+        float of at least 0
+            The level; inf for q = 1 and a loss without bound.
+
+        Raises
+        ------
+        ValueError
+            If so many pairs are not covered by the sampled sensitivities.
+        """
+        return max(0.0, self.law(pair_probability).quantile(noise_probability))
+
+    def table(self, pair_probability: Iterable[float] = (0.5, 0.75, 0.9, 0.95)) -> list[dict]:
+        """Return the statement at a few probabilities.
+
+        Parameters
+        ----------
+        pair_probability : iterable of float in (0, 1], default=(0.5, 0.75, 0.9, 0.95)
+            Probabilities p over the pair.
+
+        Returns
+        -------
+        list of dict
+            One row for each p and epsilon: ``pair_probability``, ``epsilon`` and
+            ``noise_probability``, q.
+
+        Raises
+        ------
+        ValueError
+            If so many pairs are not covered by the sampled sensitivities.
+        """
+        rows = [(p, self._row(p)) for p in pair_probability]
+        return [
+            {"pair_probability": p, "epsilon": float(level), "noise_probability": float(q)}
+            for p, row in rows
+            for level, q in zip(self.epsilon, self.noise_probability[row], strict=True)
+        ]
+
+    def _row(self, pair_probability: float) -> int:
+        p = check_real("pair_probability", "JointRisk", pair_probability, 0.0, 1.0, closed="r")
+        usable = np.isfinite(self.ratio)
+        attainable = float(self.pair_probability[usable].max(initial=0.0))
+        if p > attainable * (1 + 1e-12):
+            raise ValueError(
+                f"The 'pair_probability' parameter of JointRisk must be at most {attainable:.6g}, "
+                f"which the sampled sensitivities cover. Got {p:g}. Sample more pairs."
+            )
+        return int(np.searchsorted(self.pair_probability, min(p, attainable) * (1 - 1e-12)))
+
+
+def joint_risk(
+    mechanism: Any,
+    estimate: Any = None,
+    *,
+    epsilon: ArrayLike | None = None,
+    confidence: float | None = None,
+) -> JointRisk:
+    """Combine the randomness of the pair with that of the noise, by the exact law of the loss.
+
+    The norm G of the next pair and the m sampled ones are exchangeable, so G is at most the j-th
+    smallest with probability at least ``j / (m + 1)``. On a pair with that norm the noise, which
+    was calibrated to another order statistic, acts as that of a mechanism whose epsilon is
+    multiplied by the ratio of the two. A ratio above 1 is as good: it tells how much worse the
+    pairs are that the release does not cover.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or fitted PrivateEstimator
+        The mechanism that released; with a fitted estimator, leave out `estimate`.
+    estimate : SensitivityEstimate, KnownSensitivity or float, default=None
+        The sensitivity that calibrated it. For a bound known on paper there is one level, with
+        p = 1 or what the bound says of its own failure.
+    epsilon : array-like of float of at least 0, default=None
+        Levels of the loss; None takes 1/4, 1/2, 3/4 and all of the epsilon of the mechanism.
+    confidence : float in [0.5, 1) or None, default=None
+        None makes every level a statement of its own: to be read at one level that was chosen
+        before the draws were seen. A number makes them simultaneous, at ``j / m - sqrt(ln(1 / (1
+        - confidence)) / (2 m))``, by the one-sided inequality of Dvoretzky, Kiefer, Wolfowitz and
+        Massart: it holds for all but a share ``1 - confidence`` of the samples of m pairs.
+
+    Returns
+    -------
+    JointRisk
+        The statement, as a curve and as a table.
+
+    Raises
+    ------
+    ValueError
+        If the estimate does not fit the mechanism, is not positive and finite, or a number is
+        outside its range.
+
+    Notes
+    -----
+    That q is a lower bound in any number of dimensions is proved in `LaplaceLoss` and
+    `GaussianLoss`. Of a mechanism of which only epsilon is known, a smaller pair is not known to
+    lose less, and nothing is claimed for pairs that are not covered (q = 0). What rounding to the
+    lattice adds to a small difference, at most 2**-14 of the sensitivity, is part of the ratio.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import LaplaceMechanism, SensitivitySampler, UniformOracle
+    >>> from skdp.risk import joint_risk
+    >>> mechanism = LaplaceMechanism(epsilon=1.0)
+    >>> sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.05, random_state=0)
+    >>> estimate = sampler.sample(np.mean, n_samples=100, norm=mechanism.norm)
+    >>> risk = joint_risk(mechanism, estimate)
+    >>> for row in risk.table([0.5, 0.95])[1::2]:
+    ...     print({name: round(value, 3) for name, value in row.items()})
+    {'pair_probability': 0.5, 'epsilon': 0.5, 'noise_probability': 1.0}
+    {'pair_probability': 0.5, 'epsilon': 1.0, 'noise_probability': 1.0}
+    {'pair_probability': 0.95, 'epsilon': 0.5, 'noise_probability': 0.389}
+    {'pair_probability': 0.95, 'epsilon': 1.0, 'noise_probability': 1.0}
+    >>> print(f"{risk.epsilon_at(0.9, 1.0):.3f} {risk.law(0.9).delta(0.5):.3f}")
+    0.918 0.189
+    """
+    if estimate is None:
+        mechanism, estimate = _read_estimator(mechanism)
+    probability, ratio = _levels(mechanism, estimate, confidence)
+    if epsilon is None:
+        epsilon = np.arange(1, 5) / 4 * _level(mechanism)
+    levels = np.atleast_1d(np.asarray(epsilon, dtype=float))
+    if levels.ndim > 1 or not (levels >= 0).all():
+        raise ValueError(
+            "The 'epsilon' parameter of joint_risk must hold numbers of at least 0, in one "
+            f"dimension. Got {epsilon!r}."
+        )
+    noise = np.array([_noise_probability(mechanism, value, levels) for value in ratio])
+    return JointRisk(mechanism, probability, ratio, levels, noise, confidence)
+
+
+def _read_estimator(model: Any) -> tuple[Any, Any]:
+    if not hasattr(model, "sensitivity_"):
+        raise ValueError(
+            "The 'estimate' parameter of joint_risk must be given, unless the first argument is a "
+            f"fitted PrivateEstimator. Got an object of type {type(model).__name__}."
+        )
+    return getattr(model, "mechanism_", model.mechanism), model.sensitivity_
+
+
+def _levels(
+    mechanism: Any, estimate: Any, confidence: float | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the probabilities over the pair, and the distances in units of the sensitivity."""
+    if confidence is not None:
+        confidence = check_real("confidence", "joint_risk", confidence, 0.5, 1.0, closed="l")
+    if isinstance(estimate, numbers.Real):
+        check_real("estimate", "joint_risk", estimate, 0.0, math.inf)
+        return np.ones(1), np.ones(1)
+    if isinstance(estimate, KnownSensitivity):
+        known = estimate.for_norm(mechanism.norm_name, estimate.n_samples)
+        check_real("estimate", "joint_risk", known, 0.0, math.inf)
+        return np.array([1 - estimate.gamma]), np.ones(1)
+    if estimate.norm_name != mechanism.norm_name:
+        raise ValueError(
+            f"The 'estimate' parameter of joint_risk must be measured in the norm of the "
+            f"mechanism, {mechanism.norm_name!r}. Got {estimate.norm_name!r}."
+        )
+    value = check_real("estimate", "joint_risk", estimate.value, 0.0, math.inf)
+    ratio = np.sort(np.asarray(estimate.norms, dtype=float)) / value
+    # (G + r) / (Delta + r) with r at most _ROUNDING Delta, where rounding helps the pair.
+    ratio = ratio + _ROUNDING * np.maximum(0.0, 1 - ratio)
+    rank, m = np.arange(1, ratio.size + 1), ratio.size
+    if confidence is None:
+        return rank / (m + 1), ratio
+    error = math.sqrt(-math.log1p(-confidence) / (2 * m))
+    return np.maximum(rank / m - error, 0.0), ratio
+
+
+def _noise_probability(
+    mechanism: Any, ratio: float, epsilon: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    registered = privacy_loss_distribution.dispatch(type(mechanism))
+    only_epsilon = registered is privacy_loss_distribution.dispatch(object)
+    if math.isinf(ratio) or (ratio > 1 and only_epsilon):
+        return np.zeros(epsilon.size)
+    return privacy_loss_distribution(mechanism, ratio).cdf(epsilon)

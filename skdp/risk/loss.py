@@ -1,0 +1,212 @@
+"""The exact law of the privacy loss of one release.
+
+Release M(D) and ask how much more likely the outcome was under D than under D': the logarithm of
+that ratio is the privacy loss L, a random number because the outcome is one. Everything that can
+be promised about a release can be read from its law. `LaplaceLoss` and `GaussianLoss` are the laws
+of the two additive mechanisms on the worst pair they cover; `PureLoss` is what can be said of any
+other mechanism whose delta is zero.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdp.risk._checks import check_count, check_real
+
+
+class PrivacyLossDistribution(ABC):
+    """Law of the privacy loss L on the worst pair that a mechanism covers.
+
+    L is positive where the outcome speaks for the dataset it came from. The two datasets of a
+    pair may be exchanged without changing any number here.
+    """
+
+    def cdf(self, loss: ArrayLike) -> Any:
+        """Probability that the loss is at most a level.
+
+        Parameters
+        ----------
+        loss : array-like of float
+            Levels, of either sign.
+
+        Returns
+        -------
+        float or ndarray of float in [0, 1]
+            ``P(L <= loss)``, of the shape of `loss`.
+        """
+        return self._cdf(np.asarray(loss, dtype=float))[()]
+
+    def two_sided(self, epsilon: ArrayLike) -> Any:
+        """Probability that the loss is at most a level in absolute value.
+
+        Parameters
+        ----------
+        epsilon : array-like of float
+            Levels; below 0 the probability is 0.
+
+        Returns
+        -------
+        float or ndarray of float in [0, 1]
+            ``P(abs(L) <= epsilon)``, of the shape of `epsilon`.
+        """
+        return self._two_sided(np.asarray(epsilon, dtype=float))[()]
+
+    def delta(self, epsilon: ArrayLike) -> Any:
+        """Smallest delta of (epsilon, delta)-differential privacy.
+
+        Parameters
+        ----------
+        epsilon : array-like of float
+            Levels, of either sign.
+
+        Returns
+        -------
+        float or ndarray of float in [0, 1]
+            The mean of ``max(0, 1 - exp(epsilon - L))``, of the shape of `epsilon`.
+        """
+        return self._delta(np.asarray(epsilon, dtype=float))[()]
+
+    def epsilon(self, delta: float) -> float:
+        """Smallest epsilon of (epsilon, delta)-differential privacy.
+
+        Parameters
+        ----------
+        delta : float in [0, 1)
+            Mass on which the bound may fail.
+
+        Returns
+        -------
+        float of at least 0
+            Never below the exact value; inf if no finite level does.
+        """
+        level = self._epsilon(check_real("delta", "epsilon", delta, 0.0, 1.0, closed="l"))
+        return min(self.bound, math.nextafter(level, math.inf)) if level > 0 else 0.0
+
+    def sample(self, size: int, rng: Any = None) -> NDArray[np.float64]:
+        """Draw losses.
+
+        Parameters
+        ----------
+        size : int
+            How many.
+        rng : None, int or numpy.random.Generator, default=None
+            Passed to `numpy.random.default_rng`.
+
+        Returns
+        -------
+        ndarray of float64 of shape (size,)
+            Independent losses.
+        """
+        return self._sample(np.random.default_rng(rng), size)
+
+    def quantile(self, probability: float) -> float:
+        """Smallest level that the loss does not exceed with a given probability.
+
+        Parameters
+        ----------
+        probability : float in (0, 1]
+            The probability.
+
+        Returns
+        -------
+        float
+            The smallest l with ``cdf(l) >= probability``; inf if there is none.
+        """
+        owner = "quantile"
+        return self._quantile(check_real("probability", owner, probability, 0.0, 1.0, closed="r"))
+
+    @property
+    def bound(self) -> float:
+        """Level that the loss never exceeds; inf if there is none."""
+        return self._bound()
+
+    def self_compose(self, n: int, *, step: float | None = None) -> PrivacyLossDistribution:
+        """Law of the total loss of `n` independent releases.
+
+        Parameters
+        ----------
+        n : int of at least 1
+            How many releases, of the same private data.
+        step : float in (0, inf) or None, default=None
+            Distance of the grid; None takes .001, or less if the loss is small or n is large.
+
+        Returns
+        -------
+        PrivacyLossDistribution
+            Its `delta` and `epsilon` are never below the truth.
+
+        Raises
+        ------
+        ValueError
+            If the grid would be too large for the range of the loss.
+        """
+        n = check_count("n", "self_compose", n)
+        return self if n == 1 else self._self_compose(n, step)
+
+    def compose(
+        self, other: PrivacyLossDistribution | int, *, step: float | None = None
+    ) -> PrivacyLossDistribution:
+        """Law of the total loss of two independent releases, or of several equal ones.
+
+        Parameters
+        ----------
+        other : PrivacyLossDistribution or int
+            The loss of the other release; an integer n is short for ``self_compose(n)``.
+        step : float in (0, inf) or None, default=None
+            Distance of the grid; None takes the finer of the two defaults.
+
+        Returns
+        -------
+        PrivacyLossDistribution
+            Its `delta` and `epsilon` are never below the truth.
+
+        Raises
+        ------
+        ValueError
+            If the grid would be too large for the range of the losses.
+        """
+        if isinstance(other, PrivacyLossDistribution):
+            return self._compose(other, step)
+        return self.self_compose(other, step=step)
+
+    @abstractmethod
+    def _cdf(self, loss: NDArray[np.float64]) -> Any: ...
+
+    @abstractmethod
+    def _two_sided(self, epsilon: NDArray[np.float64]) -> Any: ...
+
+    @abstractmethod
+    def _delta(self, epsilon: NDArray[np.float64]) -> Any: ...
+
+    @abstractmethod
+    def _epsilon(self, delta: float) -> float: ...
+
+    @abstractmethod
+    def _quantile(self, probability: float) -> float: ...
+
+    @abstractmethod
+    def _sample(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]: ...
+
+    @abstractmethod
+    def _support(self) -> tuple[float, float]:
+        """Return an interval that holds the loss, all but a mass of 1e-16 at either end."""
+
+    def _bound(self) -> float:
+        return self._support()[1]
+
+    def _self_compose(self, n: int, step: float | None) -> PrivacyLossDistribution:
+        from skdp.risk.composition import self_convolved  # which builds on this module
+
+        return self_convolved(self, n, step)
+
+    def _compose(
+        self, other: PrivacyLossDistribution, step: float | None
+    ) -> PrivacyLossDistribution:
+        from skdp.risk.composition import convolved
+
+        return convolved(self, other, step)

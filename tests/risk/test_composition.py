@@ -1,0 +1,213 @@
+"""Composition on a grid: never below the truth, and hardly above."""
+
+import logging
+import math
+
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as reference
+from numpy.testing import assert_allclose
+from scipy.integrate import quad
+from scipy.stats import binom
+
+from skdp.risk import (
+    GaussianLoss,
+    GridLoss,
+    LaplaceLoss,
+    PureLoss,
+    advanced_composition,
+    basic_composition,
+)
+
+DELTA = 1e-5
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    logging.disable(logging.WARNING)  # the reference tells which of its algorithms it takes
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def bracket(make, *args, **kwargs):
+    """Lower and upper bound on the composed law by dp-accounting."""
+    common = {"value_discretization_interval": 1e-4} | kwargs
+    return (
+        make(*args, pessimistic_estimate=False, use_connect_dots=False, **common),
+        make(*args, pessimistic_estimate=True, **common),
+    )
+
+
+@pytest.mark.parametrize(
+    ("epsilon0", "n", "expected"),
+    [
+        (0.1, 100, 4.220),
+        (0.5, 50, 17.474),
+        (1.0, 50, 39.579),
+        (0.1, 10, 0.990),
+        (1.0, 300, 167.267),
+    ],
+)
+def test_laplace_against_dp_accounting(epsilon0, n, expected):
+    ours = LaplaceLoss(epsilon0).self_compose(n).epsilon(DELTA)
+    low, high = (
+        law.self_compose(n).get_epsilon_for_delta(DELTA)
+        for law in bracket(reference.from_laplace_mechanism, 1 / epsilon0)
+    )
+    assert low <= ours <= high + 1e-3
+    assert round(ours, 3) == expected
+    # The published table of the paper's own bound is never below this.
+    assert ours < min(basic_composition(epsilon0, n), advanced_composition(epsilon0, n, DELTA))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.1, 1.9])
+def test_two_releases_against_an_integral(epsilon):
+    law = LaplaceLoss(1.0)
+    # Given the loss of the first release, its atoms included, the second has epsilon - L left.
+    inner = quad(lambda u: 0.5 * math.exp(-u) * law.delta(epsilon - 1 + 2 * u), 0, 1)[0]
+    truth = 0.5 * law.delta(epsilon - 1) + inner + math.exp(-1) / 2 * law.delta(epsilon + 1)
+    for composed in (law.self_compose(2), law.compose(law), law.compose(2)):
+        assert -1e-11 < composed.delta(epsilon) - truth < 1e-6
+
+
+@pytest.mark.parametrize("epsilon0", [0.0371, 0.37, 2.2])
+@pytest.mark.parametrize("n", [2, 7, 120])
+def test_randomised_response_against_the_binomial_law(epsilon0, n):
+    composed = PureLoss(epsilon0).self_compose(n)
+    hits = np.arange(n + 1)
+    mass, loss = binom.pmf(hits, n, 1 / (1 + math.exp(-epsilon0))), epsilon0 * (2 * hits - n)
+
+    def truth(epsilon):
+        return (mass * np.maximum(-np.expm1(epsilon - loss), 0)).sum()
+
+    for share in (0.0, 0.2, 0.5, 0.8, 0.99):
+        epsilon = share * n * epsilon0
+        excess = composed.delta(epsilon) - truth(epsilon)
+        assert -1e-13 <= excess <= 1e-4 * truth(epsilon) + 1e-10
+    for delta in (1e-3, 1e-6, 1e-9):
+        epsilon = composed.epsilon(delta)
+        assert truth(epsilon) <= delta * (1 + 1e-9) + 1e-15
+        if epsilon > 1e-3:
+            assert truth(epsilon - 1e-3) > delta
+
+
+@pytest.mark.parametrize(("mu", "n"), [(0.1, 30), (0.5, 10), (0.02, 300)])
+def test_gauss_on_the_grid_against_the_closed_form(mu, n):
+    grid = GridLoss.from_law(GaussianLoss(mu), min(1e-3, mu / 20)).self_compose(n)
+    exact = GaussianLoss(mu).self_compose(n)
+    assert isinstance(exact, GaussianLoss)
+    assert exact.mu == pytest.approx(mu * math.sqrt(n))
+    for delta in (1e-2, 1e-5, 1e-8):
+        assert 0 <= grid.epsilon(delta) - exact.epsilon(delta) < 1e-3
+
+
+def test_rounding_to_the_nearest_point_would_be_caught():
+    # The same comparison as above with a grid that errs on the wrong side.
+    law, step, n = LaplaceLoss(1.0), 0.05, 50
+    points = np.arange(-20, 21)
+    edges = law.cdf((points + 0.5) * step)
+    nearest = GridLoss(step, -20, np.diff(np.append(0.0, edges)), 0.0, 1.0)
+    down = GridLoss(step, -21, nearest.probabilities, 0.0, 1.0)
+    truth = reference.from_laplace_mechanism(
+        1.0, value_discretization_interval=1e-4, pessimistic_estimate=False, use_connect_dots=False
+    )
+    low = truth.self_compose(n).get_epsilon_for_delta(DELTA)
+    assert down.self_compose(n).epsilon(DELTA) < low
+    assert GridLoss.from_law(law, step).self_compose(n).epsilon(DELTA) > low
+
+
+def test_different_releases_against_dp_accounting():
+    laplace, gauss = LaplaceLoss(0.7), GaussianLoss(0.4)
+    ours = laplace.compose(gauss)
+    low, high = (
+        first.compose(second).get_epsilon_for_delta(DELTA)
+        for first, second in zip(
+            bracket(reference.from_laplace_mechanism, 1 / 0.7),
+            bracket(reference.from_gaussian_mechanism, 1 / 0.4),
+            strict=True,
+        )
+    )
+    assert low <= ours.epsilon(DELTA) <= high + 1e-3
+    assert_allclose(gauss.compose(laplace).epsilon(DELTA), ours.epsilon(DELTA), atol=1e-9)
+    assert gauss.compose(GaussianLoss(0.3)) == GaussianLoss(0.5)
+    assert ours.bound == ours.epsilon(0.0) == math.inf
+
+
+def test_composing_in_stages_changes_nothing():
+    law = LaplaceLoss(0.5)
+    at_once = law.self_compose(12)
+    staged = law.self_compose(3).self_compose(4)
+    coarse = law.self_compose(12, step=0.002)
+    mixed = law.self_compose(5).compose(law.compose(7, step=2e-3), step=1e-3)
+    for delta in (1e-2, 1e-6):
+        expected = at_once.epsilon(delta)
+        assert_allclose(staged.epsilon(delta), expected, atol=1e-6)
+        assert_allclose(coarse.epsilon(delta), expected, atol=1e-4)
+        assert_allclose(mixed.epsilon(delta), expected, atol=1e-4)
+    assert law.self_compose(1) is law
+    assert law.self_compose(3).self_compose(2, step=5e-3).step == 5e-3
+
+
+def test_probabilities_of_the_composed_loss():
+    """Each statement at 6 standard errors of 100,000 seeded draws, plus a step for each release."""
+    law, n, size = LaplaceLoss(0.8), 5, 100_000
+    composed = law.self_compose(n)
+    rng = np.random.default_rng(11)
+    draws = sum(law.sample(size, rng) for _ in range(n))
+    own = composed.sample(size, rng=11)
+    slip, error = n * composed.step, 6 * 0.5 / math.sqrt(size)
+    for level in np.linspace(-3.5, 3.5, 15):
+        assert composed.cdf(level - slip) - error <= (draws <= level).mean()
+        assert (draws <= level).mean() <= composed.cdf(level + slip) + error
+        assert abs((own <= level).mean() - composed.cdf(level)) < error
+    assert composed.two_sided(1.0 - slip) - error <= (np.abs(draws) <= 1.0).mean()
+    assert (np.abs(draws) <= 1.0).mean() <= composed.two_sided(1.0 + slip) + error
+    assert composed.two_sided(-0.1) == 0
+    assert composed.two_sided(n * 0.8) == pytest.approx(1.0)
+    for probability in (0.01, 0.5, 0.9):
+        level = composed.quantile(probability)
+        assert composed.cdf(level) >= probability > composed.cdf(level - 2 * composed.step)
+    assert composed.quantile(1.0) == composed.bound == composed.epsilon(0.0) == 4.0
+    assert composed.delta(4.0) == 0
+    assert composed.delta(-10.0) == pytest.approx(-math.expm1(-10.0))
+
+
+def test_two_thousand_releases():
+    composed = LaplaceLoss(0.02).self_compose(2000)
+    low, high = (
+        law.self_compose(2000).get_epsilon_for_delta(DELTA)
+        for law in bracket(reference.from_laplace_mechanism, 50, value_discretization_interval=5e-5)
+    )
+    assert low <= composed.epsilon(DELTA) <= high + 1e-3
+    assert composed.probabilities.size < 1e6
+
+
+def test_high_loss_of_few_releases_is_certain():
+    grid = LaplaceLoss(0.3).self_compose(3)
+    assert grid.epsilon(0.999) == 0
+    # All mass far below zero: any delta is reached at the lowest point.
+    low = GridLoss(0.1, -30, np.array([0.5, 0.5]), 0.0, 1.0)
+    assert low.epsilon(0.99) == 0
+
+
+def test_mass_at_infinity():
+    grid = GridLoss(0.1, -1, np.array([0.4, 0.5]), 0.1)
+    assert grid.quantile(0.9) == 0.0
+    assert grid.quantile(0.95) == grid.epsilon(0.09) == grid.bound == math.inf
+    assert grid.delta(50.0) == pytest.approx(0.1)
+    assert np.isinf(grid.sample(1000, rng=0)).mean() == pytest.approx(0.1, abs=0.06)
+    assert grid.self_compose(2).delta(50.0) == pytest.approx(1 - 0.9**2)
+    assert grid.compose(LaplaceLoss(0.1)).delta(50.0) == pytest.approx(0.1)
+
+
+def test_errors():
+    with pytest.raises(
+        ValueError, match=r"'n' parameter of self_compose must be at least 1\. Got 0"
+    ):
+        LaplaceLoss(1.0).self_compose(0)
+    with pytest.raises(TypeError, match="'n' parameter of self_compose must be an integer"):
+        LaplaceLoss(1.0).compose(2.5)
+    with pytest.raises(ValueError, match=r"'step' parameter of compose must be in \(0, inf\)"):
+        LaplaceLoss(1.0).self_compose(2, step=0.0)
+    with pytest.raises(ValueError, match=r"must be at least 3e-08 .* Got 1e-09"):
+        LaplaceLoss(1.0).self_compose(2, step=1e-9)
