@@ -23,6 +23,7 @@ from skdp.sensitivity.sampler import SamplingPlan, SensitivitySampler
 from skdp.sensitivity.svm_bounds import linear_svc_l1, linear_svm_l1, svm_l1
 from skdp.targets.bernstein import BernsteinTransformer
 from skdp.targets.bernstein_density import BernsteinDensity
+from skdp.targets.leaves import LeafTarget
 
 __version__ = "0.1.0"
 
@@ -34,6 +35,7 @@ __all__ = [
     "GaussianOracle",
     "KnownSensitivity",
     "LaplaceMechanism",
+    "LeafTarget",
     "MakeOracle",
     "NeighboringRelation",
     "OrderStatistic",

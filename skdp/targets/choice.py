@@ -110,5 +110,3 @@ def _check_trees(estimator: Any) -> None:
                 "which leaves there are is learned from the records. A tree or forest releases its "
                 "leaf values when it is the whole estimator or the last step of a pipeline."
             )
-
-

@@ -173,7 +173,9 @@ def fitted_parts(estimator: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
     estimator : estimator object
         One that learns something in fit, and is no composition.
     """
-    return ((path, part) for path, part in walk(estimator) if type(part) not in COMPOSITES)
+    for path, part in walk(estimator):
+        if type(part) not in COMPOSITES:
+            yield path, part
 
 
 def learns_nothing(estimator: Any) -> bool:
@@ -293,8 +295,8 @@ def check_structure(fitted: Any, twin: Any) -> None:
 def _described(fitted: Any) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
     for path, part in walk(fitted):
         composite = COMPOSITES.get(type(part))
-        has_structure = composite is not None and composite.structure is not None
-        yield path, part, composite.structure(part) if has_structure else None
+        structure = None if composite is None else composite.structure
+        yield path, part, None if structure is None else structure(part)
 
 
 def _same(value: Any, expected: Any) -> bool:

@@ -30,6 +30,19 @@ from sklearn.utils.validation import has_fit_parameter
 from skdp._data import Dataset
 from skdp.targets.composition import COMPOSITES, SEEDED_STRUCTURE, STRUCTURAL_SEED, walk
 
+# Transformers that leave missing values missing.
+_PASS_GAPS = frozenset(
+    {
+        "MaxAbsScaler",
+        "MinMaxScaler",
+        "OrdinalEncoder",
+        "PowerTransformer",
+        "QuantileTransformer",
+        "RobustScaler",
+        "StandardScaler",
+    }
+)
+
 # Compositions that pass weights on to their members, though their signature does not say so.
 _PASS_WEIGHTS = (StackingClassifier, StackingRegressor, VotingClassifier, VotingRegressor)
 
@@ -234,7 +247,7 @@ def takes(estimator: Any, kind: str) -> bool:
         return True
     if isinstance(estimator, Pipeline):
         steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
-        return bool(steps) and takes(steps[0], kind)
+        return _pipeline_takes(steps, kind)
     if isinstance(estimator, ColumnTransformer):
         members = [member for _, member, _ in estimator.transformers]
         return any(takes(member, kind) for member in [*members, estimator.remainder])
@@ -243,9 +256,21 @@ def takes(estimator: Any, kind: str) -> bool:
     if getattr(get_tags(estimator).input_tags, kind):
         return True
     members = [value for name, value in configured(estimator) if name.count("__") == 1]
-    return type(estimator) in COMPOSITES and bool(members) and all(
-        takes(member, kind) for member in members
+    return (
+        type(estimator) in COMPOSITES
+        and bool(members)
+        and all(takes(member, kind) for member in members)
     )
+
+
+def _pipeline_takes(steps: list, kind: str) -> bool:
+    """Follow X through the steps, up to one that gives numbers without gaps."""
+    for step in steps:
+        if not takes(step, kind):
+            return False
+        if kind != "allow_nan" or type(step).__name__ not in _PASS_GAPS:
+            return True
+    return bool(steps)
 
 
 def takes_weights(estimator: Any) -> bool:

@@ -276,7 +276,8 @@ class LeafValues:
         """Compute what each record adds to its leaf."""
         if self._ranges is None:
             pairs = zip(y.T, self._classes(), strict=True)
-            return np.hstack([column[:, None] == classes for column, classes in pairs]).astype(float)
+            indicators = [column[:, None] == classes for column, classes in pairs]
+            return np.hstack(indicators).astype(np.float64)
         low, high = self._ranges.T
         # to [-1, 1], so that a record counts for as much in a sum as in the count
         scaled = 2 * (np.clip(y.astype(np.float64), low, high) - low) / (high - low) - 1

@@ -51,10 +51,7 @@ def synthetic_dataset(dataset: Dataset, classes: list[NDArray] | None) -> Datase
     if not rest:
         return (features,)
     shape = (n_samples, *np.shape(rest[0])[1:])
-    if classes:
-        y = _labels(classes, shape, rng)
-    else:
-        y = rng.uniform(0.5, 1.5, size=shape)
+    y = _labels(classes, shape, rng) if classes else rng.uniform(0.5, 1.5, size=shape)
     return (features, y, *(np.ones(n_samples) for _ in rest[1:]))
 
 
