@@ -1,8 +1,9 @@
 """Small helpers on datasets: tuples of containers that share their first dimension.
 
-A dataset is ``(X,)``, ``(X, y)`` or ``(X, y, sample_weight)``. A container is a numpy array, a scipy
-sparse matrix or array, a pandas or polars frame or series, or a list. This module imports nothing of skdp, and neither
-pandas nor polars: whoever holds one of their objects has imported them already.
+A dataset is ``(X,)``, ``(X, y)`` or ``(X, y, sample_weight)``. A container is a numpy array, a
+scipy sparse matrix or array, a pandas or polars frame or series, or a list. This module imports
+nothing of skdp, and neither pandas nor polars: whoever holds one of their objects has imported them
+already.
 """
 
 from __future__ import annotations

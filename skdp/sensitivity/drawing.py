@@ -36,7 +36,8 @@ class Oracle(Protocol):
     It is called as ``oracle(n_samples, rng)`` with a `numpy.random.Generator` and returns `X`,
     ``(X, y)`` or ``(X, y, sample_weight)`` with `n_samples` records. It must take all its
     randomness from `rng`, so that the same generator state gives the same records in any process,
-    and its records must be exchangeable: their order may mean nothing. It must not be derived from the private data.
+    and its records must be exchangeable: their order may mean nothing. It must not be derived
+    from the private data.
 
     Three attributes are optional.
 
@@ -344,7 +345,8 @@ def check_sample(
     ----------
     dataset : tuple of containers
         ``(X,)``, ``(X, y)`` or ``(X, y, sample_weight)`` as drawn. `X` has one or two dimensions;
-        with one, each record is a single value, for functions that want it so (estimators want a column).
+        with one, each record is a single value, for functions that want it so (estimators want a
+        column).
     n_samples : int
         Number of records asked for.
     oracle : str

@@ -141,14 +141,14 @@ class LeafTarget(BaseEstimator):
             )
         if tree.criterion == "absolute_error":
             raise ValueError(
-                f"The 'criterion' parameter of {name} must not be 'absolute_error' with LeafTarget: "
-                "the leaves would hold medians, which are not sums over the records. Take "
+                f"The 'criterion' parameter of {name} must not be 'absolute_error' with "
+                "LeafTarget: the leaves would hold medians, which are not sums over the records. Take "
                 "'squared_error'."
             )
         if tree.monotonic_cst is not None:
             raise ValueError(
-                f"The 'monotonic_cst' parameter of {name} must be None with LeafTarget, since noise "
-                f"does not keep the order of the leaves. Got {tree.monotonic_cst!r}."
+                f"The 'monotonic_cst' parameter of {name} must be None with LeafTarget, since "
+                f"noise does not keep the order of the leaves. Got {tree.monotonic_cst!r}."
             )
 
     @staticmethod
