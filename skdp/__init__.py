@@ -24,6 +24,8 @@ from skdp.sensitivity.svm_bounds import linear_svc_l1, linear_svm_l1, svm_l1
 from skdp.targets.bernstein import BernsteinTransformer
 from skdp.targets.bernstein_density import BernsteinDensity
 from skdp.targets.leaves import LeafTarget
+from skdp.targets.registry import register
+from skdp.targets.registry.table import supported_estimators
 
 __version__ = "0.1.0"
 
@@ -58,7 +60,9 @@ __all__ = [
     "mean_l1",
     "mean_l2",
     "order_statistic",
+    "register",
     "release",
     "risk",
+    "supported_estimators",
     "svm_l1",
 ]

@@ -26,13 +26,12 @@ from skdp.targets.choice import check_release, make_target
 from skdp.targets.composition import classes_of_outputs
 from skdp.targets.configuration import (
     configured,
-    fit_on,
     takes,
     takes_weights,
     without_side_effects,
 )
 from skdp.targets.registry import is_stateless
-from skdp.targets.twin import fit_twin, synthetic_dataset
+from skdp.targets.twin import fit_seeded, fit_twin, synthetic_dataset
 
 # How often public records are drawn anew until they hold every class.
 MAX_ATTEMPTS = 100
@@ -62,7 +61,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         paper. A number is a bound in the norm of the mechanism; the promise is then plain
         differential privacy.
     release : "auto", sequence of str or LeafTarget, default="auto"
-        The fitted attributes to release. "auto" knows the linear models, StandardScaler,
+        The fitted attributes to release. "auto" knows those of :func:`supported_estimators`,
         compositions of them such as pipelines, and the leaves of trees and forests. Names such as
         ``["coef_", "intercept_"]``, ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"``
         serve any other estimator; they must determine its output, since everything not named
@@ -96,11 +95,15 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     SensitivitySampler : Samples the sensitivity from an oracle.
     LaplaceMechanism : Adds Laplace noise.
     release : The same for any Python function.
+    supported_estimators : Lists what "auto" knows.
 
     Notes
     -----
-    Noised variances of a StandardScaler that come out negative are replaced by those of the twin,
-    and its scale is recomputed. This is post-processing and costs no privacy.
+    Components, clusters and topics are put in the order and given the signs that they have in the
+    public twin, before differences are taken. Noised values that mean something only in a range
+    are repaired, and what follows from them is recomputed: variances that come out negative are
+    replaced by those of the twin, probabilities are projected to the simplex, covariances made
+    positive definite, knots sorted. This is post-processing and costs no privacy.
 
     Warnings of the private fit are silenced, since they describe the data; those of the public
     fits are shown.
@@ -309,7 +312,7 @@ def _fit_to_oracle(
     for attempt in range(MAX_ATTEMPTS):
         public = sampler.public_dataset(n_records(dataset[0]), schema, attempt)
         if classes is None or _holds_classes(public[1], classes):
-            return fit_on(estimator, public)
+            return fit_seeded(estimator, public)
     shown = [labels.tolist() for labels in classes or []]
     raise ValueError(
         f"The oracle must yield every class of {shown[0] if len(shown) == 1 else shown}. "

@@ -4,29 +4,52 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.ensemble import (
-    AdaBoostClassifier,
-    AdaBoostRegressor,
-    BaggingClassifier,
-    BaggingRegressor,
-    GradientBoostingClassifier,
-    GradientBoostingRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-)
+from sklearn import ensemble, linear_model, model_selection, semi_supervised
+from sklearn.ensemble import BaggingClassifier, BaggingRegressor
 
 from skdp.targets.configuration import check_configuration, configured
 from skdp.targets.leaves import TREES, LeafTarget, last_step
 from skdp.targets.parameters import ParameterTarget
+from skdp.targets.registry import check_releasable
 
-BOOSTING = (
-    AdaBoostClassifier,
-    AdaBoostRegressor,
-    GradientBoostingClassifier,
-    GradientBoostingRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
+_BOOSTED = (
+    "each of its members is fitted to what those before it got wrong on the private records, so no "
+    "structure is public and one record moves all later members. Use RandomForest{kind} or "
+    "ExtraTrees{kind}, whose leaf values are released, or a linear model"
 )
+_SEARCHED = (
+    "what it selects is chosen by scores on the private records, to which no noise is added. "
+    "Choose on public records, and wrap the estimator with what was chosen"
+)
+_ISOLATED = (
+    "what it does with a record depends on the depth of a leaf and not on a value in it. Grown on "
+    "public records it can be used as it is, in a FrozenEstimator"
+)
+
+REFUSED_COMPOSITIONS: dict[type, str] = {
+    ensemble.AdaBoostClassifier: _BOOSTED.format(kind="Classifier"),
+    ensemble.AdaBoostRegressor: _BOOSTED.format(kind="Regressor"),
+    ensemble.GradientBoostingClassifier: _BOOSTED.format(kind="Classifier"),
+    ensemble.GradientBoostingRegressor: _BOOSTED.format(kind="Regressor"),
+    ensemble.HistGradientBoostingClassifier: _BOOSTED.format(kind="Classifier"),
+    ensemble.HistGradientBoostingRegressor: _BOOSTED.format(kind="Regressor"),
+    ensemble.IsolationForest: _ISOLATED,
+    ensemble.RandomTreesEmbedding: _ISOLATED,
+    linear_model.RANSACRegressor: (
+        "which records it takes for outliers depends on each of them, so that one record may "
+        "exchange the whole model. Use HuberRegressor"
+    ),
+    model_selection.GridSearchCV: _SEARCHED,
+    model_selection.RandomizedSearchCV: _SEARCHED,
+    model_selection.TunedThresholdClassifierCV: (
+        "its threshold is chosen by scores on the private records, to which no noise is added. "
+        "Use FixedThresholdClassifier, with a threshold chosen on public records"
+    ),
+    semi_supervised.SelfTrainingClassifier: (
+        "which records it labels by itself depends on each of them, so that one record may "
+        "exchange many labels. Fit its estimator to the labeled records alone"
+    ),
+}
 
 
 def check_release(estimator: Any, release: Any) -> None:
@@ -42,16 +65,21 @@ def check_release(estimator: Any, release: Any) -> None:
     Raises
     ------
     ValueError
-        If the estimator boosts, if a tree is inside a composition, or if the fits of a pair could
-        not be compared.
+        If an estimator inside is refused, a tree is inside a composition, or the fits of a pair
+        could not be compared.
     """
     check_configuration(estimator)
     if isinstance(release, LeafTarget):
         release.check(estimator)
     elif isinstance(release, str) and release == "auto":
         for _, part in configured(estimator):
-            if isinstance(part, BOOSTING):
-                _refuse_boosting(part)
+            check_releasable(part)
+            reason = REFUSED_COMPOSITIONS.get(type(part))
+            if reason is not None:
+                raise ValueError(
+                    f"PrivateEstimator cannot release {type(part).__name__} with release='auto': "
+                    f"{reason}."
+                )
         _check_trees(estimator)
 
 
@@ -86,16 +114,6 @@ def make_target(estimator: Any, release: Any, twin: Any, weighted: bool = False)
     return target
 
 
-def _refuse_boosting(part: Any) -> None:
-    kind = "Classifier" if type(part).__name__.endswith("Classifier") else "Regressor"
-    raise ValueError(
-        f"{type(part).__name__} cannot be released: each of its members is fitted to what those "
-        "before it got wrong on the private records, so no structure is public and one record "
-        f"moves all later members. Use RandomForest{kind} or ExtraTrees{kind}, whose leaf values "
-        "are released, or a linear model."
-    )
-
-
 def _check_trees(estimator: Any) -> None:
     """Let a tree be the whole estimator or the last step of pipelines, and nothing else."""
     last = last_step(estimator)
@@ -106,7 +124,7 @@ def _check_trees(estimator: Any) -> None:
         if bagged or (isinstance(part, TREES) and part is not last):
             name = "DecisionTree" if bagged else type(part).__name__
             raise ValueError(
-                f"{name} inside {type(estimator).__name__} cannot be released: "
-                "which leaves there are is learned from the records. A tree or forest releases its "
-                "leaf values when it is the whole estimator or the last step of a pipeline."
+                f"PrivateEstimator cannot release {name} inside {type(estimator).__name__}: which "
+                "leaves there are is learned from the records. A tree or forest releases its leaf "
+                "values when it is the whole estimator or the last step of a pipeline."
             )

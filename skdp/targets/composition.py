@@ -35,7 +35,7 @@ from sklearn.multioutput import (
 )
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skdp.targets.registry import is_stateless
+from skdp.targets.registry import is_stateless, lookup
 
 Members = Iterable[tuple[str, Any]]
 
@@ -128,7 +128,6 @@ SEEDED_STRUCTURE = (
     RegressorChain,
 )
 
-# What an ensemble learned of the records that a member did not see.
 OUT_OF_BAG = frozenset({"oob_decision_function_", "oob_prediction_", "oob_score_"})
 
 
@@ -176,6 +175,44 @@ def fitted_parts(estimator: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
     for path, part in walk(estimator):
         if type(part) not in COMPOSITES:
             yield path, part
+
+
+def attributes_of(path: tuple[str, ...], part: Any) -> tuple[str, ...]:
+    """Name the attributes that a part of an estimator releases.
+
+    Parameters
+    ----------
+    path : tuple of str
+        Where the part is in the estimator.
+    part : estimator object
+        Fitted on public records.
+
+    Returns
+    -------
+    tuple of str
+        The attributes, in a fixed order.
+
+    Raises
+    ------
+    ValueError
+        If the part is refused, or "auto" does not know it.
+    """
+    if path and ".calibrators[" in path[-1] and vars(part).keys() == {"a_", "b_"}:
+        return "a_", "b_"  # slope and offset of a sigmoid
+    return lookup(part, path).attributes(part)
+
+
+def drop_out_of_bag(released: Any) -> None:
+    """Remove what an ensemble learned of the records that its members did not see.
+
+    Parameters
+    ----------
+    released : estimator object
+        It is changed.
+    """
+    for _, part in walk(released):
+        for attribute in OUT_OF_BAG & vars(part).keys():
+            delattr(part, attribute)
 
 
 def learns_nothing(estimator: Any) -> bool:

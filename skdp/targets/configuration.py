@@ -23,7 +23,6 @@ from sklearn.ensemble import (
 )
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
@@ -95,7 +94,7 @@ def configured(estimator: Any) -> Iterator[tuple[str, Any]]:
         return
     frozen: list[str] = []
     for name, value in sorted(estimator.get_params(deep=True).items()):
-        if not hasattr(value, "get_params") or isinstance(value, type):
+        if not (hasattr(value, "get_params") and hasattr(value, "fit")) or isinstance(value, type):
             continue
         if isinstance(value, FrozenEstimator):
             frozen.append(f"{name}__")
@@ -180,33 +179,24 @@ def _parameter_path(twin: Any, path: tuple[str, ...]) -> Iterator[str]:
         twin = members[name]
 
 
-def vocabulary(part: Any) -> bool:
-    """Tell whether all that an estimator learns is which categories there are.
+def seed_names(estimator: Any) -> list[str]:
+    """Name the nested `random_state` parameters that the user left open.
 
     Parameters
     ----------
-    part : estimator object
-        Fitted on public records.
+    estimator : estimator object
+        As configured.
 
     Returns
     -------
-    bool
-        True for the encoders of categories, which release nothing.
-
-    Raises
-    ------
-    ValueError
-        If the encoder also learns how common its categories are.
+    list of str
+        Names for `set_params`.
     """
-    if type(part) not in (OneHotEncoder, OrdinalEncoder):
-        return False
-    if part.min_frequency is not None or part.max_categories is not None:
-        raise ValueError(
-            f"The 'min_frequency' and 'max_categories' parameters of {type(part).__name__} must be "
-            "None: which categories are infrequent would be learned from private records. Leave "
-            "rare categories out of 'categories', with handle_unknown='ignore'."
-        )
-    return True
+    return [
+        name
+        for name, value in estimator.get_params(deep=True).items()
+        if name.rsplit("__", 1)[-1] == "random_state" and not isinstance(value, int)
+    ]
 
 
 def order_matters(estimator: Any) -> bool:

@@ -23,8 +23,7 @@ from sklearn.tree import (
     ExtraTreeRegressor,
 )
 
-from skdp.targets.composition import OUT_OF_BAG, walk
-from skdp.targets.registry import RECORD_ATTRIBUTES
+from skdp.targets.composition import drop_out_of_bag
 
 SINGLE = (
     DecisionTreeClassifier,
@@ -142,8 +141,8 @@ class LeafTarget(BaseEstimator):
         if tree.criterion == "absolute_error":
             raise ValueError(
                 f"The 'criterion' parameter of {name} must not be 'absolute_error' with "
-                "LeafTarget: the leaves would hold medians, which are not sums over the records. Take "
-                "'squared_error'."
+                "LeafTarget: the leaves would hold medians, which are not sums over the records. "
+                "Take 'squared_error'."
             )
         if tree.monotonic_cst is not None:
             raise ValueError(
@@ -257,9 +256,7 @@ class LeafValues:
         for tree, leaves, part in zip(_trees(released), self._leaves, parts, strict=True):
             sums = _sums_of_nodes(tree, leaves, self._repair(part.reshape(-1, width)))
             self._write_values(tree, sums)
-        for _, part in [*walk(released), ((), last_step(released))]:
-            for attribute in (RECORD_ATTRIBUTES | OUT_OF_BAG) & vars(part).keys():
-                delattr(part, attribute)
+        drop_out_of_bag(released)
         return released
 
     def _classes(self) -> list[NDArray]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -22,23 +21,24 @@ from sklearn.linear_model import (
 from sklearn.svm import LinearSVC, LinearSVR
 
 from skdp._data import Dataset, find_non_finite, n_records, neighboring_pair, take_records
+from skdp.targets._packing import flat, is_float, take
+from skdp.targets._parts import ReleasedPart, anchor_of
 from skdp.targets.composition import (
-    OUT_OF_BAG,
+    attributes_of,
     check_structure,
+    drop_out_of_bag,
     fitted_parts,
     reach,
     split_name,
-    walk,
 )
 from skdp.targets.configuration import (
     fit_on,
     order_matters,
+    seed_names,
     takes,
-    vocabulary,
     with_public_categories,
     without_side_effects,
 )
-from skdp.targets.registry import RECORD_ATTRIBUTES, REGISTRY, lookup
 
 # Fits that read one stream from its start to its end, so that a generator just seeded serves them
 # as well as the seed itself.
@@ -95,17 +95,16 @@ class ParameterTarget:
         self.estimator = with_public_categories(without_side_effects(estimator), twin)
         self.twin = twin
         self.names = _released_names(twin, release)
-        attributes = [np.asarray(getattr(*_owner(twin, name))) for name in self.names]
-        self._shapes = [attribute.shape for attribute in attributes]
-        self._dtypes = [attribute.dtype for attribute in attributes]
+        self._parts = _released_parts(twin, self.names, auto=_is_auto(release))
+        self._like = self._values(twin)
         self.allow_nan = takes(estimator, "allow_nan")
         self._shuffled = order_matters(estimator)
-        self._seeds = _seed_names(self.estimator)
+        self._seeds = seed_names(self.estimator)
         self._is_composite = any(
             hasattr(value, "fit") for value in self.estimator.get_params(deep=True).values()
         )
         configured = " ".join(repr(estimator).split())
-        self.description = f"{', '.join(self.names)} of {configured}"
+        self.description = f"{', '.join(self.names)} of {configured}{anchor_of(self._parts)}"
 
     def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
         """Fit on the dataset and return the released attributes as a vector."""
@@ -168,12 +167,8 @@ class ParameterTarget:
             show: it holds no value.
         """
         check_structure(fitted, self.twin)
-        parts = [
-            np.asarray(getattr(*_owner(fitted, name)), dtype=np.float64) for name in self.names
-        ]
-        if [part.shape for part in parts] != self._shapes:
-            raise ValueError("the shape of a fitted attribute changed")
-        return np.concatenate([part.ravel() for part in parts])
+        values = self._values(fitted)
+        return np.concatenate([flat(values[name]) for name in self.names])
 
     def restore(self, vector: NDArray[np.float64]) -> Any:
         """Make a fitted estimator from a released vector.
@@ -190,50 +185,26 @@ class ParameterTarget:
             from them recomputed, and those that describe the twin's own records removed.
         """
         released = copy.deepcopy(self.twin)
-        ends = np.cumsum([prod(shape) for shape in self._shapes])
-        parts = np.split(np.asarray(vector, dtype=np.float64), ends[:-1])
-        for i, name in enumerate(self.names):
-            owner, attribute = _owner(released, name)
-            value = _in_precision(parts[i].reshape(self._shapes[i]), self._dtypes[i])
-            setattr(owner, attribute, value[()])
-        for path, part in walk(released):
-            for attribute in (RECORD_ATTRIBUTES | OUT_OF_BAG) & vars(part).keys():
-                delattr(part, attribute)
-            entry = REGISTRY.get(type(part))
-            if entry is not None and entry.finish is not None:
-                entry.finish(part, reach(self.twin, path))
+        numbers = iter(np.asarray(vector, dtype=np.float64))
+        for name in self.names:
+            value = take(numbers, self._like[name])
+            setattr(*_owner(released, name), _in_precision(value, self._like[name]))
+        for part in self._parts:
+            part.finish(reach(released, part.path))
+        drop_out_of_bag(released)
         return released
 
-
-def attributes_of(path: tuple[str, ...], part: Any) -> tuple[str, ...]:
-    """Name the attributes that a part of an estimator releases.
-
-    Parameters
-    ----------
-    path : tuple of str
-        Where the part is in the estimator.
-    part : estimator object
-        Fitted on public records.
-
-    Returns
-    -------
-    tuple of str
-        The attributes, in a fixed order.
-
-    Raises
-    ------
-    ValueError
-        If the part cannot be released, or "auto" does not know how.
-    """
-    if vocabulary(part):
-        return ()
-    if path and ".calibrators[" in path[-1] and vars(part).keys() == {"a_", "b_"}:
-        return "a_", "b_"  # slope and offset of a sigmoid
-    return lookup(part).attributes(part)
+    def _values(self, fitted: Any) -> dict[str, Any]:
+        """Return the released values by name, each aligned to the twin."""
+        return {
+            "__".join((*part.path, attribute)): value
+            for part in self._parts
+            for attribute, value in part.read(reach(fitted, part.path)).items()
+        }
 
 
 def _released_names(twin: Any, release: str | Sequence[str]) -> tuple[str, ...]:
-    if isinstance(release, str) and release == "auto":
+    if _is_auto(release):
         names = tuple(
             "__".join((*path, attribute))
             for path, part in fitted_parts(twin)
@@ -251,10 +222,26 @@ def _released_names(twin: Any, release: str | Sequence[str]) -> tuple[str, ...]:
     return names
 
 
+def _is_auto(release: str | Sequence[str]) -> bool:
+    return isinstance(release, str) and release == "auto"
+
+
+def _released_parts(twin: Any, names: Sequence[str], *, auto: bool) -> list[ReleasedPart]:
+    """Sort the released attributes by the estimators that have them."""
+    attributes: dict[tuple[str, ...], list[str]] = {path: [] for path, _ in fitted_parts(twin)}
+    for name in names:
+        path, attribute = split_name(twin, name)
+        attributes.setdefault(path, []).append(attribute)
+    return [
+        ReleasedPart.of(path, reach(twin, path), released, auto)
+        for path, released in attributes.items()
+    ]
+
+
 def _check_released(twin: Any, name: str) -> None:
     try:
         value = getattr(*_owner(twin, name))
-        numeric = np.issubdtype(np.asarray(value).dtype, np.floating)
+        numeric = is_float(value)
     except (AttributeError, KeyError):
         numeric = False
     if not numeric:
@@ -262,7 +249,7 @@ def _check_released(twin: Any, name: str) -> None:
             "__".join((*path, attribute))
             for path, part in fitted_parts(twin)
             for attribute, value in vars(part).items()
-            if attribute.endswith("_") and np.asarray(value).dtype.kind == "f"
+            if attribute.endswith("_") and is_float(value)
         ]
         raise ValueError(
             "The 'release' parameter of PrivateEstimator must name fitted attributes that hold "
@@ -276,21 +263,14 @@ def _owner(estimator: Any, name: str) -> tuple[Any, str]:
     return reach(estimator, path), attribute
 
 
-def _in_precision(value: NDArray[np.float64], dtype: np.dtype) -> NDArray:
+def _in_precision(value: Any, like: Any) -> Any:
     """Round to single precision where the twin has it, and nowhere to infinity."""
-    if dtype != np.float32:
+    if isinstance(value, list):
+        return [_in_precision(*pair) for pair in zip(value, like, strict=True)]
+    if getattr(like, "dtype", None) != np.float32:
         return value
     limits = np.finfo(np.float32)
-    return value.clip(limits.min, limits.max).astype(np.float32)
-
-
-def _seed_names(estimator: Any) -> list[str]:
-    """Name the nested `random_state` parameters that the user left open."""
-    return [
-        name
-        for name, value in estimator.get_params(deep=True).items()
-        if name.rsplit("__", 1)[-1] == "random_state" and not isinstance(value, int)
-    ]
+    return np.clip(value, limits.min, limits.max).astype(np.float32)
 
 
 def _set_seeds(estimator: Any, names: list[str], seed: int) -> None:

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from skdp._data import Dataset, column_names
-from skdp.targets.configuration import fit_on
+from skdp.targets.configuration import fit_on, seed_names
 
 # Synthetic records need not be many: they only give the twin its shape.
 N_SYNTHETIC = 100
@@ -97,8 +97,32 @@ def _labels(classes: list[NDArray], shape: tuple[int, ...], rng: np.random.Gener
     return np.column_stack(columns)
 
 
+def fit_seeded(estimator: Any, dataset: Dataset) -> Any:
+    """Fit on public records, the same way every time.
+
+    Released components are aligned to the twin, so it must follow from the sampler's seed.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        Already cloned and rid of side effects. Where `random_state` is open it is 0 during the
+        fit, and open again afterwards.
+    dataset : tuple
+        Public records.
+
+    Returns
+    -------
+    estimator object
+        `estimator`, fitted.
+    """
+    configured = estimator.get_params(deep=True)
+    seeds = seed_names(estimator)
+    fit_on(estimator.set_params(**dict.fromkeys(seeds, 0)), dataset)
+    return estimator.set_params(**{name: configured[name] for name in seeds})
+
+
 def fit_twin(estimator: Any, dataset: Dataset) -> Any:
-    """Fit a clone of `estimator` on public records.
+    """Fit a clone of `estimator` on synthetic records.
 
     A twin that has not converged serves as well as another, so that warning is not shown.
 
@@ -116,7 +140,7 @@ def fit_twin(estimator: Any, dataset: Dataset) -> Any:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return fit_on(estimator, dataset)
+        return fit_seeded(estimator, dataset)
 
 
 def _like(features: NDArray, X: Any) -> Any:
