@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from sklearn.feature_extraction import FeatureHasher
+from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.utils import get_tags
 
 from skdp.targets._packing import is_float, shapes_of
@@ -62,6 +64,8 @@ REGISTRY: dict[type, Entry] = {
     **_preprocessing.ENTRIES,
 }
 _OWN = frozenset(REGISTRY)
+# Older versions of scikit-learn do not say so themselves.
+_LEARN_NOTHING = frozenset({FeatureHasher, HashingVectorizer})
 
 
 def is_stateless(estimator: Any) -> bool:
@@ -80,7 +84,8 @@ def is_stateless(estimator: Any) -> bool:
     if estimator is None or isinstance(estimator, str):
         return True
     # A Gaussian process has a prior to predict from, so it claims to need no fit; but it learns.
-    return type(estimator) not in REFUSED and not get_tags(estimator).requires_fit
+    kind = type(estimator)
+    return kind in _LEARN_NOTHING or (kind not in REFUSED and not get_tags(estimator).requires_fit)
 
 
 def check_releasable(estimator: Any) -> None:

@@ -68,3 +68,9 @@ def _match(costs: NDArray) -> NDArray:
     """Return, for each row of the twin, the row that it is matched with."""
     rows, columns = linear_sum_assignment(costs)
     return rows[np.argsort(columns)]
+
+
+def scaled_as_twin(values: Values, name: str, twin: Any) -> Values:
+    """Give the rows of a factor the lengths of the twin's, where the other factor makes up."""
+    lengths = np.linalg.norm(getattr(twin, name), axis=1, keepdims=True)
+    return values | {name: _unit_rows(values[name]) * lengths}

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import psi
 from sklearn import decomposition, neighbors, neural_network
 
-from skdp.targets.registry._alignment import NearestRows, SignedRows
+from skdp.targets.registry._alignment import NearestRows, SignedRows, Values, scaled_as_twin
 from skdp.targets.registry._entry import Entry, always, select
 from skdp.targets.registry._repairs import orthonormal, positive
 
@@ -27,6 +27,8 @@ def _finish_pca(released: Any, twin: Any) -> None:
         released.explained_variance_ = positive(
             released.explained_variance_, twin.explained_variance_
         )
+    else:  # transform asks for its type only
+        released.explained_variance_ = np.full(len(released.components_), np.nan)
 
 
 def _finish_truncated_svd(released: Any, twin: Any) -> None:
@@ -46,6 +48,13 @@ def _fast_ica(fitted: Any) -> tuple[str, ...]:
 def _finish_fast_ica(released: Any, twin: Any) -> None:
     """Recompute the mixing matrix."""
     released.mixing_ = np.linalg.pinv(released.components_)
+
+
+def _align_nmf(values: Values, twin: Any) -> Values:
+    """Order the components as the twin's; without a penalty their lengths mean nothing either."""
+    values = NearestRows("components_", unit=True)(values, twin)
+    penalized = twin.alpha_W != 0 or twin.alpha_H not in {0, "same"}
+    return values if penalized else scaled_as_twin(values, "components_", twin)
 
 
 def _finish_nmf(released: Any, twin: Any) -> None:
@@ -82,7 +91,7 @@ _dictionary = Entry(
 _nmf = Entry(
     always("components_"),
     _finish_nmf,
-    NearestRows("components_", unit=True),
+    _align_nmf,
     numbers="k d",
     drop=("n_steps_", "reconstruction_err_"),
 )

@@ -39,7 +39,7 @@ def nearest_covariance(matrix: NDArray, twin: NDArray) -> NDArray:
     if np.all(eigenvalues > 0):
         return matrix
     public = np.linalg.eigvalsh(twin)
-    floor = np.min(public[public > 0], initial=1.0)
+    floor = public[public > 0].min() if public.max() > 0 else 1.0
     return (vectors * positive(eigenvalues, floor)) @ vectors.T
 
 
