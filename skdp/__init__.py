@@ -5,6 +5,7 @@ from skdp.accounting.guarantee import NeighboringRelation, PrivacyGuarantee
 from skdp.displays import RiskDisplay
 from skdp.estimator import PrivateEstimator
 from skdp.exceptions import PrivacyLeakWarning, PrivateEvaluationError, ReproductionWarning
+from skdp.mechanisms.bernstein import BernsteinMechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
@@ -23,16 +24,26 @@ from skdp.sensitivity.sampler import SamplingPlan, SensitivitySampler
 from skdp.sensitivity.svm_bounds import linear_svc_l1, linear_svm_l1, svm_l1
 from skdp.targets.bernstein import BernsteinTransformer
 from skdp.targets.bernstein_density import BernsteinDensity
+from skdp.targets.functions import BernsteinTarget, FittedFunctionTarget
 from skdp.targets.leaves import LeafTarget
 from skdp.targets.registry import register
 from skdp.targets.registry.table import supported_estimators
+from skdp.targets.released import (
+    ReleasedClassifier,
+    ReleasedDensity,
+    ReleasedOutlierDetector,
+    ReleasedRegressor,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BernsteinDensity",
+    "BernsteinMechanism",
+    "BernsteinTarget",
     "BernsteinTransformer",
     "ExponentialMechanism",
+    "FittedFunctionTarget",
     "GaussianMechanism",
     "GaussianOracle",
     "KnownSensitivity",
@@ -48,6 +59,10 @@ __all__ = [
     "PublicDataOracle",
     "RandomTaskOracle",
     "Release",
+    "ReleasedClassifier",
+    "ReleasedDensity",
+    "ReleasedOutlierDetector",
+    "ReleasedRegressor",
     "ReproductionWarning",
     "RiskDisplay",
     "SamplingPlan",

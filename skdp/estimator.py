@@ -22,7 +22,6 @@ from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.drawing import as_oracle, like_private
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
-from skdp.targets.choice import check_release, make_target
 from skdp.targets.composition import classes_of_outputs
 from skdp.targets.configuration import (
     configured,
@@ -30,6 +29,7 @@ from skdp.targets.configuration import (
     takes_weights,
     without_side_effects,
 )
+from skdp.targets.dispatch import check_release, make_target
 from skdp.targets.registry import is_stateless
 from skdp.targets.twin import fit_seeded, fit_twin, synthetic_dataset
 
@@ -60,12 +60,15 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         How much the parameters can change: sampled at each fit, sampled earlier, or known on
         paper. A number is a bound in the norm of the mechanism; the promise is then plain
         differential privacy.
-    release : "auto", sequence of str or LeafTarget, default="auto"
-        The fitted attributes to release. "auto" knows those of :func:`supported_estimators`,
+    release : "auto", sequence of str, LeafTarget, BernsteinTransformer or target, default="auto"
+        What to release. "auto" takes the fitted attributes of :func:`supported_estimators`, of
         compositions of them such as pipelines, and the leaves of trees and forests. Names such as
         ``["coef_", "intercept_"]``, ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"``
         serve any other estimator; they must determine its output, since everything not named
-        stays as in the public twin.
+        stays as in the public twin. A BernsteinTransformer releases the fitted function on its box
+        and lattice (a density, a decision function, a prediction) instead of attributes; a
+        FittedFunctionTarget says which function, and a target of your own with a method `restore`
+        anything else.
     classes : array-like of shape (n_classes,), or list of them for outputs, or None, default=None
         The class labels, which are public. None takes those of the oracle; where there is no
         oracle they are read from y, under a PrivacyLeakWarning.
@@ -77,8 +80,9 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     estimator_ : estimator object
-        The released estimator, of the class of `estimator`. It holds released and public values
-        only: this is what may be handed on.
+        The released estimator, of the class of `estimator`; for a function a ReleasedDensity,
+        ReleasedClassifier, ReleasedRegressor or ReleasedOutlierDetector. It holds released and
+        public values only: this is what may be handed on.
     guarantee_ : PrivacyGuarantee
         What was promised.
     sensitivity_ : SensitivityEstimate or KnownSensitivity
@@ -197,7 +201,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             sample_weight=weights,
             random_state=self.random_state,
         )
-        self.estimator_ = target.restore(released.value)
+        self.estimator_ = released.value
         self.guarantee_ = released.guarantee
         self.sensitivity_ = released.sensitivity
         return self

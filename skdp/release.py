@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -17,10 +17,17 @@ from skdp._target import Target, as_target
 from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.exceptions import PrivateEvaluationError
 from skdp.mechanisms.base import ByteSource, Mechanism
+from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
+from skdp.targets.choice import ChoiceTarget
+
+# How the output depends on the value is learnt from so many records of the oracle, in a draw of
+# their own.
+N_METRIC_RECORDS = 500
+METRIC_DRAW = 2**31
 
 
 @dataclass(frozen=True)
@@ -31,7 +38,8 @@ class Release:
     ----------
     value : object
         The private value: a float array in the shape of the target's value, for the mechanisms
-        that add noise.
+        that add noise; the response that was chosen, for those that choose; or what the target
+        makes of it, such as a function.
     guarantee : PrivacyGuarantee
         The promise.
     sensitivity : SensitivityEstimate or KnownSensitivity
@@ -59,6 +67,7 @@ def release(
     *,
     mechanism: Mechanism,
     sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
+    responses: Iterable[Any] | None = None,
     sample_weight: Any = None,
     random_state: Any = None,
 ) -> Release:
@@ -72,7 +81,8 @@ def release(
     ----------
     target : callable
         ``target(X)`` or ``target(X, y)``, a number or an array of fixed shape. When it has a
-        parameter `random_state`, it is given an integer there.
+        parameter `random_state`, it is given an integer there. A function on a box comes in a
+        :class:`BernsteinTarget`.
     X : array-like or data frame of n_samples records
         The private records.
     y : array-like of n_samples responses or None, default=None
@@ -82,6 +92,9 @@ def release(
     sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
         How much the target can change: sampled now, sampled earlier for the same target and
         number of records, or proved on paper. A number is a bound in the norm of the mechanism.
+    responses : iterable of object or None, default=None
+        For the ExponentialMechanism: what to choose from, anything at all. The target returns one
+        score for each, and the value is one of them. None releases the position of the choice.
     sample_weight : array-like of n_samples weights or None, default=None
         The private weights of the records, if the target takes them after `y`.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
@@ -97,13 +110,14 @@ def release(
     ------
     ValueError
         If the sensitivity does not belong to this target, mechanism or number of records, or is
-        zero or infinite.
+        zero or infinite, or if there are responses and nothing that chooses.
     PrivateEvaluationError
         If the target fails on the private data.
 
     See Also
     --------
     PrivateEstimator : The same for an estimator.
+    BernsteinTarget : A function on a box, to be released as a whole.
 
     Examples
     --------
@@ -120,12 +134,27 @@ def release(
     True
     >>> released.guarantee.gamma
     0.05
+
+    A choice, of a kind that one record moves by at most one count:
+
+    >>> from skdp import ExponentialMechanism
+    >>> def counts(X):
+    ...     return [np.sum(X < 0.2), np.sum(X >= 0.2)]
+    >>> chosen = release(
+    ...     counts,
+    ...     X,
+    ...     mechanism=ExponentialMechanism(epsilon=1.0),
+    ...     sensitivity=1,
+    ...     responses=["low", "high"],
+    ... )
+    >>> chosen.value
+    'high'
     """
-    target = as_target(target)
+    target = _prepare_target(target, mechanism, responses)
     dataset = as_dataset((X, y, sample_weight), "The private dataset")
     noise = byte_source(random_state)
     mechanism.guarantee()  # refuses its own parameters before any work is done
-    known = _settle_sensitivity(sensitivity, target, dataset, mechanism)
+    mechanism, known = _settle_sensitivity(sensitivity, target, dataset, mechanism)
     guarantee = replace(
         mechanism.guarantee(known.gamma),
         confidence=known.confidence,
@@ -138,17 +167,42 @@ def release(
         value = mechanism.release(exact, known.value, noise)
     finally:
         del exact
-    return Release(value, guarantee, known)
+    restore = getattr(target, "restore", None)
+    return Release(value if restore is None else restore(value), guarantee, known)
+
+
+def _prepare_target(
+    target: Target | Callable, mechanism: Mechanism, responses: Iterable[Any] | None
+) -> Target:
+    """Attach the responses, and refuse a target that cannot be had from the mechanism."""
+    target = as_target(target)
+    chooses = isinstance(mechanism, ExponentialMechanism)
+    if responses is not None:
+        if not chooses:
+            raise ValueError(
+                "The 'responses' parameter of release is for a mechanism that chooses, such as "
+                f"ExponentialMechanism. Got {type(mechanism).__name__}."
+            )
+        return ChoiceTarget(target, responses)
+    if chooses and hasattr(target, "restore") and not isinstance(target, ChoiceTarget):
+        raise ValueError(
+            f"{type(mechanism).__name__} chooses one of several responses, and here numbers are "
+            f"to be released: {target.description}. Use a mechanism that adds noise, such as "
+            "LaplaceMechanism."
+        )
+    return target
 
 
 def _settle_sensitivity(
     sensitivity: Any, target: Target, dataset: Dataset, mechanism: Mechanism
-) -> SensitivityEstimate | KnownSensitivity:
-    """Sample where it is to be sampled, and refuse what does not belong to this release."""
+) -> tuple[Mechanism, SensitivityEstimate | KnownSensitivity]:
+    """Sample where it is to be sampled, in the basis of the mechanism, and refuse misfits."""
     n_samples = n_records(dataset[0])
     if isinstance(sensitivity, SensitivitySampler):
         schema = Schema.of(dataset, allow_nan=getattr(target, "allow_nan", False))
-        sensitivity = sensitivity.sample(target, n_samples, mechanism.norm, schema)
+        sampler = sensitivity.with_fixed_seed()  # pilot pairs and pairs follow from one seed
+        mechanism = _learn_basis(mechanism, sampler, target, n_samples, schema)
+        sensitivity = sampler.sample(target, n_samples, mechanism.norm, schema)
     elif isinstance(sensitivity, Real) and not isinstance(sensitivity, bool):
         sensitivity = KnownSensitivity(float(sensitivity), mechanism.norm_name, n_samples)
     elif not isinstance(sensitivity, SensitivityEstimate | KnownSensitivity):
@@ -156,12 +210,27 @@ def _settle_sensitivity(
             "The 'sensitivity' parameter must be a SensitivitySampler, a SensitivityEstimate, a "
             f"KnownSensitivity or a number. Got an object of type {type(sensitivity).__name__}."
         )
+    mechanism = mechanism.with_basis(sensitivity.basis)
     if isinstance(sensitivity, KnownSensitivity):
         sensitivity.for_norm(mechanism.norm_name, n_samples)
     else:
         _check_made_for(sensitivity, target, n_samples, mechanism)
     _check_usable(sensitivity)
-    return sensitivity
+    return mechanism, sensitivity
+
+
+def _learn_basis(
+    mechanism: Any, sampler: SensitivitySampler, target: Any, n_samples: int, schema: Schema
+) -> Any:
+    """Fix the basis before a pair is measured: by learning it from pilot pairs, where asked."""
+    if not mechanism.learns_basis:
+        return mechanism.with_basis(None)
+    differences = sampler.pilot_differences(target, n_samples, schema)
+    metric = None
+    if hasattr(target, "output_metric"):
+        public = sampler.public_dataset(N_METRIC_RECORDS, schema, attempt=METRIC_DRAW)
+        metric = target.output_metric(*public)
+    return mechanism.fit_basis(differences, metric)
 
 
 def _check_made_for(

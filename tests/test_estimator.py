@@ -60,7 +60,8 @@ def test_infinite_epsilon_gives_the_exact_estimator():
 
 def test_released_values_lie_on_the_lattice_of_their_noise():
     """All coordinates are multiples of one power of two, which the exact ones are not."""
-    model = private(LogisticRegression()).fit(X, y)
+    mechanism = LaplaceMechanism(1.0, basis="identity")
+    model = private(LogisticRegression(), mechanism=mechanism).fit(X, y)
     released = np.append(model.estimator_.coef_, model.estimator_.intercept_)
     exact = LogisticRegression().fit(X, y).coef_
     step = 2.0 ** np.floor(np.log2(model.sensitivity_.value) - 20)
@@ -208,7 +209,7 @@ def test_reused_estimate_needs_no_new_pairs():
     model = private(Counting(), release=["coef_", "intercept_"], classes=[0, 1]).fit(X, y)
     first = len(calls)
     model.set_params(sensitivity=model.sensitivity_, mechanism__epsilon=2.0).fit(X, y)
-    assert first == 2 * 19 + 2  # the pairs, the twin and the private fit
+    assert first == 2 * (19 + 19) + 2  # pilot pairs, pairs, the twin and the private fit
     assert len(calls) - first == 2  # the twin and the private fit
     assert (model.guarantee_.epsilon, model.guarantee_.gamma) == (2.0, 0.1)
 

@@ -144,7 +144,7 @@ def test_zero_sensitivity_releases_nothing():
     target = counting(lambda X: 3.0)
     with pytest.raises(ValueError, match="sensitivity is zero"):
         release(target, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
-    assert len(target.sizes) == 398  # the pairs alone
+    assert len(target.sizes) == 400  # one pilot pair, and the pairs
 
 
 def test_infinite_sensitivity_names_the_causes_and_releases_nothing():
@@ -154,7 +154,7 @@ def test_infinite_sensitivity_names_the_causes_and_releases_nothing():
     target = counting(fail)
     with pytest.raises(ValueError, match=r"199 failed.*did not converge.*leaves room for 9"):
         release(target, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
-    assert len(target.sizes) == 199
+    assert len(target.sizes) == 2 * 199  # pilot pairs and pairs, each failing at once
 
 
 def test_bad_mechanism_is_refused_before_any_evaluation():

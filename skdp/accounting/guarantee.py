@@ -45,6 +45,9 @@ class PrivacyGuarantee:
     seeded : bool, default=False
         Whether the noise came from a seeded generator. If so, whoever knows the seed can
         subtract the noise, and the promise holds against everyone else only.
+    basis : str or None, default=None
+        In which public coordinates the noise was added, and from how many pilot pairs they were
+        learnt; None when in those of the value itself.
 
     Raises
     ------
@@ -73,6 +76,7 @@ class PrivacyGuarantee:
     n_samples: int | None = None
     oracle: str | None = None
     seeded: bool = False
+    basis: str | None = None
 
     def __post_init__(self) -> None:
         rules = {
@@ -116,6 +120,8 @@ class PrivacyGuarantee:
             parts.append(f"oracle={self.oracle}")
         elif not self.gamma:
             parts.append("sensitivity known")
+        if self.basis is not None:
+            parts.append(f"noise in the {self.basis}")
         if self.seeded:
             parts.append("noise from a seeded generator: whoever knows the seed can undo it")
         return ", ".join(parts)

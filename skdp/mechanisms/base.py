@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -93,7 +93,9 @@ class Mechanism(BaseEstimator, ABC):
     A mechanism is *sensitivity-induced private*: when ``norm(f(D) - f(D')) <= sensitivity``, the
     laws of ``release(f(D), sensitivity, rng)`` and ``release(f(D'), sensitivity, rng)`` are within
     the guarantee of each other on that very pair [1]_. A subclass sets `norm_name` and writes
-    `norm`, `release` and `guarantee`; nothing else is needed for a new mechanism.
+    `norm`, `release` and `guarantee`; nothing else is needed for a new mechanism. One that sets
+    `learns_basis` also has ``fit_basis(differences, metric)``, a copy of itself with the basis
+    fixed that it learnt from pilot pairs.
 
     References
     ----------
@@ -101,7 +103,10 @@ class Mechanism(BaseEstimator, ABC):
        ICML 2017, definition 9.
     """
 
-    norm_name: ClassVar[str]
+    @property
+    @abstractmethod
+    def norm_name(self) -> str:
+        """The norm, by which a sensitivity is known to belong here."""
 
     @abstractmethod
     def norm(self, difference: NDArray[np.float64]) -> float:
@@ -114,3 +119,38 @@ class Mechanism(BaseEstimator, ABC):
     @abstractmethod
     def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
         """Return the promise of one release with a sensitivity that fails with `gamma`."""
+
+    @property
+    def learns_basis(self) -> bool:
+        """Whether `fit_basis` is to be called with pilot differences: not unless overridden."""
+        return False
+
+    def distance(self, value: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+        """Measure how far two target values are apart, as computed in a release.
+
+        Parameters
+        ----------
+        value, other : ndarray
+            Of the same shape.
+
+        Returns
+        -------
+        float
+            The norm of their difference.
+        """
+        return self.norm(value - other)
+
+    def with_basis(self, basis: Any) -> Self:
+        """Fix the basis to that in which a sensitivity was measured, where there are bases.
+
+        Parameters
+        ----------
+        basis : PublicBasis or None
+            None is the identity.
+
+        Returns
+        -------
+        Mechanism
+            This one, unless overridden.
+        """
+        return self

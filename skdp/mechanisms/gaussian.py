@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from skdp.accounting.guarantee import PrivacyGuarantee
-from skdp.mechanisms.base import ByteSource, Mechanism, l2_norm
+from skdp.mechanisms.additive import AdditiveMechanism
+from skdp.mechanisms.base import ByteSource
 from skdp.mechanisms.discrete import MAX_SCALE, discrete_gaussian
-from skdp.mechanisms.noise import Lattice, OperatingSystemBytes, check_sensitivity, check_value
+from skdp.mechanisms.noise import Lattice
 
 _LEAST_DELTA = 1e-300  # below it the curve underflows, and noise might come out too small
 
@@ -217,8 +218,8 @@ def _smallest(enough: Callable[[float], bool], start: float) -> float:
     return high * (1 + 1e-9)
 
 
-class GaussianMechanism(Mechanism):
-    """Noise of the Gaussian law, calibrated to the L2 norm.
+class GaussianMechanism(AdditiveMechanism):
+    """Noise of the Gaussian law, calibrated to the L2 norm in a public basis.
 
     The noise is discrete Gaussian on a power-of-two lattice and drawn exactly [2]_; what the
     rounding of the value and the difference between discrete and continuous noise can cost is
@@ -237,6 +238,10 @@ class GaussianMechanism(Mechanism):
         "analytic" is the exact calibration for every epsilon [1]_. "classical" is the textbook
         formula sigma = Delta sqrt(2 ln(1.25 / delta)) / epsilon [3]_, which is proved for
         epsilon < 1 only and always adds more noise; it is there for comparison.
+    basis : {"auto", "identity", "diagonal", "predictive"} or array-like of shape (d, d), \
+            default="auto"
+        In which coordinates the difference is measured and the noise is added, as in
+        LaplaceMechanism.
 
     References
     ----------
@@ -257,70 +262,19 @@ class GaussianMechanism(Mechanism):
     (epsilon=1, delta=1e-05, gamma=0.05)-random differential privacy, replace-one
     """
 
-    norm_name: ClassVar[str] = "l2"
+    order: ClassVar[int] = 2
 
     def __init__(
         self,
         epsilon: float,
         delta: float,
         method: Literal["analytic", "classical"] = "analytic",
+        basis: Any = "auto",
     ):
         self.epsilon = epsilon
         self.delta = delta
         self.method = method
-
-    def norm(self, difference: ArrayLike) -> float:
-        """Measure the difference of two target values.
-
-        Parameters
-        ----------
-        difference : array-like of float
-            Of any shape.
-
-        Returns
-        -------
-        float
-            The Euclidean length.
-        """
-        return l2_norm(difference)
-
-    def release(
-        self, value: ArrayLike, sensitivity: float, rng: ByteSource | None = None
-    ) -> NDArray[np.float64]:
-        """Return the value with noise.
-
-        Parameters
-        ----------
-        value : array-like of float
-            The private value, of any shape.
-        sensitivity : float in (0, inf)
-            Largest L2 norm of a difference.
-        rng : ByteSource or None, default=None
-            Where the noise comes from; None is the operating system.
-
-        Returns
-        -------
-        ndarray of float64
-            The private version, of the same shape. An equal copy if epsilon is infinite.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the sensitivity is outside its range, or the value is not finite.
-            The message never shows the value.
-        """
-        self._check()
-        sensitivity = check_sensitivity(sensitivity, "GaussianMechanism")
-        value = check_value(value)
-        if value.size == 0 or math.isinf(self.epsilon):
-            return value
-        lattice, sigma = gaussian_scale(
-            sensitivity, value.size, self.epsilon, self.delta, self.method
-        )
-        integers = lattice.to_integers(value)
-        source = OperatingSystemBytes() if rng is None else rng
-        noise = discrete_gaussian(sigma, value.size, source)
-        return lattice.to_floats(integers, noise.reshape(value.shape))
+        self.basis = basis
 
     def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
         """Return the promise of one release.
@@ -336,7 +290,21 @@ class GaussianMechanism(Mechanism):
             With this epsilon and delta.
         """
         self._check()
-        return PrivacyGuarantee(epsilon=float(self.epsilon), delta=float(self.delta), gamma=gamma)
+        return PrivacyGuarantee(
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
+            gamma=gamma,
+            basis=self._basis_description(),
+        )
+
+    def _add_noise(
+        self, value: NDArray[np.float64], sensitivity: float, source: ByteSource
+    ) -> NDArray[np.float64]:
+        lattice, sigma = gaussian_scale(
+            sensitivity, value.size, self.epsilon, self.delta, self.method
+        )
+        integers = lattice.to_integers(value)
+        return lattice.to_floats(integers, discrete_gaussian(sigma, value.size, source))
 
     def _check(self) -> None:
         for name, rule, fits in (
@@ -361,3 +329,4 @@ class GaussianMechanism(Mechanism):
                 "method='classical', whose proof needs it: at epsilon=10 and delta=1e-05 the "
                 f"formula gives epsilon=10.39 only. Got {self.epsilon!r}. Use method='analytic'."
             )
+        self._check_basis()

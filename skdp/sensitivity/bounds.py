@@ -33,8 +33,9 @@ class KnownSensitivity:
     ----------
     value : float in [0, inf)
         The bound on ``norm(f(D) - f(D'))``.
-    norm_name : {"l1", "l2", "sup"}
-        The norm. A bound of a larger norm also bounds the smaller ones.
+    norm_name : {"l1", "l2", "sup"} or str
+        The norm. A bound of a larger norm also bounds the smaller ones. One in the coordinates of
+        a public basis is called as the mechanism calls it, and bounds no other.
     n_samples : int
         Number of records of both datasets.
     gamma : float in [0, 1), default=0.0
@@ -67,6 +68,7 @@ class KnownSensitivity:
 
     confidence: ClassVar[None] = None
     shape: ClassVar[None] = None
+    basis: ClassVar[None] = None
 
     @property
     def oracle(self) -> str | None:
@@ -76,7 +78,7 @@ class KnownSensitivity:
     def __post_init__(self) -> None:
         check_number("value", self.value, "KnownSensitivity", at_least=0)
         check_count("n_samples", self.n_samples, "KnownSensitivity")
-        if self.norm_name not in _SMALLER_NORMS:
+        if self.norm_name not in _SMALLER_NORMS and " in basis " not in self.norm_name:
             raise ValueError(
                 "The 'norm_name' parameter of KnownSensitivity must be 'l1', 'l2' or 'sup'. "
                 f"Got {self.norm_name!r}."
@@ -106,10 +108,11 @@ class KnownSensitivity:
         ValueError
             If the bound is one for a smaller norm, or for another number of records.
         """
-        if norm_name not in _SMALLER_NORMS[self.norm_name]:
+        bounded = _SMALLER_NORMS.get(self.norm_name, (self.norm_name,))
+        if norm_name not in bounded:
             raise ValueError(
                 f"A known sensitivity in the norm {self.norm_name!r} bounds only "
-                f"{', '.join(_SMALLER_NORMS[self.norm_name])}. The mechanism needs {norm_name!r}."
+                f"{', '.join(bounded)}. The mechanism needs {norm_name!r}."
             )
         if n_samples != self.n_samples:
             raise ValueError(

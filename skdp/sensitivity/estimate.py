@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp._basis import PublicBasis
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 
 
@@ -40,6 +41,9 @@ class SensitivityEstimate:
         Entropy of the sampling: the same seed gives the same norms.
     failures : dict of str to int, default={}
         How many pairs failed, by cause.
+    basis : PublicBasis or None, default=None
+        The coordinates in which the differences were measured, with the number of pilot pairs
+        that it was learnt from; None when in those of the value itself.
 
     Attributes
     ----------
@@ -71,6 +75,7 @@ class SensitivityEstimate:
     oracle: str
     seed: int
     failures: dict[str, int] = field(default_factory=dict)
+    basis: PublicBasis | None = None
     value: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -149,8 +154,9 @@ class SensitivityEstimate:
         dict
             One entry per parameter. Infinite norms, which JSON has no word for, are None.
         """
-        values = asdict(self)
+        values = asdict(replace(self, basis=None))
         del values["value"]
+        values["basis"] = None if self.basis is None else self.basis.to_dict()
         values["norms"] = [norm if math.isfinite(norm) else None for norm in self.norms.tolist()]
         values["shape"] = None if self.shape is None else list(self.shape)
         return values
@@ -172,7 +178,9 @@ class SensitivityEstimate:
         norms = [math.inf if norm is None else norm for norm in values["norms"]]
         shape = None if values["shape"] is None else tuple(values["shape"])
         statistic = OrderStatistic(**values["order_statistic"])
-        return cls(**values | {"norms": norms, "shape": shape, "order_statistic": statistic})
+        basis = None if values["basis"] is None else PublicBasis.from_dict(values["basis"])
+        made = {"norms": norms, "shape": shape, "order_statistic": statistic, "basis": basis}
+        return cls(**values | made)
 
     def save(self, path: str | Path) -> None:
         """Write the estimate to a JSON file.

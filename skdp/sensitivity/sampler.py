@@ -4,39 +4,42 @@ from __future__ import annotations
 
 import math
 import sys
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.parallel import Parallel, delayed
-from threadpoolctl import threadpool_limits
 
 from skdp._data import Dataset, Schema
-from skdp._target import Target, as_target, pair_values
+from skdp._target import Target, as_target
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 from skdp.sensitivity.drawing import as_oracle, describe_oracle, draw
 from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.pairs import (
+    PairOutcome,
+    PairSource,
+    measure_pair,
+    pilot_difference,
+    run_chunk,
+    streams,
+)
 
 # Pairs a task evaluates: long enough that handing out a task costs little beside it.
 CHUNK_SIZE = 50
 
-# Spawn keys. Pair i uses (i,), which no longer key collides with.
+# Spawn key. Pair i uses (i,), which no longer key collides with, and pilot pair i uses (i, 2).
 PUBLIC_DATASET = (0, 1)
 
-
-class _PairOutcome(NamedTuple):
-    """What is kept of one pair."""
-
-    norm: float
-    shape: tuple[int, ...] | None
-    failure: str | None
+# Pilot pairs are kept whole: at most so many, and at most so many numbers (256 MB) in all of them.
+MAX_PILOT_PAIRS = 1000
+MAX_PILOT_VALUES = 2**25
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,9 @@ class SamplingPlan:
         Number of records of each dataset of a pair.
     oracle : str
         Description of the source of records.
+    n_pilot_pairs : int, default=0
+        Number of further pairs, from which the mechanism would learn its basis. For a target of
+        very many values it is less.
 
     Attributes
     ----------
@@ -68,16 +74,19 @@ class SamplingPlan:
     order_statistic: OrderStatistic
     n_samples: int
     oracle: str
+    n_pilot_pairs: int = 0
 
     @property
     def n_evaluations(self) -> int:
         """How often the target would be evaluated: twice a pair."""
-        return 2 * self.order_statistic.n_pairs
+        return 2 * (self.order_statistic.n_pairs + self.n_pilot_pairs)
 
     def __str__(self) -> str:
+        pilots = f"{self.n_pilot_pairs} pilot pairs and " if self.n_pilot_pairs else ""
         return (
-            f"{self.order_statistic.n_pairs} pairs of datasets of {self.n_samples} records from "
-            f"{self.oracle}, {self.n_evaluations} evaluations of the target. {self.order_statistic}"
+            f"{pilots}{self.order_statistic.n_pairs} pairs of datasets of {self.n_samples} records "
+            f"from {self.oracle}, {self.n_evaluations} evaluations of the target. "
+            f"{self.order_statistic}"
         )
 
 
@@ -155,13 +164,15 @@ class SensitivitySampler(BaseEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    def plan(self, n_samples: int) -> SamplingPlan:
+    def plan(self, n_samples: int, mechanism: Any = None) -> SamplingPlan:
         """Say what would be run, and what it would promise, without running it.
 
         Parameters
         ----------
         n_samples : int
             Number of records of the private dataset.
+        mechanism : Mechanism or None, default=None
+            The mechanism that will add the noise; one that learns its basis needs pilot pairs.
 
         Returns
         -------
@@ -187,7 +198,13 @@ class SensitivitySampler(BaseEstimator):
             confidence=self.confidence,
             owner=type(self).__name__,
         )
-        return SamplingPlan(statistic, n_samples, describe_oracle(as_oracle(self.oracle)))
+        learns = getattr(mechanism, "learns_basis", False)
+        return SamplingPlan(
+            order_statistic=statistic,
+            n_samples=n_samples,
+            oracle=describe_oracle(as_oracle(self.oracle)),
+            n_pilot_pairs=min(statistic.n_pairs, MAX_PILOT_PAIRS) if learns else 0,
+        )
 
     def sample(
         self,
@@ -205,7 +222,8 @@ class SensitivitySampler(BaseEstimator):
         n_samples : int
             Number of records of the private dataset.
         norm : callable
-            ``norm(difference)`` of the mechanism that will add the noise.
+            ``norm(difference)`` of the mechanism that will add the noise. The estimate records its
+            name, and the basis of the mechanism.
         schema : Schema or None, default=None
             The columns of the private dataset, which the oracle's must match.
 
@@ -221,18 +239,11 @@ class SensitivitySampler(BaseEstimator):
         """
         plan = self.plan(n_samples)
         target = as_target(target)
-        oracle = as_oracle(self.oracle)
-        seed = self._entropy()
-        rng, _ = _streams(seed, (0,))
-        draw(oracle, n_samples + 1, rng, reference=schema, full=True)  # refuses before the fits
-        measure = delayed(_measure_chunk)
-        tasks = (
-            measure(target, oracle, n_samples, norm, seed, chunk)
-            for chunk in _chunks(plan.order_statistic.n_pairs, CHUNK_SIZE)
-        )
-        chunks = Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks)
+        pairs, seed = self._prepare(target, n_samples, schema)
+        chunks = self._run(partial(measure_pair, pairs, norm), plan.order_statistic.n_pairs)
         outcomes = list(_with_progress(chunks, plan, self.verbose))
         shape, norms, failures = _summarize(outcomes)
+        mechanism = getattr(norm, "__self__", None)
         return SensitivityEstimate(
             norms=norms,
             order_statistic=plan.order_statistic,
@@ -243,7 +254,69 @@ class SensitivitySampler(BaseEstimator):
             oracle=plan.oracle,
             seed=seed,
             failures=failures,
+            basis=getattr(mechanism, "public_basis", None),
         )
+
+    def pilot_differences(
+        self, target: Callable, n_samples: int, schema: Schema | None = None
+    ) -> NDArray[np.float64]:
+        """Evaluate pilot pairs, from which a mechanism may learn its basis.
+
+        They are drawn like the pairs of `sample` and are none of them, so whatever is learnt from
+        them leaves the promise as it is. There are as many as calibrating pairs, but at most 1000,
+        and at most 2^25 numbers in all.
+
+        Parameters
+        ----------
+        target : Target or callable
+            What is to be released.
+        n_samples : int
+            Number of records of the private dataset.
+        schema : Schema or None, default=None
+            The columns of the private dataset, which the oracle's must match.
+
+        Returns
+        -------
+        ndarray of shape (n_evaluated, d)
+            The difference of the two values of each pair, raveled. Pairs on which the target
+            could not be evaluated are left out. Empty if d is 1: all bases are then alike.
+
+        Raises
+        ------
+        ValueError
+            As `sample`.
+        """
+        n_pairs = min(self.plan(n_samples).order_statistic.n_pairs, MAX_PILOT_PAIRS)
+        pairs, _ = self._prepare(as_target(target), n_samples, schema)
+        evaluate = partial(pilot_difference, pairs)
+        # One pair alone tells how many numbers each of the others will hold.
+        probes = (run_chunk(evaluate, range(pair, pair + 1))[0] for pair in range(n_pairs))
+        tried, first = next(
+            ((pair, probe) for pair, probe in enumerate(probes) if probe is not None), (0, None)
+        )
+        if first is None or first.size < 2:
+            return np.empty((0, 0 if first is None else first.size))
+        n_pairs = min(n_pairs, max(1, MAX_PILOT_VALUES // first.size))
+        rest = chain.from_iterable(self._run(evaluate, n_pairs, start=tried + 1))
+        kept = [each for each in rest if each is not None and each.shape == first.shape]
+        return np.array([first, *kept])
+
+    def _prepare(
+        self, target: Target, n_samples: int, schema: Schema | None
+    ) -> tuple[PairSource, int]:
+        """Settle the seed, and refuse an unfit oracle before the first fit."""
+        oracle = as_oracle(self.oracle)
+        seed = self._entropy()
+        rng, _ = streams(seed, (0,))
+        draw(oracle, n_samples + 1, rng, reference=schema, full=True)
+        return PairSource(target, oracle, n_samples, seed), seed
+
+    def _run(self, evaluate: Callable[[int], Any], n_pairs: int, start: int = 0) -> Iterable[list]:
+        """Evaluate pairs in parallel, chunk by chunk, in their order."""
+        tasks = (
+            delayed(run_chunk)(evaluate, chunk) for chunk in _chunks(start, n_pairs, CHUNK_SIZE)
+        )
+        return Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks)
 
     def with_fixed_seed(self) -> SensitivitySampler:
         """Return the same sampler with its seed drawn.
@@ -280,7 +353,7 @@ class SensitivitySampler(BaseEstimator):
         ValueError
             If the oracle returns something else than the records asked for.
         """
-        rng, _ = _streams(self._entropy(), (*PUBLIC_DATASET, attempt))
+        rng, _ = streams(self._entropy(), (*PUBLIC_DATASET, attempt))
         return draw(as_oracle(self.oracle), n_samples, rng, reference=schema, full=True)
 
     def _entropy(self) -> int:
@@ -301,70 +374,28 @@ class SensitivitySampler(BaseEstimator):
         )
 
 
-def _streams(seed: int, key: tuple[int, ...]) -> tuple[np.random.Generator, int]:
-    """Return the generator of the records, and a seed for the target."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
-    return rng, int(rng.integers(2**31))
-
-
-def _measure_chunk(
-    target: Target,
-    oracle: Any,
-    n_samples: int,
-    norm: Callable[[NDArray], float],
-    seed: int,
-    pairs: range,
-) -> list[_PairOutcome]:
-    """Measure consecutive pairs: silent, and on one thread, since the workers share the cores."""
-    with threadpool_limits(limits=1), warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        return [_measure_pair(target, oracle, n_samples, norm, seed, pair) for pair in pairs]
-
-
-def _measure_pair(
-    target: Target,
-    oracle: Any,
-    n_samples: int,
-    norm: Callable[[NDArray], float],
-    seed: int,
-    pair: int,
-) -> _PairOutcome:
-    rng, target_seed = _streams(seed, (pair,))
-    records = draw(oracle, n_samples + 1, rng)
-    try:
-        value, other = pair_values(target, records, target_seed)
-    except Exception as error:  # whatever it is, the target has no value here
-        return _PairOutcome(math.inf, None, _one_line(error))
-    if value.shape != other.shape:
-        return _PairOutcome(math.inf, None, "the shape of the value changed")
-    size = float(norm(value - other))
-    if not math.isfinite(size):
-        return _PairOutcome(math.inf, value.shape, "the value is not finite")
-    return _PairOutcome(size, value.shape, None)
-
-
 def _summarize(
-    outcomes: Sequence[_PairOutcome],
+    outcomes: Sequence[PairOutcome],
 ) -> tuple[tuple[int, ...] | None, NDArray[np.float64], dict[str, int]]:
     """Take the first pair's shape for the target's, and count a pair of another as failed."""
     shape = next((outcome.shape for outcome in outcomes if outcome.shape is not None), None)
     outcomes = [
         outcome
         if outcome.failure or outcome.shape == shape
-        else _PairOutcome(math.inf, None, "the shape of the value changed")
+        else PairOutcome(math.inf, None, "the shape of the value changed")
         for outcome in outcomes
     ]
     failures = Counter(outcome.failure for outcome in outcomes if outcome.failure)
     return shape, np.array([outcome.norm for outcome in outcomes]), dict(failures)
 
 
-def _chunks(n_pairs: int, size: int) -> Iterable[range]:
-    return (range(start, min(start + size, n_pairs)) for start in range(0, n_pairs, size))
+def _chunks(start: int, stop: int, size: int) -> Iterable[range]:
+    return (range(first, min(first + size, stop)) for first in range(start, stop, size))
 
 
 def _with_progress(
-    chunks: Iterable[list[_PairOutcome]], plan: SamplingPlan, verbose: int
-) -> Iterable[_PairOutcome]:
+    chunks: Iterable[list[PairOutcome]], plan: SamplingPlan, verbose: int
+) -> Iterable[PairOutcome]:
     """Flatten the chunks, showing how far they are."""
     if not verbose:
         yield from chain.from_iterable(chunks)
@@ -386,8 +417,3 @@ def _norm_name(norm: Callable) -> str:
     mechanism = getattr(norm, "__self__", None)
     name = getattr(norm, "__name__", type(norm).__name__)
     return getattr(mechanism, "norm_name", name.removesuffix("_norm"))
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(f"{type(error).__name__}: {error}".split())
-    return text if len(text) <= 200 else f"{text[:197]}..."

@@ -1,130 +1,70 @@
-"""From the 'release' parameter of PrivateEstimator to the target that is evaluated."""
+"""Scores of finitely many responses, of which one is chosen."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from sklearn import ensemble, linear_model, model_selection, semi_supervised
-from sklearn.ensemble import BaggingClassifier, BaggingRegressor
+import numpy as np
+from numpy.typing import NDArray
 
-from skdp.targets.configuration import check_configuration, configured
-from skdp.targets.leaves import TREES, LeafTarget, last_step
-from skdp.targets.parameters import ParameterTarget
-from skdp.targets.registry import check_releasable
-
-_BOOSTED = (
-    "each of its members is fitted to what those before it got wrong on the private records, so no "
-    "structure is public and one record moves all later members. Use RandomForest{kind} or "
-    "ExtraTrees{kind}, whose leaf values are released, or a linear model"
-)
-_SEARCHED = (
-    "what it selects is chosen by scores on the private records, to which no noise is added. "
-    "Choose on public records, and wrap the estimator with what was chosen"
-)
-_ISOLATED = (
-    "what it does with a record depends on the depth of a leaf and not on a value in it. Grown on "
-    "public records it can be used as it is, in a FrozenEstimator"
-)
-
-REFUSED_COMPOSITIONS: dict[type, str] = {
-    ensemble.AdaBoostClassifier: _BOOSTED.format(kind="Classifier"),
-    ensemble.AdaBoostRegressor: _BOOSTED.format(kind="Regressor"),
-    ensemble.GradientBoostingClassifier: _BOOSTED.format(kind="Classifier"),
-    ensemble.GradientBoostingRegressor: _BOOSTED.format(kind="Regressor"),
-    ensemble.HistGradientBoostingClassifier: _BOOSTED.format(kind="Classifier"),
-    ensemble.HistGradientBoostingRegressor: _BOOSTED.format(kind="Regressor"),
-    ensemble.IsolationForest: _ISOLATED,
-    ensemble.RandomTreesEmbedding: _ISOLATED,
-    linear_model.RANSACRegressor: (
-        "which records it takes for outliers depends on each of them, so that one record may "
-        "exchange the whole model. Use HuberRegressor"
-    ),
-    model_selection.GridSearchCV: _SEARCHED,
-    model_selection.RandomizedSearchCV: _SEARCHED,
-    model_selection.TunedThresholdClassifierCV: (
-        "its threshold is chosen by scores on the private records, to which no noise is added. "
-        "Use FixedThresholdClassifier, with a threshold chosen on public records"
-    ),
-    semi_supervised.SelfTrainingClassifier: (
-        "which records it labels by itself depends on each of them, so that one record may "
-        "exchange many labels. Fit its estimator to the labeled records alone"
-    ),
-}
+from skdp._target import Target, as_target
 
 
-def check_release(estimator: Any, release: Any) -> None:
-    """Refuse, before any fit, what has no release.
+class ChoiceTarget:
+    """The scores of a list of responses; what is released is one of the responses.
 
     Parameters
     ----------
-    estimator : estimator object
-        As configured.
-    release : "auto", sequence of str or LeafTarget
-        What to release.
+    function : Target or callable
+        ``function(X)`` or ``function(X, y)`` returns one score for each response, in their order.
+    responses : iterable of object
+        The responses, which are public and may be anything.
 
     Raises
     ------
     ValueError
-        If an estimator inside is refused, a tree is inside a composition, or the fits of a pair
-        could not be compared.
+        If there are no responses.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.targets.choice import ChoiceTarget
+    >>> def count(X):
+    ...     return [np.sum(X == 0), np.sum(X == 1)]
+    >>> target = ChoiceTarget(count, ["tails", "heads"])
+    >>> target(np.array([1, 0, 1]), seed=0), target.restore(1)
+    (array([1., 2.]), 'heads')
     """
-    check_configuration(estimator)
-    if isinstance(release, LeafTarget):
-        release.check(estimator)
-    elif isinstance(release, str) and release == "auto":
-        for _, part in configured(estimator):
-            check_releasable(part)
-            reason = REFUSED_COMPOSITIONS.get(type(part))
-            if reason is not None:
-                raise ValueError(
-                    f"PrivateEstimator cannot release {type(part).__name__} with release='auto': "
-                    f"{reason}."
-                )
-        _check_trees(estimator)
 
+    def __init__(self, function: Target | Callable, responses: Iterable[Any]):
+        self._scores = as_target(function)
+        self.responses = list(responses)
+        if not self.responses:
+            raise ValueError("The 'responses' must hold at least one response. Got none.")
+        self.description = f"{self._scores.description} over {len(self.responses)} responses"
 
-def make_target(estimator: Any, release: Any, twin: Any, weighted: bool = False) -> Any:
-    """Make the target of one estimator.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        As configured.
-    release : "auto", sequence of str or LeafTarget
-        What to release. "auto" takes the leaves of a tree or forest, else fitted attributes.
-    twin : estimator object
-        The same, fitted on public records.
-    weighted : bool, default=False
-        Whether the records have weights: a weighted fit is another function of the data.
-
-    Returns
-    -------
-    ParameterTarget or LeafValues
-        The target, which also puts released values into an estimator.
-    """
-    automatic = isinstance(release, str) and release == "auto"
-    if automatic and type(last_step(estimator)) in TREES:
-        release = LeafTarget()
-    if isinstance(release, LeafTarget):
-        target: Any = release.bind(estimator, twin)
-    else:
-        target = ParameterTarget(estimator, release, twin)
-    if weighted:
-        target.description += ", weighted"
-    return target
-
-
-def _check_trees(estimator: Any) -> None:
-    """Let a tree be the whole estimator or the last step of pipelines, and nothing else."""
-    last = last_step(estimator)
-    if type(last) in TREES:
-        LeafTarget().check(estimator)
-    for _, part in configured(estimator):
-        bagged = isinstance(part, BaggingClassifier | BaggingRegressor) and part.estimator is None
-        if bagged or (isinstance(part, TREES) and part is not last):
-            name = "DecisionTree" if bagged else type(part).__name__
+    def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
+        """Score the responses."""
+        scores = np.asarray(self._scores(*dataset, seed=seed), dtype=np.float64)
+        if scores.shape != (len(self.responses),):
             raise ValueError(
-                f"PrivateEstimator cannot release {name} inside {type(estimator).__name__}: which "
-                "leaves there are is learned from the records. A tree or forest releases its leaf "
-                "values when it is the whole estimator or the last step of a pipeline."
+                f"the target must return a vector of {len(self.responses)} scores, one for each "
+                f"response, and returned shape {scores.shape}"
             )
+        return scores
+
+    def restore(self, chosen: int) -> Any:
+        """Return the response that was chosen.
+
+        Parameters
+        ----------
+        chosen : int
+            Its position.
+
+        Returns
+        -------
+        object
+            The response.
+        """
+        return self.responses[chosen]

@@ -39,6 +39,7 @@ from skdp.targets.configuration import (
     with_public_categories,
     without_side_effects,
 )
+from skdp.targets.metric import MAX_EVALUATED, linear_metric, output_metric
 
 # Fits that read one stream from its start to its end, so that a generator just seeded serves them
 # as well as the seed itself.
@@ -193,6 +194,29 @@ class ParameterTarget:
             part.finish(reach(released, part.path))
         drop_out_of_bag(released)
         return released
+
+    def output_metric(self, *dataset: Any) -> NDArray[np.float64] | None:
+        """Tell how much the output depends on each released value, from public records.
+
+        Parameters
+        ----------
+        *dataset : X or X, y
+            Records of the oracle.
+
+        Returns
+        -------
+        ndarray of shape (n_parameters, n_parameters) or (n_parameters,), or None
+            The mean over the records of J'J, J being the Jacobian of the output of the twin in the
+            released values; see `skdp.targets.metric`. For very many values, its diagonal if the
+            model is linear, else None.
+        """
+        vector = self.flatten(self.twin)
+        if len(vector) <= MAX_EVALUATED:
+            return output_metric(self.twin, vector, self.restore, dataset[0])
+        if {name.rpartition("__")[2] for name in self.names} <= {"coef_", "intercept_"}:
+            shapes = [np.shape(self._like[name]) for name in self.names]
+            return linear_metric(self.twin, shapes, dataset[0])
+        return None
 
     def _values(self, fitted: Any) -> dict[str, Any]:
         """Return the released values by name, each aligned to the twin."""

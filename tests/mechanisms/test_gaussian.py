@@ -228,6 +228,11 @@ def test_guarantee_and_parameters():
     mechanism = clone(GaussianMechanism(epsilon=0.5, delta=1e-6))
     guarantee = mechanism.guarantee(gamma=0.05)
     assert (guarantee.epsilon, guarantee.delta, guarantee.gamma) == (0.5, 1e-6, 0.05)
-    assert mechanism.get_params() == {"epsilon": 0.5, "delta": 1e-6, "method": "analytic"}
+    assert mechanism.get_params() == {
+        "epsilon": 0.5,
+        "delta": 1e-6,
+        "method": "analytic",
+        "basis": "auto",
+    }
     assert mechanism.norm_name == "l2"
     assert mechanism.norm([[3.0], [-4.0]]) == 5.0

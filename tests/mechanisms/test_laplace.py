@@ -186,7 +186,7 @@ def test_guarantee():
 def test_parameters_follow_scikit_learn():
     mechanism = LaplaceMechanism(epsilon=1.0)
     copy = clone(mechanism).set_params(epsilon=2.0)
-    assert mechanism.get_params() == {"epsilon": 1.0}
+    assert mechanism.get_params() == {"epsilon": 1.0, "basis": "auto"}
     assert copy.epsilon == 2.0
     assert mechanism.norm_name == "l1"
     assert mechanism.norm([[1.0, -2.0], [0.5, 0.0]]) == 3.5

@@ -1,0 +1,137 @@
+"""How much the output of an estimator depends on its released parameters.
+
+With J the Jacobian of the output (decision function, probabilities, log-density, transformed
+record or prediction) in the parameter vector v, a small change dv changes the output on a record
+by a squared length of dv' J'J dv. The metric M is the mean of J'J over public records. It is taken
+by finite differences around the public twin, which is exact where the output is linear in the
+parameters, as for every linear model. Elsewhere it holds near the twin only, and directions that
+it calls harmless are so for small changes only: there half of all off-diagonal entries is taken
+away, so that no direction matters less than half of what its parts do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.pipeline import Pipeline
+
+MAX_EVALUATED = 2000
+"""Most parameters for which the output should be evaluated once per parameter."""
+
+# In the order of preference: the more finely graded an output is, the more it tells.
+_OUTPUTS = ("decision_function", "predict_proba", "score_samples", "transform", "predict")
+
+_STEP = 1e-5  # relative to the parameter: rounding and curvature both cost about so much
+_KEPT = 0.5  # of the off-diagonal entries, where the output is not linear
+
+
+def output_metric(
+    twin: Any,
+    vector: NDArray[np.float64],
+    restore: Callable[[NDArray[np.float64]], Any],
+    X: Any,
+) -> NDArray[np.float64] | None:
+    """Estimate the metric of an estimator's output.
+
+    Parameters
+    ----------
+    twin : estimator object
+        Fitted on public records.
+    vector : ndarray of shape (n_parameters,)
+        Its parameters.
+    restore : callable
+        ``restore(vector)`` gives the estimator that has these parameters.
+    X : container of public records
+        Where the output is evaluated.
+
+    Returns
+    -------
+    ndarray of shape (n_parameters, n_parameters) or None
+        The metric; None if the estimator has no output that changes with the parameters. It takes
+        one evaluation per parameter, so there should be at most `MAX_EVALUATED`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from skdp.targets.parameters import ParameterTarget
+    >>> X = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> twin = Ridge().fit(X, [0.0, 1.0])
+    >>> target = ParameterTarget(Ridge(), "auto", twin)
+    >>> target.output_metric(X).round(3)  # the mean of x x', with a 1 for the intercept
+    array([[ 5.,  7.,  2.],
+           [ 7., 10.,  3.],
+           [ 2.,  3.,  1.]])
+    """
+    output = next((name for name in _OUTPUTS if hasattr(twin, name)), None)
+    if output is None:
+        return None
+    with np.errstate(all="ignore"):
+        here = _evaluate(restore(vector), output, X)
+        jacobian = np.empty((len(vector), here.size))
+        for j, step in enumerate(_steps(vector)):
+            moved = vector.copy()
+            moved[j] += step
+            jacobian[j] = (_evaluate(restore(moved), output, X) - here) / (moved[j] - vector[j])
+        metric = jacobian @ jacobian.T / X.shape[0]
+        far = _evaluate(restore(2 * vector), output, X)
+        if not np.allclose(far, here + vector @ jacobian, rtol=1e-4, atol=1e-4 * np.ptp(here)):
+            metric = _KEPT * metric + (1 - _KEPT) * np.diag(np.diag(metric))
+    return metric if np.isfinite(metric).all() and metric.any() else None
+
+
+def linear_metric(twin: Any, shapes: Sequence[tuple[int, ...]], X: Any) -> NDArray[np.float64]:
+    """Return the diagonal of the metric of a linear model, in closed form.
+
+    The output is ``coef_ @ x + intercept_``, so its squared change with a coefficient is the
+    square of a feature, and with an intercept 1.
+
+    Parameters
+    ----------
+    twin : estimator object
+        A linear model fitted on public records, or a pipeline that ends in one.
+    shapes : sequence of tuple of int
+        The shapes of its `coef_` and, if it is released, of its `intercept_`.
+    X : container of public records
+        What the twin takes.
+
+    Returns
+    -------
+    ndarray of shape (n_parameters,)
+        The mean square of each feature, once per output, and a 1 per intercept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from skdp.targets.metric import linear_metric
+    >>> X = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> linear_metric(Ridge().fit(X, [0.0, 1.0]), [(2,), ()], X)
+    array([ 5., 10.,  1.])
+    """
+    if isinstance(twin, Pipeline):
+        X = twin[:-1].transform(X)
+    squares = X.multiply(X) if sparse.issparse(X) else np.square(np.asarray(X, dtype=np.float64))
+    features = np.asarray(squares.mean(axis=0)).ravel()
+    coef, *intercept = shapes
+    diagonals = [np.broadcast_to(features, coef).ravel()]
+    diagonals += [np.ones(prod(shape)) for shape in intercept]
+    return np.concatenate(diagonals)
+
+
+def _steps(vector: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Steps relative to each parameter; one that is zero takes the typical size of the others."""
+    sizes = np.abs(vector)
+    typical = np.median(sizes[sizes > 0]) if sizes.any() else 1.0
+    return _STEP * np.where(sizes > 0, sizes, typical)
+
+
+def _evaluate(estimator: Any, output: str, X: Any) -> NDArray[np.float64]:
+    values = getattr(estimator, output)(X)
+    values = values.toarray() if sparse.issparse(values) else np.asarray(values)
+    return values.astype(np.float64).ravel()
