@@ -87,8 +87,8 @@ class LeafTarget(BaseEstimator):
     ...     sensitivity=SensitivitySampler(PublicDataOracle(X[::2], y[::2])),
     ...     release=LeafTarget(),
     ... )
-    >>> model.fit(X[1::2], y[1::2]).sensitivity_.value
-    2.0
+    >>> model.fit(X[1::2], y[1::2]).score(X[1::2], y[1::2]) > 0.6
+    True
     """
 
     def __init__(self, y_range: Any = None):

@@ -31,7 +31,6 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder
 from threadpoolctl import threadpool_limits
 
 from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, SensitivitySampler
-from skdp.targets.choice import REFUSED_COMPOSITIONS, check_release
 from skdp.targets.composition import (
     COMPOSITES,
     classes_of_outputs,
@@ -41,6 +40,7 @@ from skdp.targets.composition import (
     walk,
 )
 from skdp.targets.configuration import without_side_effects
+from skdp.targets.dispatch import REFUSED_COMPOSITIONS, check_release
 from skdp.targets.leaves import TREES
 from skdp.targets.parameters import ParameterTarget
 from skdp.targets.registry import ELSEWHERE

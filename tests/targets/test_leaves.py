@@ -32,7 +32,7 @@ from skdp import (
     PublicDataOracle,
     SensitivitySampler,
 )
-from skdp.targets.choice import check_release, make_target
+from skdp.targets.dispatch import check_release, make_target
 from skdp.targets.leaves import TREES, LeafValues
 from skdp.targets.parameters import ParameterTarget
 
@@ -199,7 +199,8 @@ def test_sampled_sensitivity_of_a_forest():
     """Most pairs reach the bound of 2 a tree, so the estimate is the bound."""
     forest = RandomForestClassifier(5, max_depth=4, random_state=0)
     sampler = SensitivitySampler(PublicDataOracle(X_public, y_public), gamma=0.05, random_state=0)
-    model = PrivateEstimator(forest, mechanism=LaplaceMechanism(1.0), sensitivity=sampler)
+    mechanism = LaplaceMechanism(1.0, basis="identity")
+    model = PrivateEstimator(forest, mechanism=mechanism, sensitivity=sampler)
     assert model.fit(X, y).sensitivity_.value == 10
     assert model.score(X, y) > 0.45
 
