@@ -120,7 +120,13 @@ def test_labels_leave_no_trace():
 
 
 BOX = BernsteinTransformer(2, 1, (-6, 6))
-MACHINES = [KernelDensity(), SVC(), KNeighborsRegressor(), KNeighborsClassifier(), OneClassSVM()]
+MACHINES = [
+    KernelDensity(),
+    SVC(),
+    KNeighborsRegressor(),
+    KNeighborsClassifier(weights="distance"),
+    OneClassSVM(),
+]
 
 
 def machine_dataset(machine, X, labels, response):
@@ -132,7 +138,7 @@ def machine_dataset(machine, X, labels, response):
 def test_released_function_holds_no_secret(machine):
     """Neither records nor exact lattice values; without noise the search finds the latter.
 
-    A value of exactly 0 or 1, such as a vote of all neighbors, tells nothing by being found.
+    A value that is whole, such as a vote of all neighbors, tells nothing by being found.
     """
     dataset = machine_dataset(machine, X, y, RESPONSE)
     public = machine_dataset(machine, X_public, y_public, PUBLIC_RESPONSE)
