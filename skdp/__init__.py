@@ -25,6 +25,7 @@ from skdp.sensitivity.svm_bounds import linear_svc_l1, linear_svm_l1, svm_l1
 from skdp.targets.bernstein import BernsteinTransformer
 from skdp.targets.bernstein_density import BernsteinDensity
 from skdp.targets.functions import BernsteinTarget, FittedFunctionTarget
+from skdp.targets.leaves import LeafTarget
 from skdp.targets.registry import register
 from skdp.targets.registry.table import supported_estimators
 from skdp.targets.released import (
@@ -47,6 +48,7 @@ __all__ = [
     "GaussianOracle",
     "KnownSensitivity",
     "LaplaceMechanism",
+    "LeafTarget",
     "MakeOracle",
     "NeighboringRelation",
     "OrderStatistic",

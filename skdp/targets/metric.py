@@ -68,10 +68,10 @@ def output_metric(
            [ 7., 10.,  3.],
            [ 2.,  3.,  1.]])
     """
+    output = next((name for name in _OUTPUTS if _gives(restore(vector), name, X)), None)
+    if output is None:
+        return None
     with np.errstate(all="ignore"):
-        output = _first_output(restore(vector), X)
-        if output is None:
-            return None
         here = _evaluate(restore(vector), output, X)
         jacobian = np.empty((len(vector), here.size))
         for j, step in enumerate(_steps(vector)):
@@ -131,18 +131,18 @@ def _steps(vector: NDArray[np.float64]) -> NDArray[np.float64]:
     return _STEP * np.where(sizes > 0, sizes, typical)
 
 
-def _first_output(estimator: Any, X: Any) -> str | None:
-    """Name the output to look at: the first one that what is released suffices for."""
-    for name in _OUTPUTS:
-        try:
-            _evaluate(estimator, name, X)
-        except (AttributeError, NotImplementedError):
-            continue
-        return name
-    return None
-
-
 def _evaluate(estimator: Any, output: str, X: Any) -> NDArray[np.float64]:
     values = getattr(estimator, output)(X)
+    if isinstance(values, list):  # probabilities of several outputs, with classes of their own
+        values = np.concatenate([np.ravel(part) for part in values])
     values = values.toarray() if sparse.issparse(values) else np.asarray(values)
     return values.astype(np.float64).ravel()
+
+
+def _gives(estimator: Any, output: str, X: Any) -> bool:
+    """Tell whether a released estimator has numbers of this kind; labels may be no numbers."""
+    try:
+        _evaluate(estimator, output, X)
+    except (AttributeError, NotImplementedError, TypeError, ValueError):
+        return False
+    return True
