@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy import optimize
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.cluster import DBSCAN, KMeans
 from sklearn.covariance import EmpiricalCovariance
 from sklearn.decomposition import PCA
@@ -226,13 +226,15 @@ def test_random_weights_that_differ_are_noticed():
 def test_categories_that_differ_are_noticed():
     public, other = np.arange(40)[:, None] % 4, np.arange(40)[:, None] % 4 + 1
     pipeline = make_pipeline(OneHotEncoder(), Ridge())
-    target = ParameterTarget(pipeline, "auto", pipeline.fit(public, y))
-    with pytest.raises(ValueError, match="public categories_ differ"):
+    target = ParameterTarget(pipeline, "auto", clone(pipeline).fit(public, y))
+    with pytest.raises(ValueError, match="unknown categories"):
         target(other, y, seed=0)
+    with pytest.raises(ValueError, match="public categories_ differ"):
+        target.flatten(clone(pipeline).fit(other, y))
     encoder = TargetEncoder()
-    target = ParameterTarget(encoder, "auto", encoder.fit(public, y))
-    with pytest.raises(ValueError, match="public categories_ differ"):
-        target(other, y, seed=0)
+    target = ParameterTarget(encoder, "auto", clone(encoder).fit(public, y))
+    with pytest.raises(ValueError, match="categories"):
+        target.flatten(clone(encoder).fit(other, y))
 
 
 def test_rounds_of_imputation_that_differ_are_noticed():
