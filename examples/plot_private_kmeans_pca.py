@@ -32,10 +32,10 @@ X_public, X_private = X[::2], X[1::2]
 # The mean digit and two directions are 192 numbers. How much one digit among 898 can change them
 # is sampled on pairs of datasets drawn from the public half.
 
-sampler = SensitivitySampler(PublicDataOracle(X_public), gamma=0.05, n_pairs=59, random_state=0)
+sampler = SensitivitySampler(PublicDataOracle(X_public), gamma=0.05, n_pairs=99, random_state=0)
 pca = PrivateEstimator(
     PCA(n_components=2),
-    mechanism=LaplaceMechanism(epsilon=5),
+    mechanism=LaplaceMechanism(epsilon=10),
     sensitivity=sampler,
     random_state=0,  # for the example only: without it the noise is secret
 )
@@ -57,7 +57,7 @@ for row, components, label in zip(axes, (exact, released), ("exact", "private"),
         ax.imshow(component.reshape(8, 8), cmap="RdBu", vmin=-0.4, vmax=0.4)
         ax.set(xticks=[], yticks=[], title=f"component {i + 1}, {label}")
 cosines = np.sum(released * exact, axis=1)
-fig.suptitle(f"$\\epsilon = 5$, cosines {cosines[0]:.2f} and {cosines[1]:.2f}")
+fig.suptitle(f"$\\epsilon = 10$, cosines {cosines[0]:.2f} and {cosines[1]:.2f}")
 plt.show()
 
 # %%
@@ -66,7 +66,7 @@ plt.show()
 #
 # What has been released may be used at no further cost. The private components become a fixed
 # first step, wrapped in FrozenEstimator, and four centers in their plane are released at
-# epsilon = 1. Together the two releases promise epsilon = 6, since the losses add up.
+# epsilon = 1. Together the two releases promise epsilon = 11, since the losses add up.
 
 clusters = PrivateEstimator(
     make_pipeline(FrozenEstimator(pca.estimator_), KMeans(n_clusters=4, n_init=3)),
@@ -86,7 +86,7 @@ centers = KMeans(n_clusters=4, n_init=3, random_state=0).fit(plane).cluster_cent
 private_centers = clusters.estimator_[-1].cluster_centers_
 
 fig, ax = plt.subplots(figsize=(6, 5), layout="constrained")
-ax.scatter(*plane.T, c=clusters.predict(X_private), cmap="Pastel1", s=12)
+ax.scatter(*plane.T, c=clusters.predict(X_private), cmap="Set2", s=12, alpha=0.6)
 ax.scatter(*centers.T, marker="o", s=90, facecolor="none", edgecolor="black", label="exact")
 ax.scatter(*private_centers.T, marker="x", s=70, color="tab:red", label="private, $\\epsilon = 1$")
 ax.set(xlabel="component 1", ylabel="component 2", title="Centers of four clusters of digits")
