@@ -14,7 +14,7 @@ import warnings
 
 import matplotlib.pyplot as plt
 
-from skdp.displays import RiskDisplay
+from skdp import RiskDisplay
 from skdp.exceptions import ReproductionWarning
 from skdp.risk import CompensationModel, LaplaceLoss
 

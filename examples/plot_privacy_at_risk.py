@@ -18,7 +18,7 @@ import warnings
 import matplotlib.pyplot as plt
 import numpy as np
 
-from skdp.exceptions import ReproductionWarning
+from skdp import ReproductionWarning
 from skdp.risk import (
     CompensationModel,
     LaplaceLoss,
@@ -35,7 +35,8 @@ from skdp.risk import (
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always", ReproductionWarning)
     paper_confidence(0.5, 1.0)
-print(textwrap.fill(str(caught[0].message), 90))
+for warning in caught:  # it is given once in a process
+    print(textwrap.fill(str(warning.message), 90))
 warnings.simplefilter("ignore", ReproductionWarning)
 
 # %%

@@ -1,8 +1,11 @@
 """Private scikit-learn estimators by sensitivity sampling."""
 
+from skdp import risk
 from skdp.accounting.guarantee import NeighboringRelation, PrivacyGuarantee
+from skdp.displays import RiskDisplay
 from skdp.estimator import PrivateEstimator
-from skdp.exceptions import PrivacyLeakWarning, PrivateEvaluationError
+from skdp.exceptions import PrivacyLeakWarning, PrivateEvaluationError, ReproductionWarning
+from skdp.mechanisms.bernstein import BernsteinMechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
@@ -21,13 +24,23 @@ from skdp.sensitivity.sampler import SamplingPlan, SensitivitySampler
 from skdp.sensitivity.svm_bounds import linear_svc_l1, linear_svm_l1, svm_l1
 from skdp.targets.bernstein import BernsteinTransformer
 from skdp.targets.bernstein_density import BernsteinDensity
+from skdp.targets.functions import BernsteinTarget, FittedFunctionTarget
+from skdp.targets.released import (
+    ReleasedClassifier,
+    ReleasedDensity,
+    ReleasedOutlierDetector,
+    ReleasedRegressor,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BernsteinDensity",
+    "BernsteinMechanism",
+    "BernsteinTarget",
     "BernsteinTransformer",
     "ExponentialMechanism",
+    "FittedFunctionTarget",
     "GaussianMechanism",
     "GaussianOracle",
     "KnownSensitivity",
@@ -42,6 +55,12 @@ __all__ = [
     "PublicDataOracle",
     "RandomTaskOracle",
     "Release",
+    "ReleasedClassifier",
+    "ReleasedDensity",
+    "ReleasedOutlierDetector",
+    "ReleasedRegressor",
+    "ReproductionWarning",
+    "RiskDisplay",
     "SamplingPlan",
     "SensitivityEstimate",
     "SensitivitySampler",
@@ -53,5 +72,6 @@ __all__ = [
     "mean_l2",
     "order_statistic",
     "release",
+    "risk",
     "svm_l1",
 ]

@@ -9,6 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp._data import Dataset, neighboring_pair
+
 
 @runtime_checkable
 class Target(Protocol):
@@ -18,6 +20,9 @@ class Target(Protocol):
     gives an array of floats whose shape does not depend on the data. All randomness comes from
     `seed`, so that the two evaluations of a pair can share it. `description` says in one line what
     is evaluated: two targets with the same description are taken to be the same function.
+
+    A target may also have a method ``restore(value)``, which makes what is handed out, such as an
+    estimator, of the released value. It sees nothing else of the private data.
     """
 
     description: str
@@ -82,6 +87,32 @@ def as_target(target: Target | Callable) -> Target:
         Callable as ``target(*dataset, seed=seed)``.
     """
     return target if isinstance(target, Target) else FunctionTarget(target)
+
+
+def pair_values(
+    target: Target, records: Dataset, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Evaluate a target on the two neighboring datasets made from n + 1 records.
+
+    Parameters
+    ----------
+    target : Target
+        What to evaluate. One that knows a faster way has a method ``pair_values(records, seed)``,
+        which must give what two calls give.
+    records : tuple of containers of n_samples + 1 records each
+        As drawn from an oracle.
+    seed : int
+        Seed of both evaluations.
+
+    Returns
+    -------
+    value, other : ndarray of float
+        The two values.
+    """
+    if hasattr(target, "pair_values"):
+        return target.pair_values(records, seed)
+    dataset, neighbor = neighboring_pair(records)
+    return target(*dataset, seed=seed), target(*neighbor, seed=seed)
 
 
 def _parameter_names(function: Callable) -> set[str]:

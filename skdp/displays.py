@@ -45,7 +45,7 @@ class RiskDisplay:
 
     Examples
     --------
-    >>> from skdp.displays import RiskDisplay
+    >>> from skdp import RiskDisplay
     >>> from skdp.risk import CompensationModel
     >>> display = RiskDisplay.from_model(CompensationModel(5500, 100), epsilon0=0.5)
     >>> print(f"{display.optimal_epsilon:.3f} {display.optimal_cost:.2f}")

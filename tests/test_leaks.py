@@ -3,6 +3,7 @@
 import gc
 import html
 import pickle
+import traceback
 import types
 
 import numpy as np
@@ -22,6 +23,7 @@ from skdp import (
     PrivateEvaluationError,
     PublicDataOracle,
     SensitivitySampler,
+    release,
 )
 from skdp.targets.parameters import ParameterTarget
 from skdp.targets.registry import REGISTRY
@@ -218,3 +220,43 @@ def test_fitted_estimator_as_parameter_is_pointed_out():
     fitted = LogisticRegression().fit(X, y)
     with pytest.warns(PrivacyLeakWarning, match="holds a fitted LogisticRegression"):
         private(fitted, y_public).fit(X, y)
+
+
+class Stubborn(LaplaceMechanism):
+    """A mechanism that fails when the private value is already there."""
+
+    def release(self, value, sensitivity, rng=None):
+        del value
+        raise RuntimeError("no noise today")
+
+
+def flawed(usual, on_private):
+    """A target that appends something to the coefficients, and something else on private data."""
+
+    def target(X, y):
+        coef = LogisticRegression().fit(X, y).coef_.ravel()
+        return np.append(coef, on_private if np.array_equal(X, PRIVATE) else usual)
+
+    return target
+
+
+@pytest.mark.parametrize(
+    ("target", "mechanism", "error"),
+    [
+        (flawed([], []), Stubborn(1.0), RuntimeError),
+        (flawed([], [1.0]), LaplaceMechanism(1.0), PrivateEvaluationError),
+        (flawed([1.0], [np.nan]), LaplaceMechanism(1.0), PrivateEvaluationError),
+    ],
+    ids=["mechanism", "shape", "not finite"],
+)
+def test_variables_behind_an_error_hold_no_exact_value(target, mechanism, error):
+    """They hold the data, which the caller has passed, and nothing that was computed from them."""
+    oracle = PublicDataOracle(X_public, y_public)
+    with pytest.raises(error) as caught:
+        release(target, X, y, mechanism=mechanism, sensitivity=SensitivitySampler(oracle))
+    frames = [frame.f_locals for frame, _ in traceback.walk_tb(caught.tb)]
+    held = [value for variables in frames[1:] for value in variables.values()]
+    arrays = [value for value in held if isinstance(value, np.ndarray)]
+    exact = LogisticRegression().fit(X, y).coef_
+    assert any(value is X for value in held)
+    assert not any(np.isin(exact, value).any() for value in arrays)

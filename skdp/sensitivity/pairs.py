@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from skdp._data import neighboring_pair
-from skdp._target import Target
+from skdp._target import Target, pair_values
 from skdp.sensitivity.drawing import draw
 
 # Pair i is drawn under the spawn key (i,), pilot pair i under (i, PILOT).
@@ -97,9 +96,9 @@ class PairSource:
             If the target fails, whatever the error.
         """
         rng, target_seed = streams(self.seed, key)
-        datasets = neighboring_pair(draw(self.oracle, self.n_samples + 1, rng))
+        records = draw(self.oracle, self.n_samples + 1, rng)
         try:
-            value, other = [self.target(*dataset, seed=target_seed) for dataset in datasets]
+            value, other = pair_values(self.target, records, target_seed)
         except Exception as error:
             raise NoValueError(_one_line(error)) from error
         if value.shape != other.shape:

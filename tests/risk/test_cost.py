@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import brentq
 
-from skdp.displays import RiskDisplay
+from skdp import RiskDisplay
 from skdp.risk import CompensationModel, LaplaceLoss, paper_confidence
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.ReproductionWarning")
