@@ -19,20 +19,18 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skdp._data import Dataset, Schema
 from skdp._target import Target, as_target
+from skdp.sensitivity.blocks import CHUNK_SIZE, pair_measure
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 from skdp.sensitivity.drawing import as_oracle, describe_oracle, draw
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.pairs import (
     PairOutcome,
     PairSource,
-    measure_pair,
+    evaluate_each,
     pilot_difference,
     run_chunk,
     streams,
 )
-
-# Pairs a task evaluates: long enough that handing out a task costs little beside it.
-CHUNK_SIZE = 50
 
 # Spawn key. Pair i uses (i,), which no longer key collides with, and pilot pair i uses (i, 2).
 PUBLIC_DATASET = (0, 1)
@@ -239,8 +237,9 @@ class SensitivitySampler(BaseEstimator):
         """
         plan = self.plan(n_samples)
         target = as_target(target)
-        pairs, seed = self._prepare(target, n_samples, schema)
-        chunks = self._run(partial(measure_pair, pairs, norm), plan.order_statistic.n_pairs)
+        pairs, records = self._prepare(target, n_samples, schema)
+        measure, chunk_size = pair_measure(pairs, norm, records)
+        chunks = self._run(measure, range(plan.order_statistic.n_pairs), chunk_size)
         outcomes = list(_with_progress(chunks, plan, self.verbose))
         shape, norms, failures = _summarize(outcomes)
         mechanism = getattr(norm, "__self__", None)
@@ -252,7 +251,7 @@ class SensitivitySampler(BaseEstimator):
             target=target.description,
             shape=shape,
             oracle=plan.oracle,
-            seed=seed,
+            seed=pairs.seed,
             failures=failures,
             basis=getattr(mechanism, "public_basis", None),
         )
@@ -288,7 +287,7 @@ class SensitivitySampler(BaseEstimator):
         """
         n_pairs = min(self.plan(n_samples).order_statistic.n_pairs, MAX_PILOT_PAIRS)
         pairs, _ = self._prepare(as_target(target), n_samples, schema)
-        evaluate = partial(pilot_difference, pairs)
+        evaluate = partial(evaluate_each, partial(pilot_difference, pairs))
         # One pair alone tells how many numbers each of the others will hold.
         probes = (run_chunk(evaluate, range(pair, pair + 1))[0] for pair in range(n_pairs))
         tried, first = next(
@@ -297,25 +296,26 @@ class SensitivitySampler(BaseEstimator):
         if first is None or first.size < 2:
             return np.empty((0, 0 if first is None else first.size))
         n_pairs = min(n_pairs, max(1, MAX_PILOT_VALUES // first.size))
-        rest = chain.from_iterable(self._run(evaluate, n_pairs, start=tried + 1))
+        rest = chain.from_iterable(self._run(evaluate, range(tried + 1, n_pairs), CHUNK_SIZE))
         kept = [each for each in rest if each is not None and each.shape == first.shape]
         return np.array([first, *kept])
 
     def _prepare(
         self, target: Target, n_samples: int, schema: Schema | None
-    ) -> tuple[PairSource, int]:
-        """Settle the seed, and refuse an unfit oracle before the first fit."""
+    ) -> tuple[PairSource, Dataset]:
+        """Settle the seed, and refuse an unfit oracle before the first fit; return its records."""
         oracle = as_oracle(self.oracle)
         seed = self._entropy()
         rng, _ = streams(seed, (0,))
-        draw(oracle, n_samples + 1, rng, reference=schema, full=True)
-        return PairSource(target, oracle, n_samples, seed), seed
+        records = draw(oracle, n_samples + 1, rng, reference=schema, full=True)
+        moments = target.closed_form(*records) if hasattr(target, "closed_form") else None
+        return PairSource(target, oracle, n_samples, seed, moments), records
 
-    def _run(self, evaluate: Callable[[int], Any], n_pairs: int, start: int = 0) -> Iterable[list]:
+    def _run(
+        self, evaluate: Callable[[range], list], pairs: range, chunk_size: int
+    ) -> Iterable[list]:
         """Evaluate pairs in parallel, chunk by chunk, in their order."""
-        tasks = (
-            delayed(run_chunk)(evaluate, chunk) for chunk in _chunks(start, n_pairs, CHUNK_SIZE)
-        )
+        tasks = (delayed(run_chunk)(evaluate, chunk) for chunk in _chunks(pairs, chunk_size))
         return Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks)
 
     def with_fixed_seed(self) -> SensitivitySampler:
@@ -389,8 +389,8 @@ def _summarize(
     return shape, np.array([outcome.norm for outcome in outcomes]), dict(failures)
 
 
-def _chunks(start: int, stop: int, size: int) -> Iterable[range]:
-    return (range(first, min(first + size, stop)) for first in range(start, stop, size))
+def _chunks(pairs: range, size: int) -> Iterable[range]:
+    return (pairs[first : first + size] for first in range(0, len(pairs), size))
 
 
 def _with_progress(

@@ -25,6 +25,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC, LinearSVR
 
 from skdp._data import Dataset, find_non_finite, neighboring_pair
+from skdp.targets.closed_form import Moments, closed_form_of
 from skdp.targets.metric import MAX_EVALUATED, linear_metric, output_metric
 from skdp.targets.registry import RECORD_ATTRIBUTES, REGISTRY, is_stateless, lookup
 
@@ -130,6 +131,21 @@ class ParameterTarget:
             skip_parameter_validation=True,
         ):
             return self(*dataset, seed=seed), self(*neighbor, seed=seed)
+
+    def closed_form(self, *records: Any) -> Moments | None:
+        """Find a way to evaluate pairs without refits.
+
+        Parameters
+        ----------
+        *records : X or X, y
+            Public records of one pair, on which it is tried against refits.
+
+        Returns
+        -------
+        Moments or None
+            None when only refits will do.
+        """
+        return closed_form_of(self, records)
 
     def flatten(self, fitted: Any) -> NDArray[np.float64]:
         """Join the released attributes of a fitted estimator into a vector.
