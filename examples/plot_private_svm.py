@@ -43,7 +43,7 @@ X_train, X_test, y_train, y_test = train_test_split(
 # regularization is on purpose: the less one record moves the weights, the less noise they need.
 
 scaler = FrozenEstimator(StandardScaler().fit(X_public))
-svm = make_pipeline(scaler, LinearSVC(C=0.001))
+svm = make_pipeline(scaler, LinearSVC(C=0.003))
 exact = clone(svm).fit(X_train, y_train).score(X_test, y_test)
 
 # %%
@@ -71,8 +71,9 @@ def accuracy_of_twin(oracle, n_draws=20):
 # %%
 # Private fits
 # ------------
-# The first fit samples the sensitivity: 199 pairs of data sets, each pair differing in one record,
-# and the model fitted to both. Later fits use that estimate again, since it does not depend on
+# The first fit learns from 199 pilot pairs of data sets, each pair differing in one record, in which
+# coordinates noise does the least harm to predictions. Then it samples the sensitivity in these
+# coordinates, from 199 other pairs. Later fits use that estimate again, since it does not depend on
 # epsilon. Each level of privacy is shown by 20 releases. They are for illustration: a real data
 # set is released once, and every further release spends more of its privacy.
 

@@ -5,6 +5,7 @@ from skdp.accounting.guarantee import NeighboringRelation, PrivacyGuarantee
 from skdp.displays import RiskDisplay
 from skdp.estimator import PrivateEstimator
 from skdp.exceptions import PrivacyLeakWarning, PrivateEvaluationError, ReproductionWarning
+from skdp.mechanisms.bernstein import BernsteinMechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
@@ -24,14 +25,24 @@ from skdp.sensitivity.svm_bounds import linear_svc_l1, linear_svm_l1, svm_l1
 from skdp.targets.bernstein import BernsteinTransformer
 from skdp.targets.bernstein_density import BernsteinDensity
 from skdp.targets.closed_form import AdditiveTarget
+from skdp.targets.functions import BernsteinTarget, FittedFunctionTarget
+from skdp.targets.released import (
+    ReleasedClassifier,
+    ReleasedDensity,
+    ReleasedOutlierDetector,
+    ReleasedRegressor,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AdditiveTarget",
     "BernsteinDensity",
+    "BernsteinMechanism",
+    "BernsteinTarget",
     "BernsteinTransformer",
     "ExponentialMechanism",
+    "FittedFunctionTarget",
     "GaussianMechanism",
     "GaussianOracle",
     "KnownSensitivity",
@@ -46,6 +57,10 @@ __all__ = [
     "PublicDataOracle",
     "RandomTaskOracle",
     "Release",
+    "ReleasedClassifier",
+    "ReleasedDensity",
+    "ReleasedOutlierDetector",
+    "ReleasedRegressor",
     "ReproductionWarning",
     "RiskDisplay",
     "SamplingPlan",

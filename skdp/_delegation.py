@@ -155,6 +155,26 @@ class DelegatedMethods:
         """
         return self._released().score(X) if y is None else self._released().score(X, y)
 
+    @available_if(_released_has("sample"))
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
+        """Draw records from the released density.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of records.
+        random_state : int, numpy.random.RandomState or None, default=None
+            Seed of the drawing, where the released estimator takes one. The density is released,
+            so any seed may be used.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Records that nobody has contributed.
+        """
+        options = {} if random_state is None else {"random_state": random_state}
+        return self._released().sample(n_samples, **options)
+
     @available_if(_released_has("transform"))
     def transform(self, X: Any) -> Any:
         """Transform records with the released estimator.

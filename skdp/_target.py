@@ -20,6 +20,9 @@ class Target(Protocol):
     gives an array of floats whose shape does not depend on the data. All randomness comes from
     `seed`, so that the two evaluations of a pair can share it. `description` says in one line what
     is evaluated: two targets with the same description are taken to be the same function.
+
+    A target may also have a method ``restore(value)``, which makes what is handed out, such as an
+    estimator, of the released value. It sees nothing else of the private data.
     """
 
     description: str

@@ -13,6 +13,7 @@ from sklearn.utils import Tags, get_tags
 
 from skdp._data import Dataset, Schema, as_dataset, n_records
 from skdp._delegation import DelegatedMethods
+from skdp._target import Target
 from skdp._validation import check_labels, check_private_dataset
 from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.exceptions import PrivacyLeakWarning
@@ -22,6 +23,8 @@ from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.drawing import as_oracle, name_columns
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
+from skdp.targets.bernstein import BernsteinTransformer
+from skdp.targets.functions import FittedFunctionTarget
 from skdp.targets.parameters import ParameterTarget, fitted_parts, without_side_effects
 from skdp.targets.twin import fit_twin, synthetic_dataset
 
@@ -52,11 +55,14 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         How much the parameters can change: sampled at each fit, sampled earlier, or known on
         paper. A number is a bound in the norm of the mechanism; the promise is then plain
         differential privacy.
-    release : "auto" or sequence of str, default="auto"
+    release : "auto", sequence of str, BernsteinTransformer or target, default="auto"
         The fitted attributes to release. "auto" knows the linear models, StandardScaler and
         pipelines of them. Names such as ``["coef_", "intercept_"]`` or
         ``"standardscaler__mean_"`` serve any other estimator; they must determine its output,
-        since everything not named stays as in the public twin.
+        since everything not named stays as in the public twin. A BernsteinTransformer releases
+        the fitted function on its box and lattice (a density, a decision function, a prediction)
+        instead of attributes; a FittedFunctionTarget says which function, and a target of your own
+        with a method `restore` anything else.
     classes : array-like of shape (n_classes,) or None, default=None
         The class labels, which are public. None takes those of the oracle; where there is no
         oracle they are read from y, under a PrivacyLeakWarning.
@@ -68,8 +74,9 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     estimator_ : estimator object
-        The released estimator, of the class of `estimator`. It holds released and public values
-        only: this is what may be handed on.
+        The released estimator, of the class of `estimator`; for a function a ReleasedDensity,
+        ReleasedClassifier, ReleasedRegressor or ReleasedOutlierDetector. It holds released and
+        public values only: this is what may be handed on.
     guarantee_ : PrivacyGuarantee
         What was promised.
     sensitivity_ : SensitivityEstimate or KnownSensitivity
@@ -168,7 +175,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         X, y = self._check_dataset(X, y)
         sensitivity = self._prepare_sensitivity(X)
         twin = self._fit_twin(sensitivity, X, y)
-        target = ParameterTarget(self.estimator, self.release, twin)
+        target = self._make_target(twin)
         released = release(
             target,
             X,
@@ -177,7 +184,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             sensitivity=sensitivity,
             random_state=self.random_state,
         )
-        self.estimator_ = target.restore(released.value)
+        self.estimator_ = released.value
         self.guarantee_ = released.guarantee
         self.sensitivity_ = released.sensitivity
         return self
@@ -204,6 +211,12 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(
                 "The 'classes' parameter of PrivateEstimator is for classifiers. "
                 f"Got {type(self.estimator).__name__}: leave it None."
+            )
+        if isinstance(self.release, Target) and not hasattr(self.release, "restore"):
+            raise TypeError(
+                "The 'release' parameter of PrivateEstimator takes a target that has a method "
+                "restore(value), which makes the released estimator. "
+                f"Got {type(self.release).__name__}."
             )
         _warn_if_fitted(self.estimator)
         tags = get_tags(self.estimator)
@@ -233,6 +246,14 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         if is_classifier(twin):
             check_labels(y, twin.classes_)
         return twin
+
+    def _make_target(self, twin: Any) -> Any:
+        """Say what is released: a function, the user's own target, or fitted attributes."""
+        if isinstance(self.release, BernsteinTransformer):
+            return FittedFunctionTarget(self.estimator, self.release, twin)
+        if isinstance(self.release, Target):
+            return self.release
+        return ParameterTarget(self.estimator, self.release, twin)
 
     def _public_classes(self, sensitivity: Any, y: Any) -> NDArray | None:
         """Find the class labels; None where there are none, or only the oracle's draws tell."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -17,10 +17,12 @@ from skdp._target import Target, as_target
 from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.exceptions import PrivateEvaluationError
 from skdp.mechanisms.base import ByteSource, Mechanism
+from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
+from skdp.targets.choice import ChoiceTarget
 
 # How the output depends on the value is learnt from so many records of the oracle, in a draw of
 # their own.
@@ -36,7 +38,8 @@ class Release:
     ----------
     value : object
         The private value: a float array in the shape of the target's value, for the mechanisms
-        that add noise.
+        that add noise; the response that was chosen, for those that choose; or what the target
+        makes of it, such as a function.
     guarantee : PrivacyGuarantee
         The promise.
     sensitivity : SensitivityEstimate or KnownSensitivity
@@ -64,6 +67,7 @@ def release(
     *,
     mechanism: Mechanism,
     sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
+    responses: Iterable[Any] | None = None,
     random_state: Any = None,
 ) -> Release:
     """Release the value of a function on private data.
@@ -76,7 +80,8 @@ def release(
     ----------
     target : callable
         ``target(X)`` or ``target(X, y)``, a number or an array of fixed shape. When it has a
-        parameter `random_state`, it is given an integer there.
+        parameter `random_state`, it is given an integer there. A function on a box comes in a
+        :class:`BernsteinTarget`.
     X : array-like or data frame of n_samples records
         The private records.
     y : array-like of n_samples responses or None, default=None
@@ -86,6 +91,9 @@ def release(
     sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
         How much the target can change: sampled now, sampled earlier for the same target and
         number of records, or proved on paper. A number is a bound in the norm of the mechanism.
+    responses : iterable of object or None, default=None
+        For the ExponentialMechanism: what to choose from, anything at all. The target returns one
+        score for each, and the value is one of them. None releases the position of the choice.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
         Source of the noise. None takes the operating system's generator. A seed is for tests and
         examples: whoever knows it can undo the noise, and the guarantee says so.
@@ -99,13 +107,14 @@ def release(
     ------
     ValueError
         If the sensitivity does not belong to this target, mechanism or number of records, or is
-        zero or infinite.
+        zero or infinite, or if there are responses and nothing that chooses.
     PrivateEvaluationError
         If the target fails on the private data.
 
     See Also
     --------
     PrivateEstimator : The same for an estimator.
+    BernsteinTarget : A function on a box, to be released as a whole.
 
     Examples
     --------
@@ -122,8 +131,23 @@ def release(
     True
     >>> released.guarantee.gamma
     0.05
+
+    A choice, of a kind that one record moves by at most one count:
+
+    >>> from skdp import ExponentialMechanism
+    >>> def counts(X):
+    ...     return [np.sum(X < 0.2), np.sum(X >= 0.2)]
+    >>> chosen = release(
+    ...     counts,
+    ...     X,
+    ...     mechanism=ExponentialMechanism(epsilon=1.0),
+    ...     sensitivity=1,
+    ...     responses=["low", "high"],
+    ... )
+    >>> chosen.value
+    'high'
     """
-    target = as_target(target)
+    target = _prepare_target(target, mechanism, responses)
     dataset = (X,) if y is None else (X, y)
     noise = byte_source(random_state)
     mechanism.guarantee()  # refuses its own parameters before any work is done
@@ -140,7 +164,30 @@ def release(
         value = mechanism.release(exact, known.value, noise)
     finally:
         del exact
-    return Release(value, guarantee, known)
+    restore = getattr(target, "restore", None)
+    return Release(value if restore is None else restore(value), guarantee, known)
+
+
+def _prepare_target(
+    target: Target | Callable, mechanism: Mechanism, responses: Iterable[Any] | None
+) -> Target:
+    """Attach the responses, and refuse a target that cannot be had from the mechanism."""
+    target = as_target(target)
+    chooses = isinstance(mechanism, ExponentialMechanism)
+    if responses is not None:
+        if not chooses:
+            raise ValueError(
+                "The 'responses' parameter of release is for a mechanism that chooses, such as "
+                f"ExponentialMechanism. Got {type(mechanism).__name__}."
+            )
+        return ChoiceTarget(target, responses)
+    if chooses and hasattr(target, "restore") and not isinstance(target, ChoiceTarget):
+        raise ValueError(
+            f"{type(mechanism).__name__} chooses one of several responses, and here numbers are "
+            f"to be released: {target.description}. Use a mechanism that adds noise, such as "
+            "LaplaceMechanism."
+        )
+    return target
 
 
 def _settle_sensitivity(

@@ -121,7 +121,7 @@ class PrivacyGuarantee:
         elif not self.gamma:
             parts.append("sensitivity known")
         if self.basis is not None:
-            parts.append(f"noise in {self.basis}")
+            parts.append(f"noise in the {self.basis}")
         if self.seeded:
             parts.append("noise from a seeded generator: whoever knows the seed can undo it")
         return ", ".join(parts)

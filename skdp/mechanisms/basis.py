@@ -15,8 +15,9 @@ coordinates changes the output by a squared length that is proportional to
 where a_j = (mean of abs(j-th coordinate of Q' z)^p)^(1/p). Setting the derivative to zero gives
 w_j^(p+2) proportional to a_j^p: the cube root of a_j for Laplace, the square root for Gaussian.
 
-Where a rotation is learnt, a_j is taken over coordinates of pairs that did not learn it. With
+Where a rotation is learnt, a_j is taken over coordinates of pairs that did not learn it: with
 fewer pilot pairs than values the directions of their span would otherwise look like all there is.
+And the kinds of basis are compared on pairs that did not learn the weights.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ def _identity(differences: Matrix, metric: Matrix | None, order: int) -> Learnt:
     """Take the values as they are."""
     d = differences.shape[1]
     spread = d if metric is None else _diagonal_of(metric).sum()
-    error = _expected_error(differences, np.ones(d), order) * spread / d
+    error = _expected_error(differences, lambda rows, order: np.ones(d), order) * spread / d
     return Learnt(PublicBasis("identity", len(differences)), error)
 
 
@@ -143,7 +144,7 @@ def _diagonal(differences: Matrix, metric: Matrix | None, order: int) -> Learnt:
     coordinates = differences * scale
     weights = _weights(coordinates, order)
     basis = PublicBasis("diagonal", len(differences), scale=scale / weights)
-    return Learnt(basis, _expected_error(coordinates, weights, order))
+    return Learnt(basis, _expected_error(coordinates, _weights, order))
 
 
 def _predictive(differences: Matrix, metric: Matrix | None, order: int) -> Learnt:
@@ -169,7 +170,7 @@ def _predictive(differences: Matrix, metric: Matrix | None, order: int) -> Learn
         weights = _weights(coordinates, order)
         matrix = (_principal_axes(z) / weights).T @ root / units
         basis = PublicBasis("predictive", n_pilot_pairs, matrix=matrix)
-    return Learnt(basis, _expected_error(coordinates, weights, order))
+    return Learnt(basis, _expected_error(coordinates, _weights, order))
 
 
 LEARNERS: dict[str, Callable[[Matrix, Matrix | None, int], Learnt]] = {
@@ -226,6 +227,14 @@ def _reflect(z: Matrix, reflectors: Matrix) -> Matrix:
     return np.array([rotation.forward(row) for row in z])
 
 
+def _folds(n_rows: int) -> list[tuple[slice, NDArray[np.intp]]]:
+    """Split the rows: each fold, and the rows outside of it."""
+    n_folds = min(_N_FOLDS, n_rows)
+    folds = [slice(first, None, n_folds) for first in range(n_folds)]
+    rows = np.arange(n_rows)
+    return [(fold, np.delete(rows, fold) if n_folds > 1 else rows) for fold in folds]
+
+
 def _cross_fit(
     z: Matrix,
     learn: Callable[[Matrix], Matrix],
@@ -233,20 +242,27 @@ def _cross_fit(
 ) -> Matrix:
     """Rotate each row by axes that were learnt without it."""
     rotated = np.empty_like(z)
-    n_folds = min(_N_FOLDS, len(z))
-    for fold in range(n_folds):
-        rest = np.delete(z, np.s_[fold::n_folds], axis=0)
-        rotated[fold::n_folds] = rotate(z[fold::n_folds], learn(rest if len(rest) else z))
+    for fold, rest in _folds(len(z)):
+        rotated[fold] = rotate(z[fold], learn(z[rest]))
     return rotated
 
 
 def _weights(coordinates: Matrix, order: int) -> Matrix:
     """The weights with the least expected error; see the module."""
     sizes = np.mean(np.abs(coordinates) ** order, axis=0) ** (1 / order)
+    if not sizes.any():
+        return np.ones_like(sizes)
     sizes = np.maximum(sizes, _LEAST_CHANGE * sizes.max())
     return (sizes / sizes.max()) ** (order / (order + 2))
 
 
-def _expected_error(coordinates: Matrix, weights: Matrix, order: int) -> float:
-    norms = np.linalg.norm(coordinates / weights, ord=order, axis=1)
-    return float(np.quantile(norms, _LEVEL) ** 2 * np.sum(weights**2))
+def _expected_error(
+    coordinates: Matrix, weigh: Callable[[Matrix, int], Matrix], order: int
+) -> float:
+    """Judge weights by rows that did not learn them."""
+    norms = np.empty(len(coordinates))
+    for fold, rest in _folds(len(coordinates)):
+        weights = weigh(coordinates[rest], order)
+        norms[fold] = np.linalg.norm(coordinates[fold] / weights, ord=order, axis=1)
+        norms[fold] *= np.linalg.norm(weights)
+    return float(np.quantile(norms, _LEVEL) ** 2)

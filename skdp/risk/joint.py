@@ -350,6 +350,7 @@ def _levels(
         known = estimate.for_norm(mechanism.norm_name, estimate.n_samples)
         check_real("estimate", "joint_risk", known, 0.0, math.inf)
         return np.array([1 - estimate.gamma]), np.ones(1)
+    mechanism = mechanism.with_basis(estimate.basis)
     if estimate.norm_name != mechanism.norm_name:
         raise ValueError(
             f"The 'estimate' parameter of joint_risk must be measured in the norm of the "

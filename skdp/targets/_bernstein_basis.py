@@ -81,6 +81,32 @@ def elevation_matrix(degree: int, higher: int) -> NDArray[np.float64]:
     return np.where(possible, ways / _binomials(higher)[i], 0.0)
 
 
+def gram_matrix(degree: int) -> NDArray[np.float64]:
+    """Integrate the products of two Bernstein polynomials over [0, 1].
+
+    Parameters
+    ----------
+    degree : int
+        The degree k.
+
+    Returns
+    -------
+    ndarray of shape (degree + 1, degree + 1)
+        ``C(k, i) C(k, j) / (C(2k, i + j) (2k + 1))``.
+
+    Examples
+    --------
+    >>> from skdp.targets._bernstein_basis import gram_matrix
+    >>> 6 * gram_matrix(1)
+    array([[2., 1.],
+           [1., 2.]])
+    """
+    # Ratios of Python's integers, as the binomials of twice the degree may exceed a double.
+    row = [math.comb(degree, i) for i in range(degree + 1)]
+    long = [(2 * degree + 1) * math.comb(2 * degree, i) for i in range(2 * degree + 1)]
+    return np.array([[a * b / long[i + j] for j, b in enumerate(row)] for i, a in enumerate(row)])
+
+
 def multiply_axes(
     factors: Sequence[NDArray[np.float64]], tensor: NDArray[np.float64]
 ) -> NDArray[np.float64]:

@@ -191,7 +191,7 @@ def _empirical_covariance(records: Records, means: NDArray, n_samples: int) -> A
 
 def _pca(records: Records, means: NDArray, n_samples: int) -> Attributes:
     mean, covariance = _covariance(means, records)
-    usable = np.asarray(np.isfinite(covariance).all(axis=(1, 2)))[:, None]
+    usable = ~np.isnan(covariance.sum(axis=(1, 2)))[:, None]
     finite = np.where(usable[:, :, None], covariance, 0.0)
     variances, vectors = np.linalg.eigh(finite * n_samples)
     variances = variances[:, ::-1] / (n_samples - 1)

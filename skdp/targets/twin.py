@@ -40,7 +40,7 @@ def synthetic_dataset(X: Any, y: Any, classes: NDArray | None) -> tuple:
     rng = np.random.default_rng(0)
     n_classes = 0 if classes is None else len(classes)
     n_samples = min(X.shape[0], N_SYNTHETIC + 2 * n_classes)
-    features = _like(rng.uniform(size=(n_samples, X.shape[1])), X)
+    features = in_container_of(X, rng.uniform(size=(n_samples, X.shape[1])))
     if y is None:
         return (features,)
     shape = (n_samples, *np.shape(y)[1:])
@@ -71,8 +71,21 @@ def fit_twin(estimator: Any, dataset: tuple) -> Any:
         return estimator.fit(*dataset)
 
 
-def _like(features: NDArray, X: Any) -> Any:
-    """Put the features into the kind of container that X is, under the same column names."""
+def in_container_of(X: Any, features: NDArray) -> Any:
+    """Put features into the kind of container that X is, under the same column names.
+
+    Parameters
+    ----------
+    X : array-like, sparse or data frame of shape (n_samples, n_features)
+        Any records; their values are not used.
+    features : ndarray of shape (n_rows, n_features)
+        What to put in.
+
+    Returns
+    -------
+    array-like, sparse or data frame of shape (n_rows, n_features)
+        The features.
+    """
     if sparse.issparse(X):
         kind = sparse.csr_array if isinstance(X, sparse.sparray) else sparse.csr_matrix
         made = kind(features).asformat(X.format)

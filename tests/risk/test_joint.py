@@ -42,7 +42,8 @@ class Bounded(Mechanism):
 
 def estimate_of(norms, k, norm_name="l1"):
     norms = np.asarray(norms, dtype=float)
-    return SimpleNamespace(norms=norms, value=np.sort(norms)[k - 1], norm_name=norm_name)
+    value = np.sort(norms)[k - 1]
+    return SimpleNamespace(norms=norms, value=value, norm_name=norm_name, basis=None)
 
 
 LAPLACE = LaplaceMechanism(epsilon=1.0)

@@ -1,0 +1,112 @@
+"""The Bernstein mechanism as published: Laplace noise on a lattice, calibrated to the sup norm."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdp.accounting.guarantee import PrivacyGuarantee
+from skdp.mechanisms.base import ByteSource, Mechanism, sup_norm
+from skdp.mechanisms.laplace import LaplaceMechanism
+
+
+class BernsteinMechanism(Mechanism):
+    """Laplace noise on the values of a function, calibrated to the sup norm.
+
+    With a function evaluated at N lattice points, each value gets Laplace noise of scale
+    N Delta / epsilon, Delta being the largest change at a point [1]_. N Delta is an upper bound on
+    the L1 norm of the change, so this is as private as `LaplaceMechanism` is with its own norm, and
+    adds the more noise in excess of it the more a change is concentrated. It is here to compare
+    with what was published; for a release take `LaplaceMechanism`.
+
+    Parameters
+    ----------
+    epsilon : float in (0, inf]
+        Bound on the privacy loss. ``inf`` adds no noise.
+
+    See Also
+    --------
+    skdp.LaplaceMechanism : The same promise with less noise.
+
+    References
+    ----------
+    .. [1] Aldà and Rubinstein, "The Bernstein Mechanism: Function Release under Differential
+       Privacy", AAAI 2017.
+
+    Examples
+    --------
+    >>> from skdp import BernsteinMechanism
+    >>> mechanism = BernsteinMechanism(epsilon=1.0)
+    >>> mechanism.norm([0.0, 0.0, 3.0, 1.0])
+    3.0
+    >>> mechanism.release([0.2, 0.7, 0.5, 0.1], sensitivity=0.01).shape
+    (4,)
+    """
+
+    norm_name: ClassVar[str] = "sup"
+
+    def __init__(self, epsilon: float):
+        self.epsilon = epsilon
+
+    def norm(self, difference: ArrayLike) -> float:
+        """Measure the difference of two target values.
+
+        Parameters
+        ----------
+        difference : array-like of float
+            Of any shape.
+
+        Returns
+        -------
+        float
+            The largest absolute value.
+        """
+        return sup_norm(difference)
+
+    def release(
+        self, value: ArrayLike, sensitivity: float, rng: ByteSource | None = None
+    ) -> NDArray[np.float64]:
+        """Return the value with noise.
+
+        Parameters
+        ----------
+        value : array-like of float
+            The private value, of any shape.
+        sensitivity : float in (0, inf)
+            Largest sup norm of a difference.
+        rng : ByteSource or None, default=None
+            Where the noise comes from; None is the operating system.
+
+        Returns
+        -------
+        ndarray of float64
+            The private version, of the same shape. An equal copy if epsilon is infinite.
+
+        Raises
+        ------
+        ValueError
+            As the Laplace mechanism does.
+        """
+        l1_bound = math.nextafter(np.size(value) * float(sensitivity), math.inf)
+        return self._laplace().release(value, l1_bound if sensitivity > 0 else sensitivity, rng)
+
+    def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
+        """Return the promise of one release.
+
+        Parameters
+        ----------
+        gamma : float in [0, 1), default=0.0
+            Probability that the sensitivity does not cover a pair of the oracle.
+
+        Returns
+        -------
+        PrivacyGuarantee
+            With this epsilon and ``delta = 0``.
+        """
+        return self._laplace().guarantee(gamma)
+
+    def _laplace(self) -> LaplaceMechanism:
+        return LaplaceMechanism(self.epsilon, basis="identity")

@@ -1,0 +1,70 @@
+"""Scores of finitely many responses, of which one is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp._target import Target, as_target
+
+
+class ChoiceTarget:
+    """The scores of a list of responses; what is released is one of the responses.
+
+    Parameters
+    ----------
+    function : Target or callable
+        ``function(X)`` or ``function(X, y)`` returns one score for each response, in their order.
+    responses : iterable of object
+        The responses, which are public and may be anything.
+
+    Raises
+    ------
+    ValueError
+        If there are no responses.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.targets.choice import ChoiceTarget
+    >>> def count(X):
+    ...     return [np.sum(X == 0), np.sum(X == 1)]
+    >>> target = ChoiceTarget(count, ["tails", "heads"])
+    >>> target(np.array([1, 0, 1]), seed=0), target.restore(1)
+    (array([1., 2.]), 'heads')
+    """
+
+    def __init__(self, function: Target | Callable, responses: Iterable[Any]):
+        self._scores = as_target(function)
+        self.responses = list(responses)
+        if not self.responses:
+            raise ValueError("The 'responses' must hold at least one response. Got none.")
+        self.description = f"{self._scores.description} over {len(self.responses)} responses"
+
+    def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
+        """Score the responses."""
+        scores = np.asarray(self._scores(*dataset, seed=seed), dtype=np.float64)
+        if scores.shape != (len(self.responses),):
+            raise ValueError(
+                f"the target must return a vector of {len(self.responses)} scores, one for each "
+                f"response, and returned shape {scores.shape}"
+            )
+        return scores
+
+    def restore(self, chosen: int) -> Any:
+        """Return the response that was chosen.
+
+        Parameters
+        ----------
+        chosen : int
+            Its position.
+
+        Returns
+        -------
+        object
+            The response.
+        """
+        return self.responses[chosen]

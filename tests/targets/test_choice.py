@@ -1,0 +1,96 @@
+"""release() of one of several responses."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skdp import (
+    ExponentialMechanism,
+    LaplaceMechanism,
+    PrivateEvaluationError,
+    SensitivitySampler,
+    UniformOracle,
+    release,
+)
+
+X = np.random.default_rng(0).uniform(size=(100, 1))
+ORACLE = UniformOracle([(0, 1)])
+OBJECTS = [{"a": 1}, np.arange(3), None, "text", 7]
+
+
+def counts(X):
+    return np.histogram(X, bins=5, range=(0, 1))[0] * [1, 1, 1, 2, 1]
+
+
+@pytest.mark.parametrize("method", ["exponential", "permute-and-flip"])
+def test_value_is_one_of_the_responses(method):
+    best = OBJECTS[np.argmax(counts(X))]
+    options = {"sensitivity": 2, "responses": OBJECTS}
+    exact = release(counts, X, mechanism=ExponentialMechanism(np.inf, method=method), **options)
+    assert exact.value is best
+    mechanism = ExponentialMechanism(0.1, method=method)
+    chosen = [release(counts, X, mechanism=mechanism, **options).value for _ in range(100)]
+    # The rarest has a probability above .15: one is missing with a chance below 5 * .85^100 < 1e-6.
+    assert {id(value) for value in chosen} == {id(value) for value in OBJECTS}
+
+
+def test_law_of_the_choice():
+    """Chi-square of 2,000 releases at level 1e-5; the law at twice epsilon is refused."""
+    mechanism = ExponentialMechanism(1.0)
+    options = {"mechanism": mechanism, "sensitivity": 4, "responses": "abcde"}
+    chosen = [release(counts, X, random_state=seed, **options).value for seed in range(2000)]
+    observed = [chosen.count(letter) for letter in "abcde"]
+    for epsilon, agrees in ((1.0, True), (2.0, False)):
+        law = ExponentialMechanism(epsilon).probabilities(counts(X), 4)
+        assert (stats.chisquare(observed, 2000 * law).pvalue > 1e-5) == agrees
+
+
+def test_sampled_sensitivity_of_the_scores():
+    """Replacing a record moves one count down and another up: 1, or 2 with the doubled bin."""
+    sampler = SensitivitySampler(ORACLE, random_state=0)
+    options = {"mechanism": ExponentialMechanism(1.0), "responses": list("abcde")}
+    released = release(counts, X, sensitivity=sampler, **options)
+    assert released.sensitivity.value == 2
+    assert released.sensitivity.shape == (5,)
+    assert released.guarantee.gamma == 0.05
+    again = release(counts, X, sensitivity=released.sensitivity, **options)
+    assert again.value in "abcde"
+
+
+def test_without_responses_the_position_is_released():
+    best = release(counts, X, mechanism=ExponentialMechanism(np.inf), sensitivity=2).value
+    assert best == np.argmax(counts(X))
+
+
+def test_wrong_number_of_scores_is_refused_before_private_data_is_seen():
+    seen = []
+
+    def target(records):
+        seen.append(records is X)
+        return counts(records)
+
+    options = {"mechanism": ExponentialMechanism(1.0), "responses": "abcd"}
+    with pytest.raises(ValueError, match=r"a vector of 4 scores.*returned shape \(5,\)"):
+        release(target, X, sensitivity=SensitivitySampler(ORACLE), **options)
+    assert not any(seen)
+    with pytest.raises(PrivateEvaluationError):
+        release(target, X, sensitivity=2, **options)
+
+
+def test_responses_that_make_no_sense_are_refused():
+    with pytest.raises(ValueError, match="at least one response"):
+        release(counts, X, mechanism=ExponentialMechanism(1.0), sensitivity=2, responses=[])
+    with pytest.raises(ValueError, match=r"'responses' parameter .* Got LaplaceMechanism"):
+        release(counts, X, mechanism=LaplaceMechanism(1.0), sensitivity=2, responses="abcde")
+
+
+def test_score_that_is_not_finite_is_refused():
+    sampler = SensitivitySampler(ORACLE)
+    with pytest.raises(ValueError, match="the value is not finite"):
+        release(
+            lambda X: [0.0, np.inf],
+            X,
+            mechanism=ExponentialMechanism(1.0),
+            sensitivity=sampler,
+            responses="ab",
+        )
