@@ -191,7 +191,7 @@ def _empirical_covariance(records: Records, means: NDArray, n_samples: int) -> A
 
 def _pca(records: Records, means: NDArray, n_samples: int) -> Attributes:
     mean, covariance = _covariance(means, records)
-    usable = ~np.isnan(covariance.sum(axis=(1, 2)))[:, None]
+    usable = np.isfinite(covariance.sum(axis=(1, 2)))[:, None]
     finite = np.where(usable[:, :, None], covariance, 0.0)
     variances, vectors = np.linalg.eigh(finite * n_samples)
     variances = variances[:, ::-1] / (n_samples - 1)
@@ -201,7 +201,9 @@ def _pca(records: Records, means: NDArray, n_samples: int) -> Attributes:
     components = components * np.sign(np.take_along_axis(components, largest, axis=2))
     # equal variances have no directions of their own, and a tiny one is lost in its square
     gaps = np.diff(variances, axis=1, append=0)
-    clear = (-gaps > 1e-6 * variances[:, :1]).all(axis=1)[:, None] & usable
+    clear: NDArray = (
+        np.logical_and.reduce(-gaps > 1e-6 * variances[:, :1], axis=1)[:, None] & usable
+    )
     variances = np.where(clear, variances, np.nan)
     return {
         "mean_": mean,
