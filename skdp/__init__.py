@@ -26,6 +26,9 @@ from skdp.targets.bernstein import BernsteinTransformer
 from skdp.targets.bernstein_density import BernsteinDensity
 from skdp.targets.closed_form import AdditiveTarget
 from skdp.targets.functions import BernsteinTarget, FittedFunctionTarget
+from skdp.targets.leaves import LeafTarget
+from skdp.targets.registry import register
+from skdp.targets.registry.table import supported_estimators
 from skdp.targets.released import (
     ReleasedClassifier,
     ReleasedDensity,
@@ -47,6 +50,7 @@ __all__ = [
     "GaussianOracle",
     "KnownSensitivity",
     "LaplaceMechanism",
+    "LeafTarget",
     "MakeOracle",
     "NeighboringRelation",
     "OrderStatistic",
@@ -73,7 +77,9 @@ __all__ = [
     "mean_l1",
     "mean_l2",
     "order_statistic",
+    "register",
     "release",
     "risk",
+    "supported_estimators",
     "svm_l1",
 ]

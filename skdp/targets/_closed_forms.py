@@ -167,11 +167,17 @@ def _count_nb(binarize: float | None, alpha: float, fit_prior: bool, kind: type)
 
 def _nearest_centroid() -> ClosedForm:
     def features(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
-        return _by_class(records, y, records.standardize(X))
+        return _by_class(records, y, _x_squares(records, X))
 
     def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
         shares, sums = _split_classes(records, means)
-        return {"centroids_": records.center + sums / shares[:, :, None] * records.scale}
+        mean, square = np.split(sums / shares[:, :, None], 2, axis=2)
+        within = np.einsum("bk,bkd->bd", shares, square - mean**2)
+        spread = np.sqrt(within * n_samples / (n_samples - shares.shape[1]))
+        return {
+            "centroids_": records.center + mean * records.scale,
+            "within_class_std_dev_": spread * records.scale,
+        }
 
     return ClosedForm(features, attributes)
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.covariance import EmpiricalCovariance
 from sklearn.decomposition import PCA
 
 from skdp._data import Dataset
@@ -259,7 +260,7 @@ def _bind(target: Any, form: ClosedForm, X: NDArray) -> Moments:
 
     def values(means: NDArray, n_samples: int) -> NDArray[np.float64]:
         found = form.attributes(records, means, n_samples)
-        if isinstance(target.estimator, PCA):
+        if isinstance(target.estimator, PCA | EmpiricalCovariance):
             return _flatten_each(target, found)
         return np.hstack([found[name].reshape(len(means), -1) for name in target.names])
 
@@ -267,7 +268,7 @@ def _bind(target: Any, form: ClosedForm, X: NDArray) -> Moments:
 
 
 def _flatten_each(target: Any, attributes: dict[str, NDArray]) -> NDArray[np.float64]:
-    """Let the target read the attributes of each fit, since it may align their signs."""
+    """Let the target read the attributes of each fit, where it aligns signs or packs matrices."""
     released = {name: attributes[name] for name in target.names}
     vectors = []
     for parts in zip(*released.values(), strict=True):
