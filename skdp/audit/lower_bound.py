@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,15 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skdp.audit.certificates import label_bound, one_run_bound, pair_bound, resolution_limit
 from skdp.audit.privacy_loss import loss_at, most_revealing_point
-from skdp.audit.rules import Rule, as_outputs, candidate_scores, label_rule, pair_rule
+from skdp.audit.rules import (
+    CUT_ALPHA,
+    LineScore,
+    Rule,
+    as_outputs,
+    candidate_scores,
+    label_rule,
+    pair_rule,
+)
 
 SampledMechanism = Callable[[Any, int, np.random.Generator], ArrayLike]
 METHODS = ("label", "pair", "local", "one-run")
@@ -206,9 +215,7 @@ def _check(pairs, claimed_epsilon, delta, n_search, n_final, alpha, method) -> l
     }
     for name, (holds, rule, value) in rules.items():
         if not holds:
-            raise ValueError(
-                f"The {name!r} parameter of audit_epsilon must {rule}. Got {value!r}."
-            )
+            raise ValueError(f"The {name!r} parameter of audit_epsilon must {rule}. Got {value!r}.")
     if delta > 0 and method in ("label", "local"):
         raise ValueError(
             f"The 'delta' parameter of audit_epsilon must be 0 for method={method!r}. "
@@ -234,28 +241,23 @@ def _run(mechanism: SampledMechanism, x: Any, n: int, rng: np.random.Generator) 
     return as_outputs(outputs)
 
 
-def _search_rules(choose, mechanism, pair, n_search, alpha, rng):
-    """Learn scores on one half of the search runs and choose thresholds on the other half."""
+def _search_rules(choose, mechanism, pair, n_search, rng):
+    """Learn what suits the outputs, choose thresholds for each, and keep the best rule."""
     x, y = (_run(mechanism, dataset, n_search, rng) for dataset in pair)
-    half = n_search // 2
-    scores = candidate_scores(x[:half], y[:half], seed=int(rng.integers(2**31)))
-    rules = [choose(score, x[half:], y[half:]) for score in scores]
+    rules = [choose(c) for c in candidate_scores(x, y, seed=int(rng.integers(2**31)))]
     best = max(rules, key=lambda rule: rule.value)
     return best.value, best
 
 
 def _search_label(mechanism, pair, n_search, alpha, delta, rng):
-    def choose(score, x, y):
-        return label_rule(score, x, y, alpha)
-
-    return _search_rules(choose, mechanism, pair, n_search, alpha, rng)
+    """Find the rule that guesses best."""
+    return _search_rules(partial(label_rule, alpha=alpha), mechanism, pair, n_search, rng)
 
 
 def _search_pair(mechanism, pair, n_search, alpha, delta, rng):
-    def choose(score, x, y):
-        return pair_rule(score, x, y, alpha, delta)
-
-    return _search_rules(choose, mechanism, pair, n_search, alpha, rng)
+    """Find the event whose two probabilities differ most."""
+    choose = partial(pair_rule, alpha=alpha, delta=delta)
+    return _search_rules(choose, mechanism, pair, n_search, rng)
 
 
 def _direction(rule: Rule) -> str:
@@ -306,7 +308,7 @@ def _final_pair(mechanism, pair, rule: Rule, n_final, alpha, delta, rng) -> dict
 def _search_local(mechanism, pair, n_search, alpha, delta, rng):
     """Find the point whose loss has the largest lower confidence limit."""
     x, y = (_run(mechanism, dataset, n_search, rng) for dataset in pair)
-    point = most_revealing_point(x, y, confidence=1 - alpha)
+    point = most_revealing_point(x, y, confidence=1 - min(alpha, CUT_ALPHA))
     return point.lower, point
 
 
@@ -328,8 +330,8 @@ def _search_one_run(mechanism, pair, n_search, alpha, delta, rng):
     """Choose, on one run, how many of the highest and of the lowest scores to guess."""
     coins, scores = _one_run(mechanism, pair, rng)
     rules = [
-        label_rule(score, scores[coins], scores[~coins], alpha)
-        for score in candidate_scores(scores[coins], scores[~coins], seed=0)[-2:]
+        label_rule((line, line(scores[coins]), line(scores[~coins])), alpha)
+        for line in (LineScore(1), LineScore(-1))
     ]
     best = max(rules, key=lambda rule: rule.value)
     return best.value, (best.score, *best.counts(scores))

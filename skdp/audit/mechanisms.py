@@ -15,7 +15,6 @@ of its index, and the variants of the sparse vector technique that were refuted 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 

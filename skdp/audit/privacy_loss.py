@@ -23,9 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from skdp.audit.density import KERNEL_ROUGHNESS, TruncatedKernelDensity, reference_bandwidth
-from skdp.audit.rules import AtomTable, as_outputs
+from skdp.audit.rules import MIN_CONTINUOUS, AtomTable, as_outputs
 
-MIN_CONTINUOUS = 50
 GRID_SIZE = {1: 1001, 2: 101, 3: 31}
 ATOM_FLOOR = 10.0
 DENSITY_FLOOR = 16.0
@@ -245,9 +244,7 @@ def most_revealing_point(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95
     )  # fmt: skip
 
 
-def loss_at(
-    point: LossPoint, x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95
-) -> LossPoint:
+def loss_at(point: LossPoint, x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95) -> LossPoint:
     """Estimate the loss at a given output, in a given direction, from fresh samples.
 
     The bandwidth is ``1.06 s n**(-1.15/(d+4))``, smaller than in the search: bias, which the

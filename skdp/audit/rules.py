@@ -9,16 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
+from threadpoolctl import threadpool_limits
 
 from skdp.audit.certificates import label_bound, pair_bound
 
-Score = Callable[[NDArray[Any]], NDArray[np.float64]]
 
+class Score(Protocol):
+    """A number for each output, larger where x is likelier."""
+
+    def __call__(self, outputs: NDArray[Any]) -> NDArray[np.float64]:
+        """Score the outputs."""
+        ...
+
+
+CUT_ALPHA, RULE_ALPHA = 1e-4, 1e-2
+"""Levels at which thresholds and then rules are compared in a search. Both are strict: the best
+of many looks better than it is, and there are more thresholds than rules."""
+
+MANY_ATOMS = 100
+MIN_CONTINUOUS = 50
 MIN_ATOM_COUNT = 5
 """A value seen this often is an atom; outputs from a density do not repeat in double precision."""
 
@@ -126,7 +141,8 @@ class CellScore:
         self.edges = np.array([])
         if x.ndim == 1 and np.issubdtype(pooled.dtype, np.number):
             rest = pooled[(self.table.index(pooled) < 0) & np.isfinite(pooled)]
-            self.edges = np.unique(np.quantile(rest, _quantile_levels(len(rest))))
+            if len(rest) >= MIN_CONTINUOUS:
+                self.edges = np.unique(np.quantile(rest, _quantile_levels(len(rest))))
         n_cells = len(self.table.atoms) + len(self.edges) + 2
         in_x = np.bincount(self._cells(x), minlength=n_cells) + 0.5
         in_y = np.bincount(self._cells(y), minlength=n_cells) + 0.5
@@ -154,9 +170,7 @@ class CellScore:
 
 def _quantile_levels(n: int) -> NDArray[np.float64]:
     """Levels of the cell edges: evenly spaced, and geometric toward both ends."""
-    if n < 100:
-        return np.array([])
-    tail = np.geomspace(10 / n, 0.05, 12)
+    tail = np.geomspace(min(10 / n, 0.04), 0.05, 12)
     middle = np.linspace(0.05, 0.95, max(3, min(60, n // 200)))
     return np.concatenate([tail[:-1], middle, 1 - tail[-2::-1]])
 
@@ -172,7 +186,7 @@ class LineScore:
         return self.sign * np.nan_to_num(outputs.astype(np.float64), nan=0.0)
 
     def __str__(self) -> str:
-        return "output" if self.sign > 0 else "-output"
+        return "output"
 
 
 class ClassifierScore:
@@ -189,20 +203,46 @@ class ClassifierScore:
     def __init__(self, x: NDArray[Any], y: NDArray[Any], seed: int) -> None:
         labels = np.repeat([1, 0], [len(x), len(y)])
         model = HistGradientBoostingClassifier(
-            max_iter=60, learning_rate=0.15, max_leaf_nodes=15, early_stopping=False,
+            max_iter=50, learning_rate=0.12, max_leaf_nodes=8, early_stopping=False,
             random_state=seed,
         )  # fmt: skip
-        self.model = model.fit(np.concatenate([x, y]), labels)
+        with threadpool_limits(1):  # on a busy machine more threads wait for each other
+            self.model = model.fit(np.concatenate([x, y]), labels)
 
     def __call__(self, outputs: NDArray[Any]) -> NDArray[np.float64]:
         """Score the outputs."""
-        return self.model.decision_function(outputs)
+        with threadpool_limits(1):
+            return self.model.decision_function(outputs)
 
     def __str__(self) -> str:
         return "log odds of a classifier"
 
 
-def candidate_scores(x: NDArray[Any], y: NDArray[Any], seed: int) -> list[Score]:
+class LinearScore:
+    """The linear discriminant of the two samples: little to learn, so good for small losses.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n, d)
+        Samples on either dataset.
+    """
+
+    def __init__(self, x: NDArray[Any], y: NDArray[Any]) -> None:
+        pooled = np.cov(x, rowvar=False) + np.cov(y, rowvar=False)
+        self.direction = np.linalg.lstsq(pooled, x.mean(axis=0) - y.mean(axis=0), rcond=1e-9)[0]
+
+    def __call__(self, outputs: NDArray[Any]) -> NDArray[np.float64]:
+        """Score the outputs."""
+        return outputs @ self.direction
+
+    def __str__(self) -> str:
+        return "linear score"
+
+
+Candidate = tuple[Score, NDArray[np.float64], NDArray[np.float64]]
+
+
+def candidate_scores(x: NDArray[Any], y: NDArray[Any], seed: int) -> list[Candidate]:
     """Learn the scores that suit the type of the outputs.
 
     Parameters
@@ -214,16 +254,29 @@ def candidate_scores(x: NDArray[Any], y: NDArray[Any], seed: int) -> list[Score]
 
     Returns
     -------
-    list of callable
-        Each maps outputs to scores of shape (n,), larger where x is likelier.
+    list of (Score, ndarray, ndarray)
+        A score, and its values on outputs of either dataset that it was not learned on.
     """
+    numeric = np.issubdtype(x.dtype, np.number)
+    half = len(x) // 2
+    cells = CellScore(x[:half], y[:half])
+    tabulated: list[Candidate] = [(cells, cells(x[half:]), cells(y[half:]))]
     if x.ndim == 1:
-        lines: list[Score] = [LineScore(1), LineScore(-1)]
-        return [CellScore(x, y)] + (lines if np.issubdtype(x.dtype, np.number) else [])
-    cells = CellScore(x, y)
-    if cells.table.share > 0.9 or not np.issubdtype(x.dtype, np.number):
-        return [cells]
-    return [ClassifierScore(x, y, seed)]
+        lines = [LineScore(1), LineScore(-1)] if numeric else []
+        return tabulated + [(line, line(x), line(y)) for line in lines]
+    if not numeric or (cells.table.share > 0.9 and len(cells.table.atoms) <= MANY_ATOMS):
+        return tabulated
+    learners = (LinearScore, partial(ClassifierScore, seed=seed))
+    learned = [_cross_fitted(learn, x, y) for learn in learners]
+    return learned + (tabulated if cells.table.share > 0.5 else [])
+
+
+def _cross_fitted(learn: Callable[..., Score], x: NDArray[Any], y: NDArray[Any]) -> Candidate:
+    """Learn a score on everything, and score each half by what was learned on the other."""
+    half = len(x) // 2
+    first, second = learn(x[:half], y[:half]), learn(x[half:], y[half:])
+    held_out = [np.concatenate([second(s[:half]), first(s[half:])]) for s in (x, y)]
+    return learn(x, y), held_out[0], held_out[1]
 
 
 @dataclass(frozen=True)
@@ -237,9 +290,11 @@ class Rule:
     """Lower bound that the rule reaches on the runs its thresholds were chosen on."""
 
     def __str__(self) -> str:
+        # A negated output is shown as the output: its inequalities turn around.
+        sign = getattr(self.score, "sign", 1)
         parts = [
-            f"{side} if {self.score} {sign} {limit:.4g}"
-            for side, sign, limit in (("x", ">=", self.above), ("x'", "<=", self.below))
+            f"{side} if {self.score} {'>=' if way * sign > 0 else '<='} {sign * limit:.4g}"
+            for side, way, limit in (("x", 1, self.above), ("x'", -1, self.below))
             if np.isfinite(limit)
         ]
         return ", ".join(parts) or "no event"
@@ -263,17 +318,18 @@ class Rule:
 
 def _tails(x: NDArray[np.float64], y: NDArray[np.float64]):
     """Counts of both samples in every half-line [t, inf), from the empty one on."""
-    cuts = np.unique(np.concatenate([x, y]))[::-1]
-    if len(cuts) > 4000:  # keep every cut in the tail, some in the middle
-        keep = np.unique(np.geomspace(1, len(cuts), 4000).astype(int)) - 1
-        cuts = cuts[keep]
+    pooled = np.sort(np.concatenate([x, y]))[::-1]
+    # Few cuts, dense in the tail: each more is one more chance to look good by luck.
+    ranks = np.unique(np.geomspace(20, len(pooled), 80).astype(int)) - 1
+    cuts = np.unique(pooled)[::-1]
+    cuts = cuts if len(cuts) < 80 else np.unique(pooled[ranks])[::-1]
     hits_x = len(x) - np.searchsorted(np.sort(x), cuts, side="left")
     hits_y = len(y) - np.searchsorted(np.sort(y), cuts, side="left")
     empty = np.zeros(1, dtype=int)
     return np.append(np.inf, cuts), np.append(empty, hits_x), np.append(empty, hits_y)
 
 
-def label_rule(score: Score, x: NDArray[Any], y: NDArray[Any], alpha: float) -> Rule:
+def label_rule(candidate: Candidate, alpha: float) -> Rule:
     """Choose the two thresholds that certify most in the label test.
 
     For a given price of a wrong guess the best half-line on either side is found separately;
@@ -281,19 +337,17 @@ def label_rule(score: Score, x: NDArray[Any], y: NDArray[Any], alpha: float) -> 
 
     Parameters
     ----------
-    score : callable
+    candidate : tuple
         From :func:`candidate_scores`.
-    x, y : ndarray of shape (n,) or (n, d)
-        Outputs on either dataset, not those the score was learned on.
     alpha : float in (0, 1)
-        Level of the bound that is maximized.
+        Level of the final test; the search compares at stricter ones.
 
     Returns
     -------
     Rule
         The best rule.
     """
-    in_x, in_y = score(x), score(y)
+    score, in_x, in_y = candidate
     cut_x, right_x, wrong_x = _tails(in_x, in_y)
     cut_y, right_y, wrong_y = _tails(-in_y, -in_x)
     price = np.exp(np.linspace(0.0, 12.0, 97))[:, None]
@@ -303,23 +357,23 @@ def label_rule(score: Score, x: NDArray[Any], y: NDArray[Any], alpha: float) -> 
     i = np.concatenate([best_x, best_x, 0 * best_y])
     j = np.concatenate([best_y, 0 * best_x, best_y])
     right = right_x[i] + right_y[j]
-    value = label_bound(right, right + wrong_x[i] + wrong_y[j], alpha)
-    value[cut_x[i] <= -cut_y[j]] = -1.0  # ties could make the two sides overlap: one guess a run
-    k = int(np.argmax(value))
-    return Rule(score, float(cut_x[i[k]]), -float(cut_y[j[k]]), float(value[k]))
+    guesses = right + wrong_x[i] + wrong_y[j]
+    strict = label_bound(right, guesses, min(alpha, CUT_ALPHA))
+    strict[cut_x[i] <= -cut_y[j]] = -1.0  # ties could make the two sides overlap: one guess a run
+    k = int(np.argmax(strict))
+    value = label_bound(right[k], guesses[k], min(alpha, RULE_ALPHA))
+    return Rule(score, float(cut_x[i[k]]), -float(cut_y[j[k]]), float(value))
 
 
-def pair_rule(score: Score, x: NDArray[Any], y: NDArray[Any], alpha: float, delta: float) -> Rule:
+def pair_rule(candidate: Candidate, alpha: float, delta: float) -> Rule:
     """Choose the one event that certifies most in the pair test.
 
     Parameters
     ----------
-    score : callable
+    candidate : tuple
         From :func:`candidate_scores`.
-    x, y : ndarray of shape (n,) or (n, d)
-        Outputs on either dataset, not those the score was learned on.
     alpha : float in (0, 1)
-        Level of the bound that is maximized.
+        Level of the final test; the search compares at stricter ones.
     delta : float in [0, 1)
         The delta at which epsilon is bounded.
 
@@ -328,11 +382,14 @@ def pair_rule(score: Score, x: NDArray[Any], y: NDArray[Any], alpha: float, delt
     Rule
         The best rule; it guesses on one side only.
     """
-    in_x, in_y = score(x), score(y)
-    cut_x, hits, misses = _tails(in_x, in_y)
-    up = pair_bound(hits, len(x), misses, len(y), alpha, delta)
-    cut_y, hits, misses = _tails(-in_y, -in_x)
-    down = pair_bound(hits, len(y), misses, len(x), alpha, delta)
-    if up.max() >= down.max():
-        return Rule(score, float(cut_x[np.argmax(up)]), -np.inf, float(up.max()))
-    return Rule(score, np.inf, -float(cut_y[np.argmax(down)]), float(down.max()))
+    score, in_x, in_y = candidate
+    options = []
+    for way, high, low in ((1, in_x, in_y), (-1, -in_y, -in_x)):
+        cuts, hits, misses = _tails(high, low)
+        strict = pair_bound(hits, len(high), misses, len(low), min(alpha, CUT_ALPHA), delta)
+        k = int(np.argmax(strict))
+        value = pair_bound(hits[k], len(high), misses[k], len(low), min(alpha, RULE_ALPHA), delta)
+        options.append((float(value), way * float(cuts[k]), way))
+    value, limit, way = max(options)
+    above, below = (limit, -np.inf) if way > 0 else (np.inf, limit)
+    return Rule(score, above, below, value)
