@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class NeighboringRelation(Enum):
-    """Which two datasets count as neighbours."""
+    """Which two datasets count as neighboring."""
 
     REPLACE_ONE = "replace-one"
     """Both have n records and differ in one of them; n is public."""
@@ -18,7 +18,7 @@ class NeighboringRelation(Enum):
 class PrivacyGuarantee:
     """(epsilon, delta, gamma)-random differential privacy, and under which conditions.
 
-    On a pair of neighbouring datasets drawn from the oracle, (epsilon, delta)-differential
+    On a pair of neighboring datasets drawn from the oracle, (epsilon, delta)-differential
     privacy holds with probability at least ``1 - gamma``. The probability is over the pair and
     over the pairs from which the sensitivity was sampled; with a `confidence` it is over the
     pair alone, and holds for all but a share ``1 - confidence`` of such samples. ``gamma = 0``
@@ -37,7 +37,7 @@ class PrivacyGuarantee:
         Confidence of the two-level statement (``calibration="conditional"``); None when gamma is
         the joint probability over the pair and the sampler.
     relation : NeighboringRelation, default=NeighboringRelation.REPLACE_ONE
-        Which datasets are neighbours.
+        Which datasets are neighboring.
     n_samples : int or None, default=None
         Number of records of the private dataset, which is public.
     oracle : str or None, default=None

@@ -43,6 +43,50 @@ def l1_norm(difference: ArrayLike) -> float:
     return math.fsum(np.abs(np.ravel(difference)).tolist())
 
 
+def l2_norm(difference: ArrayLike) -> float:
+    """Euclidean length.
+
+    Parameters
+    ----------
+    difference : array-like of float
+        A difference of two target values, of any shape.
+
+    Returns
+    -------
+    float
+        The norm, to the last bit or two, without overflow or underflow on the way.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms.base import l2_norm
+    >>> l2_norm([3.0, -4.0])
+    5.0
+    """
+    return math.hypot(*np.ravel(difference).tolist())
+
+
+def sup_norm(difference: ArrayLike) -> float:
+    """Largest absolute value.
+
+    Parameters
+    ----------
+    difference : array-like of float
+        A difference of two target values, of any shape.
+
+    Returns
+    -------
+    float
+        The norm; 0 for an empty difference, NaN if a number is NaN.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms.base import sup_norm
+    >>> sup_norm([3.0, -4.0])
+    4.0
+    """
+    return float(np.max(np.abs(difference), initial=0.0))
+
+
 class Mechanism(BaseEstimator, ABC):
     """Base class of the mechanisms.
 

@@ -1,0 +1,66 @@
+# Every target creates or reuses its own virtual environment; only Python >= 3.11 and make are needed.
+
+PYTHON ?= python3
+VENV := .venv
+OLDEST := .venv-oldest
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+OLDEST_STAMP := $(OLDEST)/.installed
+
+# Plots are drawn to files: no target needs a display.
+export MPLBACKEND := Agg
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help demo test test-oldest lint docs examples bench clean
+
+help:
+	@echo "make demo         private and exact SVM on real data, side by side"
+	@echo "make test         the whole test suite, with coverage"
+	@echo "make test-oldest  the tests not marked slow, on the oldest supported dependencies"
+	@echo "make lint         style, formatting and types"
+	@echo "make docs         the documentation, in docs/_build/html"
+	@echo "make examples     every script in examples/, warnings as errors"
+	@echo "make bench        every script in benchmarks/"
+	@echo "make clean        remove environments and everything built"
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "skdp needs Python 3.11 or later, e.g. make PYTHON=python3.12")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+$(OLDEST_STAMP): pyproject.toml constraints.txt constraints-oldest.txt
+	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --constraint constraints-oldest.txt --editable '.[test]'
+	touch $@
+
+demo: $(STAMP)
+	$(BIN)/python examples/plot_private_svm.py
+
+test: $(STAMP)
+	$(BIN)/python -m pytest --numprocesses auto --cov --cov-report term --cov-fail-under 95
+
+test-oldest: $(OLDEST_STAMP)
+	$(OLDEST)/bin/python -m pytest --numprocesses auto -m "not slow"
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(STAMP)
+	rm -rf docs/_build docs/generated docs/auto_examples
+	$(BIN)/python -m sphinx --builder html --nitpicky --fail-on-warning --keep-going --quiet docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
+examples: $(STAMP)
+	@set -e; for script in examples/*.py; do \
+		echo "== $$script"; $(BIN)/python -W error "$$script"; done
+
+bench: $(STAMP)
+	@set -e; for script in benchmarks/*.py; do \
+		echo "== $$script"; $(BIN)/python "$$script"; done
+
+clean:
+	rm -rf $(VENV) $(OLDEST) docs/_build docs/generated docs/auto_examples
+	rm -rf .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

@@ -1,0 +1,79 @@
+"""Configuration of the documentation, built by `make docs` with warnings as errors."""
+
+import re
+import sys
+from pathlib import Path
+
+import skdp
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+project = "skdp"
+author = "The skdp developers"
+copyright = "2026, the skdp developers"
+version = release = skdp.__version__
+
+extensions = [
+    "mathml",
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_gallery.gen_gallery",
+]
+source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
+exclude_patterns = ["_build", "_ext", "_templates", "auto_examples/GALLERY_HEADER.rst"]
+templates_path = ["_templates"]
+default_role = "literal"
+suppress_warnings = ["config.cache"]
+# References to other libraries cannot be looked up without a network; our own must resolve.
+nitpick_ignore_regex = [("py:.*", r"(?!skdp).*")]
+
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "backreferences_dir": "generated/backreferences",
+    "doc_module": ("skdp",),
+    "reference_url": {"skdp": None},
+    "show_signature": False,
+    "write_computation_times": False,
+    "plot_gallery": True,
+    "abort_on_example_error": False,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"skdp {release}"
+html_static_path = ["_static"]
+html_css_files = ["skdp.css"]
+html_show_sourcelink = False
+html_copy_source = False
+WITHOUT_SIDEBAR = ["index", "api", "limitations", "changelog", "references", "auto_examples/**"]
+html_sidebars = {page: [] for page in WITHOUT_SIDEBAR}
+html_theme_options = {
+    "logo": {"text": "skdp"},
+    "navbar_align": "left",
+    "show_prev_next": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+
+
+def skip_generated_members(app, what, name, obj, skip, options):
+    """Leave out what scikit-learn writes on every estimator: metadata routing setters."""
+    return True if re.fullmatch(r"set_\w+_request", name) else None
+
+
+def setup(app):
+    """Connect the hooks of this file."""
+    app.connect("autodoc-skip-member", skip_generated_members)

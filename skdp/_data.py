@@ -1,0 +1,295 @@
+"""Small helpers on datasets: tuples of containers that share their first dimension.
+
+A dataset is ``(X,)`` or ``(X, y)``. A container is a numpy array, a scipy sparse matrix or array,
+a pandas or polars frame or series, or a list. This module imports nothing of skdp, and neither
+pandas nor polars: whoever holds one of their objects has imported them already.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Dataset = tuple[Any, ...]
+
+
+def as_dataset(sample: Any, source: str = "A dataset") -> Dataset:
+    """Return ``X`` or ``(X, y)`` as a tuple of containers.
+
+    Parameters
+    ----------
+    sample : container, (container,) or (container, container or None)
+        The records, with or without their responses.
+    source : str, default="A dataset"
+        What gave the sample; the error begins with it.
+
+    Returns
+    -------
+    tuple of containers
+        ``(X,)`` or ``(X, y)``.
+
+    Raises
+    ------
+    TypeError
+        If `sample` is neither, or `X` is None.
+
+    Examples
+    --------
+    >>> from skdp._data import as_dataset
+    >>> as_dataset([1, 2]), as_dataset(([1, 2], None)), as_dataset(([1, 2], [0, 1]))
+    (([1, 2],), ([1, 2],), ([1, 2], [0, 1]))
+    """
+    dataset = sample if isinstance(sample, tuple) else (sample,)
+    if len(dataset) not in (1, 2) or dataset[0] is None:
+        got = f"a tuple of {len(dataset)}" if isinstance(sample, tuple) else "None"
+        raise TypeError(f"{source} must be X or a tuple (X, y). Got {got}.")
+    if dataset[-1] is None:
+        return dataset[:1]
+    return tuple(dataset)
+
+
+def _belongs_to(container: Any, library: str) -> bool:
+    module = sys.modules.get(library)
+    return module is not None and isinstance(container, (module.DataFrame, module.Series))
+
+
+def n_records(container: Any) -> int:
+    """Count the records of a container.
+
+    Parameters
+    ----------
+    container : container
+        See the module.
+
+    Returns
+    -------
+    int
+        The length of the first dimension.
+
+    Raises
+    ------
+    TypeError
+        If `container` holds no records: a number, a string, a dict, an array without dimensions.
+    """
+    shape = getattr(container, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return shape[0]
+    if isinstance(container, list):
+        return len(container)
+    raise TypeError(
+        "Records must come as a numpy array, a sparse matrix, a pandas or polars frame or series, "
+        f"or a list. Got {type(container).__name__}."
+    )
+
+
+def take_records(container: Any, indices: NDArray[np.integer]) -> Any:
+    """Return the records at `indices`, in that order, in a new container.
+
+    Parameters
+    ----------
+    container : container
+        See the module.
+    indices : ndarray of int, shape (n_taken,)
+        Positions from 0; an index may repeat.
+
+    Returns
+    -------
+    container
+        Of the same kind; sparse input comes back in CSR format. Frames of pandas keep the index
+        labels of their rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp._data import take_records
+    >>> take_records(["a", "b", "c"], np.array([2, 0, 2]))
+    ['c', 'a', 'c']
+    """
+    if isinstance(container, np.ndarray):
+        return container.take(indices, axis=0)
+    if sparse.issparse(container):
+        return container.tocsr()[indices]
+    if _belongs_to(container, "pandas"):
+        return container.take(indices)
+    if _belongs_to(container, "polars"):
+        return container[indices]
+    n_records(container)  # refuses what holds no records
+    return [container[index] for index in indices]
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Return the names of the columns of a frame.
+
+    Parameters
+    ----------
+    X : container
+        See the module.
+
+    Returns
+    -------
+    list of str or None
+        None where there are no names, or where some are not strings, as in scikit-learn.
+    """
+    names = getattr(X, "columns", None)
+    if names is None or not all(isinstance(name, str) for name in names):
+        return None
+    return list(names)
+
+
+def n_columns(X: Any) -> int | None:
+    """Count the columns of a two-dimensional container.
+
+    Parameters
+    ----------
+    X : container
+        See the module.
+
+    Returns
+    -------
+    int or None
+        None when each record is a single value (a series, a list of texts) or more than a row.
+    """
+    shape = getattr(X, "shape", None)
+    if shape is None:
+        shape = (len(X), *np.shape(X[0])) if len(X) else (0,)
+    return shape[1] if len(shape) == 2 else None
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What is public about a dataset besides its size: its columns, and whether it has a response.
+
+    Parameters
+    ----------
+    n_columns : int or None
+        Number of columns; None when X is not two-dimensional.
+    names : list of str or None
+        Names of the columns; None without names.
+    has_response : bool
+        Whether there is a y.
+    """
+
+    n_columns: int | None
+    names: list[str] | None
+    has_response: bool
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> Schema:
+        """Read the schema of a dataset; no record is looked at.
+
+        Parameters
+        ----------
+        dataset : tuple of containers
+            ``(X,)`` or ``(X, y)``.
+
+        Returns
+        -------
+        Schema
+            Safe to send to other processes in place of the dataset.
+        """
+        X = dataset[0]
+        return cls(n_columns(X), column_names(X), len(dataset) == 2)
+
+
+def neighboring_pair(dataset: Dataset) -> tuple[Dataset, Dataset]:
+    """Split n+1 records into two datasets of n that differ in their last record.
+
+    Parameters
+    ----------
+    dataset : tuple of containers of n + 1 records each
+        It is not modified. The first result may share its memory.
+
+    Returns
+    -------
+    dataset : tuple of containers
+        Records 1 to n.
+    neighbor : tuple of containers
+        Records 1 to n-1 and record n+1, in the same memory layout.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two records.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp._data import neighboring_pair
+    >>> neighboring_pair((np.array([1, 2, 3, 4]),))
+    ((array([1, 2, 3]),), (array([1, 2, 4]),))
+    """
+    if n_records(dataset[0]) < 2:
+        raise ValueError("A pair of neighboring datasets is made from at least 2 records.")
+    first, second = zip(*[_replace_last(container) for container in dataset], strict=True)
+    return first, second
+
+
+def _replace_last(container: Any) -> tuple[Any, Any]:
+    if isinstance(container, np.ndarray):
+        container = np.ascontiguousarray(container)
+        base = container[:-1]
+        neighbor = base.copy()
+        neighbor[-1] = container[-1]
+        return base, neighbor
+    n = n_records(container) - 1
+    indices = np.arange(n)
+    base = take_records(container, indices)
+    indices[-1] = n
+    return base, take_records(container, indices)
+
+
+def find_non_finite(container: Any) -> str | None:
+    """Say where a container holds a number that is not finite.
+
+    Parameters
+    ----------
+    container : container
+        Columns, arrays and lists that are not numeric are passed over.
+
+    Returns
+    -------
+    str or None
+        ``"column 'age'"``, ``"column 3"`` or ``"a value"``; None when all numbers are finite.
+        It never holds the value itself.
+    """
+    for place, values in _numeric_parts(container):
+        if not np.isfinite(values).all():
+            if place is None and values.ndim == 2:
+                column = np.flatnonzero(~np.isfinite(values).all(axis=0))[0]
+                return f"column {column}"
+            return place or "a value"
+    return None
+
+
+def _numeric_parts(container: Any) -> Iterator[tuple[str | None, NDArray]]:
+    """Yield the numeric arrays of a container, each with the name of its column if it has one."""
+    if _belongs_to(container, "pandas"):
+        columns = container.items() if container.ndim == 2 else [(None, container)]
+        for name, column in columns:
+            if column.dtype.kind in "iuf":  # integers too: the nullable ones may be missing
+                place = None if name is None else f"column {name!r}"
+                yield place, column.to_numpy(dtype=float, na_value=np.nan)
+    elif _belongs_to(container, "polars"):
+        is_frame = len(container.shape) == 2
+        for column in container.get_columns() if is_frame else [container]:
+            if column.dtype.is_numeric():
+                yield f"column {column.name!r}" if is_frame else None, np.asarray(column, float)
+    else:
+        values = _as_array(container)
+        if values.dtype.kind == "f":
+            yield None, values
+
+
+def _as_array(container: Any) -> NDArray:
+    if sparse.issparse(container):
+        return container.tocsr().data
+    try:
+        return np.asarray(container)
+    except ValueError:  # records of different lengths, such as lists of words
+        return np.asarray(container, dtype=object)

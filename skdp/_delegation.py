@@ -1,0 +1,243 @@
+"""The methods that a fitted PrivateEstimator hands to the released estimator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+
+def _released_has(name: str):
+    """Tell whether the released estimator, or before fit the one given, has the method."""
+
+    def check(self: Any) -> bool:
+        getattr(getattr(self, "estimator_", self.estimator), name)
+        return True
+
+    return check
+
+
+class DelegatedMethods:
+    """Each method exists exactly when the wrapped estimator has it.
+
+    They see the released estimator only, so they are post-processing: they cost no privacy, on
+    whatever data they are called.
+    """
+
+    estimator: Any
+    estimator_: Any
+
+    def _released(self) -> Any:
+        check_is_fitted(self)
+        return self.estimator_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimator_")
+
+    @property
+    def classes_(self) -> NDArray:
+        """Class labels, ndarray of shape (n_classes,)."""
+        return self._fitted_attribute("classes_")
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features seen in fit."""
+        return self._fitted_attribute("n_features_in_")
+
+    @property
+    def feature_names_in_(self) -> NDArray:
+        """Names of the features seen in fit, ndarray of shape (n_features,)."""
+        return self._fitted_attribute("feature_names_in_")
+
+    def _fitted_attribute(self, name: str) -> Any:
+        if "estimator_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r} before fit.")
+        return getattr(self.estimator_, name)
+
+    @available_if(_released_has("predict"))
+    def predict(self, X: Any) -> NDArray:
+        """Predict with the released estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predicted labels or responses.
+        """
+        return self._released().predict(X)
+
+    @available_if(_released_has("predict_proba"))
+    def predict_proba(self, X: Any) -> NDArray:
+        """Predict class probabilities with the released estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities in the order of `classes_`.
+        """
+        return self._released().predict_proba(X)
+
+    @available_if(_released_has("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> NDArray:
+        """Predict logarithms of class probabilities with the released estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Log-probabilities in the order of `classes_`.
+        """
+        return self._released().predict_log_proba(X)
+
+    @available_if(_released_has("decision_function"))
+    def decision_function(self, X: Any) -> NDArray:
+        """Evaluate the decision function of the released estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Confidence scores.
+        """
+        return self._released().decision_function(X)
+
+    @available_if(_released_has("score_samples"))
+    def score_samples(self, X: Any) -> NDArray:
+        """Score each record with the released estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Scores, such as log-densities.
+        """
+        return self._released().score_samples(X)
+
+    @available_if(_released_has("score"))
+    def score(self, X: Any, y: Any = None) -> float:
+        """Score the released estimator on data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+        y : array-like of shape (n_samples,) or None, default=None
+            True labels or responses.
+
+        Returns
+        -------
+        float
+            The score of the wrapped estimator: accuracy for classifiers, R2 for regressors. It
+            is not private when the records are not public.
+        """
+        return self._released().score(X) if y is None else self._released().score(X, y)
+
+    @available_if(_released_has("transform"))
+    def transform(self, X: Any) -> Any:
+        """Transform records with the released estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+
+        Returns
+        -------
+        array-like of shape (n_samples, n_features_out)
+            Transformed records.
+        """
+        return self._released().transform(X)
+
+    @available_if(_released_has("transform"))
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Fit privately, then transform the same records with the released estimator.
+
+        The result holds the private records, transformed: it is not private.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The private records.
+        y : array-like of shape (n_samples,) or None, default=None
+            The private responses.
+
+        Returns
+        -------
+        array-like of shape (n_samples, n_features_out)
+            Transformed records.
+        """
+        return self.fit(X, y).transform(X)  # type: ignore[attr-defined]
+
+    @available_if(_released_has("inverse_transform"))
+    def inverse_transform(self, X: Any) -> Any:
+        """Undo :meth:`transform` with the released estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features_out)
+            Transformed records.
+
+        Returns
+        -------
+        array-like of shape (n_samples, n_features)
+            Records.
+        """
+        return self._released().inverse_transform(X)
+
+    @available_if(_released_has("get_feature_names_out"))
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray:
+        """Name the features that :meth:`transform` returns.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the input features; None takes those seen in fit.
+
+        Returns
+        -------
+        ndarray of str
+            Names of the output features.
+        """
+        return self._released().get_feature_names_out(input_features)
+
+    @available_if(_released_has("set_output"))
+    def set_output(self, *, transform: str | None = None) -> Any:
+        """Set the container that :meth:`transform` returns.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"} or None, default=None
+            The container; None leaves it as it is.
+
+        Returns
+        -------
+        self : PrivateEstimator
+            This object.
+        """
+        self.estimator.set_output(transform=transform)
+        if hasattr(self, "estimator_"):
+            self.estimator_.set_output(transform=transform)
+        return self

@@ -1,0 +1,91 @@
+"""The target: a function from a dataset to numbers, which is what gets released."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@runtime_checkable
+class Target(Protocol):
+    """What the sampler and :func:`skdp.release` evaluate.
+
+    Calling it with the parts of a dataset, ``target(X, seed=seed)`` or ``target(X, y, seed=seed)``,
+    gives an array of floats whose shape does not depend on the data. All randomness comes from
+    `seed`, so that the two evaluations of a pair can share it. `description` says in one line what
+    is evaluated: two targets with the same description are taken to be the same function.
+    """
+
+    description: str
+
+    def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
+        """Evaluate the target."""
+        ...
+
+
+class FunctionTarget:
+    """Any Python function as a target.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(X)`` or ``function(X, y)``, returning a number or an array of fixed shape. When
+        it has a parameter `random_state`, it is given an integer there, the same for both
+        evaluations of a pair.
+
+    Raises
+    ------
+    TypeError
+        If `function` cannot be called.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp._target import FunctionTarget
+    >>> FunctionTarget(np.mean)(np.array([1.0, 2.0]), seed=0)
+    array(1.5)
+    """
+
+    def __init__(self, function: Callable):
+        if not callable(function):
+            raise TypeError(
+                "The 'target' must be a function of a dataset, function(X) or function(X, y). "
+                f"Got an object of type {type(function).__name__}."
+            )
+        self.function = function
+        module = getattr(function, "__module__", None) or type(function).__module__
+        name = getattr(function, "__qualname__", None) or type(function).__qualname__
+        self.description = f"{module}.{name}"
+        self._takes_seed = "random_state" in _parameter_names(function)
+
+    def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
+        """Evaluate the function and return its value as floats."""
+        options = {"random_state": seed} if self._takes_seed else {}
+        return np.asarray(self.function(*dataset, **options), dtype=np.float64)
+
+
+def as_target(target: Target | Callable) -> Target:
+    """Return `target` itself when it is one, else the function wrapped.
+
+    Parameters
+    ----------
+    target : Target or callable
+        What to evaluate.
+
+    Returns
+    -------
+    Target
+        Callable as ``target(*dataset, seed=seed)``.
+    """
+    return target if isinstance(target, Target) else FunctionTarget(target)
+
+
+def _parameter_names(function: Callable) -> set[str]:
+    try:
+        return set(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # some builtins have no signature
+        return set()

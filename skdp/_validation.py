@@ -1,0 +1,128 @@
+"""Checks of private data whose messages say nothing of a private value."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import Tags, assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+
+from skdp._data import column_names, n_records
+
+
+def check_private_dataset(X: Any, y: Any, tags: Tags) -> tuple:
+    """Check the form of a private dataset, and turn lists into arrays.
+
+    Parameters
+    ----------
+    X : array-like, sparse or data frame of shape (n_samples, n_features)
+        The private records.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs), or None
+        The private responses.
+    tags : sklearn.utils.Tags
+        What the estimator takes.
+
+    Returns
+    -------
+    tuple
+        ``(X,)`` or ``(X, y)``.
+
+    Raises
+    ------
+    ValueError
+        If a shape is wrong, a value is not finite, or the numbers of records differ.
+    TypeError
+        If an entry of X is no number.
+    """
+    X = _check_features(X, tags)
+    if y is None:
+        return (X,)
+    y = np.asarray(y)
+    if y.ndim not in (1, 2) or len(y) != n_records(X):
+        raise ValueError(
+            f"y must hold one response for each of the {n_records(X)} records of X. "
+            f"Got shape {y.shape}."
+        )
+    assert_all_finite(y, input_name="y")
+    if tags.estimator_type == "classifier":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it comments on the number of labels
+            check_classification_targets(y)
+    return X, y
+
+
+def _check_features(X: Any, tags: Tags) -> Any:
+    names = column_names(X)
+    if names is None and not sparse.issparse(X):
+        X = np.asarray(X)
+    if len(X.shape) != 2 or 0 in X.shape:
+        _refuse_shape(X.shape)
+    if names is None:
+        return _check_numbers(X, tags)
+    for name in names:
+        column = np.asarray(X[name])
+        if column.dtype.kind == "f":
+            assert_all_finite(column, input_name="X", allow_nan=tags.input_tags.allow_nan)
+    return X
+
+
+def _refuse_shape(shape: tuple[int, ...]) -> None:
+    if len(shape) != 2:
+        raise ValueError(
+            f"X must be two-dimensional, with a row for each record. Got an array with "
+            f"{len(shape)} dimension(s). Reshape a single feature with X.reshape(-1, 1)."
+        )
+    what = "sample(s)" if shape[0] == 0 else "feature(s)"
+    raise ValueError(f"Found array with 0 {what} (shape={shape}) while a minimum of 1 is required.")
+
+
+def _check_numbers(X: Any, tags: Tags) -> NDArray:
+    if X.dtype.kind == "c":
+        raise ValueError("Complex data not supported: X must be real.")
+    if X.dtype.kind == "O" and not (tags.input_tags.categorical or tags.input_tags.string):
+        X = _as_floats(X)
+    if X.dtype.kind == "f":
+        numbers = X.tocsr() if sparse.issparse(X) else X  # not every sparse format has them ready
+        assert_all_finite(numbers, input_name="X", allow_nan=tags.input_tags.allow_nan)
+    return X
+
+
+def _as_floats(X: NDArray) -> NDArray[np.float64]:
+    failure: type[Exception] | None = None
+    try:
+        numbers = X.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        failure = type(error)
+    if failure is not None:  # raised here, so that no traceback leads to the entry
+        raise failure(
+            "X has dtype object and an entry that does not convert: each argument must be a "
+            "string of digits or a number."
+        )
+    return numbers
+
+
+def check_labels(y: NDArray, classes: NDArray) -> None:
+    """Refuse private labels that are not among the public ones, without naming them.
+
+    Parameters
+    ----------
+    y : ndarray
+        The private labels.
+    classes : ndarray of shape (n_classes,)
+        The public labels.
+
+    Raises
+    ------
+    ValueError
+        If a label of `y` is not among `classes`.
+    """
+    if not np.isin(y, classes).all():
+        raise ValueError(
+            f"y holds a label that is not public: the public ones are {classes.tolist()}. Declare "
+            "all labels with the 'classes' parameter of PrivateEstimator, and let the oracle yield "
+            "each of them."
+        )

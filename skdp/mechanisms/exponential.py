@@ -1,0 +1,289 @@
+"""The exponential mechanism and permute-and-flip: a private choice among finitely many."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import numbers
+from fractions import Fraction
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdp.accounting.guarantee import PrivacyGuarantee
+from skdp.mechanisms.base import ByteSource, Mechanism, sup_norm
+from skdp.mechanisms.discrete import Flip, below, bernoulli_exp, bernoulli_exp_power, certain, coins
+from skdp.mechanisms.noise import (
+    OperatingSystemBytes,
+    check_sensitivity,
+    check_value,
+    lattice_scale,
+)
+
+_PARTS = 2.0**10  # a step of at most 2^-24 of the sensitivity: the law is exact to six digits
+_BATCH = 4096
+
+
+class ExponentialMechanism(Mechanism):
+    """A random choice that prefers high scores, calibrated to the sup norm.
+
+    Response r of score u(r) is chosen with probability proportional to
+    mu(r) exp(epsilon u(r) / (2 Delta)) [1]_. When no score changes by more than Delta, neither
+    factor of that probability, weight and normalization, changes by more than exp(epsilon / 2).
+    When all scores change in the same direction the two work against each other, and the 2 may
+    be dropped (`monotone`).
+
+    Permute-and-flip goes through the responses in random order and takes each with probability
+    exp(epsilon (u(r) - max u) / (2 Delta)), until one is taken. It is as private, and its expected
+    score is never lower [2]_.
+
+    Both are drawn without floating-point error, so that no rounding of a normalization can leak.
+    Scores are rounded to a power-of-two lattice, where a score changes by at most s steps (with
+    the rounding charged); t = ceil(2 s / epsilon) in exact fractions, and a response that is k
+    steps below the best is accepted by a coin of weight exp(-k / t), made of fair bits [3]_. The
+    exponential mechanism draws responses uniformly until one is accepted: it is permute-and-flip
+    with replacement.
+
+    Parameters
+    ----------
+    epsilon : float in (0, inf]
+        Bound on the privacy loss. ``inf`` takes the first best response.
+    monotone : bool, default=False
+        Whether one record always changes all scores in the same direction. This is the user's
+        assertion and rarely holds when a record is replaced; when it does not hold the privacy
+        loss may reach twice epsilon.
+    base_measure : array-like of shape (n_responses,) or None, default=None
+        Public weights mu, positive and finite; None weighs all responses equally. They must not
+        depend on private data. Permute-and-flip takes them as score handicaps of
+        (2 Delta / epsilon) ln mu.
+    method : {"exponential", "permute-and-flip"}, default="exponential"
+        How to choose.
+
+    Notes
+    -----
+    A score beyond +-2^61 steps, which is more than 2^34 times the sensitivity up to
+    epsilon = 512, is clipped there. The number of coins that are flipped depends on the scores,
+    and so does the time that a choice takes: do not let anyone measure it.
+
+    References
+    ----------
+    .. [1] McSherry and Talwar, "Mechanism Design via Differential Privacy", FOCS 2007, theorem 6.
+    .. [2] McKenna and Sheldon, "Permute-and-Flip: A New Mechanism for Differentially Private
+       Selection", NeurIPS 2020, theorems 1 and 2.
+    .. [3] Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy",
+       NeurIPS 2020, algorithm 1.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms.exponential import ExponentialMechanism
+    >>> mechanism = ExponentialMechanism(epsilon=1.0)
+    >>> mechanism.release([3.0, 5.0, 1000.0], sensitivity=1.0)
+    2
+    >>> mechanism.probabilities([0.0, 0.0, 2.0], sensitivity=1.0).round(4)
+    array([0.2119, 0.2119, 0.5761])
+    """
+
+    norm_name: ClassVar[str] = "sup"
+
+    def __init__(
+        self,
+        epsilon: float,
+        *,
+        monotone: bool = False,
+        base_measure: ArrayLike | None = None,
+        method: Literal["exponential", "permute-and-flip"] = "exponential",
+    ):
+        self.epsilon = epsilon
+        self.monotone = monotone
+        self.base_measure = base_measure
+        self.method = method
+
+    def norm(self, difference: ArrayLike) -> float:
+        """Measure the difference of two vectors of scores.
+
+        Parameters
+        ----------
+        difference : array-like of float
+            Of any shape.
+
+        Returns
+        -------
+        float
+            The largest absolute value.
+        """
+        return sup_norm(difference)
+
+    def release(self, value: ArrayLike, sensitivity: float, rng: ByteSource | None = None) -> int:
+        """Choose a response.
+
+        Parameters
+        ----------
+        value : array-like of shape (n_responses,)
+            The private scores, one for each response.
+        sensitivity : float in (0, inf)
+            Largest change of a score.
+        rng : ByteSource or None, default=None
+            Where the randomness comes from; None is the operating system.
+
+        Returns
+        -------
+        int
+            The index of the chosen response, in [0, n_responses).
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the sensitivity is outside its range, or the scores are not a
+            non-empty vector of finite numbers. The message never shows the scores.
+        """
+        scores = self._check_scores(value, sensitivity)
+        if math.isinf(self.epsilon):
+            return int(np.argmax(scores))
+        gaps, scale = self._gaps(scores, sensitivity)
+        source = OperatingSystemBytes() if rng is None else rng
+        choose = _permute_and_flip if self.method == "permute-and-flip" else _reject
+        return choose(gaps, scale, source)
+
+    def probabilities(self, scores: ArrayLike, sensitivity: float) -> NDArray[np.float64]:
+        """Return the law of `release`. It is NOT private: for tests and teaching only.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_responses,)
+            The private scores.
+        sensitivity : float in (0, inf)
+            Largest change of a score.
+
+        Returns
+        -------
+        ndarray of float64 of shape (n_responses,)
+            The probability of each response; they show the private scores to anybody.
+
+        Raises
+        ------
+        ValueError
+            As `release` does.
+        """
+        scores = self._check_scores(scores, sensitivity)
+        if math.isinf(self.epsilon):
+            return (np.arange(scores.size) == np.argmax(scores)).astype(np.float64)
+        gaps, scale = self._gaps(scores, sensitivity)
+        weights = np.exp(-gaps / scale)
+        if self.method == "permute-and-flip":
+            weights = _permute_and_flip_law(weights)
+        return weights / weights.sum()
+
+    def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
+        """Return the promise of one choice.
+
+        Parameters
+        ----------
+        gamma : float in [0, 1), default=0.0
+            Probability that the sensitivity does not cover a pair of the oracle.
+
+        Returns
+        -------
+        PrivacyGuarantee
+            With this epsilon and ``delta = 0``.
+        """
+        self._check()
+        return PrivacyGuarantee(epsilon=float(self.epsilon), gamma=gamma)
+
+    def _check_scores(self, scores: ArrayLike, sensitivity: float) -> NDArray[np.float64]:
+        self._check()
+        check_sensitivity(sensitivity, "ExponentialMechanism")
+        scores = check_value(scores)
+        if scores.ndim != 1 or scores.size == 0:
+            raise ValueError(
+                "ExponentialMechanism needs a vector with one score for each response. "
+                f"Got an array of shape {scores.shape}."
+            )
+        return scores
+
+    def _gaps(
+        self, scores: NDArray[np.float64], sensitivity: float
+    ) -> tuple[NDArray[np.int64], int]:
+        """Return how many steps each response is below the best, and the scale t."""
+        share = Fraction(self.epsilon) / (1 if self.monotone else 2)
+        # A large epsilon needs a fine step, or rounding t up would cost; 2^32 is fine enough.
+        parts = max(_PARTS, min(self.epsilon, 2.0**32))
+        lattice, scale = lattice_scale(sensitivity, 1, share, parts, "ExponentialMechanism")
+        integers = lattice.to_integers(scores)
+        if self.base_measure is not None:
+            integers = integers + self._handicaps(scores.size, scale)
+        return integers.max() - integers, scale
+
+    def _handicaps(self, n_responses: int, scale: int) -> NDArray[np.int64]:
+        """Turn the base measure into steps. It is public, so rounding and clipping it is free."""
+        measure = np.asarray(self.base_measure, dtype=np.float64)
+        if measure.shape != (n_responses,) or not np.all((measure > 0) & np.isfinite(measure)):
+            raise ValueError(
+                "The 'base_measure' parameter of ExponentialMechanism must hold one positive "
+                f"finite weight for each of the {n_responses} responses."
+            )
+        handicaps = np.rint(scale * np.log(measure / measure.max()))
+        return np.maximum(handicaps, -(2.0**61)).astype(np.int64)
+
+    def _check(self) -> None:
+        epsilon = self.epsilon
+        if not isinstance(epsilon, numbers.Real) or isinstance(epsilon, bool) or not epsilon > 0:
+            raise ValueError(
+                "The 'epsilon' parameter of ExponentialMechanism must be a number above 0 (or "
+                f"inf, which takes the best response). Got {epsilon!r}."
+            )
+        if self.method not in ("exponential", "permute-and-flip"):
+            raise ValueError(
+                "The 'method' parameter of ExponentialMechanism must be 'exponential' or "
+                f"'permute-and-flip'. Got {self.method!r}."
+            )
+
+
+def _accept(gaps: NDArray[np.int64], scale: int, source: ByteSource) -> NDArray[np.bool_]:
+    """Flip one coin of weight exp(-gap / scale) for each gap."""
+    whole, rest = np.divmod(gaps, scale)
+    fraction: Flip = coins(rest, scale, source)
+    heads = bernoulli_exp(fraction, gaps.size, source)
+    return heads & bernoulli_exp_power(certain, whole, source)
+
+
+def _reject(gaps: NDArray[np.int64], scale: int, source: ByteSource) -> int:
+    """Draw uniformly until one is accepted; the best always is, so n draws do on average."""
+    while True:
+        drawn = below(gaps.size, min(gaps.size, _BATCH), source).astype(np.intp)
+        accepted = drawn[_accept(gaps[drawn], scale, source)]
+        if accepted.size:
+            return int(accepted[0])
+
+
+def _permute_and_flip(gaps: NDArray[np.int64], scale: int, source: ByteSource) -> int:
+    """Take the first response in random order whose coin shows heads; that of the best does."""
+    order = _permutation(gaps.size, source)
+    return int(order[np.argmax(_accept(gaps[order], scale, source))])
+
+
+def _permutation(size: int, source: ByteSource) -> NDArray[np.intp]:
+    """Sort random keys. Given that no two are equal, all orders are equally likely."""
+    while True:
+        keys = below(2**53, size, source)
+        if np.unique(keys).size == size:
+            return np.argsort(keys)
+
+
+def _permute_and_flip_law(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""Integrate P(r) = w_r \int_0^1 prod_{j != r} (1 - x w_j) dx.
+
+    Let each response arrive at a uniform time. r is chosen when its coin shows heads and no other
+    arrived before it, at time x, with heads. The integrand may fall off like exp(-n x), so the
+    interval is halved towards 0 until its last piece is below 1 / n.
+    """
+    nodes, node_weights = np.polynomial.legendre.leggauss(32)
+    halvings = 2 + math.ceil(math.log2(weights.size + 1))
+    edges = np.concatenate([[0.0], 0.5 ** np.arange(halvings, -1, -1)])
+    law = np.zeros_like(weights)
+    for left, right in itertools.pairwise(edges):
+        for node, node_weight in zip(nodes, node_weights, strict=True):
+            x = left + (right - left) * (node + 1) / 2
+            logs = np.log1p(-x * weights)
+            law += node_weight * (right - left) / 2 * np.exp(logs.sum() - logs)
+    return weights * law

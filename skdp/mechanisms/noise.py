@@ -1,0 +1,346 @@
+"""Sources of random bytes, and the power-of-two lattice on which noise is added.
+
+Noise drawn in floating point leaks the value it hides, through the gaps between floating-point
+numbers [1]_. Here a value is rounded to a multiple of a public step, the noise is a whole number
+of steps drawn without any floating-point operation [2]_, and the change that the rounding can make
+to the sensitivity is charged. The draws themselves are in `skdp.mechanisms.discrete`.
+
+References
+----------
+.. [1] Mironov, "On Significance of the Least Significant Bits For Differential Privacy",
+   CCS 2012.
+.. [2] Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy",
+   NeurIPS 2020.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import os
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdp.mechanisms.base import ByteSource
+from skdp.mechanisms.discrete import MAX_SCALE
+
+# A value is clipped to +-_MAX_VALUE steps and a noisy value to +-_MAX_NOISY; noise that reaches
+# _MAX_NOISE ends at +-_MAX_NOISY whatever the value was, so cutting it there cannot be seen.
+_MAX_VALUE = 2**61
+_MAX_NOISE = 3 * 2**61 - 1
+_MAX_NOISY = _MAX_NOISE - _MAX_VALUE
+
+_FINENESS = 14  # the step is at most 2^-14 of the sensitivity: rounding costs under .02 % of it
+
+
+class OperatingSystemBytes:
+    """The secret source of randomness: the generator of the operating system.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms.noise import OperatingSystemBytes
+    >>> len(OperatingSystemBytes().bytes(16))
+    16
+    """
+
+    def bytes(self, length: int) -> bytes:
+        """Return `length` random bytes that nobody can draw again.
+
+        Parameters
+        ----------
+        length : int
+            Number of bytes, at least 0.
+
+        Returns
+        -------
+        bytes
+            The random bytes.
+        """
+        return os.urandom(length)
+
+
+def byte_source(random_state: Any = None) -> ByteSource:
+    """Turn a `random_state` into a source of random bytes.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default=None
+        None means the operating system, which is the only secret source. Anything else makes
+        noise that can be drawn again: for tests and examples.
+
+    Returns
+    -------
+    ByteSource
+        An object with a method ``bytes(length)``.
+
+    Raises
+    ------
+    TypeError
+        If `random_state` is none of these.
+    ValueError
+        If it is a negative integer.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms.noise import byte_source
+    >>> byte_source(0).bytes(4) == byte_source(0).bytes(4)
+    True
+    """
+    if random_state is None:
+        return OperatingSystemBytes()
+    known = (OperatingSystemBytes, np.random.Generator, np.random.RandomState)
+    if isinstance(random_state, known):
+        return random_state
+    if not isinstance(random_state, numbers.Integral) or isinstance(random_state, bool):
+        raise TypeError(
+            "The 'random_state' parameter must be None, an integer, a numpy Generator or a numpy "
+            f"RandomState. Got an object of type {type(random_state).__name__}."
+        )
+    if random_state < 0:
+        raise ValueError(
+            f"The 'random_state' parameter must be at least 0. Got {int(random_state)}."
+        )
+    return np.random.default_rng(int(random_state))
+
+
+def check_sensitivity(sensitivity: float, owner: str) -> float:
+    """Refuse a sensitivity to which no noise can be calibrated.
+
+    Parameters
+    ----------
+    sensitivity : float
+        Should be in (0, inf), both ends excluded.
+    owner : str
+        Who asks, for the message.
+
+    Returns
+    -------
+    float
+        The sensitivity.
+
+    Raises
+    ------
+    ValueError
+        If it is zero, negative, infinite or NaN.
+    """
+    sensitivity = float(sensitivity)
+    rule = f"The sensitivity passed to {owner} must be positive and finite. Got {sensitivity!r}"
+    if sensitivity == 0:
+        raise ValueError(
+            f"{rule}: the oracle never changes the target, so no noise would be added and nothing "
+            "is released. Use an oracle whose records vary."
+        )
+    if sensitivity == math.inf:
+        raise ValueError(
+            f"{rule}: sampling failed, because the target could not be evaluated on too many "
+            "pairs of the oracle."
+        )
+    if not sensitivity > 0:
+        raise ValueError(f"{rule}.")
+    return sensitivity
+
+
+def check_value(value: ArrayLike) -> NDArray[np.float64]:
+    """Copy a private value into doubles, and refuse one that is not finite.
+
+    Parameters
+    ----------
+    value : array-like of float
+        Of any shape.
+
+    Returns
+    -------
+    ndarray of float64
+        A copy of the same shape.
+
+    Raises
+    ------
+    ValueError
+        If a number is NaN or infinite; the message does not show it.
+    """
+    value = np.array(value, dtype=np.float64)
+    if not np.isfinite(value).all():
+        raise ValueError("The value to release must be finite, but it holds NaN or infinity.")
+    return value
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """The multiples of ``2**exponent``, between which a value is rounded and noise is added.
+
+    The step depends on public numbers only (sensitivity, number of values, epsilon), never on
+    the value. Three facts make the release as private as its integer noise.
+
+    *Rounding is charged.* Rounding to the nearest integer moves a number by at most 1/2, so two
+    values that differ by x steps differ by at most \\|x\\| + 1 after it, however ties are broken.
+    Over d values with L1 norm at most Delta this adds up to at most Delta/step + d; in the L2
+    norm, by Minkowski's inequality, to at most Delta/step + sqrt(d). Both are at most
+    ``integer_sensitivity(Delta, charge)`` with charge = d or the rounded-up sqrt(d).
+
+    *Clipping is free.* The rounded value is clipped to +-2^61: a projection of each coordinate,
+    which never makes a difference larger. The noisy value is clipped and turned into the nearest
+    double of 53 bits, which is a multiple of the step again (unless below 2^-1074): functions of
+    the noisy integer alone.
+
+    *Scaling is exact.* `ldexp` changes the exponent of a double and nothing else. Where it
+    overflows, clipping gives the right answer; where it underflows, rounding to 0 does.
+
+    Parameters
+    ----------
+    exponent : int
+        The step is ``2**exponent``.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms.noise import Lattice
+    >>> lattice = Lattice(-2)
+    >>> lattice.to_integers([1.0, 0.3])
+    array([4, 1])
+    >>> lattice.to_floats(lattice.to_integers([1.0, 0.3]), noise=[-1, 2])
+    array([0.75, 0.75])
+    """
+
+    exponent: int
+
+    @classmethod
+    def fine(cls, sensitivity: float, parts: float = 1.0) -> Lattice:
+        """Choose a step of at most ``sensitivity / (2**14 * parts)``, from public numbers.
+
+        Parameters
+        ----------
+        sensitivity : float in (0, inf)
+            The sensitivity in the units of the value.
+        parts : float of at least 1, default=1.0
+            How many times finer the step has to be, usually the rounding charge.
+
+        Returns
+        -------
+        Lattice
+            Its step is more than a quarter of the bound.
+        """
+        # frexp: sensitivity >= 2^(first - 1) and parts < 2^second
+        first, second = math.frexp(sensitivity)[1], math.frexp(parts)[1]
+        return cls(first - 1 - _FINENESS - second)
+
+    def integer_sensitivity(self, sensitivity: float, charge: int) -> int:
+        """Bound the change of the rounded value, in steps.
+
+        Parameters
+        ----------
+        sensitivity : float in (0, inf)
+            Largest norm of a difference, in the units of the value.
+        charge : int
+            What the rounding can add: d for the L1 norm, the rounded-up sqrt(d) for L2.
+
+        Returns
+        -------
+        int
+            ``ceil(sensitivity / step) + charge + 1``. The last unit pays for the floating-point
+            error of the norm, which is relative and below 2^-50, as long as sensitivity / step
+            is below 2^50.
+        """
+        return math.ceil(Fraction(sensitivity) / Fraction(2) ** self.exponent) + charge + 1
+
+    def to_integers(self, value: ArrayLike) -> NDArray[np.int64]:
+        """Round a value to the lattice.
+
+        Parameters
+        ----------
+        value : array-like of float
+            Of any shape.
+
+        Returns
+        -------
+        ndarray of int64
+            The value in steps, of the same shape, clipped to +-2^61.
+
+        Raises
+        ------
+        ValueError
+            If the value is not finite; the message does not show it.
+        """
+        with np.errstate(over="ignore", under="ignore"):
+            steps = np.rint(np.ldexp(check_value(value), -self.exponent))
+        return np.asarray(np.clip(steps, -_MAX_VALUE, _MAX_VALUE)).astype(np.int64)
+
+    def to_floats(self, integers: ArrayLike, noise: ArrayLike) -> NDArray[np.float64]:
+        """Add noise to a rounded value and scale back.
+
+        Parameters
+        ----------
+        integers : array-like of int64
+            From `to_integers`.
+        noise : array-like of int64
+            Integer noise of the same shape.
+
+        Returns
+        -------
+        ndarray of float64
+            The noisy value, finite and on the lattice.
+        """
+        noise = np.clip(np.asarray(noise, dtype=np.int64), -_MAX_NOISE, _MAX_NOISE)
+        # The second bound keeps the result finite when the step is huge.
+        bound = min(_MAX_NOISY, 2 ** max(0, 1023 - self.exponent))
+        noisy = np.clip(np.asarray(integers, dtype=np.int64) + noise, -bound, bound)
+        with np.errstate(under="ignore"):
+            return np.asarray(np.ldexp(noisy.astype(np.float64), self.exponent))
+
+
+def lattice_scale(
+    sensitivity: float, charge: int, epsilon: Fraction, parts: float, owner: str
+) -> tuple[Lattice, int]:
+    """Choose the lattice and the integer scale of the noise, from public numbers.
+
+    With s the integer sensitivity of the lattice the scale is t = ceil(s / epsilon), in exact
+    fractions, so s / t is never above epsilon.
+
+    Parameters
+    ----------
+    sensitivity : float in (0, inf)
+        Largest norm of a difference.
+    charge : int
+        What rounding can add to the norm, in steps.
+    epsilon : Fraction above 0
+        Largest s / t.
+    parts : float of at least 1
+        The step is at most ``sensitivity / (2**14 * parts)``, unless that takes too large a
+        scale: then it is coarser.
+    owner : str
+        Who asks, for the message.
+
+    Returns
+    -------
+    lattice : Lattice
+        Where the released values lie.
+    scale : int in [1, 2**52]
+        The scale in steps.
+
+    Raises
+    ------
+    ValueError
+        If epsilon is so small that rounding would cost about as much noise as the sensitivity.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from skdp.mechanisms.noise import lattice_scale
+    >>> lattice_scale(1.0, charge=1, epsilon=Fraction(1, 2), parts=1.0, owner="an example")
+    (Lattice(exponent=-15), 65540)
+    """
+    lattice = Lattice.fine(sensitivity, parts)
+    while True:
+        steps = lattice.integer_sensitivity(sensitivity, charge)
+        scale = math.ceil(steps / epsilon)
+        if scale <= MAX_SCALE:
+            return lattice, scale
+        if steps <= 4 * charge:
+            break
+        lattice = Lattice(lattice.exponent + 1)
+    raise ValueError(
+        f"The 'epsilon' parameter of {owner} is too small: rounding to a lattice would cost "
+        f"as much as the noise. Raise it at least {scale / MAX_SCALE:.3g} times."
+    )

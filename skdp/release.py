@@ -1,0 +1,227 @@
+"""The way of the data, for any function: sample, evaluate once on private data, add noise."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp._data import Dataset, Schema, n_records
+from skdp._target import Target, as_target
+from skdp.accounting.guarantee import PrivacyGuarantee
+from skdp.exceptions import PrivateEvaluationError
+from skdp.mechanisms.base import ByteSource, Mechanism
+from skdp.mechanisms.noise import byte_source
+from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.sampler import SensitivitySampler
+
+
+@dataclass(frozen=True)
+class Release:
+    """A released value with what was promised for it.
+
+    Parameters
+    ----------
+    value : object
+        The private value: a float array in the shape of the target's value, for the mechanisms
+        that add noise.
+    guarantee : PrivacyGuarantee
+        The promise.
+    sensitivity : SensitivityEstimate or KnownSensitivity
+        The sensitivity that the noise was calibrated to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import LaplaceMechanism, release
+    >>> X = np.random.default_rng(0).uniform(size=(100, 1))
+    >>> released = release(np.mean, X, mechanism=LaplaceMechanism(1.0), sensitivity=1 / 100)
+    >>> print(released.guarantee)
+    epsilon=1 differential privacy, replace-one, n=100, sensitivity known
+    """
+
+    value: Any
+    guarantee: PrivacyGuarantee
+    sensitivity: SensitivityEstimate | KnownSensitivity
+
+
+def release(
+    target: Target | Callable,
+    X: Any,
+    y: Any = None,
+    *,
+    mechanism: Mechanism,
+    sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
+    random_state: Any = None,
+) -> Release:
+    """Release the value of a function on private data.
+
+    The function is evaluated on private data once, after everything public is settled. If
+    anything is wrong before that, nothing private has been looked at; if the evaluation itself
+    fails, the error says nothing of the data.
+
+    Parameters
+    ----------
+    target : callable
+        ``target(X)`` or ``target(X, y)``, a number or an array of fixed shape. When it has a
+        parameter `random_state`, it is given an integer there.
+    X : array-like or data frame of n_samples records
+        The private records.
+    y : array-like of n_samples responses or None, default=None
+        The private responses, if the target takes them.
+    mechanism : Mechanism
+        Which noise, such as ``LaplaceMechanism(epsilon=1.0)``.
+    sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
+        How much the target can change: sampled now, sampled earlier for the same target and
+        number of records, or proved on paper. A number is a bound in the norm of the mechanism.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
+        Source of the noise. None takes the operating system's generator. A seed is for tests and
+        examples: whoever knows it can undo the noise, and the guarantee says so.
+
+    Returns
+    -------
+    Release
+        The private value, the guarantee and the sensitivity.
+
+    Raises
+    ------
+    ValueError
+        If the sensitivity does not belong to this target, mechanism or number of records, or is
+        zero or infinite.
+    PrivateEvaluationError
+        If the target fails on the private data.
+
+    See Also
+    --------
+    PrivateEstimator : The same for an estimator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import LaplaceMechanism, SensitivitySampler, UniformOracle, release
+    >>> X = np.random.default_rng(0).uniform(size=(100, 1))
+    >>> released = release(
+    ...     np.mean,
+    ...     X,
+    ...     mechanism=LaplaceMechanism(epsilon=1.0),
+    ...     sensitivity=SensitivitySampler(UniformOracle([(0, 1)])),
+    ... )
+    >>> bool(abs(released.value - X.mean()) < 0.5)
+    True
+    >>> released.guarantee.gamma
+    0.05
+    """
+    target = as_target(target)
+    dataset = (X,) if y is None else (X, y)
+    noise = byte_source(random_state)
+    mechanism.guarantee()  # refuses its own parameters before any work is done
+    known = _settle_sensitivity(sensitivity, target, dataset, mechanism)
+    guarantee = replace(
+        mechanism.guarantee(known.gamma),
+        confidence=known.confidence,
+        n_samples=n_records(X),
+        oracle=known.oracle,
+        seeded=random_state is not None,
+    )
+    exact = _evaluate_privately(target, dataset, known.shape, noise)  # the one private evaluation
+    value = mechanism.release(exact, known.value, noise)
+    del exact
+    return Release(value, guarantee, known)
+
+
+def _settle_sensitivity(
+    sensitivity: Any, target: Target, dataset: Dataset, mechanism: Mechanism
+) -> SensitivityEstimate | KnownSensitivity:
+    """Sample where it is to be sampled, and refuse what does not belong to this release."""
+    n_samples = n_records(dataset[0])
+    if isinstance(sensitivity, SensitivitySampler):
+        schema = Schema.of(dataset)
+        sensitivity = sensitivity.sample(target, n_samples, mechanism.norm, schema)
+    elif isinstance(sensitivity, Real) and not isinstance(sensitivity, bool):
+        sensitivity = KnownSensitivity(float(sensitivity), mechanism.norm_name, n_samples)
+    elif not isinstance(sensitivity, SensitivityEstimate | KnownSensitivity):
+        raise TypeError(
+            "The 'sensitivity' parameter must be a SensitivitySampler, a SensitivityEstimate, a "
+            f"KnownSensitivity or a number. Got an object of type {type(sensitivity).__name__}."
+        )
+    if isinstance(sensitivity, KnownSensitivity):
+        sensitivity.for_norm(mechanism.norm_name, n_samples)
+    else:
+        _check_made_for(sensitivity, target, n_samples, mechanism)
+    _check_usable(sensitivity)
+    return sensitivity
+
+
+def _check_made_for(
+    sensitivity: SensitivityEstimate,
+    target: Target,
+    n_samples: int,
+    mechanism: Mechanism,
+) -> None:
+    rules = {
+        "number of records": (sensitivity.n_samples, n_samples),
+        "norm": (sensitivity.norm_name, mechanism.norm_name),
+        "target": (sensitivity.target, target.description),
+    }
+    for what, (made_for, needed) in rules.items():
+        if made_for != needed:
+            raise ValueError(
+                f"The 'sensitivity' was made for another {what}: {made_for}. This release has "
+                f"{needed}. Sample the sensitivity of this release."
+            )
+
+
+def _check_usable(sensitivity: SensitivityEstimate | KnownSensitivity) -> None:
+    if sensitivity.value == 0:
+        raise ValueError(
+            "The sensitivity is zero, so no noise would be added and the exact value would be "
+            "shown. Nothing is released. If it was sampled, the target did not change on enough of "
+            "the oracle's pairs: use an oracle with more varied records, or a smaller gamma."
+        )
+    if math.isinf(sensitivity.value):
+        assert isinstance(sensitivity, SensitivityEstimate)
+        causes = "; ".join(
+            f"{count} with {cause!r}" for cause, count in sensitivity.failures.items()
+        )
+        raise ValueError(
+            f"The sampled sensitivity is infinite: of {sensitivity.order_statistic.n_pairs} pairs "
+            f"{sum(sensitivity.failures.values())} failed ({causes}), and the promise leaves room "
+            f"for {sensitivity.order_statistic.n_pairs - sensitivity.order_statistic.k}. Nothing "
+            "is released. Mend the oracle or the target, or allow a larger gamma."
+        )
+
+
+def _evaluate_privately(
+    target: Target, dataset: Dataset, shape: tuple[int, ...] | None, noise: ByteSource
+) -> NDArray[np.float64]:
+    """Evaluate the target on private data, and let nothing but its value out.
+
+    Warnings are silenced and the error is raised outside the handler, so that neither a message
+    nor a chained traceback carries what the fit has seen.
+    """
+    seed = int.from_bytes(noise.bytes(4), "little") >> 1
+    failure = None
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            value = np.asarray(target(*dataset, seed=seed), dtype=np.float64)
+        except Exception as error:
+            failure = type(error).__name__
+    if failure is None and shape is not None and value.shape != shape:
+        failure = "a value of another shape than on the oracle's records"
+    elif failure is None and not np.all(np.isfinite(value)):
+        failure = "a value that is not finite"
+    if failure is not None:
+        raise PrivateEvaluationError(
+            f"The target failed on the private data ({failure}); nothing is released. Details are "
+            "withheld, since they may describe the data. It worked on public records: look there "
+            "for what the private ones may lack, such as a class or variation in a column."
+        )
+    return value

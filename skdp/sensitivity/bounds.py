@@ -1,0 +1,312 @@
+"""Sensitivities known on paper, to be used instead of sampled ones.
+
+Each function returns a :class:`KnownSensitivity`: a number that knows its norm, the number of
+records it holds for, the probability with which it may fail, and where it comes from. None of them
+looks at a dataset. What a bound supposes about the records is in its `preconditions`; a map of
+single records, such as clipping to the declared range, makes it true of any records.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+ROUND_UP = 1 + 2.0**-48
+"""Covers the rounding errors of a short formula, so that no bound is too small by one of them."""
+_SMALLER_NORMS = {"l1": ("l1", "l2", "sup"), "l2": ("l2", "sup"), "sup": ("sup",)}
+PAIN_FREE = "Rubinstein and Aldà, Pain-Free Random Differential Privacy, ICML 2017"
+
+
+@dataclass(frozen=True)
+class KnownSensitivity:
+    """A bound on how much one record can change a target, and all that is needed to use it.
+
+    It is not a number on purpose: a bound with a `gamma` used as a bare number would promise plain
+    differential privacy. Ask for the number with :meth:`for_norm`.
+
+    Parameters
+    ----------
+    value : float in [0, inf)
+        The bound on ``norm(f(D) - f(D'))``.
+    norm_name : {"l1", "l2", "sup"}
+        The norm. A bound of a larger norm also bounds the smaller ones.
+    n_samples : int
+        Number of records of both datasets.
+    gamma : float in [0, 1), default=0.0
+        Probability that the bound fails on a pair drawn from the distribution named in
+        `preconditions`; 0 when it holds for all records.
+    preconditions : str, default=""
+        What is supposed about the records and about the target.
+    source : str, default=""
+        Where the proof is.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range or the norm is unknown.
+
+    Examples
+    --------
+    >>> from skdp.sensitivity.bounds import mean_l1
+    >>> bound = mean_l1(n_samples=200, n_features=3)
+    >>> round(bound.for_norm("l2", n_samples=200), 6)
+    0.015
+    """
+
+    value: float
+    norm_name: str
+    n_samples: int
+    gamma: float = 0.0
+    preconditions: str = ""
+    source: str = ""
+
+    confidence: ClassVar[None] = None
+    shape: ClassVar[None] = None
+
+    @property
+    def oracle(self) -> str | None:
+        """The distribution that the statement is about; None when it is about all records."""
+        return self.preconditions if self.gamma else None
+
+    def __post_init__(self) -> None:
+        check_number("value", self.value, "KnownSensitivity", at_least=0)
+        check_count("n_samples", self.n_samples, "KnownSensitivity")
+        if self.norm_name not in _SMALLER_NORMS:
+            raise ValueError(
+                "The 'norm_name' parameter of KnownSensitivity must be 'l1', 'l2' or 'sup'. "
+                f"Got {self.norm_name!r}."
+            )
+        if not 0 <= self.gamma < 1:
+            raise ValueError(
+                f"The 'gamma' parameter of KnownSensitivity must be in [0, 1). Got {self.gamma!r}."
+            )
+
+    def for_norm(self, norm_name: str, n_samples: int) -> float:
+        """Return the bound, if it is one for this norm and this number of records.
+
+        Parameters
+        ----------
+        norm_name : str
+            Norm of the mechanism.
+        n_samples : int
+            Number of records of the private dataset.
+
+        Returns
+        -------
+        float
+            The bound.
+
+        Raises
+        ------
+        ValueError
+            If the bound is one for a smaller norm, or for another number of records.
+        """
+        if norm_name not in _SMALLER_NORMS[self.norm_name]:
+            raise ValueError(
+                f"A known sensitivity in the norm {self.norm_name!r} bounds only "
+                f"{', '.join(_SMALLER_NORMS[self.norm_name])}. The mechanism needs {norm_name!r}."
+            )
+        if n_samples != self.n_samples:
+            raise ValueError(
+                f"The known sensitivity holds for n_samples={self.n_samples}. Got {n_samples}."
+            )
+        return self.value
+
+
+def mean_l1(n_samples: int, n_features: int = 1, ranges: ArrayLike = (0, 1)) -> KnownSensitivity:
+    """Bound the L1 norm of the change of a mean of bounded records.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of records n.
+    n_features : int, default=1
+        Number of columns.
+    ranges : pair of float, or array-like of shape (n_features, 2), default=(0, 1)
+        Lowest and highest value, of all columns or column by column. Declared, never taken from
+        the private records.
+
+    Returns
+    -------
+    KnownSensitivity
+        Sum of the widths over n, attained by a record that moves from corner to corner.
+
+    Raises
+    ------
+    ValueError
+        If a number or a range is not possible.
+
+    Examples
+    --------
+    >>> from skdp.sensitivity.bounds import mean_l1
+    >>> round(mean_l1(100, 2, [(0, 1), (18, 98)]).value, 9)
+    0.81
+    """
+    widths = _widths(ranges, n_features, "mean_l1")
+    return _mean_bound(math.fsum(widths), "l1", n_samples, "mean_l1")
+
+
+def mean_l2(n_samples: int, n_features: int = 1, ranges: ArrayLike = (0, 1)) -> KnownSensitivity:
+    """Bound the L2 norm of the change of a mean of bounded records.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of records n.
+    n_features : int, default=1
+        Number of columns.
+    ranges : pair of float, or array-like of shape (n_features, 2), default=(0, 1)
+        As for :func:`mean_l1`.
+
+    Returns
+    -------
+    KnownSensitivity
+        Length of the diagonal of the box over n, attained.
+
+    Raises
+    ------
+    ValueError
+        If a number or a range is not possible.
+
+    Examples
+    --------
+    >>> from skdp.sensitivity.bounds import mean_l2
+    >>> round(mean_l2(100, 2, [(0, 3), (0, 4)]).value, 9)
+    0.05
+    """
+    widths = _widths(ranges, n_features, "mean_l2")
+    return _mean_bound(math.hypot(*widths), "l2", n_samples, "mean_l2")
+
+
+def exponential_mean(n_samples: int, gamma: float, rate: float) -> KnownSensitivity:
+    """Bound the change of the mean of exponential records, except with probability gamma.
+
+    The difference of two independent records is Laplace distributed, its absolute value
+    exponential with the same rate, so ``Pr(change > t) = exp(-rate n t)``.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of records n.
+    gamma : float in (0, 1)
+        Probability that a pair of datasets is not covered; it becomes part of the guarantee.
+    rate : float
+        Rate of the exponential law, one over its mean. Public.
+
+    Returns
+    -------
+    KnownSensitivity
+        ``ln(1 / gamma) / (rate n)``, with its gamma.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range.
+
+    References
+    ----------
+    Rubinstein and Aldà, "Pain-Free Random Differential Privacy with Sensitivity Sampling",
+    ICML 2017, example 6.
+
+    Examples
+    --------
+    >>> from skdp.sensitivity.bounds import exponential_mean
+    >>> round(exponential_mean(100, gamma=0.05, rate=2.0).value, 7)
+    0.0149787
+    """
+    check_count("n_samples", n_samples, "exponential_mean")
+    check_number("rate", rate, "exponential_mean", above=0)
+    if not 0 < gamma < 1:
+        raise ValueError(
+            f"The 'gamma' parameter of exponential_mean must be in (0, 1). Got {gamma!r}."
+        )
+    return KnownSensitivity(
+        ROUND_UP * -math.log(gamma) / (rate * n_samples),
+        "l1",
+        n_samples,
+        gamma=gamma,
+        preconditions=f"mean of one column, records drawn from Exp(rate={rate:g})",
+        source=f"{PAIN_FREE}, example 6",
+    )
+
+
+def _mean_bound(size: float, norm_name: str, n_samples: int, owner: str) -> KnownSensitivity:
+    check_count("n_samples", n_samples, owner)
+    return KnownSensitivity(
+        ROUND_UP * size / n_samples,
+        norm_name,
+        n_samples,
+        preconditions="mean of records inside the declared ranges",
+        source="two records differ by at most the widths of the ranges",
+    )
+
+
+def _widths(ranges: ArrayLike, n_features: int, owner: str) -> NDArray[np.float64]:
+    """Width of each column's declared range."""
+    check_count("n_features", n_features, owner)
+    box = np.asarray(ranges, dtype=np.float64)
+    if box.shape == (2,):
+        box = np.tile(box, (n_features, 1))
+    if box.shape != (n_features, 2) or not np.isfinite(box).all() or (box[:, 0] > box[:, 1]).any():
+        raise ValueError(
+            f"The 'ranges' parameter of {owner} must be a pair (low, high) or an array of shape "
+            f"({n_features}, 2), finite and with low at most high. Got {ranges!r}."
+        )
+    return box[:, 1] - box[:, 0]
+
+
+def check_count(name: str, value: object, owner: str) -> None:
+    """Refuse anything but a positive integer.
+
+    Parameters
+    ----------
+    name : str
+        The parameter.
+    value : object
+        What was passed.
+    owner : str
+        The function that the parameter belongs to.
+
+    Raises
+    ------
+    ValueError
+        If the value is not such an integer.
+    """
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(
+            f"The {name!r} parameter of {owner} must be an integer of at least 1. Got {value!r}."
+        )
+
+
+def check_number(
+    name: str, value: object, owner: str, *, at_least: float = -math.inf, above: float = -math.inf
+) -> None:
+    """Refuse anything but a finite number of the range.
+
+    Parameters
+    ----------
+    name : str
+        The parameter.
+    value : object
+        What was passed.
+    owner : str
+        The function that the parameter belongs to.
+    at_least, above : float, default=-inf
+        Lower limits, the second one excluded.
+
+    Raises
+    ------
+    ValueError
+        If the value is not such a number.
+    """
+    number = float(value) if isinstance(value, Real) else math.nan
+    if not (at_least <= number < math.inf and number > above):
+        rule = f"at least {at_least:g}" if at_least > above else f"above {above:g}"
+        raise ValueError(
+            f"The {name!r} parameter of {owner} must be finite and {rule}. Got {value!r}."
+        )

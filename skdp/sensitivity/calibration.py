@@ -1,0 +1,398 @@
+"""Which of the sampled sensitivities to use: three calibrations of one order statistic.
+
+A calibration says which gamma m pairs can promise at best, and which index k promises a given
+gamma. How many pairs a gamma needs follows from the first by bisection, so the answers cannot
+disagree. Comparisons are made in rational arithmetic, or with a margin wider than the
+floating-point error, and doubt is settled toward privacy.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Integral, Real
+from typing import Any
+
+from scipy.special import betainc, betaincc, lambertw
+
+_MAX_PAIRS = 2**53  # beyond it, a number of pairs is not a floating-point number anymore
+_ULPS = 16 * sys.float_info.epsilon  # wider than the error of the few logarithms used here
+_TAIL_ERROR = 1e-8  # relative; the incomplete beta function was measured right to 3e-14
+_EXACT_UP_TO = 1000  # pairs; below it, a doubtful binomial tail is summed exactly
+
+
+@dataclass(frozen=True)
+class OrderStatistic:
+    """The sensitivity estimate is the `k`-th smallest of `n_pairs` sampled sensitivities.
+
+    Parameters
+    ----------
+    n_pairs : int
+        Number m of sampled sensitivities, at least 1.
+    k : int
+        Index of the order statistic, from 1 (the smallest) to `n_pairs` (the largest). In a
+        sorted array it stands at position ``k - 1``.
+    gamma : float in (0, 1)
+        Probability that a fresh pair exceeds the estimate, at most.
+    calibration : {"exact", "dkw", "conditional"}
+        The rule that was applied; see :func:`order_statistic`.
+    confidence : float in (0, 1) or None, default=None
+        Confidence over the draws in the "conditional" calibration, None in the others.
+    rho : float in (0, 1/2) or None, default=None
+        Probability that the uniform bound of the "dkw" calibration fails, None in the others.
+
+    Raises
+    ------
+    ValueError
+        If a value is outside its range, or does not belong to the calibration.
+
+    Examples
+    --------
+    >>> from skdp.sensitivity.calibration import OrderStatistic
+    >>> print(OrderStatistic(n_pairs=199, k=190, gamma=0.05, calibration="exact"))
+    order statistic 190 of 199 (gamma=0.05, calibration='exact')
+    """
+
+    n_pairs: int
+    k: int
+    gamma: float
+    calibration: str
+    confidence: float | None = None
+    rho: float | None = None
+
+    def __post_init__(self) -> None:
+        rules = {
+            "calibration": (self.calibration in list(_RULES), f"be one of {sorted(_RULES)}"),
+            "k": (1 <= self.k <= self.n_pairs, f"be from 1 to n_pairs={self.n_pairs}"),
+            "gamma": (0 < self.gamma < 1, "be in (0, 1)"),
+            "confidence": (
+                self._belongs(self.confidence, "conditional", 1),
+                "be in (0, 1) if 'conditional', else None",
+            ),
+            "rho": (self._belongs(self.rho, "dkw", 0.5), "be in (0, 0.5) if 'dkw', else None"),
+        }
+        for name, (holds, rule) in rules.items():
+            if not holds:
+                raise ValueError(
+                    f"The {name!r} parameter of OrderStatistic must {rule}. "
+                    f"Got {getattr(self, name)!r} with calibration={self.calibration!r}."
+                )
+
+    def _belongs(self, value: float | None, calibration: str, high: float) -> bool:
+        """Whether a value that only one calibration has is there, and in range, when it must."""
+        if self.calibration != calibration:
+            return value is None
+        return value is not None and 0 < value < high
+
+    def __str__(self) -> str:
+        parts = [f"gamma={self.gamma:.4g}", f"calibration={self.calibration!r}"]
+        if self.confidence is not None:
+            parts.append(f"confidence={self.confidence:.4g}")
+        if self.rho is not None:
+            parts.append(f"rho={self.rho:.4g}")
+        return f"order statistic {self.k} of {self.n_pairs} ({', '.join(parts)})"
+
+
+def order_statistic(
+    gamma: float | None = None,
+    n_pairs: int | None = None,
+    *,
+    calibration: str = "exact",
+    confidence: float | None = None,
+    owner: str = "order_statistic",
+) -> OrderStatistic:
+    r"""Choose the order statistic that estimates the sensitivity.
+
+    Let :math:`G_1, \dots, G_m` be the sampled sensitivities, :math:`G_{(k)}` the k-th smallest
+    and G that of one more pair. With `gamma` alone the number of pairs is chosen, with `n_pairs`
+    alone the smallest gamma, with both the smallest index.
+
+    Parameters
+    ----------
+    gamma : float in (0, 1) or None, default=None
+        Probability that a fresh pair exceeds the estimate, at most. It is read as the decimal
+        number that it prints as, so 0.1 is one tenth. Fix it before the draws are seen.
+    n_pairs : int or None, default=None
+        Number m of sampled sensitivities, from 1 to 2**53.
+    calibration : {"exact", "dkw", "conditional"}, default="exact"
+        What is promised, and by which rule.
+
+        - "exact": :math:`\Pr(G > G_{(k)}) \le \gamma`, jointly over the fresh pair and the draws,
+          by exchangeability. `gamma` alone takes ``ceil(10 / gamma) - 1`` pairs: ten times the
+          minimum, which keeps the coverage that is realized close to the one promised.
+        - "dkw": the same promise from a uniform bound on the empirical distribution, Theorem 15
+          of [1]_. It needs far more pairs, and lets the same draws be read at several gammas.
+        - "conditional": with probability `confidence` over the draws,
+          :math:`\Pr(G > G_{(k)} \mid G_1, \dots, G_m) \le \gamma`, like a tolerance limit [2]_.
+    confidence : float in (0, 1) or None, default=None
+        Confidence over the draws, for "conditional" only; None means 0.95 there.
+    owner : str, default="order_statistic"
+        Whose parameters these are, for the error messages.
+
+    Returns
+    -------
+    OrderStatistic
+        Passing its `gamma` and `n_pairs` back gives the same order statistic again.
+
+    Raises
+    ------
+    TypeError
+        If `gamma` or `confidence` is not a real number, or `n_pairs` not an integer.
+    ValueError
+        If neither `gamma` nor `n_pairs` is given, a value is outside its range, `confidence`
+        comes with another calibration, or `gamma` is below what the pairs can promise. The last
+        names the attainable gamma and the number of pairs that would do.
+
+    Notes
+    -----
+    Exact rule. Write :math:`G_{m+1} = G`. The fresh pair is missed when at least k of the others
+    lie strictly below it. Among m + 1 values, ties and infinities included, at most m + 1 - k
+    have k or more strictly below them; each is equally likely to be the fresh one, so the
+    probability of a miss is at most :math:`1 - k/(m+1)`. Hence
+    :math:`k = \lceil (1 - \gamma)(m + 1) \rceil`. The index must not depend on the draws, or
+    "equally likely" fails.
+
+    Dkw rule. The free :math:`\rho` of Theorem 15 is always the best one for m pairs,
+    :math:`\exp(W_{-1}(-1/(4m))/2)` with the lower Lambert branch, so all readings of the same
+    draws rest on one event. The smallest m is that of the first row of Table 1, which optimizes
+    the same inequality. The user guide has the three proofs and a comparison.
+
+    References
+    ----------
+    .. [1] Rubinstein and Aldà, "Pain-Free Random Differential Privacy with Sensitivity Sampling",
+       ICML 2017, theorem 15 and table 1.
+    .. [2] Wilks, "Determination of Sample Sizes for Setting Tolerance Limits", Annals of
+       Mathematical Statistics 12, 1941.
+
+    Examples
+    --------
+    >>> from skdp.sensitivity.calibration import order_statistic
+    >>> print(order_statistic(0.05))
+    order statistic 190 of 199 (gamma=0.05, calibration='exact')
+    >>> print(order_statistic(0.05, calibration="dkw"))
+    order statistic 1305 of 1305 (gamma=0.05, calibration='dkw', rho=0.004182)
+    >>> print(order_statistic(0.05, calibration="conditional"))
+    order statistic 59 of 59 (gamma=0.05, calibration='conditional', confidence=0.95)
+    >>> order_statistic(0.05, 10)
+    Traceback (most recent call last):
+        ...
+    ValueError: The 'gamma' parameter of order_statistic must be at least 0.09090909090909091 for
+    n_pairs=10 with calibration='exact'. Got 0.05. Raise n_pairs to at least 19.
+    """
+    gamma, n_pairs, rule = _validate(gamma, n_pairs, calibration, confidence, owner)
+    if n_pairs is None:
+        n_pairs = rule.usual_n_pairs(gamma)
+    attainable = rule.attainable_gamma(n_pairs)
+    if attainable >= 1:
+        raise ValueError(
+            f"The 'n_pairs' parameter of {owner} must be at least "
+            f"{rule.fewest_pairs(0.9)} with calibration={calibration!r}. Got {n_pairs}."
+        )
+    if gamma is None:
+        gamma = attainable
+    if gamma < attainable:
+        fewest = rule.fewest_pairs(gamma)
+        remedy = "Raise gamma." if fewest is None else f"Raise n_pairs to at least {fewest}."
+        raise ValueError(
+            f"The 'gamma' parameter of {owner} must be at least {attainable!r} for "
+            f"n_pairs={n_pairs} with calibration={calibration!r}. Got {gamma!r}. {remedy}"
+        )
+    return OrderStatistic(
+        n_pairs=n_pairs,
+        k=rule.index(gamma, n_pairs),
+        gamma=gamma,
+        calibration=calibration,
+        confidence=rule.confidence,
+        rho=_dkw_bound(n_pairs)[0] if calibration == "dkw" else None,
+    )
+
+
+def _validate(gamma, n_pairs, calibration, confidence, owner):
+    """Return the checked gamma and n_pairs, as plain numbers, and the rule to apply."""
+    if calibration not in list(_RULES):
+        raise ValueError(
+            f"The 'calibration' parameter of {owner} must be one of {sorted(_RULES)}. "
+            f"Got {calibration!r}."
+        )
+    if gamma is None and n_pairs is None:
+        raise ValueError(
+            f"The 'gamma' and 'n_pairs' parameters of {owner} must not both be None. Set gamma."
+        )
+    if confidence is not None and calibration != "conditional":
+        raise ValueError(
+            f"The 'confidence' parameter of {owner} must be None with "
+            f"calibration={calibration!r}. Got {confidence!r}. Set calibration='conditional'."
+        )
+    if gamma is not None:
+        gamma = _check_probability("gamma", gamma, owner)
+    if n_pairs is not None:
+        n_pairs = _check_n_pairs(n_pairs, owner)
+    if calibration != "conditional":
+        return gamma, n_pairs, _RULES[calibration]()
+    confidence = 0.95 if confidence is None else confidence
+    return gamma, n_pairs, _Conditional(_check_probability("confidence", confidence, owner))
+
+
+def _check_probability(name: str, value: Any, owner: str) -> float:
+    """Return a probability strictly between 0 and 1 as a float."""
+    rule = f"The {name!r} parameter of {owner} must be a real number in (0, 1)."
+    is_real = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_real:
+        raise TypeError(f"{rule} Got {value!r} of type {type(value).__name__}.")
+    if not (0 < value < 1 and 0 < float(value) < 1):
+        raise ValueError(f"{rule} Got {value!r}.")
+    return float(value)
+
+
+def _check_n_pairs(value: Any, owner: str) -> int:
+    """Return a number of pairs as an int."""
+    rule = f"The 'n_pairs' parameter of {owner} must be an integer from 1 to 2**53."
+    is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_integer:
+        raise TypeError(f"{rule} Got {value!r} of type {type(value).__name__}.")
+    if not 1 <= value <= _MAX_PAIRS:
+        raise ValueError(f"{rule} Got {value!r}.")
+    return int(value)
+
+
+class _Calibration(ABC):
+    """Answers the questions of the module docstring; `gamma` is always a float."""
+
+    confidence: float | None = None
+
+    @abstractmethod
+    def attainable_gamma(self, n_pairs: int) -> float:
+        """Return the smallest gamma that `n_pairs` draws can promise; it may reach 1."""
+
+    @abstractmethod
+    def index(self, gamma: float, n_pairs: int) -> int:
+        """Return the smallest k that promises `gamma`, which must be attainable."""
+
+    def fewest_pairs(self, gamma: float) -> int | None:
+        """Return the smallest number of pairs that promises `gamma`, None beyond 2**53."""
+
+        if self.attainable_gamma(_MAX_PAIRS) > gamma:
+            return None
+        return _smallest(lambda n_pairs: self.attainable_gamma(n_pairs) <= gamma, _MAX_PAIRS)
+
+    def usual_n_pairs(self, gamma: float) -> int:
+        """Return the number of pairs to draw when only `gamma` is given."""
+        return self.fewest_pairs(gamma) or _MAX_PAIRS
+
+
+class _Exact(_Calibration):
+    """A miss has probability at most 1 - k/(m+1), by exchangeability."""
+
+    def attainable_gamma(self, n_pairs: int) -> float:
+        return _round_up(Fraction(1, n_pairs + 1))
+
+    def index(self, gamma: float, n_pairs: int) -> int:
+        return math.ceil((1 - _literal(gamma)) * (n_pairs + 1))
+
+    def usual_n_pairs(self, gamma: float) -> int:
+        return min(math.ceil(10 / _literal(gamma)) - 1, _MAX_PAIRS)
+
+
+class _Dkw(_Calibration):
+    """A miss has probability at most 1 - k/m + rho + rho', theorem 15 of the paper."""
+
+    def attainable_gamma(self, n_pairs: int) -> float:
+        return _round_up(_dkw_bound(n_pairs)[1])
+
+    def index(self, gamma: float, n_pairs: int) -> int:
+        return math.ceil(n_pairs * (1 - _literal(gamma) + _dkw_bound(n_pairs)[1]))
+
+
+class _Conditional(_Calibration):
+    """All but a share beta of the draws have a miss probability of at most gamma."""
+
+    def __init__(self, confidence: float) -> None:
+        self.confidence = confidence
+        self._beta = 1 - _literal(confidence)
+        self._log_beta = _log_complement(_literal(confidence))
+
+    def attainable_gamma(self, n_pairs: int) -> float:
+        # Start just below 1 - beta^(1/m); the test at k = m then decides to the last digit.
+        gamma = -math.expm1(self._log_beta / n_pairs) * (1 - _ULPS)
+        while not self._holds(n_pairs, _literal(gamma), n_pairs):
+            gamma = math.nextafter(gamma, 1)
+        return gamma
+
+    def index(self, gamma: float, n_pairs: int) -> int:
+        return _smallest(lambda k: self._holds(k, _literal(gamma), n_pairs), n_pairs)
+
+    def _holds(self, k: int, gamma: Fraction, n_pairs: int) -> bool:
+        """Whether Pr(Binomial(m, 1 - gamma) >= k) <= beta; False where in doubt."""
+        if k == n_pairs:
+            log_tail, error = n_pairs * _log_complement(gamma), -_ULPS * self._log_beta
+        else:
+            log_tail, error = _log_binomial_tail(k, gamma, n_pairs), _TAIL_ERROR
+        if abs(log_tail - self._log_beta) > error:
+            return log_tail < self._log_beta
+        return n_pairs <= _EXACT_UP_TO and _exact_tail_is_at_most(self._beta, k, gamma, n_pairs)
+
+
+_RULES: dict[str, Callable[..., _Calibration]] = {
+    "exact": _Exact,
+    "dkw": _Dkw,
+    "conditional": _Conditional,
+}
+
+
+def _dkw_bound(n_pairs: int) -> tuple[float, Fraction]:
+    """Return the best rho for `n_pairs` draws, and rho + rho' of theorem 15, rounded up."""
+    # Every rho in (0, 1/2) is valid, so its own rounding is harmless; that of rho' is not.
+    rho = math.exp(lambertw(-1 / (4 * n_pairs), -1).real / 2)
+    deviation = math.sqrt(-math.log(rho) / (2 * n_pairs)) * (1 + _ULPS)
+    return rho, Fraction(rho) + Fraction(deviation)
+
+
+def _literal(value: float) -> Fraction:
+    """Return the decimal number that `value` prints as, exactly."""
+    return Fraction(repr(value))
+
+
+def _round_up(exact: Fraction) -> float:
+    """Return the smallest float that does not print as less than `exact`."""
+    value = float(exact)
+    return value if _literal(value) >= exact else math.nextafter(value, math.inf)
+
+
+def _smallest(holds: Callable[[int], bool], high: int) -> int:
+    """Return the smallest integer from 1 to `high` for which `holds`, given that `high` does."""
+    low = 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return high
+
+
+def _log_complement(probability: Fraction) -> float:
+    """Return ln(1 - probability) without cancellation at either end."""
+    if probability < Fraction(1, 2):
+        return math.log1p(-float(probability))
+    return math.log(1 - probability)
+
+
+def _log_binomial_tail(k: int, gamma: Fraction, n_pairs: int) -> float:
+    """Return ln Pr(Binomial(m, 1 - gamma) >= k), through the incomplete beta function."""
+    above = n_pairs - k + 1
+    if gamma < Fraction(1, 2):
+        tail = betaincc(above, k, float(gamma))
+    else:
+        tail = betainc(k, above, float(1 - gamma))
+    return math.log(tail) if tail > 0 else -math.inf
+
+
+def _exact_tail_is_at_most(beta: Fraction, k: int, gamma: Fraction, n_pairs: int) -> bool:
+    """Whether Pr(Binomial(m, 1 - gamma) >= k) <= beta, in integer arithmetic."""
+    misses, whole = gamma.numerator, gamma.denominator
+    tail = sum(
+        math.comb(n_pairs, i) * (whole - misses) ** i * misses ** (n_pairs - i)
+        for i in range(k, n_pairs + 1)
+    )
+    return tail * beta.denominator <= beta.numerator * whole**n_pairs

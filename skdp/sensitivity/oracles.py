@@ -1,0 +1,398 @@
+"""Sources of plausible records.
+
+Each class here is an oracle, called as ``oracle(n_samples, rng)``. There is no default one: which
+records are plausible is knowledge about the data, and part of what is promised. None of them may
+be built from the private data. How to choose is told in the user guide.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.random import Generator, RandomState
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from skdp._data import n_columns, n_records, take_records
+from skdp.sensitivity.drawing import describe_oracle
+
+
+class _ShippedOracle:
+    """What the shipped oracles share: a short description that never shows a record."""
+
+    independent_records = True
+    classes_: NDArray | None = None
+
+    def __init__(self, *facts: str) -> None:
+        self._description = f"{type(self).__name__}({', '.join(fact for fact in facts if fact)})"
+
+    @property
+    def description(self) -> str:
+        """What the guarantee says about this oracle."""
+        return self._description
+
+    def __repr__(self) -> str:
+        return self.description
+
+
+def _refuse(oracle: str, parameter: str, rule: str, got: Any) -> NoReturn:
+    raise ValueError(f"The {parameter!r} parameter of {oracle} must {rule}. Got {got}.")
+
+
+def _check_classes(classes: ArrayLike, oracle: str) -> NDArray:
+    labels = np.asarray(classes)
+    if labels.ndim != 1 or len(labels) < 2 or len(np.unique(labels)) != len(labels):
+        _refuse(oracle, "classes", "hold two or more different labels", repr(classes))
+    return labels
+
+
+def _describe_y(classes: NDArray | None, has_response: bool) -> str:
+    if classes is not None:
+        return f"n_classes={len(classes)}"
+    return "response" if has_response else ""
+
+
+def _check_table(X: Any, oracle: str) -> Any:
+    """Return a public table with rows that can be picked; only lists are copied."""
+    if isinstance(X, list | tuple):
+        X = np.asarray(X)
+    elif sparse.issparse(X):
+        X = X.tocsr()
+    if n_records(X) < 1:
+        _refuse(oracle, "X", "hold at least one record", "none")
+    return X
+
+
+def _resample(container: Any, indices: NDArray) -> Any:
+    taken = take_records(container, indices)
+    # rows repeat, and index labels of pandas that repeat break the alignment of frames
+    return taken.reset_index(drop=True) if hasattr(taken, "reset_index") else taken
+
+
+class PublicDataOracle(_ShippedOracle):
+    """Resample the records of a public table, with replacement.
+
+    The promise is then about pairs of datasets drawn from the empirical distribution of that
+    table. It must not be the private table.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix, or frame of pandas or polars, shape (n_records, n_features)
+        The public records. Referenced, not copied (lists are).
+    y : array-like or series, shape (n_records,) or (n_records, n_outputs), default=None
+        Their responses. With None the oracle returns `X` alone.
+
+    Attributes
+    ----------
+    classes_ : ndarray or None
+        The sorted labels in `y`; None without `y`, or when `y` holds fractions or gaps.
+
+    Raises
+    ------
+    ValueError
+        If there are no records, or `X` and `y` differ in their number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.sensitivity.oracles import PublicDataOracle
+    >>> oracle = PublicDataOracle(np.eye(3), ["a", "b", "b"])
+    >>> oracle
+    PublicDataOracle(n_records=3, n_features=3, labeled)
+    >>> X, y = oracle(5, np.random.default_rng(0))
+    >>> X.shape, y.shape
+    ((5, 3), (5,))
+    """
+
+    def __init__(self, X: Any, y: Any = None) -> None:
+        name = type(self).__name__
+        self._X = _check_table(X, name)
+        self._y = None if y is None else _check_table(y, name)
+        if y is not None and n_records(self._y) != n_records(self._X):
+            _refuse(name, "y", f"hold {n_records(self._X)} records, as X does", n_records(self._y))
+        self.classes_ = None if y is None else _labels_of(self._y)
+        width = n_columns(self._X)
+        super().__init__(
+            f"n_records={n_records(self._X)}",
+            "" if width is None else f"n_features={width}",
+            "" if y is None else "labeled",
+        )
+
+    def __call__(self, n_samples: int, rng: Generator) -> Any:
+        """Return `n_samples` records picked uniformly, with their responses if there are any."""
+        indices = rng.integers(n_records(self._X), size=n_samples)
+        X = _resample(self._X, indices)
+        return X if self._y is None else (X, _resample(self._y, indices))
+
+
+def _labels_of(y: Any) -> NDArray | None:
+    """Return the sorted labels, or None when `y` is a response in the reals."""
+    values = np.asarray(y)
+    if values.ndim != 1 or (values.dtype.kind == "f" and not np.all(values == np.rint(values))):
+        return None
+    return np.unique(values)
+
+
+class UniformOracle(_ShippedOracle):
+    """Draw every feature uniformly between public bounds.
+
+    For when nothing is known but the ranges. Features are independent of each other and of the
+    response, which makes for datasets that are seldom plausible: prefer public records where
+    there are any.
+
+    Parameters
+    ----------
+    bounds : array-like of shape (n_features, 2), or dict of name -> (low, high)
+        The range of each feature, in its own unit. With a dict the oracle returns a pandas frame
+        with these columns.
+    classes : array-like of shape (n_classes,), default=None
+        Labels, each as likely as any other. A dataset may then lack a class.
+    y_bounds : (low, high), default=None
+        Range of a real response.
+
+    Attributes
+    ----------
+    classes_ : ndarray or None
+        The sorted labels.
+
+    Raises
+    ------
+    ValueError
+        If a bound is not finite or a low one is above its high one, or both `classes` and
+        `y_bounds` are given.
+    ImportError
+        If `bounds` is a dict and pandas is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.sensitivity.oracles import UniformOracle
+    >>> oracle = UniformOracle([(0, 1), (18, 99)], classes=["no", "yes"])
+    >>> oracle
+    UniformOracle(n_features=2, n_classes=2)
+    >>> X, y = oracle(4, np.random.default_rng(0))
+    >>> X.shape, y.shape
+    ((4, 2), (4,))
+    """
+
+    def __init__(
+        self,
+        bounds: ArrayLike | Mapping[str, tuple[float, float]],
+        *,
+        classes: ArrayLike | None = None,
+        y_bounds: tuple[float, float] | None = None,
+    ) -> None:
+        name = type(self).__name__
+        self._names = None
+        if isinstance(bounds, Mapping):
+            if importlib.util.find_spec("pandas") is None:
+                raise ImportError(f"{name} with a dict of bounds yields frames and needs pandas.")
+            self._names = list(bounds)
+            bounds = list(bounds.values())
+        self._bounds = self._check_bounds("bounds", bounds)
+        if classes is not None and y_bounds is not None:
+            _refuse(name, "y_bounds", "be None when 'classes' is given", y_bounds)
+        self._classes = None if classes is None else _check_classes(classes, name)
+        self._y_bounds = None if y_bounds is None else self._check_bounds("y_bounds", [y_bounds])
+        self.classes_ = None if self._classes is None else np.sort(self._classes)
+        super().__init__(
+            f"n_features={len(self._bounds)}", _describe_y(self.classes_, y_bounds is not None)
+        )
+
+    @staticmethod
+    def _check_bounds(parameter: str, bounds: Any) -> NDArray[np.float64]:
+        pairs = np.asarray(bounds, dtype=np.float64)
+        if (
+            pairs.ndim != 2
+            or pairs.shape[1:] != (2,)
+            or not len(pairs)
+            or not np.isfinite(pairs).all()
+            or not np.all(pairs[:, 0] <= pairs[:, 1])
+        ):
+            _refuse("UniformOracle", parameter, "give finite (low, high) with low <= high", bounds)
+        return pairs
+
+    def __call__(self, n_samples: int, rng: Generator) -> Any:
+        """Return `n_samples` records inside the bounds."""
+        low, high = self._bounds.T
+        X: Any = rng.uniform(low, high, size=(n_samples, len(low)))
+        if self._names is not None:
+            import pandas as pd
+
+            X = pd.DataFrame(X, columns=self._names, copy=False)
+        if self._classes is not None:
+            return X, self._classes[rng.integers(len(self._classes), size=n_samples)]
+        if self._y_bounds is not None:
+            y_low, y_high = self._y_bounds[0]
+            return X, rng.uniform(y_low, y_high, size=n_samples)
+        return X
+
+
+class GaussianOracle(_ShippedOracle):
+    """Draw records from a normal distribution, or from one per class.
+
+    Parameters
+    ----------
+    mean : array-like of shape (n_features,) or (n_classes, n_features)
+        The mean of the records; with `classes` there may be one mean for each, in their order.
+        The classes are equally likely, and a dataset may lack one.
+    covariance : array-like of shape (n_features, n_features) or (n_features,)
+        The covariance matrix, or the variances of independent features; the same for all classes.
+    classes : array-like of shape (n_classes,), default=None
+        The labels. With a single mean they are independent of the features.
+    response : bool, default=False
+        Whether the last coordinate is the response, and returned as `y`: features and response
+        are then jointly normal, which is a linear model.
+
+    Attributes
+    ----------
+    classes_ : ndarray or None
+        The sorted labels.
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree, a value is not finite, `covariance` is not symmetric and
+        positive semidefinite, or both `classes` and `response` are given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.sensitivity.oracles import GaussianOracle
+    >>> oracle = GaussianOracle([[0.2, 0.2], [0.8, 0.8]], [0.01, 0.01], classes=[-1, 1])
+    >>> oracle
+    GaussianOracle(n_features=2, n_classes=2)
+    >>> X, y = oracle(4, np.random.default_rng(0))
+    >>> X.shape, y.shape
+    ((4, 2), (4,))
+    """
+
+    def __init__(
+        self,
+        mean: ArrayLike,
+        covariance: ArrayLike,
+        *,
+        classes: ArrayLike | None = None,
+        response: bool = False,
+    ) -> None:
+        name = type(self).__name__
+        if classes is not None and response:
+            _refuse(name, "response", "be False when 'classes' is given", response)
+        self._classes = None if classes is None else _check_classes(classes, name)
+        self._mean = self._check_mean(mean)
+        if response and self._mean.shape[1] < 2:
+            _refuse(name, "response", "be False for a single coordinate", response)
+        self._factor = self._factorize(covariance)
+        self._response = bool(response)
+        self.classes_ = None if self._classes is None else np.sort(self._classes)
+        super().__init__(
+            f"n_features={self._mean.shape[1] - self._response}",
+            _describe_y(self.classes_, self._response),
+        )
+
+    def _check_mean(self, mean: ArrayLike) -> NDArray[np.float64]:
+        means = np.atleast_2d(np.asarray(mean, dtype=np.float64))
+        n_means = {1} if self._classes is None else {1, len(self._classes)}
+        if means.ndim != 2 or len(means) not in n_means or not np.isfinite(means).all():
+            rule = "be finite: one mean, or one for each of the classes"
+            _refuse("GaussianOracle", "mean", rule, f"shape {np.shape(mean)}")
+        return means
+
+    def _factorize(self, covariance: ArrayLike) -> NDArray[np.float64]:
+        """Return F of shape (d, d) with F'F = covariance, also when that is singular."""
+        matrix = np.asarray(covariance, dtype=np.float64)
+        if matrix.ndim == 1:
+            matrix = np.diag(matrix)
+        d = self._mean.shape[1]
+        rule = f"be finite, symmetric and positive semidefinite, of shape ({d}, {d}) or ({d},)"
+        if matrix.shape != (d, d) or not np.isfinite(matrix).all():
+            _refuse("GaussianOracle", "covariance", rule, f"shape {np.shape(covariance)}")
+        variances, directions = np.linalg.eigh(matrix)
+        slack = 1e-10 * np.abs(matrix).max()
+        if variances[0] < -slack or np.abs(matrix - matrix.T).max() > slack:
+            _refuse("GaussianOracle", "covariance", rule, "a matrix that is not")
+        return np.sqrt(variances.clip(min=0))[:, None] * directions.T
+
+    def __call__(self, n_samples: int, rng: Generator) -> Any:
+        """Return `n_samples` independent records."""
+        deviations = rng.standard_normal((n_samples, len(self._factor))) @ self._factor
+        if self._classes is None:
+            records = self._mean[0] + deviations
+            return (records[:, :-1], records[:, -1]) if self._response else records
+        codes = rng.integers(len(self._classes), size=n_samples)
+        means = self._mean[codes] if len(self._mean) > 1 else self._mean
+        return means + deviations, self._classes[codes]
+
+
+class MakeOracle(_ShippedOracle):
+    """Draw each dataset with a generator of scikit-learn, such as `make_classification`.
+
+    Most generators draw a new task at each call (`make_classification` new cluster centers,
+    `make_regression` new coefficients), so this is a dataset-level oracle: the promise covers
+    pairs from a task drawn at random, and the records of a dataset share theirs.
+
+    Parameters
+    ----------
+    generator : callable
+        A function with parameters `n_samples` and `random_state` that returns `X` or ``(X, y)``.
+    with_y : bool, default=True
+        Whether to keep `y`.
+    **kwargs
+        Further parameters of the generator. ``shuffle=False`` is refused: sorted records would
+        make the two datasets of a pair differ in a record of the last class only.
+
+    Raises
+    ------
+    TypeError
+        If the generator is not callable or does not take these parameters.
+    ValueError
+        If `kwargs` hold `n_samples`, `random_state` or ``shuffle=False``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_classification
+    >>> from skdp.sensitivity.oracles import MakeOracle
+    >>> oracle = MakeOracle(make_classification, n_features=5)
+    >>> oracle
+    MakeOracle(make_classification, n_features=5)
+    >>> X, y = oracle(30, np.random.default_rng(0))
+    >>> X.shape, y.shape
+    ((30, 5), (30,))
+    """
+
+    independent_records = False
+
+    def __init__(self, generator: Callable, *, with_y: bool = True, **kwargs: Any) -> None:
+        name = type(self).__name__
+        for parameter in ("n_samples", "random_state"):
+            if parameter in kwargs:
+                rule = "be left to the sampler, which sets it for each dataset"
+                _refuse(name, parameter, rule, repr(kwargs[parameter]))
+        if not kwargs.get("shuffle", True):
+            _refuse(name, "shuffle", "be True: the order of records may mean nothing", "False")
+        try:
+            inspect.signature(generator).bind(n_samples=1, random_state=0, **kwargs)
+        except TypeError as error:
+            raise TypeError(
+                f"The 'generator' parameter of {name} must be a function with the parameters "
+                f"'n_samples', 'random_state' and those given. It is not: {error}."
+            ) from None
+        self._generator = generator
+        self._kwargs = kwargs
+        self._with_y = with_y
+        shown = [f"{k}={v!r}" for k, v in kwargs.items() if isinstance(v, int | float | str)]
+        super().__init__(describe_oracle(generator), *shown)
+
+    def __call__(self, n_samples: int, rng: Generator) -> Any:
+        """Return a dataset of `n_samples` records from a new task."""
+        # the legacy interface that scikit-learn wants, over the same bits
+        seed = RandomState(rng.bit_generator)
+        sample = self._generator(n_samples=n_samples, random_state=seed, **self._kwargs)
+        if isinstance(sample, tuple) and not self._with_y:
+            return sample[0]
+        return sample

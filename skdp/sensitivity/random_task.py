@@ -1,0 +1,197 @@
+"""The oracle for public features without labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_array
+
+from skdp._data import n_columns, n_records
+from skdp.sensitivity.oracles import (
+    _check_classes,
+    _check_table,
+    _describe_y,
+    _refuse,
+    _resample,
+    _ShippedOracle,
+)
+
+_JITTER = 1e-6
+_LEAST_PER_CLASS = 2  # one may be the record that a pair leaves out
+
+
+class RandomTaskOracle(_ShippedOracle):
+    """Resample public features and label each dataset by a random linear rule of its own.
+
+    For the commonest case: records like the private ones are public, their answers are not. The
+    oracle knows the features and nothing of the answer. Each dataset draws a rule first and its
+    noise second, so the promise covers pairs from a task drawn at random (a dataset-level oracle).
+
+    A rule gives each feature, in units of its public standard deviation, a weight from N(0, 1);
+    its scores are brought to mean 0 and variance 1 over the dataset.
+
+    - *Real response*: ``y_mean + y_scale * (score + noise * N(0, 1))``.
+    - *Classes*: each class but the last has a rule and takes, in random order, the highest
+      scores among the records that are left. For two classes this is the sign of one score
+      against a random threshold. Then a share `noise` of the records shuffle their labels, at
+      any distance from the boundary: mislabeled records move a model most.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix, or frame of pandas or polars, shape (n_records, n_features)
+        The public records, numeric and finite. Referenced, not copied (lists are). A constant
+        feature has no weight.
+    classes : array-like of shape (n_classes,), default=None
+        The labels; with None the response is real.
+    noise : float, default=0.1
+        With classes, the share of records that shuffle their labels, in [0, 1]. With a real
+        response, the standard deviation of the noise in units of that of the rule, in [0, inf).
+    class_shares : array-like of shape (n_classes,), default=None
+        Public shares of the classes, in the order of `classes`; they must be positive and are
+        scaled to sum 1. With None each dataset draws its own, none more than three times
+        another. Whatever the shares, every class has at least two records, so that both datasets
+        of a pair hold it.
+    y_mean : float, default=0.0
+        Center of a real response, in its unit.
+    y_scale : float, default=1.0
+        Standard deviation of a real response without its noise, in its unit. The sensitivity of
+        a regression grows with it, so it must be plausible for the private response.
+
+    Attributes
+    ----------
+    classes_ : ndarray or None
+        The sorted labels.
+
+    Raises
+    ------
+    ValueError
+        If `X` is empty, not two-dimensional, not numeric or not finite, or a parameter is outside
+        its range or belongs to the other kind of response; when called, if `n_samples` is below
+        two per class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.sensitivity.random_task import RandomTaskOracle
+    >>> oracle = RandomTaskOracle(np.arange(20.0).reshape(10, 2), classes=["no", "yes"])
+    >>> oracle
+    RandomTaskOracle(n_records=10, n_features=2, n_classes=2, noise=0.1)
+    >>> X, y = oracle(6, np.random.default_rng(0))
+    >>> X.shape, sorted(set(y.tolist()))
+    ((6, 2), ['no', 'yes'])
+    """
+
+    independent_records = False
+
+    def __init__(
+        self,
+        X: Any,
+        *,
+        classes: ArrayLike | None = None,
+        noise: float = 0.1,
+        class_shares: ArrayLike | None = None,
+        y_mean: float = 0.0,
+        y_scale: float = 1.0,
+    ) -> None:
+        name = type(self).__name__
+        self._X = _check_table(X, name)
+        self._weight_scale = _inverse_scale(self._X)
+        self._classes = None if classes is None else _check_classes(classes, name)
+        self._noise = _check_noise(noise, classes is not None)
+        self._class_shares = self._check_shares(class_shares)
+        if classes is not None and (y_mean != 0 or y_scale != 1):
+            got = f"y_mean={y_mean}, y_scale={y_scale}"
+            _refuse(name, "y_scale", "be left alone when 'classes' is given, like 'y_mean'", got)
+        if not (np.isfinite(y_mean) and np.isfinite(y_scale) and y_scale > 0):
+            got = f"y_mean={y_mean}, y_scale={y_scale}"
+            _refuse(name, "y_scale", "be positive and finite, and 'y_mean' finite", got)
+        self._y_mean, self._y_scale = y_mean, y_scale
+        self.classes_ = None if self._classes is None else np.sort(self._classes)
+        super().__init__(
+            f"n_records={n_records(self._X)}",
+            f"n_features={n_columns(self._X)}",
+            _describe_y(self.classes_, has_response=True),
+            f"noise={noise:g}",
+        )
+
+    def _check_shares(self, class_shares: ArrayLike | None) -> NDArray[np.float64] | None:
+        if class_shares is None:
+            return None
+        shares = np.asarray(class_shares, dtype=np.float64)
+        n_classes = 0 if self._classes is None else len(self._classes)
+        if shares.shape != (n_classes,) or not (np.isfinite(shares).all() and np.all(shares > 0)):
+            rule = "hold one positive share for each of the 'classes'"
+            _refuse(type(self).__name__, "class_shares", rule, repr(class_shares))
+        return shares / shares.sum()
+
+    def __call__(self, n_samples: int, rng: Generator) -> tuple[Any, NDArray]:
+        """Return `n_samples` public rows, and the answers of a new random rule."""
+        X = _resample(self._X, rng.integers(n_records(self._X), size=n_samples))
+        values = X if isinstance(X, np.ndarray) or sparse.issparse(X) else np.asarray(X, float)
+        if self._classes is None:
+            scores = self._scores(values, 1, rng)[0]
+            scores += self._noise * rng.standard_normal(n_samples)
+            return X, self._y_mean + self._y_scale * scores
+        return X, self._classes[self._codes(values, n_samples, rng)]
+
+    def _scores(self, values: Any, n_rules: int, rng: Generator) -> NDArray[np.float64]:
+        """Return the scores of new rules, shape (n_rules, n_samples), mean 0 and variance 1."""
+        weights = rng.standard_normal((len(self._weight_scale), n_rules))
+        weights *= self._weight_scale[:, None]
+        scores = np.asarray(values @ weights, dtype=np.float64).T
+        scores = scores - scores.mean(axis=1, keepdims=True)
+        spread = np.sqrt(np.mean(scores**2, axis=1, keepdims=True))
+        return scores / np.where(spread > 0, spread, 1.0)
+
+    def _codes(self, values: Any, n_samples: int, rng: Generator) -> NDArray[np.intp]:
+        """Return for each record the position of its class."""
+        counts = self._draw_counts(n_samples, rng)
+        scores = self._scores(values, len(counts) - 1, rng)
+        # rows repeat: without it ties would be split by position, which may mean nothing
+        scores += _JITTER * rng.random(scores.shape)
+        order = rng.permutation(len(counts))
+        codes = np.full(n_samples, order[-1])
+        left = np.arange(n_samples)
+        for score, code in zip(scores, order[:-1], strict=True):
+            ranked = left[score[left].argsort()]
+            codes[ranked[-counts[code] :]] = code
+            left = ranked[: -counts[code]]
+        mixed = np.flatnonzero(rng.random(n_samples) < self._noise)
+        codes[mixed] = codes[rng.permutation(mixed)]
+        return codes
+
+    def _draw_counts(self, n_samples: int, rng: Generator) -> NDArray[np.intp]:
+        """Return the number of records of each class; they sum to n_samples."""
+        n_classes = len(self._classes)  # type: ignore[arg-type]
+        spare = n_samples - _LEAST_PER_CLASS * n_classes
+        if spare < 0:
+            raise ValueError(
+                f"RandomTaskOracle with {n_classes} classes must be asked for at least "
+                f"n_samples={_LEAST_PER_CLASS * n_classes} records, {_LEAST_PER_CLASS} for each "
+                f"class. Got n_samples={n_samples}."
+            )
+        shares = self._class_shares
+        if shares is None:
+            shares = rng.uniform(0.5, 1.5, size=n_classes)
+            shares /= shares.sum()
+        bounds = np.rint(spare * np.cumsum(shares)).astype(np.intp)
+        return _LEAST_PER_CLASS + np.diff(bounds, prepend=0)
+
+
+def _check_noise(noise: float, has_classes: bool) -> float:
+    if not 0 <= noise <= (1 if has_classes else np.finfo(float).max):
+        rule = "be in [0, 1] with 'classes'" if has_classes else "be in [0, inf)"
+        _refuse("RandomTaskOracle", "noise", rule, noise)
+    return noise
+
+
+def _inverse_scale(X: Any) -> NDArray[np.float64]:
+    """Return 1 / standard deviation of each column, and 0 for a constant one."""
+    values = check_array(X, accept_sparse="csr", dtype="numeric", estimator="RandomTaskOracle")
+    scaler = StandardScaler(with_mean=False).fit(values)
+    return np.where(scaler.var_ > 0, 1 / scaler.scale_, 0.0)

@@ -1,0 +1,198 @@
+"""Bernstein polynomials of one variable, and arithmetic with tensors of their coefficients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from numbers import Integral
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array
+
+MAX_DEGREE = 1000
+"""Above it the largest binomial coefficient is no longer a double."""
+MAX_ORDER = 1000
+"""By then the iteration has long become interpolation in all that the lattice resolves."""
+MAX_BASIS = 10**7
+"""Most basis functions of one box: 80 MB of coefficients."""
+_CHUNK_VALUES = 2**22
+"""Doubles of one work array, 32 MB."""
+
+
+def bernstein_basis(u: NDArray[np.float64], degree: int) -> NDArray[np.float64]:
+    """Evaluate the Bernstein polynomials of one variable.
+
+    Parameters
+    ----------
+    u : ndarray of shape (n_points,)
+        Points in [0, 1].
+    degree : int in [1, 1000]
+        The degree k.
+
+    Returns
+    -------
+    ndarray of shape (n_points, degree + 1)
+        ``C(k, q) u^q (1 - u)^(k - q)``, with q along the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.targets._bernstein_basis import bernstein_basis
+    >>> bernstein_basis(np.array([0.0, 0.5]), degree=2)
+    array([[1.  , 0.  , 0.  ],
+           [0.25, 0.5 , 0.25]])
+    """
+    # Every factor is positive and correct to an ulp or two, so nothing cancels. Up to degree 1000
+    # the binomials are doubles, and a power underflows only where the product is below 1e-60.
+    q = np.arange(degree + 1)
+    u = u[:, None]
+    return _binomials(degree) * np.power(u, q) * np.power(1 - u, degree - q)
+
+
+def elevation_matrix(degree: int, higher: int) -> NDArray[np.float64]:
+    """Return the matrix that rewrites a polynomial in the Bernstein basis of a higher degree.
+
+    Parameters
+    ----------
+    degree : int
+        Degree k of the given coefficients.
+    higher : int
+        Degree K >= k of the wanted ones.
+
+    Returns
+    -------
+    ndarray of shape (higher + 1, degree + 1)
+        ``C(k, j) C(K - k, i - j) / C(K, i)``, a hypergeometric law in every row.
+
+    Examples
+    --------
+    >>> from skdp.targets._bernstein_basis import elevation_matrix
+    >>> elevation_matrix(1, 2)
+    array([[1. , 0. ],
+           [0.5, 0.5],
+           [0. , 1. ]])
+    """
+    # By Vandermonde no product below exceeds a binomial of degree K, so none overflows.
+    i, j = np.ogrid[: higher + 1, : degree + 1]
+    rest = higher - degree
+    possible = (i >= j) & (i - j <= rest)
+    ways = _binomials(degree)[j] * _binomials(rest)[np.where(possible, i - j, 0)]
+    return np.where(possible, ways / _binomials(higher)[i], 0.0)
+
+
+def multiply_axes(
+    factors: Sequence[NDArray[np.float64]], tensor: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Multiply the leading axes of a tensor by one matrix each.
+
+    With the tensor read as a vector, this is its product with the Kronecker product of the
+    factors, at the cost of the factors.
+
+    Parameters
+    ----------
+    factors : sequence of ndarray of shape (m_j, k_j)
+        One matrix for each of the leading axes.
+    tensor : ndarray of shape (k_1, ..., k_l, ...)
+        The tensor; axes beyond the factors are left as they are.
+
+    Returns
+    -------
+    ndarray of shape (m_1, ..., m_l, ...)
+        The product.
+    """
+    # Each product takes the first axis away and appends the new one, so nothing is transposed.
+    n_others = tensor.ndim - len(factors)
+    for factor in factors:
+        tensor = np.tensordot(tensor, factor, axes=(0, 1))
+    return np.moveaxis(tensor, range(n_others), range(-n_others, 0))
+
+
+def row_chunks(n_rows: int, row_size: int) -> Iterator[slice]:
+    """Cut rows so that a work array stays small.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    row_size : int
+        Values of the work array for one row.
+
+    Yields
+    ------
+    slice
+        Consecutive rows; at least one row at a time.
+
+    Examples
+    --------
+    >>> from skdp.targets._bernstein_basis import row_chunks
+    >>> list(row_chunks(3, 2**21))
+    [slice(0, 2, None), slice(2, 3, None)]
+    """
+    size = max(1, _CHUNK_VALUES // row_size)
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
+def as_tensor(values: ArrayLike, name: str, degree: int, n_features: int) -> NDArray[np.float64]:
+    """Check values on a lattice and give them an axis for each feature, and one of outputs.
+
+    Parameters
+    ----------
+    values : array-like of shape ((degree + 1)^n_features,) or ((degree + 1)^n_features, n_outputs)
+        Values, or coefficients.
+    name : str
+        What to call them in an error.
+    degree : int
+        Degree of the basis.
+    n_features : int
+        Number of variables.
+
+    Returns
+    -------
+    ndarray of shape (degree + 1, ..., degree + 1, n_outputs)
+        A view where possible; ``n_outputs = 1`` for a vector.
+
+    Raises
+    ------
+    ValueError
+        If the shape is another one, or a value is not finite.
+    """
+    array = check_array(values, dtype=np.float64, ensure_2d=False, input_name=name)
+    n_basis = (degree + 1) ** n_features
+    if len(array) != n_basis:
+        raise ValueError(
+            f"The {name!r} parameter of BernsteinTransformer must have shape ({n_basis},) or "
+            f"({n_basis}, n_outputs). Got {array.shape}."
+        )
+    return array.reshape((degree + 1,) * n_features + (-1,))
+
+
+def check_count(name: str, value: object, lowest: int, highest: int) -> None:
+    """Refuse anything but an integer of the range.
+
+    Parameters
+    ----------
+    name : str
+        The parameter.
+    value : object
+        What was passed.
+    lowest, highest : int
+        The range, ends included.
+
+    Raises
+    ------
+    ValueError
+        If the value is not such an integer.
+    """
+    good = isinstance(value, Integral) and not isinstance(value, bool)
+    if not (good and lowest <= value <= highest):  # type: ignore[operator]
+        raise ValueError(
+            f"The {name!r} parameter of BernsteinTransformer must be an integer in "
+            f"[{lowest}, {highest}]. Got {value!r}."
+        )
+
+
+def _binomials(degree: int) -> NDArray[np.float64]:
+    """Row of Pascal's triangle, exact and then rounded."""
+    return np.array([math.comb(degree, j) for j in range(degree + 1)], dtype=np.float64)

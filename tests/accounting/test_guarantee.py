@@ -1,0 +1,114 @@
+"""A guarantee says what was promised, refuses what cannot be, and survives storage."""
+
+import dataclasses
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skdp import NeighboringRelation, PrivacyGuarantee
+
+probabilities = st.floats(0, 1, exclude_min=True, exclude_max=True)
+
+
+@st.composite
+def guarantees(draw):
+    """Any guarantee that may be stated."""
+    gamma = draw(st.just(0.0) | probabilities)
+    return PrivacyGuarantee(
+        epsilon=draw(st.floats(0, exclude_min=True)),
+        delta=draw(st.floats(0, 1, exclude_max=True)),
+        gamma=gamma,
+        confidence=draw(st.none() | probabilities) if gamma else None,
+        n_samples=draw(st.none() | st.integers(1, 10**9)),
+        oracle=draw(st.none() | st.text("Oracle")),
+        seeded=draw(st.booleans()),
+    )
+
+
+@given(guarantees())
+def test_storing_changes_nothing(guarantee):
+    stored = json.loads(json.dumps(guarantee.to_dict()))
+    assert PrivacyGuarantee.from_dict(stored) == guarantee
+
+
+@given(guarantees())
+def test_text_names_every_condition(guarantee):
+    text = str(guarantee)
+    infinite = math.isinf(guarantee.epsilon)
+    assert text.startswith("no privacy") == infinite
+    assert ("gamma=" in text) == (guarantee.gamma > 0 and not infinite)
+    assert ("delta=" in text) == (guarantee.delta > 0 and not infinite)
+    assert ("with confidence" in text) == (guarantee.confidence is not None)
+    assert text.endswith("whoever knows the seed can undo it") == guarantee.seeded
+    assert "replace-one" in text
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        (
+            {"epsilon": 1.0, "delta": 1e-5, "gamma": 0.05, "n_samples": 9, "oracle": "Table"},
+            "(epsilon=1, delta=1e-05, gamma=0.05)-random differential privacy, "
+            "replace-one, n=9, oracle=Table",
+        ),
+        (
+            {"epsilon": 1.0, "gamma": 0.05, "confidence": 0.95, "oracle": "Table"},
+            "(epsilon=1, gamma=0.05)-random differential privacy, with confidence 0.95 over the "
+            "sampled sensitivities, replace-one, oracle=Table",
+        ),
+        (
+            {"epsilon": 2.0, "delta": 1e-5},
+            "(epsilon=2, delta=1e-05)-differential privacy, replace-one, sensitivity known",
+        ),
+        (
+            {"epsilon": 1.0, "seeded": True},
+            "epsilon=1 differential privacy, replace-one, sensitivity known, "
+            "noise from a seeded generator: whoever knows the seed can undo it",
+        ),
+        (
+            {"epsilon": math.inf, "gamma": 0.05, "oracle": "Table"},
+            "no privacy: epsilon is infinite and no noise was added, replace-one, oracle=Table",
+        ),
+    ],
+)
+def test_text(values, text):
+    assert str(PrivacyGuarantee(**values)) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("epsilon", {"epsilon": 0.0}),
+        ("epsilon", {"epsilon": -1.0}),
+        ("epsilon", {"epsilon": math.nan}),
+        ("delta", {"delta": 1.0}),
+        ("delta", {"delta": -1e-9}),
+        ("delta", {"delta": math.nan}),
+        ("gamma", {"gamma": 1.0}),
+        ("gamma", {"gamma": -1e-9}),
+        ("gamma", {"gamma": math.nan}),
+        ("confidence", {"confidence": 0.95}),
+        ("confidence", {"gamma": 0.05, "confidence": 0.0}),
+        ("confidence", {"gamma": 0.05, "confidence": 1.0}),
+        ("n_samples", {"n_samples": 0}),
+    ],
+)
+def test_an_impossible_promise_is_refused(name, values):
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of PrivacyGuarantee must"):
+        PrivacyGuarantee(**({"epsilon": 1.0} | values))
+
+
+def test_a_promise_cannot_be_changed():
+    guarantee = PrivacyGuarantee(epsilon=1.0)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        guarantee.epsilon = 0.1
+    assert guarantee == PrivacyGuarantee(epsilon=1.0)
+    assert guarantee.relation is NeighboringRelation.REPLACE_ONE
+
+
+def test_an_unknown_relation_is_refused():
+    with pytest.raises(ValueError, match="add-or-remove"):
+        PrivacyGuarantee.from_dict({"epsilon": 1.0, "relation": "add-or-remove"})

@@ -1,0 +1,31 @@
+"""What every test runs under: no display, no network, no deadline."""
+
+import os
+import socket
+
+import pytest
+from hypothesis import settings
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+# A deadline would measure the load of the machine. Inputs differ from run to run: the seed printed
+# at the top (`--randomly-seed`) brings back both the order and the examples of a failure.
+settings.register_profile("skdp", deadline=None, print_blob=True)
+settings.load_profile("skdp")
+
+LOCAL_HOSTS = {"localhost", "127.0.0.1", "::1"}
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_network():
+    """Refuse every connection that leaves the machine; workers on this one may talk."""
+    connect = socket.socket.connect
+
+    def connect_locally(self, address):
+        if isinstance(address, tuple) and address[0] not in LOCAL_HOSTS:
+            raise RuntimeError(f"A test tried to reach {address[0]}.")
+        return connect(self, address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", connect_locally)
+        yield

@@ -1,0 +1,372 @@
+"""The three calibrations against the numbers of theory and against exact arithmetic."""
+
+import doctest
+import math
+import pickle
+import re
+from dataclasses import FrozenInstanceError, asdict, replace
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import lambertw
+from scipy.stats import binom
+
+from skdp.sensitivity.calibration import OrderStatistic, order_statistic
+
+CALIBRATIONS = ["exact", "dkw", "conditional"]
+gammas = st.integers(1, 999).map(lambda thousandths: thousandths / 1000)
+calibrations = st.sampled_from(CALIBRATIONS)
+
+
+# Numbers worked out beforehand
+
+
+@pytest.mark.parametrize(
+    ("gamma", "n_pairs"),
+    [(0.2, 61), (0.1, 285), (0.05, 1305), (0.01, 41971), (0.001, 5486187)],
+)
+def test_dkw_fewest_pairs(gamma, n_pairs):
+    statistic = order_statistic(gamma, calibration="dkw")
+    assert (statistic.n_pairs, statistic.k) == (n_pairs, n_pairs)
+    # Row 1 of Table 1 in closed form, with its own rho, is the same number.
+    rho = math.exp(lambertw(-gamma / (2 * math.sqrt(math.e)), -1).real + 0.5)
+    assert math.ceil(-math.log(rho) / (2 * (gamma - rho) ** 2)) == n_pairs
+
+
+@pytest.mark.parametrize(("n_pairs", "gamma", "k"), [(1500, 0.05, 1496), (8000, 0.1, 7374)])
+def test_dkw_index(n_pairs, gamma, k):
+    assert order_statistic(gamma, n_pairs, calibration="dkw").k == k
+
+
+@pytest.mark.parametrize(
+    ("n_pairs", "gamma"), [(50, 0.2170), (100, 0.1597), (1500, 0.0469), (50000, 0.0092)]
+)
+def test_dkw_attainable_gamma(n_pairs, gamma):
+    statistic = order_statistic(n_pairs=n_pairs, calibration="dkw")
+    assert round(statistic.gamma, 4) == gamma
+    assert statistic.k == n_pairs
+    assert statistic.rho < statistic.gamma
+
+
+@pytest.mark.parametrize(("gamma", "fewest"), [(0.1, 9), (0.05, 19), (0.01, 99), (0.001, 999)])
+def test_exact_numbers(gamma, fewest):
+    assert order_statistic(gamma, fewest).k == fewest
+    assert order_statistic(n_pairs=fewest).gamma == gamma
+    usual = order_statistic(gamma)
+    assert (usual.n_pairs, usual.k) == (10 * (fewest + 1) - 1, 10 * fewest)
+    with pytest.raises(ValueError, match=f"Raise n_pairs to at least {fewest}[.]$"):
+        order_statistic(gamma, fewest - 1)
+
+
+@pytest.mark.parametrize(
+    ("gamma", "confidence", "n_pairs"),
+    [(0.05, 0.95, 59), (0.01, 0.95, 299), (0.1, 0.95, 29), (0.01, 0.99, 459)],
+)
+def test_conditional_fewest_pairs(gamma, confidence, n_pairs):
+    statistic = order_statistic(gamma, calibration="conditional", confidence=confidence)
+    assert (statistic.n_pairs, statistic.k) == (n_pairs, n_pairs)
+    assert math.ceil(math.log(1 - confidence) / math.log(1 - gamma)) == n_pairs
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+@pytest.mark.parametrize("gamma", [0.001, 0.05, 0.3, 0.7, 0.999])
+@pytest.mark.parametrize("n_pairs", [8000, 10**5, 10**7])
+def test_conditional_index_against_scipy(n_pairs, gamma, confidence):
+    statistic = order_statistic(gamma, n_pairs, calibration="conditional", confidence=confidence)
+    assert statistic.k == binom.ppf(confidence, n_pairs, 1 - gamma) + 1
+
+
+@pytest.mark.parametrize("calibration", CALIBRATIONS)
+def test_ten_million_pairs(calibration):
+    statistic = order_statistic(0.05, 10**7, calibration=calibration)
+    # Origin: ceil(.95 (1e7 + 1)); row 2 of Table 1; binom.ppf(.95, 1e7, .95) + 1.
+    assert statistic.k == {"exact": 9500001, "dkw": 9507513, "conditional": 9501134}[calibration]
+
+
+# The side of rounding, in exact arithmetic
+
+
+@pytest.mark.parametrize(
+    ("gamma", "n_pairs", "k"),
+    [
+        (0.3, 9, 7),
+        (0.1, 9, 9),
+        (0.05, 19, 19),
+        (0.03, 99, 97),
+        (0.172, 249, 207),
+        (0.059, 999, 941),
+    ],
+)
+def test_gamma_is_the_decimal_that_was_typed(gamma, n_pairs, k):
+    # The binary value of gamma is one off at .03, the floating-point product at .172.
+    assert order_statistic(gamma, n_pairs).k == k
+    assert order_statistic(np.float64(gamma), np.int64(n_pairs)) == order_statistic(gamma, n_pairs)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 9999), st.integers(1, 10**6))
+def test_exact_index_is_the_smallest(ten_thousandths, n_pairs):
+    gamma = Fraction(ten_thousandths, 10_000)
+    if gamma * (n_pairs + 1) < 1:
+        with pytest.raises(ValueError, match="must be at least"):
+            order_statistic(ten_thousandths / 10_000, n_pairs)
+        return
+    k = order_statistic(ten_thousandths / 10_000, n_pairs).k
+    assert 1 - Fraction(k, n_pairs + 1) <= gamma < 1 - Fraction(k - 1, n_pairs + 1)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 10**9))
+def test_exact_gamma_is_the_smallest_float(n_pairs):
+    gamma = order_statistic(n_pairs=n_pairs).gamma
+    below = math.nextafter(gamma, 0)
+    assert Fraction(repr(below)) < Fraction(1, n_pairs + 1) <= Fraction(repr(gamma))
+
+
+def lower_binomial(k, n_pairs, gamma):
+    """Pr(Binomial(n_pairs, 1 - gamma) <= k - 1) as a fraction, term by term."""
+    terms = (math.comb(n_pairs, i) * (1 - gamma) ** i * gamma ** (n_pairs - i) for i in range(k))
+    return sum(terms, Fraction(0))
+
+
+@settings(deadline=None)
+@given(st.integers(1, 99), st.sampled_from([50, 75, 80, 90, 95, 99]), st.integers(1, 60))
+def test_conditional_index_is_the_smallest(hundredths, percent, n_pairs):
+    gamma, confidence = Fraction(hundredths, 100), Fraction(percent, 100)
+    call = {"calibration": "conditional", "confidence": percent / 100}
+    if lower_binomial(n_pairs, n_pairs, gamma) < confidence:
+        with pytest.raises(ValueError, match="must be at least"):
+            order_statistic(hundredths / 100, n_pairs, **call)
+        return
+    k = order_statistic(hundredths / 100, n_pairs, **call).k
+    assert lower_binomial(k - 1, n_pairs, gamma) < confidence
+    assert lower_binomial(k, n_pairs, gamma) >= confidence
+
+
+@settings(deadline=None)
+@given(st.integers(1, 1000), st.sampled_from([0.01, 0.5, 0.95, 0.999, 0.999999999]))
+def test_conditional_gamma_is_the_smallest_float(n_pairs, confidence):
+    call = {"calibration": "conditional", "confidence": confidence}
+    gamma = order_statistic(n_pairs=n_pairs, **call).gamma
+    beta = 1 - Fraction(repr(confidence))
+    below = math.nextafter(gamma, 0)
+    assert (1 - Fraction(repr(gamma))) ** n_pairs <= beta < (1 - Fraction(repr(below))) ** n_pairs
+
+
+def test_doubt_is_settled_toward_privacy():
+    # Pr(Binomial(m, 1/2) <= (m - 1)/2) is 1/2 for odd m. Up to 1000 pairs the tie is decided in
+    # integers; beyond, no float can tell, and the index is one higher rather than one lower.
+    call = {"calibration": "conditional", "confidence": 0.5}
+    assert order_statistic(0.5, 999, **call).k == 500
+    assert order_statistic(0.5, 1001, **call).k == 502
+    assert order_statistic(0.75, 1, calibration="conditional", confidence=0.75).k == 1
+
+
+@settings(deadline=None)
+@given(st.integers(2, 10**9), gammas)
+def test_dkw_is_right_to_the_last_digits(n_pairs, gamma):
+    statistic = order_statistic(n_pairs=n_pairs, calibration="dkw")
+    with localcontext() as context:
+        context.prec = 50
+        rho = Decimal(statistic.rho)
+        bound = rho + (-rho.ln() / (2 * n_pairs)).sqrt()
+        assert bound <= Decimal(repr(statistic.gamma)) <= bound * (1 + Decimal("1e-14"))
+        for other in (rho * Decimal("0.999"), rho * Decimal("1.001")):
+            assert other + (-other.ln() / (2 * n_pairs)).sqrt() > bound
+        if gamma >= statistic.gamma:
+            k = order_statistic(gamma, n_pairs, calibration="dkw").k
+            exact = n_pairs * (1 - Decimal(repr(gamma)) + bound)
+            assert exact <= k <= exact + 1 + n_pairs * Decimal("1e-14")
+
+
+# Relations between the three questions
+
+
+@settings(deadline=None)
+@given(gammas, calibrations)
+def test_fewest_pairs_are_the_fewest(gamma, calibration):
+    fewest = order_statistic(gamma, calibration=calibration).n_pairs
+    if calibration == "exact":
+        assert fewest == math.ceil(10 / Fraction(repr(gamma))) - 1
+        fewest = math.ceil(1 / Fraction(repr(gamma))) - 1
+    assert order_statistic(gamma, fewest, calibration=calibration).k == fewest
+    if fewest > (2 if calibration == "dkw" else 1):
+        with pytest.raises(ValueError, match=f"Raise n_pairs to at least {fewest}[.]$"):
+            order_statistic(gamma, fewest - 1, calibration=calibration)
+
+
+@settings(deadline=None)
+@given(st.integers(2, 10**7), calibrations)
+def test_attainable_gamma_is_the_smallest_and_is_named(n_pairs, calibration):
+    statistic = order_statistic(n_pairs=n_pairs, calibration=calibration)
+    assert statistic.k == n_pairs
+    with pytest.raises(ValueError, match=re.escape(f"at least {statistic.gamma!r} for")):
+        order_statistic(math.nextafter(statistic.gamma, 0), n_pairs, calibration=calibration)
+
+
+@settings(deadline=None)
+@given(st.integers(2, 10**6), gammas, calibrations)
+def test_asking_again_gives_the_same(n_pairs, gamma, calibration):
+    for statistic in (
+        order_statistic(n_pairs=n_pairs, calibration=calibration),
+        order_statistic(gamma, calibration=calibration),
+    ):
+        again = order_statistic(statistic.gamma, statistic.n_pairs, calibration=calibration)
+        assert again == statistic
+
+
+@settings(deadline=None)
+@given(st.integers(300, 10**6), st.tuples(gammas, gammas).map(sorted), calibrations)
+def test_monotone(n_pairs, levels, calibration):
+    low, high = (max(level, 0.12) for level in levels)
+
+    def ask(gamma=None, n_pairs=None):
+        return order_statistic(gamma, n_pairs, calibration=calibration)
+
+    assert ask(low, n_pairs).k >= ask(high, n_pairs).k
+    assert ask(low).n_pairs >= ask(high).n_pairs
+    assert ask(n_pairs=n_pairs).gamma >= ask(n_pairs=n_pairs + 1).gamma
+    assert ask(low, n_pairs).k <= ask(low, n_pairs + 1).k <= ask(low, n_pairs).k + 1
+
+
+@settings(deadline=None)
+@given(gammas, st.integers(2, 10**6))
+def test_dkw_never_promises_more_than_exact(gamma, n_pairs):
+    dkw = order_statistic(n_pairs=n_pairs, calibration="dkw")
+    assert dkw.gamma >= order_statistic(n_pairs=n_pairs).gamma
+    if gamma >= dkw.gamma:
+        dkw = order_statistic(gamma, n_pairs, calibration="dkw")
+        assert dkw.k >= order_statistic(gamma, n_pairs).k
+
+
+# The value, and what is refused
+
+
+def test_order_statistic_is_a_plain_frozen_value():
+    statistic = order_statistic(0.05, calibration="conditional")
+    assert statistic == OrderStatistic(59, 59, 0.05, "conditional", confidence=0.95)
+    assert OrderStatistic(**asdict(statistic)) == statistic
+    assert pickle.loads(pickle.dumps(statistic)) == statistic
+    assert hash(statistic) == hash(replace(statistic))
+    with pytest.raises(FrozenInstanceError):
+        statistic.k = 1
+
+
+@pytest.mark.parametrize(
+    ("calibration", "text"),
+    [
+        ("exact", "order statistic 190 of 199 (gamma=0.05, calibration='exact')"),
+        ("dkw", "order statistic 1305 of 1305 (gamma=0.05, calibration='dkw', rho=0.004182)"),
+        (
+            "conditional",
+            "order statistic 59 of 59 (gamma=0.05, calibration='conditional', confidence=0.95)",
+        ),
+    ],
+)
+def test_str(calibration, text):
+    assert str(order_statistic(0.05, calibration=calibration)) == text
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"k": 0}, "k"),
+        ({"k": 200}, "k"),
+        ({"gamma": 0.0}, "gamma"),
+        ({"gamma": 1.0}, "gamma"),
+        ({"gamma": math.nan}, "gamma"),
+        ({"calibration": "bootstrap"}, "calibration"),
+        ({"confidence": 0.95}, "confidence"),
+        ({"calibration": "conditional"}, "confidence"),
+        ({"calibration": "conditional", "confidence": 1.0}, "confidence"),
+        ({"rho": 0.01}, "rho"),
+        ({"calibration": "dkw"}, "rho"),
+        ({"calibration": "dkw", "rho": 0.5}, "rho"),
+    ],
+)
+def test_order_statistic_refuses(changes, name):
+    values = {"n_pairs": 199, "k": 190, "gamma": 0.05, "calibration": "exact"} | changes
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of OrderStatistic must"):
+        OrderStatistic(**values)
+
+
+@pytest.mark.parametrize("value", [True, np.True_, "0.05", [0.05], 0.05j, np.array([0.05])])
+@pytest.mark.parametrize("name", ["gamma", "confidence"])
+def test_probability_of_a_wrong_type(name, value):
+    values = {"gamma": 0.05, "calibration": "conditional", name: value}
+    with pytest.raises(TypeError, match=f"'{name}' parameter of Sampler must be a real number"):
+        order_statistic(**values, owner="Sampler")
+
+
+@pytest.mark.parametrize(
+    "value", [0, 1, 0.0, 1.0, -0.1, 1.5, math.nan, math.inf, 10**400, Fraction(1, 10**400)]
+)
+@pytest.mark.parametrize("name", ["gamma", "confidence"])
+def test_probability_out_of_range(name, value):
+    values = {"gamma": 0.05, "calibration": "conditional", name: value}
+    with pytest.raises(ValueError, match=rf"'{name}' parameter of Sampler .* in \(0, 1\)[.] Got"):
+        order_statistic(**values, owner="Sampler")
+
+
+@pytest.mark.parametrize("value", [True, 199.0, math.nan, "199", Fraction(199), np.float64(199)])
+def test_n_pairs_of_a_wrong_type(value):
+    with pytest.raises(TypeError, match="'n_pairs' parameter of Sampler must be an integer"):
+        order_statistic(n_pairs=value, owner="Sampler")
+
+
+@pytest.mark.parametrize("value", [0, -5, 2**53 + 1])
+def test_n_pairs_out_of_range(value):
+    with pytest.raises(ValueError, match=r"'n_pairs' parameter of Sampler .* to 2\*\*53[.] Got"):
+        order_statistic(n_pairs=value, owner="Sampler")
+
+
+@pytest.mark.parametrize("value", ["DKW", None, ["exact"]])
+def test_unknown_calibration(value):
+    with pytest.raises(ValueError, match="'calibration' parameter of Sampler must be one of"):
+        order_statistic(0.05, calibration=value, owner="Sampler")
+
+
+def test_nothing_to_go_by():
+    with pytest.raises(ValueError, match="parameters of Sampler must not both be None"):
+        order_statistic(owner="Sampler")
+
+
+@pytest.mark.parametrize("calibration", ["exact", "dkw"])
+def test_confidence_of_another_calibration(calibration):
+    with pytest.raises(ValueError, match="'confidence' parameter of Sampler must be None"):
+        order_statistic(0.05, calibration=calibration, confidence=0.95, owner="Sampler")
+
+
+@pytest.mark.parametrize("gamma", [None, 0.05])
+def test_one_pair_promises_nothing_under_dkw(gamma):
+    with pytest.raises(ValueError, match="'n_pairs' parameter of Sampler must be at least 2 with"):
+        order_statistic(gamma, 1, calibration="dkw", owner="Sampler")
+    assert order_statistic(n_pairs=2, calibration="dkw").gamma < 1
+
+
+def test_unattainable_gamma_names_what_would_do():
+    message = (
+        r"The 'gamma' parameter of Sampler must be at least 0[.]21704\d+ for n_pairs=50 "
+        r"with calibration='dkw'[.] Got 0[.]05[.] Raise n_pairs to at least 1305[.]"
+    )
+    with pytest.raises(ValueError, match=message):
+        order_statistic(0.05, 50, calibration="dkw", owner="Sampler")
+
+
+@pytest.mark.parametrize("n_pairs", [None, 199])
+@pytest.mark.parametrize("calibration", CALIBRATIONS)
+def test_gamma_beyond_any_number_of_pairs(calibration, n_pairs):
+    with pytest.raises(ValueError, match=r"'gamma' .* Got 1e-300[.] Raise gamma[.]$"):
+        order_statistic(1e-300, n_pairs, calibration=calibration)
+
+
+def test_user_guide_numbers():
+    page = Path(__file__).parents[2] / "docs" / "user_guide" / "calibration.md"
+    result = doctest.testfile(str(page), module_relative=False)
+    assert result.failed == 0
+    assert result.attempted > 10

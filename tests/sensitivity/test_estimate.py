@@ -1,0 +1,89 @@
+"""SensitivityEstimate as a value."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+
+from skdp import SensitivityEstimate, order_statistic
+
+
+def an_estimate(gamma=0.2, calibration="dkw", **changes):
+    statistic = order_statistic(gamma, calibration=calibration)
+    rng = np.random.default_rng(0)
+    norms = rng.exponential(size=statistic.n_pairs)
+    values = {
+        "norms": norms,
+        "order_statistic": statistic,
+        "n_samples": 10,
+        "norm_name": "l1",
+        "target": "a function",
+        "shape": (3,),
+        "oracle": "an oracle",
+        "seed": 2**127 + 1,
+        "failures": {},
+    }
+    return SensitivityEstimate(**values | changes)
+
+
+def test_value_is_the_order_statistic():
+    estimate = an_estimate(gamma=0.2, calibration="exact")
+    k = estimate.order_statistic.k
+    assert estimate.value == sorted(estimate.norms)[k - 1]
+    assert np.sum(estimate.norms <= estimate.value) == k
+
+
+def test_json_keeps_every_bit(tmp_path):
+    statistic = order_statistic(0.2, calibration="dkw")
+    norms = np.random.default_rng(1).lognormal(sigma=30, size=statistic.n_pairs)
+    norms[:2] = math.inf
+    estimate = an_estimate(norms=norms, failures={"ValueError: no": 2})
+    estimate.save(tmp_path / "estimate.json")
+    loaded = SensitivityEstimate.load(tmp_path / "estimate.json")
+    assert loaded == estimate
+    assert loaded.norms.tobytes() == estimate.norms.tobytes()
+    assert loaded.seed == estimate.seed
+    json.loads((tmp_path / "estimate.json").read_text(), parse_constant=pytest.fail)
+
+
+def test_estimate_is_frozen():
+    estimate = an_estimate()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        estimate.value = 0.0
+    with pytest.raises(ValueError, match="read-only"):
+        estimate.norms[0] = 0.0
+
+
+def test_estimate_differs_from_other_values():
+    assert an_estimate() != an_estimate(n_samples=11)
+    assert an_estimate() != "an estimate"
+
+
+def test_repr_has_no_list_of_norms():
+    assert len(repr(an_estimate())) < 250
+
+
+def test_at_reads_the_same_draws_at_another_gamma():
+    estimate = an_estimate(gamma=0.1)
+    wider = estimate.at(0.3)
+    assert wider.gamma == 0.3
+    assert wider.value <= estimate.value
+    np.testing.assert_array_equal(wider.norms, estimate.norms)
+
+
+@pytest.mark.parametrize("calibration", ["exact", "conditional"])
+def test_at_is_refused_without_a_simultaneous_bound(calibration):
+    with pytest.raises(ValueError, match="needs calibration='dkw'"):
+        an_estimate(calibration=calibration).at(0.3)
+
+
+def test_at_is_refused_below_the_attainable_gamma():
+    with pytest.raises(ValueError, match="gamma"):
+        an_estimate(gamma=0.2).at(0.01)
+
+
+def test_number_of_norms_must_match():
+    with pytest.raises(ValueError, match="one value for each of the 61 pairs"):
+        an_estimate(norms=np.ones(3))

@@ -1,0 +1,292 @@
+"""The shipped oracles: laws of their draws, containers, descriptions and refusals."""
+
+import importlib.util
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse, stats
+from sklearn.datasets import (
+    make_blobs,
+    make_classification,
+    make_friedman1,
+    make_low_rank_matrix,
+    make_regression,
+)
+
+from skdp._data import as_dataset
+from skdp.sensitivity.drawing import as_oracle, check_sample, describe_oracle
+from skdp.sensitivity.oracles import GaussianOracle, MakeOracle, PublicDataOracle, UniformOracle
+from skdp.sensitivity.random_task import RandomTaskOracle
+
+SECRET = 31337.25
+TABLE = np.arange(12.0).reshape(6, 2)
+LABELS = np.array(["b", "a", "a", "c", "b", "a"])
+CONTAINERS = {
+    "numpy": np.asarray,
+    "csr": sparse.csr_array,
+    "coo": sparse.coo_matrix,
+    "pandas": lambda X: pd.DataFrame(X, columns=["u", "v"], index=range(5, 5 + len(X))),
+    "polars": lambda X: pl.DataFrame(X, schema=["u", "v"]),
+    "list": lambda X: X.tolist(),
+}
+EVERY_ORACLE = {
+    "public": PublicDataOracle(TABLE),
+    "public, labeled": PublicDataOracle(TABLE, LABELS),
+    "task": RandomTaskOracle(TABLE),
+    "task, classes": RandomTaskOracle(TABLE, classes=["x", "y", "z"]),
+    "uniform": UniformOracle([(0, 1), (2, 3)]),
+    "uniform, named": UniformOracle({"a": (0, 1), "b": (2, 3)}, y_bounds=(0, 1)),
+    "gauss": GaussianOracle([0, 1], [1, 2], classes=[0, 1]),
+    "gauss, response": GaussianOracle([0, 1], [[1, 0.5], [0.5, 1]], response=True),
+    "make": MakeOracle(make_classification),
+    "make, regression": MakeOracle(make_regression, n_features=3),
+}
+
+
+def dense(container):
+    return np.asarray(container.todense() if sparse.issparse(container) else container)
+
+
+@pytest.mark.parametrize("name", EVERY_ORACLE)
+def test_every_oracle_is_reproducible_pickles_and_fits_the_protocol(name):
+    oracle = EVERY_ORACLE[name]
+    assert as_oracle(oracle) is oracle
+    drawn = as_dataset(oracle(12, np.random.default_rng(5)))
+    again = as_dataset(pickle.loads(pickle.dumps(oracle))(12, np.random.default_rng(5)))
+    other = as_dataset(oracle(12, np.random.default_rng(6)))
+    check_sample(drawn, 12, oracle=name, reference=again, classes=oracle.classes_)
+    for one, two in zip(drawn, again, strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert not np.array_equal(drawn[0], other[0])
+    assert describe_oracle(oracle) == repr(oracle) == oracle.description
+    assert oracle.independent_records == (not name.startswith(("task", "make")))
+
+
+def test_descriptions_are_short_and_never_show_the_table():
+    table = np.full((284, 30), SECRET)
+    labels = np.arange(284) % 2
+    assert repr(PublicDataOracle(table, labels)) == (
+        "PublicDataOracle(n_records=284, n_features=30, labeled)"
+    )
+    assert repr(PublicDataOracle(table)) == "PublicDataOracle(n_records=284, n_features=30)"
+    assert repr(PublicDataOracle(["a text"] * 3)) == "PublicDataOracle(n_records=3)"
+    assert repr(RandomTaskOracle(table)) == (
+        "RandomTaskOracle(n_records=284, n_features=30, response, noise=0.1)"
+    )
+    assert repr(UniformOracle({"a": (0, SECRET)})) == "UniformOracle(n_features=1)"
+    assert repr(UniformOracle([(0, 1)], y_bounds=(0, 1))) == "UniformOracle(n_features=1, response)"
+    assert repr(GaussianOracle([0, SECRET], np.eye(2), response=True)) == (
+        "GaussianOracle(n_features=1, response)"
+    )
+    assert repr(MakeOracle(make_classification, weights=[0.9, 0.1], n_features=5)) == (
+        "MakeOracle(make_classification, n_features=5)"
+    )
+
+
+def test_public_records_are_picked_uniformly_and_with_their_response():
+    """Chi-square at level 1e-6 over 6 rows; picking row 0 10 % too often fails it."""
+    X, y = PublicDataOracle(TABLE, LABELS)(30_000, np.random.default_rng(3))
+    rows = (X[:, 0] / 2).astype(int)
+    np.testing.assert_array_equal(X, TABLE[rows])
+    np.testing.assert_array_equal(y, LABELS[rows])
+    counts = np.bincount(rows, minlength=6)
+    assert stats.chisquare(counts).pvalue > 1e-6
+    counts[0] += counts[0] // 10
+    assert stats.chisquare(counts).pvalue < 1e-6
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+@pytest.mark.parametrize("cls", [PublicDataOracle, RandomTaskOracle])
+def test_tables_of_every_kind_give_the_same_records(cls, kind):
+    table = CONTAINERS[kind](TABLE)
+    before = dense(table).copy()
+    sample = cls(table)(9, np.random.default_rng(2))
+    expected = cls(TABLE)(9, np.random.default_rng(2))
+    for got, wanted in zip(as_dataset(sample), as_dataset(expected), strict=True):
+        np.testing.assert_allclose(dense(got), wanted, rtol=1e-12)
+    X = as_dataset(sample)[0]
+    np.testing.assert_array_equal(dense(table), before)
+    if kind == "pandas":
+        assert list(X.columns) == ["u", "v"]
+        assert list(X.index) == list(range(9))
+
+
+def test_writing_to_records_does_not_reach_the_public_table():
+    table = TABLE.copy()
+    for cls in (PublicDataOracle, RandomTaskOracle):
+        X = as_dataset(cls(table)(50, np.random.default_rng(0)))[0]
+        X[...] = -1
+    np.testing.assert_array_equal(table, TABLE)
+
+
+def test_public_tables_are_referenced():
+    table = TABLE.copy()
+    oracle = PublicDataOracle(table)
+    table[...] = 7
+    assert np.all(oracle(3, np.random.default_rng(0)) == 7)
+
+
+def test_series_of_labels_keep_their_kind():
+    frame = CONTAINERS["pandas"](TABLE)
+    _, y = PublicDataOracle(frame, pd.Series(LABELS, index=frame.index))(
+        4, np.random.default_rng(0)
+    )
+    assert isinstance(y, pd.Series)
+    assert list(y.index) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [
+        (LABELS, ["a", "b", "c"]),
+        ([1, 0, 1, 0, 1, 0], [0, 1]),
+        (np.array([1.0, -1, 1, 1, 1, -1]), [-1, 1]),
+        (pl.Series(LABELS), ["a", "b", "c"]),
+        (np.arange(6) + 0.5, None),
+        (np.array([0, 1, np.nan, 0, 1, 1]), None),
+        (np.zeros((6, 2), dtype=int), None),
+        (None, None),
+    ],
+)
+def test_public_data_oracle_knows_its_labels(y, classes):
+    known = PublicDataOracle(TABLE, y).classes_
+    assert known is None if classes is None else known.tolist() == classes
+
+
+def test_uniform_oracle_fills_its_bounds():
+    """Kolmogorov-Smirnov at level 1e-6 per column; wider bounds by 10 % fail it."""
+    oracle = UniformOracle({"a": (-1, 1), "b": (5, 9)}, y_bounds=(10, 20))
+    X, y = oracle(10_000, np.random.default_rng(8))
+    assert list(X.columns) == ["a", "b"]
+    for values, low, width in ((X["a"], -1, 2), (X["b"], 5, 4), (y, 10, 10)):
+        assert stats.kstest(values, stats.uniform(low, width).cdf).pvalue > 1e-6
+        assert stats.kstest(values, stats.uniform(low, 1.1 * width).cdf).pvalue < 1e-6
+    assert oracle.classes_ is None
+
+
+def test_uniform_labels_are_equally_likely_and_independent_of_the_features():
+    # chi-square at level 1e-6 on the labels and on their table with a split of the feature
+    oracle = UniformOracle([(0, 1)], classes=["b", "a"])
+    X, y = oracle(10_000, np.random.default_rng(9))
+    assert oracle.classes_.tolist() == ["a", "b"]
+    table = [[np.sum((X[:, 0] < 0.5) & (y == k)) for k in "ab"], [np.sum(y == k) for k in "ab"]]
+    table[1] = np.subtract(table[1], table[0])
+    assert stats.chisquare(np.sum(table, axis=0)).pvalue > 1e-6
+    assert stats.chi2_contingency(table).pvalue > 1e-6
+
+
+def mahalanobis_pvalue(records, mean, covariance):
+    deviations = records - mean
+    squares = np.einsum("ij,jk,ik->i", deviations, np.linalg.inv(covariance), deviations)
+    return stats.kstest(squares, stats.chi2(len(mean)).cdf).pvalue
+
+
+def test_gaussian_oracle_has_its_mean_and_covariance():
+    """Squared Mahalanobis distances are chi-square; level 1e-6; a 10 % larger spread fails."""
+    mean, covariance = np.array([1.0, -2.0, 3.0]), np.array([[2, 0.9, 0], [0.9, 1, 0], [0, 0, 0.5]])
+    X = GaussianOracle(mean, covariance)(10_000, np.random.default_rng(4))
+    assert mahalanobis_pvalue(X, mean, covariance) > 1e-6
+    assert mahalanobis_pvalue(X, mean, 1.21 * covariance) < 1e-6
+    # each entry within 6 standard errors
+    error = 6 * np.sqrt((np.outer(np.diag(covariance), np.diag(covariance)) + covariance**2) / 1e4)
+    assert np.all(np.abs(np.cov(X.T) - covariance) < error)
+    features, y = GaussianOracle(mean, covariance, response=True)(10_000, np.random.default_rng(4))
+    np.testing.assert_array_equal(np.column_stack([features, y]), X)
+
+
+def test_gaussian_oracle_takes_variances_and_singular_covariances():
+    X = GaussianOracle([0, 0], [4.0, 0.0])(5_000, np.random.default_rng(1))
+    assert np.all(X[:, 1] == 0)
+    assert stats.kstest(X[:, 0], stats.norm(0, 2).cdf).pvalue > 1e-6
+    X = GaussianOracle([0, 0], [[1, 1], [1, 1]])(50, np.random.default_rng(1))
+    np.testing.assert_allclose(X[:, 0], X[:, 1], atol=1e-7)
+
+
+def test_gaussian_classes_have_their_means():
+    oracle = GaussianOracle([[0.2, 0.2], [0.8, 0.8]], [0.01, 0.01], classes=["low", "high"])
+    X, y = oracle(4_000, np.random.default_rng(2))
+    assert oracle.classes_.tolist() == ["high", "low"]
+    for label, mean in (("low", 0.2), ("high", 0.8)):
+        # 6 standard errors of .1 / sqrt(2000)
+        assert np.abs(X[y == label].mean(axis=0) - mean).max() < 6 * 0.1 / np.sqrt(1_800)
+    assert stats.binomtest(np.sum(y == "low"), 4_000).pvalue > 1e-6
+    X, y = GaussianOracle([5.0], [1.0], classes=[0, 1])(4_000, np.random.default_rng(2))
+    assert stats.ttest_ind(X[y == 0], X[y == 1]).pvalue > 1e-6
+
+
+def test_make_oracle_calls_the_generator():
+    X, y = MakeOracle(make_blobs, centers=3, n_features=2)(30, np.random.default_rng(0))
+    assert X.shape == (30, 2)
+    assert set(y) == {0, 1, 2}
+    assert MakeOracle(make_friedman1, with_y=False)(7, np.random.default_rng(0)).shape == (7, 10)
+    X = MakeOracle(make_low_rank_matrix, n_features=4)(8, np.random.default_rng(0))
+    assert X.shape == (8, 4)
+
+
+def test_make_oracle_draws_a_new_task_at_each_call():
+    def slope(rng):
+        X, y = MakeOracle(make_regression, n_features=1, n_informative=1)(20, rng)
+        return np.linalg.lstsq(X, y, rcond=None)[0][0]
+
+    rng = np.random.default_rng(0)
+    slopes = [slope(rng) for _ in range(5)]
+    assert len(set(np.round(slopes, 6))) == 5
+
+
+REFUSED = [
+    (lambda: PublicDataOracle(np.zeros((0, 2))), "'X' .* must hold at least one record"),
+    (lambda: PublicDataOracle([]), "'X' parameter of PublicDataOracle"),
+    (lambda: PublicDataOracle(TABLE, [0, 1]), "'y' .* must hold 6 records, as X does. Got 2"),
+    (lambda: UniformOracle([(0, np.inf)]), "'bounds' parameter of UniformOracle must give finite"),
+    (lambda: UniformOracle([(1, 0)]), "low <= high"),
+    (lambda: UniformOracle([0, 1]), r"'bounds' .* \(low, high\)"),
+    (lambda: UniformOracle(np.zeros((2, 3))), "'bounds'"),
+    (lambda: UniformOracle(np.zeros((0, 2))), "'bounds'"),
+    (lambda: UniformOracle([(0, 1)], y_bounds=(2, 1)), "'y_bounds' parameter of UniformOracle"),
+    (lambda: UniformOracle([(0, 1)], classes=[0, 1], y_bounds=(0, 1)), "'y_bounds' .* be None"),
+    (lambda: UniformOracle([(0, 1)], classes=[0]), "'classes' .* two or more different labels"),
+    (lambda: UniformOracle([(0, 1)], classes=[0, 0]), "'classes'"),
+    (lambda: UniformOracle([(0, 1)], classes=3), "'classes'"),
+    (lambda: GaussianOracle([0, np.nan], [1, 1]), "'mean' parameter of GaussianOracle must be fin"),
+    (lambda: GaussianOracle(np.zeros((2, 2)), [1, 1]), "'mean'"),
+    (lambda: GaussianOracle(np.zeros((3, 2)), [1, 1], classes=[0, 1]), "'mean' .* one for each"),
+    (lambda: GaussianOracle([0, 0], [1, 1, 1]), r"'covariance' .* shape \(2, 2\) or \(2,\)"),
+    (lambda: GaussianOracle([0, 0], [1, np.inf]), "'covariance' .* must be finite"),
+    (lambda: GaussianOracle([0, 0], [[1, 0.5], [0, 1]]), "'covariance' .* symmetric"),
+    (lambda: GaussianOracle([0, 0], [[1, 2], [2, 1]]), "'covariance' .* positive semidefinite"),
+    (lambda: GaussianOracle([0, 0], [1, -1]), "'covariance' .* positive semidefinite"),
+    (lambda: GaussianOracle([0, 0], [1, 1], classes=[0, 1], response=True), "'response' .* False"),
+    (lambda: GaussianOracle([0], [1], response=True), "'response' .* single coordinate"),
+    (lambda: MakeOracle(make_blobs, n_samples=5), "'n_samples' .* left to the sampler"),
+    (lambda: MakeOracle(make_blobs, random_state=0), "'random_state' .* left to the sampler"),
+    (lambda: MakeOracle(make_blobs, shuffle=False), "'shuffle' parameter of MakeOracle must be Tr"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), REFUSED)
+def test_parameters_out_of_range_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: MakeOracle(42), "'generator' parameter of MakeOracle must be a function"),
+        (lambda: MakeOracle(make_blobs, colour="red"), "It is not: got an unexpected keyword"),
+        (lambda: MakeOracle(lambda n: n), "'n_samples', 'random_state'"),
+        (lambda: PublicDataOracle(3.0), "Records must come as .* Got float"),
+    ],
+)
+def test_what_is_no_table_or_generator_is_refused(make, message):
+    with pytest.raises(TypeError, match=message):
+        make()
+
+
+def test_named_bounds_need_pandas(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match="needs pandas"):
+        UniformOracle({"a": (0, 1)})

@@ -1,0 +1,196 @@
+"""RandomTaskOracle: every dataset has its own rule, every class, and no trace of an answer."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.optimize import linprog
+from sklearn.datasets import load_breast_cancer
+
+from skdp.sensitivity import random_task
+from skdp.sensitivity.random_task import RandomTaskOracle
+
+NORMAL = np.random.default_rng(1).normal(size=(500, 3)) * [1.0, 100.0, 0.01] + [0, 7, -3]
+
+
+def is_linearly_separable(X, positive):
+    """Decide by linear programming, up to the scale of the columns."""
+    Z = np.column_stack([(X - X.mean(axis=0)) / X.std(axis=0), np.ones(len(X))])
+    signs = np.where(positive, 1.0, -1.0)
+    result = linprog(
+        np.zeros(Z.shape[1]), A_ub=-signs[:, None] * Z, b_ub=-np.ones(len(Z)), bounds=(None, None)
+    )
+    return result.status == 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    n_classes=st.integers(2, 5),
+    spare=st.integers(0, 30),
+    noise=st.sampled_from([0, 0.3, 1]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_both_datasets_of_every_pair_hold_every_class(n_classes, spare, noise, seed):
+    oracle = RandomTaskOracle(NORMAL, classes=range(n_classes), noise=noise)
+    _, y = oracle(2 * n_classes + spare, np.random.default_rng(seed))
+    counts = np.bincount(y, minlength=n_classes)
+    assert counts.min() >= 2
+    assert counts.sum() == 2 * n_classes + spare
+    assert counts.max() - 2 <= 3 * (counts.min() - 2) + 4  # rounding moves each count by one
+
+
+def test_two_classes_are_split_by_a_plane_and_noise_spoils_it():
+    rng = np.random.default_rng(2)
+    for _ in range(10):
+        X, y = RandomTaskOracle(NORMAL, classes=["n", "p"], noise=0)(60, rng)
+        assert is_linearly_separable(X, y == "p")
+    X, y = RandomTaskOracle(NORMAL, classes=["n", "p"], noise=0.5)(200, rng)
+    assert not is_linearly_separable(X, y == "p")
+
+
+def test_one_of_three_classes_is_split_from_the_others_by_a_plane():
+    X, y = RandomTaskOracle(NORMAL, classes=[0, 1, 2], noise=0)(90, np.random.default_rng(2))
+    assert any(is_linearly_separable(X, y == label) for label in range(3))
+
+
+def test_noise_shuffles_its_share_of_the_labels():
+    """The same seed without noise has the labels before; a share .1 changes 5 % of them.
+
+    The number changed has standard deviation below sqrt(n * .05); six of them are a false
+    positive rate below 1e-8.
+    """
+    n = 20_000
+    options = {"classes": [0, 1], "class_shares": [1, 1]}
+    X, y = RandomTaskOracle(NORMAL, noise=0.1, **options)(n, np.random.default_rng(3))
+    X0, y0 = RandomTaskOracle(NORMAL, noise=0.0, **options)(n, np.random.default_rng(3))
+    np.testing.assert_array_equal(X, X0)
+    assert y.sum() == y0.sum() == n // 2
+    assert abs(np.sum(y != y0) - 0.05 * n) < 6 * np.sqrt(0.05 * n)
+
+
+def test_class_shares_belong_to_the_classes_in_their_order():
+    oracle = RandomTaskOracle(NORMAL, classes=["z", "a"], class_shares=[3, 1])
+    assert oracle.classes_.tolist() == ["a", "z"]
+    _, y = oracle(404, np.random.default_rng(0))
+    assert np.sum(y == "z") == 302  # 2 + 400 * .75
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_a_real_response_is_a_linear_rule_and_noise(noise):
+    """The residual variance is chi-square: two-sided at level 1e-6, exactly 0 without noise."""
+    n, mean, scale = 2_000, 50.0, 3.0
+    oracle = RandomTaskOracle(NORMAL, noise=noise, y_mean=mean, y_scale=scale)
+    X, y = oracle(n, np.random.default_rng(7))
+    design = np.column_stack([np.ones(n), X])
+    residuals = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
+    if noise == 0:
+        np.testing.assert_allclose(residuals, 0, atol=1e-9)
+        assert y.mean() == pytest.approx(mean)
+        assert y.std() == pytest.approx(scale)
+    else:
+        law = stats.chi2(n - 4)
+        statistic = np.sum(residuals**2) / (scale * noise) ** 2
+        assert law.ppf(5e-7) < statistic < law.isf(5e-7)
+        assert not law.ppf(5e-7) < 1.21 * statistic < law.isf(5e-7)  # 10 % more noise is seen
+
+
+def test_weights_do_not_depend_on_the_units_of_the_features():
+    X, y = RandomTaskOracle(NORMAL, noise=0)(40, np.random.default_rng(5))
+    units = np.array([1e-3, 1.0, 1e6])
+    X2, y2 = RandomTaskOracle(NORMAL * units, noise=0)(40, np.random.default_rng(5))
+    np.testing.assert_allclose(X2, X * units)
+    np.testing.assert_allclose(y2, y)
+
+
+def agreements(label, n_datasets=400):
+    """Count the datasets whose labels agree with the true ones on most records."""
+    X, truth = load_breast_cancer(return_X_y=True)
+    table = np.column_stack([X, np.arange(len(X))])  # the row number finds the true answer
+    rng = np.random.default_rng(13)
+    return sum(np.mean(label(table, rng, truth)) > 0.5 for _ in range(n_datasets))
+
+
+def test_the_oracle_knows_nothing_of_the_answer():
+    """Agreement with the true labels is above one half in half of the datasets.
+
+    51 records cannot tie. Two-sided binomial test at level 1e-6; a fixed rule that knows the
+    answer fails it.
+    """
+
+    def by_the_oracle(table, rng, truth):
+        X, y = RandomTaskOracle(table, classes=[0, 1])(51, rng)
+        return y == truth[X[:, -1].astype(int)]
+
+    def by_a_fixed_rule(table, rng, truth):
+        X, _ = RandomTaskOracle(table, classes=[0, 1])(51, rng)
+        return (X[:, 0] < 15) == truth[X[:, -1].astype(int)]
+
+    assert stats.binomtest(agreements(by_the_oracle), 400).pvalue > 1e-6
+    assert stats.binomtest(agreements(by_a_fixed_rule), 400).pvalue < 1e-6
+
+
+def position_pvalue(n_datasets=1_500, n=12):
+    """Chi-square test that the rarer class is equally likely at every position.
+
+    Each dataset has the same number of it, a sample without replacement, which the factor
+    (n-1)/n accounts for.
+    """
+    oracle = RandomTaskOracle(np.ones((5, 1)), classes=[0, 1], class_shares=[1, 7], noise=0)
+    rng = np.random.default_rng(17)
+    rare = np.array([oracle(n, rng)[1] == 0 for _ in range(n_datasets)])
+    share = rare.mean()
+    squares = (rare.sum(axis=0) - n_datasets * share) ** 2
+    statistic = squares.sum() / (n_datasets * share * (1 - share)) * (n - 1) / n
+    return stats.chi2(n - 1).sf(statistic)
+
+
+def test_ties_are_not_split_by_position(monkeypatch):
+    """Records are exchangeable even when all rows are equal; level 1e-6. Plain sorting fails."""
+    assert position_pvalue() > 1e-6
+    monkeypatch.setattr(random_task, "_JITTER", 0.0)
+    assert position_pvalue() < 1e-6
+
+
+def test_constant_features_have_no_weight():
+    table = np.column_stack([NORMAL[:, 0], np.full(500, 1e9)])
+    X, y = RandomTaskOracle(table, noise=0)(40, np.random.default_rng(0))
+    assert abs(np.corrcoef(X[:, 0], y)[0, 1]) == pytest.approx(1)
+    _, y = RandomTaskOracle(np.ones((3, 2)), noise=0, y_mean=2.0)(4, np.random.default_rng(0))
+    np.testing.assert_array_equal(y, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("X", "parameters", "message"),
+    [
+        ([[np.nan], [1.0]], {}, "contains NaN"),
+        ([[np.inf], [1.0]], {}, "contains infinity"),
+        (np.array([["a"], ["b"]], dtype=object), {}, "could not convert string to float"),
+        ([1.0, 2.0], {}, "Expected 2D array"),
+        (np.zeros((0, 2)), {}, "'X' parameter of RandomTaskOracle must hold at least one record"),
+        (NORMAL, {"classes": [1]}, "'classes' parameter of RandomTaskOracle must hold two or more"),
+        (NORMAL, {"classes": [0, 1], "noise": 1.1}, r"'noise' .* \[0, 1\] with 'classes'. Got 1.1"),
+        (NORMAL, {"noise": -0.1}, r"'noise' .* must be in \[0, inf\). Got -0.1"),
+        (NORMAL, {"noise": np.nan}, "'noise'"),
+        (NORMAL, {"noise": np.inf}, "'noise'"),
+        (NORMAL, {"class_shares": [1, 1]}, "'class_shares' .* one positive share for each"),
+        (NORMAL, {"classes": [0, 1], "class_shares": [1, 0]}, "'class_shares'"),
+        (NORMAL, {"classes": [0, 1], "class_shares": [1, np.inf]}, "'class_shares'"),
+        (NORMAL, {"classes": [0, 1], "class_shares": [1, 1, 1]}, "'class_shares'"),
+        (NORMAL, {"classes": [0, 1], "y_scale": 2.0}, "'y_scale' .* left alone"),
+        (NORMAL, {"classes": [0, 1], "y_mean": 2.0}, "like 'y_mean'. Got y_mean=2.0"),
+        (NORMAL, {"y_scale": 0.0}, "'y_scale' .* must be positive and finite"),
+        (NORMAL, {"y_mean": np.inf}, "'y_mean' finite"),
+    ],
+)
+def test_what_random_task_oracle_refuses(X, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        RandomTaskOracle(X, **parameters)
+
+
+def test_too_few_records_for_the_classes_are_refused():
+    oracle = RandomTaskOracle(NORMAL, classes=[0, 1, 2])
+    with pytest.raises(
+        ValueError, match=r"3 classes must be asked for at least n_samples=6 .*=5\."
+    ):
+        oracle(5, np.random.default_rng(0))

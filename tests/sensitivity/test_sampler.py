@@ -1,0 +1,294 @@
+"""The sampler: against theory, reproducible whatever the workers, and honest about failures."""
+
+import math
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skdp import GaussianOracle, SensitivitySampler, UniformOracle
+from skdp._target import FunctionTarget, as_target
+from skdp.mechanisms.base import l1_norm
+from skdp.sensitivity import sampler as sampler_module
+
+
+def exponential(n_samples, rng):
+    return rng.exponential(size=(n_samples, 1))
+
+
+def normal(n_samples, rng):
+    return rng.normal(size=(n_samples, 1))
+
+
+def unlucky_mean(X):
+    """Fail when the first record is in the upper quarter, which both datasets of a pair share."""
+    if X[0, 0] > 0.75:
+        raise ValueError("the first record is large")
+    return X.mean()
+
+
+def test_mean_of_exponentials_against_theory():
+    """|f(D) - f(D')| follows Exp(n) (example 6 of the ICML paper), so its quantile is known.
+
+    With m = 9999 pairs and gamma = .1 the estimate's exceedance probability follows
+    Beta(1000, 9000): it leaves mean +- 5 standard deviations (.003) with probability < 1e-6.
+    """
+    n = 100
+    estimate = SensitivitySampler(exponential, gamma=0.1, n_pairs=9999, random_state=0).sample(
+        np.mean, n, l1_norm
+    )
+    exceedance = math.exp(-n * estimate.value)
+    assert exceedance == pytest.approx(0.1, abs=5 * 0.003)
+    assert estimate.value == pytest.approx(math.log(1 / 0.1) / n, rel=0.07)
+
+
+def test_mean_of_uniforms_never_exceeds_the_global_sensitivity():
+    sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.001, random_state=0)
+    estimate = sampler.sample(np.mean, 100, l1_norm)
+    assert estimate.order_statistic.n_pairs == 9999
+    assert max(estimate.norms) <= 0.01 * (1 + 1e-12)
+    assert estimate.value > 0.009  # theory: 1 - gamma quantile of a triangular law, .0097
+
+
+def test_mean_of_normals_under_dkw():
+    """For n = 5 the norm is |N(0, 2/25)|; [.628, 1.352] holds all but about 1e-6 of maxima."""
+    sampler = SensitivitySampler(normal, gamma=0.1, calibration="dkw", random_state=0)
+    estimate = sampler.sample(np.mean, 5, l1_norm)
+    assert (estimate.order_statistic.n_pairs, estimate.order_statistic.k) == (285, 285)
+    assert 0.628 <= estimate.value <= 1.352
+
+
+def test_sampled_norms_have_the_law_of_the_target():
+    """Kolmogorov-Smirnov at 1e-4 false positives; halved norms are caught."""
+    estimate = SensitivitySampler(exponential, n_pairs=999, random_state=1).sample(
+        np.mean, 50, l1_norm
+    )
+    law = stats.expon(scale=1 / 50)
+    assert stats.kstest(estimate.norms, law.cdf).pvalue > 1e-4
+    assert stats.kstest(estimate.norms / 2, law.cdf).pvalue < 1e-4
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("chunk_size", [1, 7, 50])
+def test_norms_do_not_depend_on_workers_or_chunks(monkeypatch, n_jobs, chunk_size):
+    sampler = SensitivitySampler(exponential, gamma=0.1, n_pairs=40, random_state=3)
+    expected = sampler.sample(np.mean, 20, l1_norm)
+    monkeypatch.setattr(sampler_module, "CHUNK_SIZE", chunk_size)
+    estimate = sampler.set_params(n_jobs=n_jobs).sample(np.mean, 20, l1_norm)
+    assert estimate.norms.tobytes() == expected.norms.tobytes()
+
+
+def test_more_pairs_keep_the_first_ones():
+    few = SensitivitySampler(exponential, n_pairs=60, random_state=3)
+    many = SensitivitySampler(exponential, n_pairs=130, random_state=3)
+    first = few.sample(np.mean, 20, l1_norm).norms
+    np.testing.assert_array_equal(many.sample(np.mean, 20, l1_norm).norms[:60], first)
+
+
+def test_seed_is_drawn_and_recorded():
+    sampler = SensitivitySampler(exponential, gamma=0.2)
+    estimate = sampler.sample(np.mean, 20, l1_norm)
+    again = SensitivitySampler(exponential, gamma=0.2, random_state=estimate.seed)
+    assert again.sample(np.mean, 20, l1_norm) == estimate
+    assert sampler.sample(np.mean, 20, l1_norm) != estimate
+
+
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
+def test_generators_give_the_seed(make):
+    estimates = [
+        SensitivitySampler(exponential, gamma=0.2, random_state=make(5)).sample(
+            np.mean, 20, l1_norm
+        )
+        for _ in range(2)
+    ]
+    assert estimates[0] == estimates[1]
+
+
+@pytest.mark.parametrize("random_state", [-1, "seed"])
+def test_random_state_is_refused(random_state):
+    with pytest.raises(ValueError, match="'random_state' parameter of SensitivitySampler"):
+        SensitivitySampler(exponential, random_state=random_state).sample(np.mean, 5, l1_norm)
+
+
+def test_with_fixed_seed_draws_everything_again_alike():
+    sampler = SensitivitySampler(exponential, gamma=0.2).with_fixed_seed()
+    first, second = (sampler.public_dataset(7)[0] for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(first, sampler.public_dataset(7, attempt=1)[0])
+
+
+def test_public_dataset_is_none_of_the_pairs():
+    seen = []
+
+    def remember(n_samples, rng):
+        seen.append(normal(n_samples, rng))
+        return seen[-1]
+
+    sampler = SensitivitySampler(remember, gamma=0.2, random_state=0)
+    sampler.sample(np.mean, 5, l1_norm)
+    values = {float(value) for X in seen for value in X.ravel()}
+    assert not values & set(sampler.public_dataset(5)[0].ravel().tolist())
+
+
+def test_pairs_of_datasets_are_neighbors():
+    pairs = []
+
+    def remember(X):
+        pairs.append(X.copy())
+        return 0.0
+
+    SensitivitySampler(normal, n_pairs=9, gamma=0.1, random_state=0).sample(remember, 6, l1_norm)
+    for first, second in zip(pairs[::2], pairs[1::2], strict=True):
+        np.testing.assert_array_equal(first[:-1], second[:-1])
+        assert first[-1] != second[-1]
+
+
+def test_failed_pairs_count_as_infinite():
+    """A quarter of the pairs fails, so gamma = .5 is attained and gamma = .1 is not."""
+    oracle = UniformOracle([(0, 1)])
+    wide = SensitivitySampler(oracle, gamma=0.5, n_pairs=99, random_state=0)
+    estimate = wide.sample(unlucky_mean, 10, l1_norm)
+    (cause, count) = next(iter(estimate.failures.items()))
+    assert cause == "ValueError: the first record is large"
+    assert 0 < count == np.isinf(estimate.norms).sum() < 50
+    assert math.isfinite(estimate.value)
+    narrow = SensitivitySampler(oracle, gamma=0.1, n_pairs=99, random_state=0)
+    assert narrow.sample(unlucky_mean, 10, l1_norm).value == math.inf
+
+
+@pytest.mark.parametrize(
+    ("function", "cause"),
+    [
+        (lambda X: np.nan, "the value is not finite"),
+        (lambda X: np.ones(1 + (X[-1, 0] > 0)), "the shape of the value changed"),
+        (lambda X: np.ones(1 + (X[0, 0] > 0)), "the shape of the value changed"),
+        (lambda X: 1 / 0, "ZeroDivisionError: division by zero"),
+    ],
+    ids=["nan", "shape within a pair", "shape between pairs", "exception"],
+)
+def test_causes_of_failure_are_told_apart(function, cause):
+    estimate = SensitivitySampler(normal, gamma=0.1, n_pairs=30, random_state=0).sample(
+        function, 4, l1_norm
+    )
+    assert set(estimate.failures) == {cause}
+
+
+def test_long_causes_are_cut():
+    def verbose(X):
+        raise ValueError("x" * 1000)
+
+    estimate = SensitivitySampler(normal, gamma=0.2).sample(verbose, 4, l1_norm)
+    assert max(map(len, estimate.failures)) == 200
+    assert estimate.shape is None
+
+
+def test_warnings_of_the_pairs_do_not_change_the_norms():
+    def warn(X):
+        warnings.warn("not converged", RuntimeWarning, stacklevel=1)
+        return X.mean()
+
+    estimate = SensitivitySampler(normal, gamma=0.2, random_state=0).sample(warn, 4, l1_norm)
+    assert not estimate.failures
+
+
+def test_oracle_that_fails_halfway_is_refused():
+    calls = []
+
+    def tired(n_samples, rng):
+        calls.append(n_samples)
+        if len(calls) > 5:
+            raise RuntimeError("no more records")
+        return normal(n_samples, rng)
+
+    with pytest.raises(Exception, match="no more records"):
+        SensitivitySampler(tired, gamma=0.2).sample(np.mean, 4, l1_norm)
+
+
+@pytest.mark.parametrize(
+    ("oracle", "message"),
+    [
+        (lambda n, rng: rng.normal(size=(n - 1, 2)), "records"),
+        (lambda n, rng: np.full((n, 2), np.nan), "finite"),
+        (lambda n, rng: None, "X"),
+    ],
+    ids=["count", "not finite", "nothing"],
+)
+def test_bad_oracle_is_refused_at_the_first_pair(oracle, message):
+    evaluations = []
+    with pytest.raises((TypeError, ValueError), match=message):
+        SensitivitySampler(oracle, gamma=0.2).sample(evaluations.append, 4, l1_norm)
+    assert not evaluations
+
+
+def test_same_seed_within_a_pair_and_another_in_the_next():
+    seeds = []
+
+    def noisy(X, random_state):
+        seeds.append(random_state)
+        return np.random.default_rng(random_state).normal()
+
+    estimate = SensitivitySampler(normal, gamma=0.1, n_pairs=9).sample(noisy, 4, l1_norm)
+    assert max(estimate.norms) == 0  # all randomness is shared, and X is not used
+    assert seeds[::2] == seeds[1::2]
+    assert len(set(seeds)) == 9
+
+
+def test_plan_says_what_would_be_run():
+    evaluations = []
+    plan = SensitivitySampler(normal, gamma=0.05).plan(100)
+    assert (plan.n_evaluations, plan.order_statistic.k, plan.n_samples) == (398, 190, 100)
+    assert "199 pairs" in str(plan)
+    assert "normal" in str(plan)
+    assert not evaluations
+
+
+@pytest.mark.parametrize("n_samples", [0, -3])
+def test_plan_needs_a_record(n_samples):
+    with pytest.raises(ValueError, match=r"'n_samples' parameter of SensitivitySampler\.plan"):
+        SensitivitySampler(normal).plan(n_samples)
+
+
+def test_plan_names_the_attainable_gamma():
+    with pytest.raises(ValueError, match="n_pairs"):
+        SensitivitySampler(normal, gamma=0.01, n_pairs=50).plan(10)
+
+
+def test_norm_is_named_by_its_owner():
+    class Mechanism:
+        norm_name = "sup"
+
+        def norm(self, difference):
+            return float(np.max(np.abs(difference)))
+
+    sampler = SensitivitySampler(GaussianOracle([0.0], [[1.0]]), gamma=0.2)
+    assert sampler.sample(np.mean, 4, Mechanism().norm).norm_name == "sup"
+    assert sampler.sample(np.mean, 4, l1_norm).norm_name == "l1"
+
+
+def test_progress_bar(capsys):
+    SensitivitySampler(normal, gamma=0.2, verbose=1).sample(np.mean, 4, l1_norm)
+    assert "49/49" in capsys.readouterr().err
+
+
+def test_plain_line_without_tqdm(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    SensitivitySampler(normal, gamma=0.2, verbose=1).sample(np.mean, 4, l1_norm)
+    assert "49 pairs" in capsys.readouterr().err
+
+
+def test_function_target_is_made_once():
+    target = as_target(np.mean)
+    assert as_target(target) is target
+    assert isinstance(target, FunctionTarget)
+    assert target.description == "numpy.mean"
+
+
+def test_builtins_without_a_signature_are_targets():
+    assert as_target(max)([1.0, 3.0], seed=0) == 3.0
+
+
+def test_target_must_be_callable():
+    with pytest.raises(TypeError, match="must be a function of a dataset"):
+        as_target(3.0)

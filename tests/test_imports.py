@@ -1,0 +1,261 @@
+"""The house rules that a reader cannot see in one file: who may import whom, and what."""
+
+import ast
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import skdp
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "skdp").rglob("*.py"))
+SCRIPTS = sorted(path for part in ("examples", "benchmarks") for path in (ROOT / part).glob("*.py"))
+
+WINGS = {"targets", "sensitivity", "mechanisms", "accounting"}
+TOP = {"displays", "audit", "risk", "search"}
+LEVELS = {"release": 2, "estimator": 3} | dict.fromkeys(WINGS, 1) | dict.fromkeys(TOP, 4)
+HEAVY = {"matplotlib", "pandas", "polars", "dask", "ray", "tqdm", "dp_accounting", "opendp"}
+
+
+def module_name(path):
+    """``skdp/targets/parameters.py`` -> ``skdp.targets.parameters``."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path) for path in SOURCES}
+
+
+def imported(tree):
+    """Every imported thing as a dotted name, with the local name that it is bound to."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, alias.asname or alias.name.split(".")[0]
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                prefix = "." * node.level + (node.module or "")
+                yield f"{prefix}.{alias.name}", alias.asname or alias.name
+
+
+def place(module):
+    """Level and room of a module: helpers at the bottom, then wings, then what uses them."""
+    room = module.removeprefix("skdp").lstrip(".").split(".")[0]
+    if room == "exceptions" or room.startswith("_"):
+        return 0, "helpers"
+    return LEVELS.get(room), room
+
+
+def direction_violations(module, source, modules=frozenset(MODULES)):
+    """Imports of `module` that go against the direction of the house.
+
+    Parameters
+    ----------
+    module : str
+        Dotted name of the module.
+    source : str
+        Its text.
+    modules : set of str
+        The modules that exist, to tell a submodule from a name.
+
+    Returns
+    -------
+    list of str
+        One sentence per violation.
+    """
+    if module == "skdp":
+        return []
+    level, room = place(module)
+    if level is None:
+        return [f"{module} has no place in the house: give it one in LEVELS"]
+    found = []
+    for name, _ in imported(ast.parse(source)):
+        if name.startswith("."):
+            found.append(f"{module} imports {name} relatively")
+        if name.split(".")[0] != "skdp":
+            continue
+        target = name if name in modules else name.rpartition(".")[0]
+        if target in {"", "skdp"}:
+            found.append(f"{module} imports {name} through the front door")
+            continue
+        target_level, target_room = place(target)
+        promise = room == "mechanisms" and target == "skdp.accounting.guarantee"
+        if target_level is None or not (target_level < level or target_room == room or promise):
+            found.append(f"{module} imports {target}")
+    return found
+
+
+def private_names(source):
+    """Names of scikit-learn in `source` that are not public, by import or by attribute."""
+    tree = ast.parse(source)
+    bound, found = set(), []
+
+    def check(dotted):
+        if any(part.startswith("_") and not part.endswith("__") for part in dotted.split(".")):
+            found.append(dotted)
+
+    for name, local in imported(tree):
+        if name.split(".")[0] == "sklearn":
+            bound.add(local)
+            check(name)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            dotted = ast.unparse(node)
+            if dotted.split(".")[0] in bound and re.fullmatch(r"[\w.]+", dotted):
+                check(dotted)
+    return found
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_name)
+def test_imports_follow_the_direction_of_the_house(path):
+    assert direction_violations(module_name(path), path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("skdp.accounting.guarantee", "from skdp.mechanisms.base import Mechanism"),
+        ("skdp.accounting.guarantee", "from skdp.mechanisms import base"),
+        ("skdp.targets.parameters", "import skdp.sensitivity.sampler"),
+        ("skdp.sensitivity.sampler", "from skdp.accounting.guarantee import PrivacyGuarantee"),
+        ("skdp.mechanisms.laplace", "from skdp.accounting.accountant import PrivacyAccountant"),
+        ("skdp.mechanisms.laplace", "def f():\n    from skdp.release import release"),
+        ("skdp.release", "from skdp.estimator import PrivateEstimator"),
+        ("skdp.estimator", "from skdp.displays import SensitivityDisplay"),
+        ("skdp.risk", "from skdp.audit.lower_bound import label_test"),
+        ("skdp._validation", "from skdp.targets.parameters import ParameterTarget"),
+        ("skdp.exceptions", "from skdp.release import Release"),
+        ("skdp.release", "from skdp import PrivacyGuarantee"),
+        ("skdp.release", "import skdp"),
+        ("skdp.release", "from .targets import parameters"),
+        ("skdp.release", "from skdp.attic import chest"),
+        ("skdp.attic", ""),
+    ],
+)
+def test_a_planted_import_against_the_direction_is_found(module, line):
+    modules = MODULES | {"skdp.mechanisms.base", "skdp.sensitivity.sampler", "skdp.attic"}
+    assert len(direction_violations(module, line, modules)) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("skdp.mechanisms.laplace", "from skdp.accounting.guarantee import PrivacyGuarantee"),
+        ("skdp.mechanisms.laplace", "from skdp.mechanisms.base import Mechanism"),
+        ("skdp.targets.parameters", "from skdp._validation import check_names"),
+        ("skdp.targets.parameters", "from skdp.exceptions import PrivacyLeakWarning"),
+        ("skdp._validation", "from skdp.exceptions import PrivacyLeakWarning"),
+        ("skdp.estimator", "from skdp.release import release"),
+        ("skdp.audit.lower_bound", "from skdp.mechanisms.base import Mechanism"),
+        ("skdp.audit.lower_bound", "from skdp.audit.privacy_loss import loss"),
+        ("skdp", "from skdp.release import release"),
+        ("skdp.release", "import numpy as np"),
+    ],
+)
+def test_an_import_along_the_direction_passes(module, line):
+    modules = MODULES | {"skdp._validation", "skdp.exceptions", "skdp.release"}
+    assert direction_violations(module, line, modules) == []
+
+
+@pytest.mark.parametrize("path", SOURCES + SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_public_names_of_scikit_learn(path):
+    assert private_names(path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from sklearn.utils._param_validation import Interval",
+        "from sklearn.linear_model._base import LinearRegression",
+        "from sklearn.utils.validation import _num_samples",
+        "from sklearn import _config",
+        "import sklearn.svm._base",
+        "import sklearn.svm as svm\nsvm._base.fit()",
+        "from sklearn import utils\nn = utils.validation._num_samples(X)",
+        "from sklearn.svm import SVC\nSVC._validate_data",
+    ],
+)
+def test_a_planted_private_name_of_scikit_learn_is_found(source):
+    assert len(set(private_names(source))) >= 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from sklearn.svm import LinearSVC\nmodel = LinearSVC()\nmodel._own = 1",
+        "import sklearn\nprint(sklearn.__version__)",
+        "from scipy._lib import _util",
+    ],
+)
+def test_public_names_of_scikit_learn_pass(source):
+    assert private_names(source) == []
+
+
+def optional_imports(source):
+    """Optional packages that `source` imports where it is loaded, outside of any function."""
+
+    def loading(node):
+        for child in ast.iter_child_nodes(node):
+            typing_only = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
+            if isinstance(child, ast.Import | ast.ImportFrom):
+                yield from (name for name, _ in imported(ast.Module([child], [])))
+            elif not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) and not typing_only:
+                yield from loading(child)
+
+    return [name for name in loading(ast.parse(source)) if name.split(".")[0] in HEAVY]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_name)
+def test_optional_packages_are_imported_where_they_are_used(path):
+    assert optional_imports(path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import pandas as pd", ["pandas"]),
+        ("try:\n    from tqdm.auto import tqdm\nexcept ImportError:\n    pass", ["tqdm.auto.tqdm"]),
+        ("class A:\n    import matplotlib", ["matplotlib"]),
+        ("def f():\n    import pandas", []),
+        ("if TYPE_CHECKING:\n    import pandas", []),
+    ],
+)
+def test_a_planted_optional_import_is_found(source, expected):
+    assert optional_imports(source) == expected
+
+
+def loaded_heavy(statement):
+    """Optional packages that a fresh interpreter has loaded after `statement`."""
+    code = f"{statement}\nimport sys\nprint(*sorted({HEAVY!r} & set(sys.modules)))"
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    return run.stdout.split()
+
+
+def test_import_loads_no_optional_package():
+    # Some versions of scikit-learn load pandas themselves, wherever it is installed.
+    scikit_learn = loaded_heavy("import sklearn.base")
+    assert loaded_heavy("import sklearn.base, skdp") == scikit_learn
+    assert set(loaded_heavy("import sklearn.base, skdp, tqdm")) == {"tqdm", *scikit_learn}
+
+
+def test_a_public_name_has_one_import_path():
+    assert sorted(skdp.__all__) == sorted(set(skdp.__all__))
+    assert all(hasattr(skdp, name) for name in skdp.__all__)
+
+
+def test_version_is_the_same_everywhere():
+    citation = (ROOT / "CITATION.cff").read_text()
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    assert re.search(r"^version: (\S+)$", citation, re.M).group(1) == skdp.__version__
+    assert re.search(r"^## \[?([\d.]+)", changelog, re.M).group(1) == skdp.__version__
+
+
+def test_a_test_cannot_reach_the_network():
+    with socket.socket() as connection, pytest.raises(RuntimeError, match=r"192\.0\.2\.1"):
+        connection.connect(("192.0.2.1", 80))

@@ -1,0 +1,220 @@
+"""No trace of the private data or the private fit: search the bytes."""
+
+import gc
+import html
+import pickle
+import types
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from skdp import (
+    LaplaceMechanism,
+    PrivacyLeakWarning,
+    PrivateEstimator,
+    PrivateEvaluationError,
+    PublicDataOracle,
+    SensitivitySampler,
+)
+from skdp.targets.parameters import ParameterTarget
+from skdp.targets.registry import REGISTRY
+
+X, y = make_classification(n_samples=160, n_features=4, n_redundant=0, random_state=0)
+X_public, y_public, X, y = X[:80], y[:80], X[80:], y[80:]
+# Labels that name records: as floats they can be found in a pickle. Regressors use them.
+RESPONSE = np.random.default_rng(0).normal(size=80)
+PUBLIC_RESPONSE = np.random.default_rng(1).normal(size=80)
+
+ESTIMATORS = [kind() for kind in REGISTRY] + [
+    make_pipeline(StandardScaler(), LinearSVC()),
+    make_pipeline(FrozenEstimator(StandardScaler().fit(X_public)), LogisticRegression()),
+]
+CODE = (type, types.ModuleType, types.FunctionType, types.FrameType)
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def responses(estimator):
+    tags = estimator.__sklearn_tags__()
+    if tags.estimator_type == "regressor":
+        return RESPONSE, PUBLIC_RESPONSE
+    return y, y_public
+
+
+def private(estimator, y_public, **options):
+    oracle = PublicDataOracle(X_public, y_public)
+    sampler = SensitivitySampler(oracle, gamma=0.1, n_pairs=19, random_state=0)
+    options = {"mechanism": LaplaceMechanism(epsilon=1.0), "sensitivity": sampler} | options
+    return PrivateEstimator(estimator, **options)
+
+
+def secrets(estimator, y):
+    """Return the numbers that must not be found: records, responses and exact parameters."""
+    target = ParameterTarget(estimator, "auto", clone(estimator).fit(X_public, y))
+    exact = target(X, y, seed=0)
+    numbers = [*X.ravel(), *exact[exact != 0]]
+    return numbers + list(y) if y.dtype.kind == "f" else numbers
+
+
+def found_in(data, numbers):
+    return [
+        number
+        for number in numbers
+        for order in "<>"
+        if np.array(number, dtype=f"{order}f8").tobytes() in data
+    ]
+
+
+def assert_clean(model, numbers):
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        assert not found_in(pickle.dumps(model, protocol=protocol), numbers)
+    shown = repr(model) + html.unescape(model._repr_html_())
+    assert not [number for number in numbers if repr(float(number)) in shown]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("known", [True, False], ids=["known", "sampled"])
+def test_fitted_object_holds_no_secret(estimator, known):
+    y, y_public = responses(estimator)
+    if "random_state" in estimator.get_params():
+        estimator = clone(estimator).set_params(random_state=0)
+    options = {"sensitivity": 0.5} if known else {}
+    if known and estimator.__sklearn_tags__().estimator_type == "classifier":
+        options["classes"] = [0, 1]
+    model = private(estimator, y_public, **options).fit(X, y)
+    assert_clean(model, secrets(estimator, y))
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+def test_the_search_finds_what_is_there(estimator):
+    """The same search on the exact fit, and on a wrapper that keeps a record, finds them."""
+    y, y_public = responses(estimator)
+    if "random_state" in estimator.get_params():
+        estimator = clone(estimator).set_params(random_state=0)
+    numbers = secrets(estimator, y)
+    with pytest.raises(AssertionError):
+        assert_clean(clone(estimator).fit(X, y), numbers)
+    model = private(estimator, y_public).fit(X, y)
+    model.forgotten_ = X[3]
+    with pytest.raises(AssertionError):
+        assert_clean(model, numbers)
+
+
+def test_labels_leave_no_trace():
+    """String labels are public as a set; their order in y is not, and is nowhere."""
+    labels, public_labels = np.array(["no", "yes"])[y], np.array(["no", "yes"])[y_public]
+    model = private(LinearSVC(), public_labels).fit(X, labels)
+    assert labels.tobytes() not in pickle.dumps(model)
+    assert labels.tobytes() in pickle.dumps({"y": labels})
+
+
+def test_infinite_epsilon_would_be_found():
+    """At epsilon = inf the exact parameters are released, and the search sees them."""
+    model = private(LinearSVC(random_state=0), y_public, mechanism=LaplaceMechanism(np.inf))
+    with pytest.raises(AssertionError):
+        assert_clean(model.fit(X, y), secrets(LinearSVC(random_state=0), y))
+
+
+class Trace:
+    """What a fit to the private records leaves behind."""
+
+
+class Marked(LogisticRegression):
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.trace_ = Trace() if np.array_equal(X, PRIVATE) else None
+        return self
+
+
+PRIVATE = X
+
+
+def reaches(start, kind):
+    """Walk all references, except through code, which leads everywhere."""
+    stack, seen = [start], set()
+    while stack:
+        thing = stack.pop()
+        if isinstance(thing, kind):
+            return True
+        if id(thing) not in seen and not isinstance(thing, CODE):
+            seen.add(id(thing))
+            stack.extend(gc.get_referents(thing))
+    return False
+
+
+def test_no_object_of_the_private_fit_is_reachable():
+    model = private(Marked(), y_public, release=["coef_", "intercept_"]).fit(X, y)
+    assert not reaches(model, Trace)
+    assert reaches([Marked().fit(X, y)], Trace)
+
+
+@pytest.mark.parametrize(
+    ("records", "response", "error"),
+    [
+        (np.where(X[5, 2] == X, np.nan, X), y, ValueError),
+        (np.where(X[5, 2] == X, np.inf, X), y, ValueError),
+        (X[:, 0], y, ValueError),
+        (X[None], y, ValueError),
+        (X, np.where(np.arange(80) == 7, 31337, y), ValueError),
+        (X, RESPONSE, ValueError),
+        (X, y[:70], ValueError),
+        (X[:, :3], y, ValueError),
+        (
+            np.array([[f"patient {value}" for value in row] for row in X], dtype=object),
+            y,
+            ValueError,
+        ),
+        (X + 1j, y, ValueError),
+        (X, np.zeros(80, dtype=int), PrivateEvaluationError),
+        (X * 1e300, y, PrivateEvaluationError),
+    ],
+    ids=[
+        "nan",
+        "inf",
+        "one dimension",
+        "three dimensions",
+        "unknown label",
+        "real labels",
+        "too few labels",
+        "other columns",
+        "text",
+        "complex",
+        "one class",
+        "fit fails",
+    ],
+)
+def test_errors_echo_no_private_value(records, response, error):
+    model = private(make_pipeline(StandardScaler(), LogisticRegression()), y_public)
+    with pytest.raises(error) as caught:
+        model.fit(records, response)
+    chain = []
+    while caught is not None:
+        exception = getattr(caught, "value", caught)
+        chain.append(f"{type(exception).__name__}: {exception}")
+        caught = exception.__cause__ or exception.__context__
+    text = "\n".join(chain)
+    numbers = [*X.ravel(), *RESPONSE, 31337]
+    assert not [number for number in numbers if f"{number:.6g}"[:8] in text]
+    assert "patient" not in text
+    assert not model.__sklearn_is_fitted__()
+    assert not [name for name in vars(model) if name.endswith("_")]
+
+
+def test_cached_pipeline_leaves_no_file(tmp_path):
+    pipeline = make_pipeline(StandardScaler(), LinearSVC(), memory=str(tmp_path))
+    private(pipeline, y_public).fit(X, y)
+    assert not list(tmp_path.rglob("*.pkl"))
+    clone(pipeline).fit(X, y)
+    assert list(tmp_path.rglob("*.pkl"))
+
+
+def test_fitted_estimator_as_parameter_is_pointed_out():
+    fitted = LogisticRegression().fit(X, y)
+    with pytest.warns(PrivacyLeakWarning, match="holds a fitted LogisticRegression"):
+        private(fitted, y_public).fit(X, y)

@@ -1,0 +1,30 @@
+"""The sessions shown in the README and in the documentation run as they are printed."""
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES += sorted((ROOT / "docs" / "user_guide").glob("*.md"))
+FENCE = re.compile(r"^```(?:python|pycon)\n(.*?)^```$", re.M | re.S)
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def failures(text, name):
+    """Run the examples of a page as one session and return how many tried, how many failed."""
+    session = "\n".join(block for block in FENCE.findall(text) if ">>> " in block)
+    page = doctest.DocTestParser().get_doctest(session, {}, name, name, 0)
+    return doctest.DocTestRunner(optionflags=FLAGS).run(page)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_sessions_of_a_page_run(path):
+    assert failures(path.read_text(), path.name).failed == 0
+
+
+def test_a_planted_wrong_result_is_found():
+    page = "```python\n>>> x = 1\n```\nthen\n```pycon\n>>> x + 1\n3\n```\n"
+    assert failures(page, "planted") == doctest.TestResults(failed=1, attempted=2)

@@ -1,0 +1,213 @@
+"""release(): one path for any function."""
+
+import traceback
+
+import numpy as np
+import pytest
+
+from skdp import (
+    KnownSensitivity,
+    LaplaceMechanism,
+    PrivateEvaluationError,
+    PublicDataOracle,
+    SensitivitySampler,
+    UniformOracle,
+    exponential_mean,
+    release,
+)
+
+ORACLE = UniformOracle([(0, 1), (0, 1)])
+X = np.random.default_rng(0).uniform(size=(60, 2))
+LAPLACE = LaplaceMechanism(epsilon=1.0)
+
+
+def column_means(X):
+    return X.mean(axis=0)
+
+
+def slope(X, y):
+    return float(np.polyfit(X[:, 0], y, 1)[0])
+
+
+def test_value_has_the_shape_of_the_target_and_noise_on_every_coordinate():
+    released = release(column_means, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
+    assert released.value.shape == (2,)
+    assert np.all(released.value != column_means(X))
+    assert np.ndim(release(np.mean, X, mechanism=LAPLACE, sensitivity=0.1).value) == 0
+
+
+def test_infinite_epsilon_gives_the_exact_value_and_says_so():
+    released = release(column_means, X, mechanism=LaplaceMechanism(np.inf), sensitivity=0.1)
+    np.testing.assert_array_equal(released.value, column_means(X))
+    assert "no privacy" in str(released.guarantee)
+
+
+def test_guarantee_of_a_sampled_sensitivity():
+    sampler = SensitivitySampler(ORACLE, gamma=0.1, calibration="conditional", confidence=0.9)
+    guarantee = release(column_means, X, mechanism=LAPLACE, sensitivity=sampler).guarantee
+    assert (guarantee.epsilon, guarantee.delta, guarantee.gamma) == (1.0, 0.0, 0.1)
+    assert (guarantee.confidence, guarantee.n_samples, guarantee.seeded) == (0.9, 60, False)
+    assert guarantee.oracle.startswith("UniformOracle")
+
+
+def test_guarantee_of_a_known_sensitivity_is_plain():
+    guarantee = release(column_means, X, mechanism=LAPLACE, sensitivity=1 / 60).guarantee
+    assert str(guarantee) == "epsilon=1 differential privacy, replace-one, n=60, sensitivity known"
+
+
+def test_seeded_noise_repeats_and_is_said():
+    first, second = (
+        release(column_means, X, mechanism=LAPLACE, sensitivity=0.1, random_state=7)
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(first.value, second.value)
+    assert first.guarantee.seeded
+    assert "whoever knows the seed" in str(first.guarantee)
+
+
+def test_noise_has_the_scale_of_the_sensitivity():
+    """Mean absolute deviation of 2,000 Laplace draws: its standard error is 1/sqrt(2000) of it.
+
+    Five standard errors on either side: false positives below 1e-6; a factor 1.3 is caught.
+    """
+    values = [
+        release(np.mean, X, mechanism=LaplaceMechanism(2.0), sensitivity=0.3, random_state=seed)
+        for seed in range(2000)
+    ]
+    deviation = np.mean([abs(r.value - X.mean()) for r in values])
+    assert deviation == pytest.approx(0.15, rel=5 / np.sqrt(2000))
+
+
+def test_response_reaches_the_target():
+    rng = np.random.default_rng(1)
+    y = 2 * X[:, 0] + rng.normal(scale=0.1, size=60)
+    oracle = PublicDataOracle(rng.uniform(size=(200, 2)), rng.uniform(size=200))
+    released = release(
+        slope, X, y, mechanism=LaplaceMechanism(100.0), sensitivity=SensitivitySampler(oracle)
+    )
+    assert released.value == pytest.approx(slope(X, y), abs=0.05)
+
+
+def test_estimate_serves_again():
+    first = release(column_means, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
+    again = release(column_means, X, mechanism=LaplaceMechanism(3.0), sensitivity=first.sensitivity)
+    assert again.sensitivity is first.sensitivity
+    assert (again.guarantee.epsilon, again.guarantee.gamma) == (3.0, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("target", "records", "what"),
+    [(column_means, X[:50], "number of records"), (np.mean, X, "target")],
+)
+def test_estimate_of_something_else_is_refused(target, records, what):
+    estimate = SensitivitySampler(ORACLE).sample(column_means, 60, LAPLACE.norm)
+    with pytest.raises(ValueError, match=f"made for another {what}"):
+        release(target, records, mechanism=LAPLACE, sensitivity=estimate)
+
+
+@pytest.mark.parametrize(
+    ("known", "message"),
+    [
+        (KnownSensitivity(0.1, "l1", 59), "n_samples=59"),
+        (KnownSensitivity(0.1, "l2", 60), "The mechanism needs 'l1'"),
+        (KnownSensitivity(0.0, "l1", 60), "sensitivity is zero"),
+    ],
+)
+def test_known_sensitivity_of_something_else_is_refused(known, message):
+    with pytest.raises(ValueError, match=message):
+        release(column_means, X, mechanism=LAPLACE, sensitivity=known)
+
+
+def test_known_sensitivity_brings_its_gamma():
+    """Example 6 of the ICML paper: the mean of exponential records."""
+    bound = exponential_mean(n_samples=60, gamma=0.05, rate=1.0)
+    guarantee = release(np.mean, X, mechanism=LAPLACE, sensitivity=bound).guarantee
+    assert guarantee.gamma == 0.05
+    assert guarantee.oracle == bound.preconditions
+
+
+def test_sensitivity_must_be_one():
+    with pytest.raises(TypeError, match="'sensitivity' parameter must be a SensitivitySampler"):
+        release(column_means, X, mechanism=LAPLACE, sensitivity="small")
+
+
+def counting(function):
+    def counted(X):
+        counted.sizes.append(len(X))
+        return function(X)
+
+    counted.sizes = []
+    return counted
+
+
+def test_zero_sensitivity_releases_nothing():
+    target = counting(lambda X: 3.0)
+    with pytest.raises(ValueError, match="sensitivity is zero"):
+        release(target, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
+    assert len(target.sizes) == 398  # the pairs alone
+
+
+def test_infinite_sensitivity_names_the_causes_and_releases_nothing():
+    def fail(X):
+        raise FloatingPointError("did not converge")
+
+    target = counting(fail)
+    with pytest.raises(ValueError, match=r"199 failed.*did not converge.*leaves room for 9"):
+        release(target, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
+    assert len(target.sizes) == 199
+
+
+def test_bad_mechanism_is_refused_before_any_evaluation():
+    target = counting(np.mean)
+    with pytest.raises(ValueError, match="'epsilon'"):
+        release(target, X, mechanism=LaplaceMechanism(-1.0), sensitivity=SensitivitySampler(ORACLE))
+    assert not target.sizes
+
+
+@pytest.mark.parametrize("records", [X[:, :1], X.ravel()])
+def test_oracle_of_another_schema_is_refused_before_any_evaluation(records):
+    target = counting(np.mean)
+    with pytest.raises(ValueError, match="The oracle UniformOracle"):
+        release(target, records, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
+    assert not target.sizes
+
+
+SECRET = 0.123456789
+
+
+@pytest.mark.parametrize(
+    "fail",
+    [
+        lambda X: (_ for _ in ()).throw(ValueError(f"bad record {X[0, 0]}")),
+        lambda X: np.array([X[0, 0], np.nan]),
+        lambda X: X[0],
+        lambda X: [X[0, 0], "x"],
+    ],
+    ids=["raises", "not finite", "another shape", "no numbers"],
+)
+def test_private_failure_says_nothing_of_the_data(fail):
+    """The target works on the oracle's records and fails on the private ones."""
+    private = X.copy()
+    private[0, 0] = SECRET
+
+    def target(X):
+        return fail(X) if X[0, 0] == SECRET else X.mean()
+
+    with pytest.raises(PrivateEvaluationError, match="nothing is released") as caught:
+        release(target, private, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
+    error = caught.value
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    assert str(SECRET) not in "".join(traceback.format_exception(error))
+
+
+def test_private_warnings_are_silent(recwarn):
+    def warn(X):
+        np.log(-X.mean())
+        import warnings
+
+        warnings.warn(f"record {X[0, 0]}", RuntimeWarning, stacklevel=1)
+        return X.mean()
+
+    release(warn, X, mechanism=LAPLACE, sensitivity=0.1)
+    assert not recwarn.list
