@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
@@ -123,28 +124,28 @@ class TruncatedKernelDensity(DensityMixin, BaseEstimator):
         ValueError
             If a parameter is outside its range, or "binned" is asked for in four dimensions.
         """
-        X = validate_data(self, X, dtype=np.float64)
-        n, d = X.shape
+        sample: NDArray[np.float64] = np.asarray(validate_data(self, X, dtype=np.float64))
+        n, d = sample.shape
         self._check()
         if self.bandwidth == "reference":
-            self.bandwidth_ = reference_bandwidth(X)
+            self.bandwidth_ = reference_bandwidth(sample)
         else:
             self.bandwidth_ = np.full(d, float(self.bandwidth))
         automatic = 16 / (n * np.prod(self.bandwidth_))
         self.floor_ = float(automatic if self.floor == "auto" else self.floor)
-        self._scaled = X / self.bandwidth_
+        self._scaled: NDArray[np.float64] = sample / self.bandwidth_
         shape = self._grid_shape()
-        fits = shape is not None and math.prod(shape) <= MAX_GRID_SIZE
-        if self.algorithm == "binned" and not fits:
+        if shape is None and self.algorithm == "binned":
             raise ValueError(
                 "The 'algorithm' parameter of TruncatedKernelDensity must be 'exact' or 'auto' "
                 f"for n_features={d} and this range of values. Got 'binned'. A grid fine enough "
                 f"for it exceeds {MAX_GRID_SIZE} points or three dimensions."
             )
-        self.algorithm_ = "binned" if fits and self.algorithm != "exact" else "exact"
-        if self.algorithm_ == "binned":
-            self._density = self._bin(shape)
+        if shape is not None and self.algorithm != "exact":
+            self.algorithm_ = "binned"
+            self._density: Callable[[Any], Any] = self._bin(shape)
         else:
+            self.algorithm_ = "exact"
             tree = KernelDensity(bandwidth=1.0, rtol=1e-6).fit(self._scaled)
             volume = float(np.log(self.bandwidth_).sum())
             self._density = lambda Z: np.exp(tree.score_samples(Z) - volume)
@@ -169,14 +170,13 @@ class TruncatedKernelDensity(DensityMixin, BaseEstimator):
                 )
 
     def _grid_shape(self) -> tuple[int, ...] | None:
-        """Return the number of grid points per column, None beyond three dimensions."""
+        """Return the number of grid points per column, None when there would be too many."""
         d = self._scaled.shape[1]
         if d not in POINTS_PER_BANDWIDTH:
             return None
         width = np.ptp(self._scaled, axis=0) + 12  # six bandwidths beyond either end
-        # A few sizes only, all with small factors: the transform is fast on them.
-        points = np.maximum(np.ceil(width * POINTS_PER_BANDWIDTH[d]), 16.0)
-        return tuple(int(p) for p in points)
+        points = np.ceil(width * POINTS_PER_BANDWIDTH[d])
+        return tuple(int(p) for p in points) if points.prod() <= MAX_GRID_SIZE else None
 
     def _bin(self, shape: tuple[int, ...]) -> RegularGridInterpolator:
         """Bin the sample linearly, convolve axis by axis, and interpolate."""

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from skdp.audit.certificates import label_bound, one_run_bound, pair_bound, resolution_limit
-from skdp.audit.privacy_loss import loss_at, most_revealing_point
-from skdp.audit.rules import (
+from skdp.audit._points import loss_at, most_revealing_point
+from skdp.audit._rules import (
     CUT_ALPHA,
     LineScore,
     Rule,
@@ -23,6 +22,7 @@ from skdp.audit.rules import (
     label_rule,
     pair_rule,
 )
+from skdp.audit.certificates import label_bound, one_run_bound, pair_bound, resolution_limit
 
 SampledMechanism = Callable[[Any, int, np.random.Generator], ArrayLike]
 METHODS = ("label", "pair", "local", "one-run")

@@ -22,14 +22,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from skdp.audit.density import KERNEL_ROUGHNESS, TruncatedKernelDensity, reference_bandwidth
-from skdp.audit.rules import MIN_CONTINUOUS, AtomTable, as_outputs
+from skdp.audit._comparison import (
+    check_samples,
+    common_bandwidth,
+    compare_atoms,
+    compare_densities,
+    continuous_part,
+)
+from skdp.audit._rules import MIN_CONTINUOUS, AtomTable
 
 GRID_SIZE = {1: 1001, 2: 101, 3: 31}
-ATOM_FLOOR = 10.0
-DENSITY_FLOOR = 16.0
-FRESH_EXPONENT = 1.15
-"""The second stage uses ``h ~ n**(-1.15/(d+4))``: less bias than the usual 1, a little noisier."""
 
 
 @dataclass(frozen=True)
@@ -154,15 +156,15 @@ def estimate_privacy_loss(
     (array([0, 1]), array([1.1, 1.1]))
     """
     _check_settings(bandwidth, floor, confidence)
-    x, y = _check_samples(samples_x, samples_y)
+    x, y = check_samples(samples_x, samples_y)
     table = AtomTable(np.concatenate([x, y]))
-    parts = [_at_atoms(table, x, y)]
+    parts = [compare_atoms(table, x, y)]
     points, n_atoms, density_floor = table.atoms, len(table.atoms), math.nan
-    rest_x, rest_y = (_continuous_part(table, sample) for sample in (x, y))
+    rest_x, rest_y = (continuous_part(table, sample) for sample in (x, y))
     if min(len(rest_x), len(rest_y)) >= MIN_CONTINUOUS:
         where = _grid(rest_x, rest_y) if grid is None else _check_grid(grid, rest_x.shape[1])
-        h = _common_bandwidth(rest_x, rest_y) if bandwidth is None else bandwidth
-        smooth = _at_points(where, rest_x, rest_y, len(x), len(y), h, floor)
+        h = common_bandwidth(rest_x, rest_y) if bandwidth is None else bandwidth
+        smooth = compare_densities(where, rest_x, rest_y, len(x), len(y), h, floor)
         density_floor = smooth.floor
         parts.insert(0, smooth)
         points = np.concatenate([where.reshape((len(where), *x.shape[1:])), table.atoms])
@@ -178,177 +180,6 @@ def estimate_privacy_loss(
         confidence=confidence,
         **columns,
     )
-
-
-@dataclass(frozen=True)
-class LossPoint:
-    """One output, the loss there, and its one-sided lower limit.
-
-    Parameters
-    ----------
-    value : number, str or ndarray of shape (d,)
-        The output.
-    is_atom : bool
-        Whether it has positive probability.
-    sign : {-1, 1}
-        1 when x is the likelier dataset there, else -1.
-    loss : float
-        Log ratio times `sign`, at least 0.
-    lower : float
-        One-sided lower confidence limit of the loss, at least 0.
-    floor : float
-        The least density, or probability, that was used.
-    resolution : float
-        The largest loss that the larger density and the floor allow at this output.
-    """
-
-    value: Any
-    is_atom: bool
-    sign: int
-    loss: float
-    lower: float
-    floor: float
-    resolution: float
-
-    def __str__(self) -> str:
-        where = np.array2string(np.asarray(self.value), precision=4)
-        kind = "probability" if self.is_atom else "density"
-        return f"output {where}, blind below {kind} {self.floor:.3g}"
-
-
-def most_revealing_point(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95) -> LossPoint:
-    """Find the output whose loss has the largest lower confidence limit.
-
-    The plain maximum of the loss would be drawn to points where the estimate is noisy.
-
-    Parameters
-    ----------
-    x, y : array-like of shape (n,) or (n, d)
-        Outputs on either dataset, as for :func:`estimate_privacy_loss`.
-    confidence : float in (0, 1), default=0.95
-        Pointwise confidence of the one-sided limit.
-
-    Returns
-    -------
-    LossPoint
-        The point. Its loss is inflated by the search: estimate it again with :func:`loss_at`.
-    """
-    loss = estimate_privacy_loss(x, y, confidence=confidence)
-    margin = stats.norm.ppf(confidence) * loss.standard_error
-    k = int(np.argmax(np.where(loss.visible, loss.loss - margin, -np.inf)))
-    atom = bool(loss.is_atom[k])
-    return _point(
-        loss.points[k], atom, 1 if loss.log_ratio[k] >= 0 else -1, loss.density_x[k],
-        loss.density_y[k], loss.standard_error[k], loss.atom_floor if atom else loss.floor,
-        confidence,
-    )  # fmt: skip
-
-
-def loss_at(point: LossPoint, x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95) -> LossPoint:
-    """Estimate the loss at a given output, in a given direction, from fresh samples.
-
-    The bandwidth is ``1.06 s n**(-1.15/(d+4))``, smaller than in the search: bias, which the
-    confidence limit does not cover, shrinks faster than noise.
-
-    Parameters
-    ----------
-    point : LossPoint
-        From :func:`most_revealing_point`, on other samples.
-    x, y : array-like of shape (n,) or (n, d)
-        Fresh outputs on either dataset.
-    confidence : float in (0, 1), default=0.95
-        Confidence of the one-sided limit; approximate, by the delta method.
-
-    Returns
-    -------
-    LossPoint
-        The same output with its fresh estimate.
-    """
-    x, y = _check_samples(x, y)
-    if point.is_atom:
-        hits = [np.array([_share(sample, point.value)]) for sample in (x, y)]
-        part = _compare(*hits, len(x), len(y), 1.0, ATOM_FLOOR / min(len(x), len(y)))
-    else:
-        table = AtomTable(np.concatenate([x, y]))
-        rest_x, rest_y = (_continuous_part(table, sample) for sample in (x, y))
-        h = _common_bandwidth(rest_x, rest_y, FRESH_EXPONENT / (rest_x.shape[1] + 4))
-        where = np.reshape(point.value, (1, -1))
-        part = _at_points(where, rest_x, rest_y, len(x), len(y), h, None)
-    return _point(
-        point.value, point.is_atom, point.sign, part.density_x[0], part.density_y[0],
-        part.standard_error[0], part.floor, confidence,
-    )  # fmt: skip
-
-
-def _point(value, is_atom, sign, f_x, f_y, error, floor, confidence) -> LossPoint:
-    """Make a point with its one-sided limit."""
-    loss = sign * math.log(f_x / f_y)
-    lower = loss - float(stats.norm.ppf(confidence)) * error
-    resolution = math.log(max(f_x, f_y) / floor)
-    return LossPoint(value, is_atom, sign, max(loss, 0.0), max(lower, 0.0), floor, resolution)
-
-
-@dataclass(frozen=True)
-class _Comparison:
-    """Two truncated densities at some points, and the standard error of their log ratio."""
-
-    density_x: NDArray[np.float64]
-    density_y: NDArray[np.float64]
-    standard_error: NDArray[np.float64]
-    visible: NDArray[np.bool_]
-    floor: float
-
-
-def _compare(raw_x, raw_y, n_x: int, n_y: int, roughness: float, floor: float) -> _Comparison:
-    """Truncate two estimates and attach the delta-method error; roughness is 1 at atoms."""
-    f_x, f_y = np.maximum(raw_x, floor), np.maximum(raw_y, floor)
-    variance = roughness * (1 / (n_x * f_x) + 1 / (n_y * f_y)) - 1 / n_x - 1 / n_y
-    visible = np.maximum(raw_x, raw_y) > floor
-    return _Comparison(f_x, f_y, np.sqrt(np.maximum(variance, 0.0)), visible, floor)
-
-
-def _at_atoms(table: AtomTable, x: NDArray[Any], y: NDArray[Any]) -> _Comparison:
-    """Compare the frequencies of the atoms."""
-    shares = []
-    for sample in (x, y):
-        index = table.index(sample)
-        counts = np.bincount(index[index >= 0], minlength=len(table.atoms))
-        shares.append(counts / len(sample))
-    return _compare(*shares, len(x), len(y), 1.0, ATOM_FLOOR / min(len(x), len(y)))
-
-
-def _at_points(where, rest_x, rest_y, n_x: int, n_y: int, h, floor) -> _Comparison:
-    """Compare the densities of the continuous parts, which may have mass below 1."""
-    d = rest_x.shape[1]
-    h = np.broadcast_to(np.asarray(h, dtype=np.float64), d)
-    raw = []
-    for rest, n in ((rest_x, n_x), (rest_y, n_y)):
-        kernel = TruncatedKernelDensity(bandwidth=1.0, floor=0.0).fit(rest / h)
-        density = np.exp(kernel.score_samples(where / h)) / np.prod(h)
-        raw.append(density * len(rest) / n)
-    if floor is None:
-        floor = DENSITY_FLOOR / (min(n_x, n_y) * np.prod(h))
-    return _compare(*raw, n_x, n_y, KERNEL_ROUGHNESS**d / np.prod(h), float(floor))
-
-
-def _common_bandwidth(rest_x, rest_y, exponent: float | None = None) -> NDArray[np.float64]:
-    """Average the two reference bandwidths: equal ones let the biases cancel in the ratio."""
-    return (reference_bandwidth(rest_x, exponent) + reference_bandwidth(rest_y, exponent)) / 2
-
-
-def _continuous_part(table: AtomTable, sample: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the finite rows that are no atoms, as a matrix; none of them when they are text."""
-    columns = sample.reshape(len(sample), -1)
-    if not np.issubdtype(sample.dtype, np.number):
-        return np.empty((0, columns.shape[1]))
-    free = (table.index(sample) < 0) & np.isfinite(columns).all(axis=1)
-    return columns[free].astype(np.float64)
-
-
-def _share(sample: NDArray[Any], value: Any) -> float:
-    """Return how often a value occurs."""
-    equal = np.equal(sample, value)
-    return float(np.mean(equal if equal.ndim == 1 else equal.all(axis=1)))
 
 
 def _grid(rest_x, rest_y) -> NDArray[np.float64]:
@@ -371,24 +202,6 @@ def _check_settings(bandwidth, floor, confidence) -> None:
             raise ValueError(
                 f"The {name!r} parameter of estimate_privacy_loss must {rule}. Got {value!r}."
             )
-
-
-def _check_samples(samples_x: ArrayLike, samples_y: ArrayLike):
-    """Bring both samples to one type and refuse those that cannot be compared."""
-    x, y = as_outputs(samples_x), as_outputs(samples_y)
-    if min(len(x), len(y)) < 100 or x.shape[1:] != y.shape[1:]:
-        raise ValueError(
-            "The samples must have at least 100 outputs each and equally many columns. "
-            f"Got shapes {x.shape} and {y.shape}."
-        )
-    if x.ndim == 2 and x.shape[1] > 3 and AtomTable(np.concatenate([x, y])).share < 0.9:
-        raise ValueError(
-            f"The outputs must have at most 3 columns for a density. Got {x.shape[1]}. "
-            "Use audit_epsilon with method='label'."
-        )
-    if x.dtype.kind != y.dtype.kind and "U" in (x.dtype.kind, y.dtype.kind):
-        x, y = x.astype(str), y.astype(str)
-    return x, y
 
 
 def _check_grid(grid: ArrayLike, d: int) -> NDArray[np.float64]:

@@ -390,6 +390,6 @@ def pair_rule(candidate: Candidate, alpha: float, delta: float) -> Rule:
         k = int(np.argmax(strict))
         value = pair_bound(hits[k], len(high), misses[k], len(low), min(alpha, RULE_ALPHA), delta)
         options.append((float(value), way * float(cuts[k]), way))
-    value, limit, way = max(options)
+    best, limit, way = max(options)
     above, below = (limit, -np.inf) if way > 0 else (np.inf, limit)
-    return Rule(score, above, below, value)
+    return Rule(score, above, below, best)
