@@ -77,7 +77,7 @@ class AtomTable:
     share : float in [0, 1]
         Part of the sample that consists of atoms.
     atoms : ndarray of shape (n_atoms,) or (n_atoms, d)
-        The values.
+        The values, sorted.
     """
 
     def __init__(self, sample: NDArray[Any], min_count: int = MIN_ATOM_COUNT) -> None:
@@ -86,7 +86,9 @@ class AtomTable:
         unique, first, counts = np.unique(keys, return_index=True, return_counts=True)
         repeated = counts >= min_count
         self._atom_keys = unique[repeated]
-        self.atoms = sample[first[repeated]]
+        atoms = sample[first[repeated]]
+        order = np.lexsort(atoms.reshape(len(atoms), -1).T[::-1])
+        self.atoms, self._rank = atoms[order], np.argsort(order)
         self.share = float(counts[repeated].sum() / max(len(sample), 1))
 
     def _keys(self, sample: NDArray[Any]) -> NDArray[np.uint64]:
@@ -120,7 +122,7 @@ class AtomTable:
             return np.full(len(sample), -1)
         keys = self._keys(sample)
         place = np.searchsorted(self._atom_keys, keys).clip(max=len(self._atom_keys) - 1)
-        return np.where(self._atom_keys[place] == keys, place, -1)
+        return np.where(self._atom_keys[place] == keys, self._rank[place], -1)
 
 
 class CellScore:

@@ -103,10 +103,10 @@ def pair_bound(
 
     Parameters
     ----------
-    hits_x, hits_y : array-like of int
-        How often the event happened in the runs on either dataset.
-    runs_x, runs_y : array-like of int
-        Number of runs on either dataset.
+    hits_x, runs_x : array-like of int
+        How often the event happened on x, and in how many runs.
+    hits_y, runs_y : array-like of int
+        The same on x'.
     alpha : float in (0, 1)
         The bound exceeds the true epsilon with at most this probability.
     delta : float in [0, 1), default=0.0

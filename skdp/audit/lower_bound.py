@@ -60,6 +60,14 @@ class AuditResult:
         The largest bound that the final runs could have given.
     seed : int
         Pass it as `rng` to repeat the audit.
+
+    Examples
+    --------
+    >>> from skdp.audit import audit_epsilon
+    >>> from skdp.audit.mechanisms import LaplaceNoise
+    >>> result = audit_epsilon(LaplaceNoise(1.0), [(0.0, 1.0)], claimed_epsilon=2.0, rng=0)
+    >>> print(result)
+    none found above the claimed epsilon=2: lower bound 0.9... at 0.95 confidence (guess x if ...)
     """
 
     lower_bound: float
@@ -167,7 +175,7 @@ def audit_epsilon(
     (True, True)
     """
     pairs = _check(pairs, claimed_epsilon, delta, n_search, n_final, alpha, method)
-    seed = _seed(rng)
+    seed = reproducible_seed(rng)
     search, final = _STAGES[method]
     children = np.random.SeedSequence(seed).spawn(len(pairs) + 1)
     found = Parallel(n_jobs=n_jobs)(
@@ -224,8 +232,19 @@ def _check(pairs, claimed_epsilon, delta, n_search, n_final, alpha, method) -> l
     return pairs
 
 
-def _seed(rng: int | np.random.Generator | None) -> int:
-    """Reduce the source of randomness to one integer that can be reported."""
+def reproducible_seed(rng: int | np.random.Generator | None) -> int:
+    """Reduce a source of randomness to one integer that can be reported.
+
+    Parameters
+    ----------
+    rng : int, Generator or None
+        None takes fresh entropy.
+
+    Returns
+    -------
+    int
+        A seed.
+    """
     if isinstance(rng, np.random.Generator):
         return int(rng.integers(2**63))
     return int(np.random.SeedSequence(rng).entropy)  # type: ignore[arg-type]

@@ -94,7 +94,7 @@ def representation(outputs: ArrayLike) -> NDArray[np.int64]:
     --------
     >>> from skdp.audit.mechanisms import representation
     >>> representation([0.0, 1.0, 0.75, 0.1])
-    array([  0, 116,  51,-191])
+    array([   0,  116,   51, -191])
     """
     significand, exponent = np.frexp(np.asarray(outputs, dtype=np.float64))
     whole = np.abs(np.ldexp(significand, 53)).astype(np.int64)
@@ -117,6 +117,12 @@ class Case:
         On which it is audited.
     claimed_epsilon : float, default=1.0
         The claim; true for honest mechanisms.
+
+    Examples
+    --------
+    >>> from skdp.audit.mechanisms import Case, LaplaceNoise
+    >>> Case("half the noise", LaplaceNoise(0.5), (0.0, 1.0)).true_epsilon
+    2.0
     """
 
     name: str

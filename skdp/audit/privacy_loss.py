@@ -56,6 +56,15 @@ class PrivacyLoss:
         The least probability of an atom.
     confidence : float in (0, 1)
         Pointwise confidence of `lower` and `upper`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.audit import estimate_privacy_loss
+    >>> rng = np.random.default_rng(0)
+    >>> loss = estimate_privacy_loss(rng.poisson(2, size=10_000), rng.poisson(3, size=10_000))
+    >>> loss.points[:3], loss.loss[:3].round(1)
+    (array([0, 1, 2]), array([0.9, 0.6, 0.2]))
     """
 
     points: NDArray[Any]
