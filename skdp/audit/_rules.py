@@ -87,7 +87,7 @@ class AtomTable:
         repeated = counts >= min_count
         self._atom_keys = unique[repeated]
         atoms = sample[first[repeated]]
-        order = np.lexsort(atoms.reshape(len(atoms), -1).T[::-1])
+        order = np.lexsort(atoms.T[::-1] if atoms.ndim == 2 else (atoms,))
         self.atoms, self._rank = atoms[order], np.argsort(order)
         self.share = float(counts[repeated].sum() / max(len(sample), 1))
 

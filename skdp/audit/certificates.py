@@ -203,6 +203,8 @@ def one_run_bound(
     >>> round(one_run_bound(1000, 200, 180, 0.05, delta=1e-5), 4)
     1.7963
     """
+    if delta == 0:
+        return float(label_bound(right, guesses, alpha))
 
     def excess(epsilon: float) -> float:
         return one_run_p_value(canaries, guesses, right, epsilon, delta) - alpha
@@ -247,5 +249,5 @@ def resolution_limit(method: str, n_final: int, alpha: float, delta: float = 0.0
     if method == "label":
         # logit(alpha^(1/2N)), written so that it does not cancel for large N
         share = math.log(alpha) / (2 * n_final)
-        return share - math.log(-math.expm1(share))
+        return max(share - math.log(-math.expm1(share)), 0.0)
     return float(pair_bound(n_final, n_final, 0, n_final, alpha, delta))

@@ -218,6 +218,9 @@ class TruncatedKernelDensity(DensityMixin, BaseEstimator):
     def score(self, X: ArrayLike, y: Any = None) -> float:
         """Return the total log density.
 
+        The automatic floor depends on the bandwidth, and the floor has no mass that is taken off
+        elsewhere: to compare bandwidths by their scores, set one small floor for all.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)

@@ -62,8 +62,10 @@ def test_one_run_bound_without_evidence_is_zero():
     assert one_run_p_value(100, 50, 0, 1.0, delta=0.1) == 1.0
 
 
-def test_one_run_without_delta_is_the_label_bound():
-    assert one_run_bound(500, 300, 240, 0.05) == pytest.approx(float(label_bound(240, 300, 0.05)))
+def test_one_run_is_continuous_in_delta():
+    assert one_run_bound(500, 300, 240, 0.05) == pytest.approx(
+        one_run_bound(500, 300, 240, 0.05, delta=1e-12), abs=1e-6
+    )
 
 
 @pytest.mark.parametrize(

@@ -168,9 +168,7 @@ def test_density_of_the_maximum_against_its_distribution(noise):
     density = np.gradient(cdf, t)
     assert np.exp(mechanism.log_density(t, x))[1:-1] == pytest.approx(density[1:-1], abs=1e-5)
     outputs = mechanism(x, N, np.random.default_rng(1))
-    assert (outputs < 3).mean() == pytest.approx(
-        np.prod([law(v, 2.0).cdf(3) for v in x]), abs=0.02
-    )
+    assert (outputs < 3).mean() == pytest.approx(np.prod([law(v, 2.0).cdf(3) for v in x]), abs=0.02)
 
 
 def test_maximum_of_five_reaches_five_shares_below_zero_and_one_far_above():
