@@ -88,3 +88,8 @@ def check_samples(samples_x: ArrayLike, samples_y: ArrayLike):
     if x.dtype.kind != y.dtype.kind and "U" in (x.dtype.kind, y.dtype.kind):
         x, y = x.astype(str), y.astype(str)
     return x, y
+
+
+def show(output: Any) -> str:
+    """Write an output to four digits."""
+    return np.array2string(np.asarray(output), precision=4)

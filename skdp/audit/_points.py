@@ -17,6 +17,7 @@ from skdp.audit._comparison import (
     compare,
     compare_densities,
     continuous_part,
+    show,
 )
 from skdp.audit._rules import AtomTable
 from skdp.audit.privacy_loss import estimate_privacy_loss
@@ -56,9 +57,8 @@ class LossPoint:
     resolution: float
 
     def __str__(self) -> str:
-        where = np.array2string(np.asarray(self.value), precision=4)
         kind = "probability" if self.is_atom else "density"
-        return f"output {where}, blind below {kind} {self.floor:.3g}"
+        return f"output {show(self.value)}, blind below {kind} {self.floor:.3g}"
 
 
 def most_revealing_point(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95) -> LossPoint:

@@ -28,6 +28,7 @@ from skdp.audit._comparison import (
     compare_atoms,
     compare_densities,
     continuous_part,
+    show,
 )
 from skdp.audit._rules import MIN_CONTINUOUS, AtomTable
 
@@ -107,7 +108,7 @@ class PrivacyLoss:
         if not self.is_atom.all():
             where = " and ".join(filter(None, [where, f"densities above {self.floor:.3g}"]))
         return (
-            f"loss {self.loss[best]:.4g} at output {self.points[best]} "
+            f"loss {self.loss[best]:.4g} at output {show(self.points[best])} "
             f"({self.confidence:g} interval {self.lower[best]:.4g} to {self.upper[best]:.4g}); "
             f"seen: {where}"
         )
