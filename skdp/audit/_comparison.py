@@ -23,6 +23,7 @@ class Comparison:
     density_y: NDArray[np.float64]
     standard_error: NDArray[np.float64]
     visible: NDArray[np.bool_]
+    floored: NDArray[np.bool_]
     floor: float
 
 
@@ -30,8 +31,8 @@ def compare(raw, n_x: int, n_y: int, roughness: float, floor: float) -> Comparis
     """Truncate two estimates and attach the delta-method error; roughness is 1 at atoms."""
     f_x, f_y = np.maximum(raw, floor)
     variance = roughness * (1 / (n_x * f_x) + 1 / (n_y * f_y)) - 1 / n_x - 1 / n_y
-    visible = np.max(raw, axis=0) > floor
-    return Comparison(f_x, f_y, np.sqrt(np.maximum(variance, 0.0)), visible, floor)
+    visible, floored = np.max(raw, axis=0) > floor, np.min(raw, axis=0) <= floor
+    return Comparison(f_x, f_y, np.sqrt(np.maximum(variance, 0.0)), visible, floored, floor)
 
 
 def compare_atoms(table: AtomTable, x: NDArray[Any], y: NDArray[Any]) -> Comparison:

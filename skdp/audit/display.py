@@ -15,8 +15,8 @@ class PrivacyLossDisplay:
 
     Made by `from_samples`; drawn by `plot`. The upper panel shows the densities of the outputs on x
     and on x', with bars for values of positive probability; the lower one shows the loss, the
-    absolute log ratio, with pointwise intervals. Where neither density is visible the loss is left
-    out: nothing is known there.
+    absolute log ratio, with pointwise intervals. Where one density is below its floor the loss is
+    at least what is drawn, as a dotted line without an interval; where both are, it is left out.
 
     Parameters
     ----------
@@ -136,16 +136,18 @@ class PrivacyLossDisplay:
 
     def _plot_loss(self, ax: Any) -> None:
         loss, atom = self.loss, self.loss.is_atom
-        seen = np.where(loss.visible, loss.loss, np.nan)
         if not atom.all():
-            ax.plot(loss.points[~atom], seen[~atom], color="C2", label="loss")
-            ends = (loss.lower, np.where(loss.visible, loss.upper, np.nan))
-            ax.fill_between(
-                loss.points[~atom], *(end[~atom] for end in ends), color="C2", alpha=0.25, lw=0
-            )
+            points = loss.points[~atom]
+            known = np.where(loss.floored, np.nan, loss.loss)[~atom]
+            least = np.where(loss.visible, loss.loss, np.nan)[~atom]
+            ends = (np.where(loss.floored, np.nan, end)[~atom] for end in (loss.lower, loss.upper))
+            ax.plot(points, least, color="C2", ls=":", lw=1)
+            ax.plot(points, known, color="C2", label="loss")
+            ax.fill_between(points, *ends, color="C2", alpha=0.25, lw=0)
         shown = atom & loss.visible
         if shown.any():
-            distance = [(loss.loss - loss.lower)[shown], (loss.upper - loss.loss)[shown]]
+            above = np.where(loss.floored, 0.0, loss.upper - loss.loss)
+            distance = [(loss.loss - loss.lower)[shown], above[shown]]
             ax.errorbar(loss.points[shown], loss.loss[shown], distance, fmt="o", color="C2")
         if self.claimed_epsilon is not None:
             ax.axhline(self.claimed_epsilon, color="0.4", ls="--", lw=1, label="claimed")

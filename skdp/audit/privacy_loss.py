@@ -51,6 +51,9 @@ class PrivacyLoss:
         Of the log ratio.
     visible : ndarray of bool of shape (n_points,)
         Where at least one of the two densities exceeds its floor. Elsewhere nothing is known.
+    floored : ndarray of bool of shape (n_points,)
+        Where at least one of the two densities was raised to its floor. If the other one is
+        visible, the loss is estimated from below only.
     floor : float
         The least density; nan when all outputs are atoms.
     atom_floor : float
@@ -74,6 +77,7 @@ class PrivacyLoss:
     density_y: NDArray[np.float64]
     standard_error: NDArray[np.float64]
     visible: NDArray[np.bool_]
+    floored: NDArray[np.bool_]
     floor: float
     atom_floor: float
     confidence: float
@@ -99,8 +103,8 @@ class PrivacyLoss:
 
     @property
     def upper(self) -> NDArray[np.float64]:
-        """Upper end of the two-sided pointwise interval; inf where nothing is visible."""
-        return np.where(self.visible, self.loss + self._margin, np.inf)
+        """Upper end of the two-sided pointwise interval; inf where a density is floored."""
+        return np.where(self.floored, np.inf, self.loss + self._margin)
 
     def __str__(self) -> str:
         best = int(np.argmax(self.lower))
@@ -180,7 +184,7 @@ def estimate_privacy_loss(
         points = np.concatenate([where.reshape((len(where), *x.shape[1:])), table.atoms])
     columns = {
         name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("density_x", "density_y", "standard_error", "visible")
+        for name in ("density_x", "density_y", "standard_error", "visible", "floored")
     }
     return PrivacyLoss(
         points=points,

@@ -28,10 +28,11 @@ def test_densities_above_and_loss_below():
     assert np.array_equal(drawn[0], display.loss.density_x)
     assert np.array_equal(drawn[1], display.loss.density_y)
     assert [text.get_text() for text in densities.get_legend().get_texts()] == ["a", "b"]
-    seen = losses.lines[0].get_ydata()
-    assert np.array_equal(np.isnan(seen), ~display.loss.visible)
-    assert np.nanmax(seen) == display.loss.loss[display.loss.visible].max()
-    assert losses.lines[1].get_ydata() == [1.0, 1.0]
+    least, known, claim = (np.asarray(line.get_ydata()) for line in losses.lines)
+    assert np.array_equal(np.isnan(least), ~display.loss.visible)
+    assert np.array_equal(np.isnan(known), display.loss.floored)
+    assert np.nanmax(least) == display.loss.loss[display.loss.visible].max()
+    assert claim.tolist() == [1.0, 1.0]
     assert densities.get_ylabel() == "density"
 
 

@@ -95,6 +95,10 @@ def test_nothing_is_claimed_where_nothing_is_seen():
     assert loss.visible.tolist() == [True, False]
     assert loss.lower[1] == 0.0
     assert loss.upper[1] == np.inf
+    one_sided = estimate_privacy_loss(x + 5, y - 5, grid=[5.0])  # one density only: at least this
+    assert one_sided.floored[0]
+    assert one_sided.lower[0] > 1.0
+    assert one_sided.upper[0] == np.inf
     assert "seen: densities above" in str(loss)
     assert "atoms above" in str(estimate_privacy_loss(x > 0, y > 0))
 
