@@ -205,7 +205,7 @@ class ClassifierScore:
     def __init__(self, x: NDArray[Any], y: NDArray[Any], seed: int) -> None:
         labels = np.repeat([1, 0], [len(x), len(y)])
         model = HistGradientBoostingClassifier(
-            max_iter=50, learning_rate=0.12, max_leaf_nodes=8, early_stopping=False,
+            max_iter=35, learning_rate=0.17, max_leaf_nodes=8, early_stopping=False,
             random_state=seed,
         )  # fmt: skip
         with threadpool_limits(1):  # on a busy machine more threads wait for each other

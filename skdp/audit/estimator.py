@@ -465,10 +465,10 @@ def _audit_pair(
         warnings.simplefilter("ignore")
         try:
             x, x_prime = (target(*dataset, seed=seeds[0]) for dataset in pair)
-        except Exception:  # the promise counts such a pair as not covered
-            return math.inf, math.inf
-    norm = mechanism.norm(x - x_prime)
-    if not math.isfinite(norm):
+            norm = mechanism.norm(x - x_prime)
+        except Exception:  # whatever it is, the target has no value here
+            norm = math.inf
+    if not math.isfinite(norm):  # the promise counts such a pair as not covered
         return math.inf, math.inf
     result = audit_release(x, x_prime, mechanism, sensitivity, rng=seeds[1], **settings)
     return result.lower_bound, norm

@@ -59,6 +59,8 @@ def test_one_run_bound_against_frozen_numbers(m, r, v, delta, bound):
 def test_one_run_bound_without_evidence_is_zero():
     assert one_run_bound(100, 0, 0, 0.05) == 0.0
     assert one_run_bound(100, 50, 25, 0.05) == 0.0
+    assert one_run_bound(100, 0, 0, 0.05, delta=1e-5) == 0.0
+    assert one_run_bound(100, 50, 25, 0.05, delta=1e-5) == 0.0
     assert one_run_p_value(100, 50, 0, 1.0, delta=0.1) == 1.0
 
 

@@ -80,6 +80,21 @@ def test_text_and_rows_can_be_outputs():
     assert estimate_privacy_loss(*rows).points.tolist() == [[0, 1], [1, 0]]
 
 
+def test_words_and_numbers_are_compared_as_words():
+    x, y = np.repeat(["7", "none"], [300, 100]), np.full(400, 7)
+    loss = estimate_privacy_loss(x, y)
+    assert loss.points.tolist() == ["7", "none"]
+    assert loss.log_ratio[0] == pytest.approx(np.log(0.75))
+
+
+def test_a_floor_can_be_chosen():
+    x, y = outputs(LaplaceNoise(1.0), 0.0, 1.0, 5000)
+    loss = estimate_privacy_loss(x, y, floor=0.2, grid=[-1.5, 0.5])
+    assert loss.floor == 0.2
+    assert min(loss.density_x.min(), loss.density_y.min()) == 0.2
+    assert loss.floored.tolist() == [True, False]
+
+
 def test_two_dimensions():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(2, 50_000, 2))
