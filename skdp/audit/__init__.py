@@ -10,9 +10,10 @@ from skdp.audit.certificates import (
 )
 from skdp.audit.density import TruncatedKernelDensity
 from skdp.audit.display import PrivacyLossDisplay
-from skdp.audit.estimator import EstimatorAudit, audit_estimator, audit_release
+from skdp.audit.estimator import EstimatorAudit, audit_estimator
 from skdp.audit.lower_bound import AuditResult, audit_epsilon
 from skdp.audit.privacy_loss import PrivacyLoss, estimate_privacy_loss
+from skdp.audit.release import audit_release
 
 __all__ = [
     "AuditResult",

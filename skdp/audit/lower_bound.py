@@ -91,10 +91,8 @@ class AuditResult:
         level = "about " if self.method == "local" else ""
         bound = f"lower bound {self.lower_bound:.4g} at {level}{1 - self.alpha:.6g} confidence"
         sizes = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
-        tail = (
-            f"{self.method} test, pair {self.pair}, {sizes}, "
-            f"cannot see beyond {self.resolution:.4g}"
-        )
+        limit = f"cannot see beyond {self.resolution:.4g}"
+        tail = f"{self.method} test, pair {self.pair}, {sizes}, {limit}"
         if self.violated:
             return f"violation found: {bound}, above {claim} ({self.event}; {tail})"
         return f"none found above {claim}: {bound} ({self.event}; {tail})"
