@@ -6,7 +6,9 @@ from scipy import optimize
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.cluster import DBSCAN, KMeans
 from sklearn.covariance import EmpiricalCovariance
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.feature_selection import SelectKBest
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -18,7 +20,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, LocalOutlierFactor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, PowerTransformer, TargetEncoder
+from sklearn.preprocessing import OneHotEncoder, PowerTransformer, StandardScaler, TargetEncoder
 from sklearn.random_projection import SparseRandomProjection
 from sklearn.svm import SVC
 
@@ -114,6 +116,17 @@ def test_refused_before_any_fit(estimator, words):
         with pytest.raises(ValueError, match=f"PrivateEstimator cannot release .*{words}"):
             private(wrapped, classes=None).fit(X, labels)
         assert Spy.fitted == 0
+
+
+@pytest.mark.parametrize("step", [LinearDiscriminantAnalysis(), PLSRegression(1)])
+def test_step_that_only_predicts_is_refused_where_it_is_to_transform(step):
+    """Else the budget would be spent on an estimator whose first output fails."""
+    with pytest.raises(ValueError, match=r"as a step that transforms.*Make it the last step"):
+        private(make_pipeline(step, LogisticRegression())).fit(X, labels)
+    model = private(make_pipeline(StandardScaler(), step))
+    if isinstance(step, LinearDiscriminantAnalysis):
+        model.set_params(classes=[0, 1])
+    assert np.isfinite(model.fit(X, labels).predict(X)).all()
 
 
 def test_attributes_named_by_the_user_are_not_refused():

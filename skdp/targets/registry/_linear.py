@@ -54,6 +54,7 @@ _pls = Entry(
     read=_read_intercept_at_origin,
     numbers="k (d + 1)",
     drop=tuple(PLS.split()),
+    predicts_only=True,
 )
 _network = Entry(
     always("coefs_", "intercepts_"), numbers="all weights", drop=tuple(NETWORK.split())

@@ -165,14 +165,8 @@ ENTRIES: dict[type, Entry] = {
     discriminant_analysis.LinearDiscriminantAnalysis: Entry(
         always("coef_", "intercept_"),
         numbers="k (d + 1)",
-        drop=(
-            "covariance_",
-            "explained_variance_ratio_",
-            "means_",
-            "priors_",
-            "scalings_",
-            "xbar_",
-        ),
+        drop=tuple(DISCRIMINANT.split()),
+        predicts_only=True,
     ),
     discriminant_analysis.QuadraticDiscriminantAnalysis: Entry(
         _quadratic,
