@@ -68,7 +68,7 @@ def output_metric(
            [ 7., 10.,  3.],
            [ 2.,  3.,  1.]])
     """
-    output = next((name for name in _OUTPUTS if hasattr(twin, name)), None)
+    output = next((name for name in _OUTPUTS if _gives(restore(vector), name, X)), None)
     if output is None:
         return None
     with np.errstate(all="ignore"):
@@ -133,5 +133,16 @@ def _steps(vector: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _evaluate(estimator: Any, output: str, X: Any) -> NDArray[np.float64]:
     values = getattr(estimator, output)(X)
+    if isinstance(values, list):  # probabilities of several outputs, with classes of their own
+        values = np.concatenate([np.ravel(part) for part in values])
     values = values.toarray() if sparse.issparse(values) else np.asarray(values)
     return values.astype(np.float64).ravel()
+
+
+def _gives(estimator: Any, output: str, X: Any) -> bool:
+    """Tell whether a released estimator has numbers of this kind; labels may be no numbers."""
+    try:
+        _evaluate(estimator, output, X)
+    except (AttributeError, NotImplementedError, TypeError, ValueError):
+        return False
+    return True
