@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
+from skdp._data import Dataset
 from skdp._target import Target, pair_values
 from skdp.sensitivity.drawing import draw
 
@@ -61,6 +64,8 @@ class PairSource:
         Number of records of each dataset.
     seed : int
         Entropy of the sampling.
+    moments : Moments or None, default=None
+        How the values follow from moments of the records, where no refit is needed.
 
     Examples
     --------
@@ -76,6 +81,7 @@ class PairSource:
     oracle: Any
     n_samples: int
     seed: int
+    moments: Any = None
 
     def values(self, *key: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Evaluate the target on both datasets of a pair, with the same seed.
@@ -98,12 +104,38 @@ class PairSource:
         rng, target_seed = streams(self.seed, key)
         records = draw(self.oracle, self.n_samples + 1, rng)
         try:
-            value, other = pair_values(self.target, records, target_seed)
+            value, other = self._evaluate(records, target_seed)
         except Exception as error:
             raise NoValueError(_one_line(error)) from error
         if value.shape != other.shape:
             raise NoValueError("the shape of the value changed")
         return value, other
+
+    def _evaluate(self, records: Dataset, seed: int) -> tuple[NDArray, NDArray]:
+        """Evaluate without refits, where that gives a value."""
+        if self.moments is not None:
+            value, other = self.moments.pair(records)
+            if np.isfinite(value).all() and np.isfinite(other).all():
+                return value, other
+        return pair_values(self.target, records, seed)
+
+
+def evaluate_each(evaluate: Callable[[int], Any], pairs: range) -> list:
+    """Evaluate pairs one by one.
+
+    Parameters
+    ----------
+    evaluate : callable
+        ``evaluate(pair)``.
+    pairs : range
+        The numbers of the pairs.
+
+    Returns
+    -------
+    list
+        The results, in their order.
+    """
+    return [evaluate(pair) for pair in pairs]
 
 
 def streams(seed: int, key: tuple[int, ...]) -> tuple[np.random.Generator, int]:
@@ -127,13 +159,13 @@ def streams(seed: int, key: tuple[int, ...]) -> tuple[np.random.Generator, int]:
     return rng, int(rng.integers(2**31))
 
 
-def run_chunk(evaluate: Callable[[int], Any], pairs: range) -> list:
+def run_chunk(evaluate: Callable[[range], list], pairs: range) -> list:
     """Evaluate consecutive pairs: silent, and on one thread, since the workers share the cores.
 
     Parameters
     ----------
     evaluate : callable
-        ``evaluate(pair)``.
+        ``evaluate(pairs)``.
     pairs : range
         The numbers of the pairs.
 
@@ -142,9 +174,16 @@ def run_chunk(evaluate: Callable[[int], Any], pairs: range) -> list:
     list
         The results, in their order.
     """
-    with threadpool_limits(limits=1), warnings.catch_warnings(), np.errstate(all="ignore"):
+    single_thread = _thread_pools(len(sys.modules)).limit(limits=1)
+    with single_thread, warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        return [evaluate(pair) for pair in pairs]
+        return evaluate(pairs)
+
+
+@functools.lru_cache(maxsize=1)
+def _thread_pools(n_modules: int) -> ThreadpoolController:
+    """Find the thread pools, again only when modules were loaded since: it takes milliseconds."""
+    return ThreadpoolController()
 
 
 def measure_pair(source: PairSource, norm: Callable[[NDArray], float], pair: int) -> PairOutcome:
@@ -168,11 +207,69 @@ def measure_pair(source: PairSource, norm: Callable[[NDArray], float], pair: int
         value, other = source.values(pair)
     except NoValueError as failure:
         return PairOutcome(math.inf, None, str(failure))
-    distance = getattr(getattr(norm, "__self__", None), "distance", None)
-    size = float(norm(value - other) if distance is None else distance(value, other))
+    return outcome_of(distance(norm, value, other), value.shape)
+
+
+def distance(norm: Callable[[NDArray], float], value: NDArray, other: NDArray) -> float:
+    """Measure how far two values are apart.
+
+    Parameters
+    ----------
+    norm : callable
+        A function, or the `norm` of a mechanism: then its `distance` is used.
+    value, other : ndarray
+        Of the same shape.
+
+    Returns
+    -------
+    float
+        The norm of the difference.
+    """
+    measure = getattr(getattr(norm, "__self__", None), "distance", None)
+    return float(norm(value - other) if measure is None else measure(value, other))
+
+
+def distances(
+    norm: Callable[[NDArray], float], values: NDArray, others: NDArray
+) -> NDArray[np.float64]:
+    """Measure many distances at once, where the mechanism knows how.
+
+    Parameters
+    ----------
+    norm : callable
+        As for `distance`.
+    values, others : ndarray of shape (n_pairs, ...)
+        The values of each pair.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs,)
+        Equal to those of `distance` up to rounding.
+    """
+    measure = getattr(getattr(norm, "__self__", None), "distances", None)
+    if measure is not None:
+        return measure(values, others)
+    return np.array([distance(norm, *pair) for pair in zip(values, others, strict=True)])
+
+
+def outcome_of(size: float, shape: tuple[int, ...]) -> PairOutcome:
+    """Keep what is kept of a pair that has a value.
+
+    Parameters
+    ----------
+    size : float
+        The norm of its difference.
+    shape : tuple of int
+        Shape of the value.
+
+    Returns
+    -------
+    PairOutcome
+        A failure if the norm is not finite.
+    """
     if not math.isfinite(size):
-        return PairOutcome(math.inf, value.shape, "the value is not finite")
-    return PairOutcome(size, value.shape, None)
+        return PairOutcome(math.inf, shape, "the value is not finite")
+    return PairOutcome(float(size), shape, None)
 
 
 def pilot_difference(source: PairSource, pair: int) -> NDArray[np.float64] | None:
