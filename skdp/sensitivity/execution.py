@@ -64,15 +64,21 @@ def run(
         check = _cached(memory).check_call_in_cache
         missing = [chunk for chunk in chunks if not check(key, evaluate, chunk)]
     if joblib.effective_n_jobs(n_jobs) > 1 and _takes_long(evaluate, missing):
-        results = Parallel(n_jobs=n_jobs, return_as="generator")(
-            delayed(task)(evaluate, chunk) for chunk in missing
-        )
+        results = iter(_workers(n_jobs)(delayed(task)(evaluate, chunk) for chunk in missing))
         lost = {chunk.start for chunk in missing}
         for chunk in chunks:
             yield next(results) if chunk.start in lost else task(evaluate, chunk)
         return
     for chunk in chunks:
         yield task(evaluate, chunk)
+
+
+def _workers(n_jobs: int | None) -> Parallel:
+    """Return results as they come where the back end can (Ray's cannot), else all at the end."""
+    try:
+        return Parallel(n_jobs=n_jobs, return_as="generator")
+    except ValueError:
+        return Parallel(n_jobs=n_jobs)
 
 
 def _takes_long(evaluate: Evaluate, chunks: list[range]) -> bool:
