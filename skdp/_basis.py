@@ -104,8 +104,15 @@ class PublicBasis:
         -------
         ndarray of shape (d,)
             The coordinates, computed in the same order of operations each time.
+
+        Raises
+        ------
+        ValueError
+            If the basis is one of another number of values.
         """
         u = np.array(value, dtype=np.float64).ravel()
+        if self.size is not None and u.size != self.size:
+            raise ValueError(f"The basis is one of {self.size} values. Got {u.size} values.")
         if self.scale is not None:
             u = u * self.scale
         if self.matrix is not None:
@@ -144,6 +151,12 @@ class PublicBasis:
     def _reflect(vector: NDArray, reflectors: NDArray, block: NDArray) -> NDArray[np.float64]:
         inner = np.einsum("ij,j->i", block, np.einsum("ij,i->j", reflectors, vector))
         return np.einsum("ij,j->i", reflectors, inner)
+
+    @property
+    def size(self) -> int | None:
+        """The number d of values; None for the identity, which takes any."""
+        parts = [getattr(self, name) for name in _PARTS]
+        return next((len(part) for part in parts if part is not None), None)
 
     @cached_property
     def digest(self) -> str:

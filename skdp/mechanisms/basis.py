@@ -34,6 +34,8 @@ from skdp._basis import PublicBasis
 # Beyond this many values a predictive basis is low rank plus diagonal.
 MAX_DENSE = 2000
 MAX_RANK = 100
+# Beyond this many values "auto" does not try it: the reflectors would fill gigabytes.
+MAX_LOW_RANK = 100_000
 
 _LEAST_METRIC = 1e-4  # of the largest eigenvalue: directions said to matter less are not believed
 _LEAST_CHANGE = 1e-3  # of the largest a_j: coordinates said to change less are not believed
@@ -72,7 +74,8 @@ def learn_basis(kind: str, differences: Matrix, metric: Matrix | None, order: in
     Parameters
     ----------
     kind : {"identity", "diagonal", "predictive", "auto"}
-        "auto" takes the one with the least expected squared error of the output.
+        "auto" takes the one with the least expected squared error of the output; beyond 100,000
+        values it does not consider "predictive".
     differences : ndarray of shape (n_pilot_pairs, d)
         Finite. Where all are zero, or there are none, the answer is the identity.
     metric : ndarray of shape (d, d) or (d,), or None
@@ -105,8 +108,10 @@ def learn_basis(kind: str, differences: Matrix, metric: Matrix | None, order: in
         return PublicBasis("identity", len(differences))
     # The size of T does not matter, so this only keeps squares from over- and underflow.
     differences = differences / np.abs(differences).max()
-    learners = LEARNERS if kind == "auto" else {kind: LEARNERS[kind]}
-    learnt = [learn(differences, metric, order) for learn in learners.values()]
+    kinds = [kind] if kind != "auto" else list(LEARNERS)
+    if kind == "auto" and differences.shape[1] > MAX_LOW_RANK:
+        kinds.remove("predictive")
+    learnt = [LEARNERS[each](differences, metric, order) for each in kinds]
     return min(learnt, key=lambda each: each.error).basis
 
 

@@ -260,9 +260,9 @@ class FittedFunctionTarget:
             values = values[:, 1]  # the other column is one minus it, and would cost noise
         if values.shape[1:] != self._columns:
             raise ValueError(
-                f"The {self.method} of {len(self._classes)} classes must have one "
-                f"column for each class, or one value for two classes. Got shape {values.shape}. "
-                "An SVC needs decision_function_shape='ovr'."
+                f"The {self.method} of a classifier with {len(self._classes)} classes must have "
+                "one column for each class, or be a vector for two classes. Got shape "
+                f"{values.shape}. An SVC needs decision_function_shape='ovr'."
             )
         return values
 

@@ -87,8 +87,8 @@ class LeafTarget(BaseEstimator):
     ...     sensitivity=SensitivitySampler(PublicDataOracle(X[::2], y[::2])),
     ...     release=LeafTarget(),
     ... )
-    >>> model.fit(X[1::2], y[1::2]).sensitivity_.value
-    2.0
+    >>> model.fit(X[1::2], y[1::2]).score(X[1::2], y[1::2]) > 0.6
+    True
     """
 
     def __init__(self, y_range: Any = None):
@@ -281,9 +281,11 @@ class LeafValues:
         return np.hstack([np.ones((len(y), 1)), scaled])
 
     def _apply(self, X: Any) -> NDArray[np.intp]:
-        if isinstance(self.twin, Pipeline):
-            X = self.twin[:-1].transform(X) if len(self.twin) > 1 else X
-        return last_step(self.twin).apply(X).reshape(X.shape[0], -1)
+        estimator = self.twin
+        while isinstance(estimator, Pipeline):
+            X = estimator[:-1].transform(X) if len(estimator) > 1 else X
+            estimator = estimator.steps[-1][1]
+        return estimator.apply(X).reshape(X.shape[0], -1)
 
     def _repair(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         if self._ranges is None:

@@ -11,6 +11,7 @@ away, so that no direction matters less than half of what its parts do.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -18,13 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.base import is_regressor
 from sklearn.pipeline import Pipeline
 
 MAX_EVALUATED = 2000
 """Most parameters for which the output should be evaluated once per parameter."""
 
-# In the order of preference: the more finely graded an output is, the more it tells.
-_OUTPUTS = ("decision_function", "predict_proba", "score_samples", "transform", "predict")
+# In the order of preference; labels and clusters change by jumps and tell nothing.
+_OUTPUTS = ("decision_function", "predict_proba", "score_samples", "transform")
 
 _STEP = 1e-5  # relative to the parameter: rounding and curvature both cost about so much
 _KEPT = 0.5  # of the off-diagonal entries, where the output is not linear
@@ -68,10 +70,12 @@ def output_metric(
            [ 7., 10.,  3.],
            [ 2.,  3.,  1.]])
     """
-    output = next((name for name in _OUTPUTS if hasattr(twin, name)), None)
+    outputs = (*_OUTPUTS, "predict") if is_regressor(twin) else _OUTPUTS
+    output = next((name for name in outputs if _gives(restore(vector), name, X)), None)
     if output is None:
         return None
-    with np.errstate(all="ignore"):
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
         here = _evaluate(restore(vector), output, X)
         jacobian = np.empty((len(vector), here.size))
         for j, step in enumerate(_steps(vector)):
@@ -133,5 +137,16 @@ def _steps(vector: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _evaluate(estimator: Any, output: str, X: Any) -> NDArray[np.float64]:
     values = getattr(estimator, output)(X)
+    if isinstance(values, list):  # probabilities of several outputs, with classes of their own
+        values = np.concatenate([np.ravel(part) for part in values])
     values = values.toarray() if sparse.issparse(values) else np.asarray(values)
     return values.astype(np.float64).ravel()
+
+
+def _gives(estimator: Any, output: str, X: Any) -> bool:
+    """Tell whether a released estimator has numbers of this kind; labels may be no numbers."""
+    try:
+        _evaluate(estimator, output, X)
+    except (AttributeError, NotImplementedError, TypeError, ValueError):
+        return False
+    return True

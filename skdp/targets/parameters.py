@@ -229,7 +229,8 @@ class ParameterTarget:
         vector = self.flatten(self.twin)
         if len(vector) <= MAX_EVALUATED:
             return output_metric(self.twin, vector, self.restore, dataset[0])
-        if {name.rpartition("__")[2] for name in self.names} <= {"coef_", "intercept_"}:
+        released = [name.rpartition("__")[2] for name in self.names]
+        if released in (["coef_"], ["coef_", "intercept_"]):
             shapes = [np.shape(self._like[name]) for name in self.names]
             return linear_metric(self.twin, shapes, dataset[0])
         return None

@@ -1,0 +1,144 @@
+"""Pilot pairs: drawn like the others, none of them, and never counted among them."""
+
+import math
+
+import numpy as np
+import pytest
+
+from skdp import LaplaceMechanism, SensitivityEstimate, SensitivitySampler
+from skdp.mechanisms.base import l1_norm
+from skdp.mechanisms.exponential import ExponentialMechanism
+from skdp.sensitivity import sampler as sampler_module
+
+
+def normal(n_samples, rng):
+    return rng.normal(size=(n_samples, 3))
+
+
+def mean(X):
+    return X.mean(axis=0)
+
+
+def unlucky_mean(X):
+    if X[0, 0] > 0.7:
+        raise ValueError("the first record is large")
+    return X.mean(axis=0) if X[0, 0] > -0.7 else np.full(3, np.nan)
+
+
+def sampler(oracle=normal, n_pairs=40, **options):
+    options = {"gamma": 0.1, "n_pairs": n_pairs, "random_state": 3} | options
+    return SensitivitySampler(oracle, **options)
+
+
+def test_differences_have_the_law_of_the_target():
+    """Mean of 400 squares of N(0, 2/25): chi-square with 1200 degrees of freedom, 5 s.d."""
+    differences = sampler(n_pairs=400).pilot_differences(mean, 5)
+    assert differences.shape == (400, 3)
+    assert np.sum(differences**2) * 25 / 2 == pytest.approx(1200, abs=5 * math.sqrt(2400))
+
+
+def test_no_record_of_a_pilot_pair_is_in_another_pair():
+    seen = []
+
+    def remember(n_samples, rng):
+        seen.append(normal(n_samples, rng))
+        return seen[-1]
+
+    watched = sampler(remember)
+    watched.pilot_differences(mean, 5)
+    pilots = {float(value) for X in seen[1:] for value in X.ravel()}  # the first is only checked
+    seen.clear()
+    watched.sample(mean, 5, l1_norm)
+    assert len(pilots) == 40 * 6 * 3
+    assert not pilots & {float(value) for X in seen for value in X.ravel()}
+    assert not pilots & set(watched.public_dataset(5)[0].ravel().tolist())
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("chunk_size", [1, 7, 50])
+def test_differences_do_not_depend_on_workers_or_chunks(monkeypatch, n_jobs, chunk_size):
+    expected = sampler().pilot_differences(mean, 5)
+    monkeypatch.setattr(sampler_module, "CHUNK_SIZE", chunk_size)
+    differences = sampler(n_jobs=n_jobs).pilot_differences(mean, 5)
+    assert differences.tobytes() == expected.tobytes()
+
+
+def test_norms_in_a_learnt_basis_do_not_depend_on_workers():
+    mechanism = LaplaceMechanism(1.0).fit_basis(sampler().pilot_differences(mean, 5) * [1, 5, 25])
+    first, second = (sampler(n_jobs=n).sample(mean, 5, mechanism.norm) for n in (1, 2))
+    assert first == second
+    assert first.basis.digest
+
+
+def test_failed_pairs_are_left_out():
+    differences = sampler().pilot_differences(unlucky_mean, 5)
+    assert 5 < len(differences) < 35
+    assert np.isfinite(differences).all()
+    calls = []
+
+    def fail(X):
+        calls.append(len(X))
+        raise ValueError("never")
+
+    assert sampler().pilot_differences(fail, 5).shape == (0, 0)
+    assert len(calls) == 40
+
+
+def test_pairs_of_another_shape_are_left_out():
+    def ragged(X):
+        return np.ones(2 + int(X[0, 0] > 0))
+
+    assert 5 < len(sampler().pilot_differences(ragged, 5)) < 35
+
+
+def test_one_value_needs_no_basis():
+    calls = []
+
+    def first(X):
+        calls.append(len(X))
+        return X.mean()
+
+    assert sampler().pilot_differences(first, 5).shape == (0, 1)
+    assert len(calls) == 2
+
+
+def test_memory_is_bounded(monkeypatch):
+    monkeypatch.setattr(sampler_module, "MAX_PILOT_VALUES", 20)
+    assert sampler().pilot_differences(mean, 5).shape == (6, 3)
+    monkeypatch.setattr(sampler_module, "MAX_PILOT_VALUES", 2)
+    assert sampler().pilot_differences(mean, 5).shape == (1, 3)
+    monkeypatch.setattr(sampler_module, "MAX_PILOT_PAIRS", 9)
+    monkeypatch.setattr(sampler_module, "MAX_PILOT_VALUES", 10**6)
+    assert sampler().pilot_differences(mean, 5).shape == (9, 3)
+    assert sampler().plan(5, LaplaceMechanism(1.0)).n_pilot_pairs == 9
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "n_pilot_pairs"),
+    [
+        (LaplaceMechanism(1.0), 199),
+        (LaplaceMechanism(1.0, basis="predictive"), 199),
+        (LaplaceMechanism(1.0, basis="identity"), 0),
+        (LaplaceMechanism(1.0, basis=np.eye(3)), 0),
+        (ExponentialMechanism(1.0), 0),
+        (None, 0),
+    ],
+)
+def test_plan_counts_the_pilot_pairs_of_a_mechanism(mechanism, n_pilot_pairs):
+    plan = SensitivitySampler(normal).plan(10, mechanism)
+    assert plan.n_pilot_pairs == n_pilot_pairs
+    assert plan.n_evaluations == 2 * (199 + n_pilot_pairs)
+    assert ("pilot" in str(plan)) is (n_pilot_pairs > 0)
+
+
+@pytest.mark.parametrize("basis", ["identity", "auto"])
+def test_estimate_holds_its_basis_through_json(tmp_path, basis):
+    mechanism = LaplaceMechanism(1.0, basis=basis)
+    if basis == "auto":
+        mechanism = mechanism.fit_basis(sampler().pilot_differences(mean, 5) * [1, 5, 25])
+    estimate = sampler().sample(mean, 5, mechanism.norm)
+    estimate.save(tmp_path / "estimate.json")
+    loaded = SensitivityEstimate.load(tmp_path / "estimate.json")
+    assert loaded == estimate
+    assert loaded.basis == estimate.basis
+    assert mechanism.with_basis(loaded.basis).norm_name == loaded.norm_name

@@ -1,0 +1,183 @@
+"""Releases in a learnt basis: what is recorded, used again, and refused."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skdp import (
+    KnownSensitivity,
+    LaplaceMechanism,
+    PrivateEstimator,
+    PublicDataOracle,
+    SensitivityEstimate,
+    SensitivitySampler,
+    release,
+)
+from skdp.mechanisms.gaussian import GaussianMechanism
+
+X, y = make_classification(
+    n_samples=300, n_features=6, n_informative=3, class_sep=2.0, random_state=0
+)
+X_public, y_public, X, y = X[:150], y[:150], X[150:], y[150:]
+SAMPLER = SensitivitySampler(PublicDataOracle(X_public, y_public), gamma=0.1, random_state=0)
+MECHANISMS = [LaplaceMechanism(2.0), GaussianMechanism(2.0, 1e-5)]
+
+
+def scaled_means(X, y):
+    """Means on scales that differ a million times."""
+    return X.mean(axis=0) * np.geomspace(1, 1e6, 6)
+
+
+def private(mechanism, **options):
+    options = {"mechanism": mechanism, "sensitivity": SAMPLER, "classes": [0, 1]} | options
+    return PrivateEstimator(LogisticRegression(), **options)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_guarantee_and_estimate_say_what_was_learnt(mechanism):
+    model = private(mechanism).fit(X, y)
+    assert model.guarantee_.basis == "predictive basis learnt from 99 pilot pairs"
+    assert model.sensitivity_.basis.n_pilot_pairs == 99
+    assert len(model.sensitivity_.norms) == 99
+    assert model.mechanism.basis == "auto"  # fitting changes no parameter
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_an_estimate_brings_its_basis_to_later_releases(mechanism):
+    model = private(mechanism, random_state=0).fit(X, y)
+    first = model.estimator_.coef_
+    estimate = model.sensitivity_
+    stored = SensitivityEstimate.from_dict(json.loads(json.dumps(estimate.to_dict())))
+    model.set_params(sensitivity=stored).fit(X, y)
+    assert model.guarantee_.basis == "predictive basis learnt from 99 pilot pairs"
+    np.testing.assert_array_equal(model.estimator_.coef_, first)
+    model.set_params(mechanism__epsilon=1e6).fit(X, y)
+    exact = LogisticRegression().fit(X, y)
+    np.testing.assert_allclose(model.estimator_.coef_, exact.coef_, rtol=1e-3, atol=1e-3)
+
+
+def test_released_values_are_exact_at_infinite_epsilon_in_any_basis():
+    model = private(LaplaceMechanism(np.inf)).fit(X, y)
+    np.testing.assert_array_equal(model.estimator_.coef_, LogisticRegression().fit(X, y).coef_)
+
+
+@pytest.mark.parametrize("basis", ["diagonal", "predictive", "auto"])
+def test_every_scale_gets_noise_of_its_own(basis):
+    """In one L1 norm the noise on the smallest mean would be as large as on the largest."""
+    exact = scaled_means(X, y)
+    errors = {}
+    for kind in (basis, "identity"):
+        mechanism = LaplaceMechanism(2.0, basis=kind)
+        released = release(
+            scaled_means, X, y, mechanism=mechanism, sensitivity=SAMPLER, random_state=0
+        )
+        assert np.all(released.value != exact)
+        errors[kind] = np.abs(released.value - exact)
+    assert errors[basis][0] < errors["identity"][0] / 100
+
+
+def test_estimates_of_one_basis_are_refused_in_another():
+    diagonal, identity, gaussian = (
+        release(scaled_means, X, y, mechanism=mechanism, sensitivity=SAMPLER).sensitivity
+        for mechanism in (
+            LaplaceMechanism(1.0, basis="diagonal"),
+            LaplaceMechanism(1.0, basis="identity"),
+            GaussianMechanism(1.0, 1e-5, basis="diagonal"),
+        )
+    )
+    assert identity.basis.digest == ""
+    for estimate, basis, message in [
+        (diagonal, "identity", "another norm: l1 in basis"),
+        (diagonal, np.diag([1.0, 2, 3, 4, 5, 6]), "another norm: l1 in basis"),
+        (identity, np.diag([1.0, 2, 3, 4, 5, 6]), "another norm: l1"),
+        (gaussian, "auto", "another norm: l2 in basis"),
+        (diagonal, "predictive", "which is learnt from pilot pairs"),
+        (identity, "predictive", "which is learnt from pilot pairs"),
+    ]:
+        mechanism = LaplaceMechanism(1.0, basis=basis)
+        with pytest.raises(ValueError, match=message):
+            release(scaled_means, X, y, mechanism=mechanism, sensitivity=estimate)
+
+
+def test_a_bound_known_on_paper_has_no_pilot_pairs():
+    known = KnownSensitivity(0.5, "l1", len(X))
+    for sensitivity in (0.5, known):
+        released = release(
+            scaled_means, X, y, mechanism=LaplaceMechanism(1.0), sensitivity=sensitivity
+        )
+        assert released.guarantee.basis is None
+        for basis in ("diagonal", "predictive"):
+            mechanism = LaplaceMechanism(1.0, basis=basis)
+            with pytest.raises(ValueError, match="a bound known on paper needs basis='identity'"):
+                release(scaled_means, X, y, mechanism=mechanism, sensitivity=sensitivity)
+
+
+def test_a_number_holds_in_the_coordinates_of_a_given_matrix():
+    T = np.diag(1 / np.geomspace(1, 1e6, 6))
+    mechanism = LaplaceMechanism(1.0, basis=T)
+    released = release(scaled_means, X, y, mechanism=mechanism, sensitivity=0.5, random_state=0)
+    assert released.guarantee.basis == "given basis"
+    errors = np.abs(released.value - scaled_means(X, y))
+    assert errors[0] < 10 < errors[5]
+    named = KnownSensitivity(0.5, mechanism.norm_name, len(X))
+    release(scaled_means, X, y, mechanism=mechanism, sensitivity=named)
+    with pytest.raises(ValueError, match="in the norm 'l1' bounds only"):
+        release(
+            scaled_means, X, y, mechanism=mechanism, sensitivity=KnownSensitivity(0.5, "l1", len(X))
+        )
+
+
+def test_a_singular_matrix_is_refused_before_any_evaluation():
+    calls = []
+
+    def watched(X, y):
+        calls.append(len(X))
+        return X.mean(axis=0)
+
+    for basis, message in [(np.ones((6, 6)), "singular"), (np.full((6, 6), np.nan), "finite")]:
+        with pytest.raises(ValueError, match=message):
+            release(
+                watched, X, y, mechanism=LaplaceMechanism(1.0, basis=basis), sensitivity=SAMPLER
+            )
+    assert not calls
+
+
+def test_a_matrix_of_another_size_is_refused():
+    mechanism = LaplaceMechanism(1.0, basis=np.eye(3))
+    with pytest.raises(ValueError, match=r"basis is one of 3 values\. Got 6 values"):
+        release(scaled_means, X, y, mechanism=mechanism, sensitivity=SAMPLER)
+
+
+def test_pipeline_on_raw_columns():
+    """Where one L1 norm over means, variances and weights is useless, a basis is not.
+
+    Means of ten seeded releases: the identity is right on about half of the records.
+    """
+    units = np.geomspace(1e-3, 1e3, 6)
+    scores = {}
+    for basis in ("identity", "diagonal", "auto"):
+        model = PrivateEstimator(
+            make_pipeline(StandardScaler(), LogisticRegression(C=0.1)),
+            mechanism=LaplaceMechanism(30.0, basis=basis),
+            sensitivity=SensitivitySampler(
+                PublicDataOracle(X_public * units, y_public),
+                gamma=0.1,
+                n_pairs=39,
+                random_state=0,
+            ),
+            classes=[0, 1],
+        ).fit(X * units, y)
+        model.set_params(sensitivity=model.sensitivity_)
+        scores[basis] = np.mean(
+            [
+                model.set_params(random_state=seed).fit(X * units, y).score(X * units, y)
+                for seed in range(10)
+            ]
+        )
+    assert scores["identity"] < 0.65
+    assert min(scores["diagonal"], scores["auto"]) > 0.8
