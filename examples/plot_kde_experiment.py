@@ -6,7 +6,8 @@ The Bernstein mechanism releases a whole function. It evaluates the function at 
 lattice, adds Laplace noise to the values, and interpolates what comes out. As published, the noise
 at each of the N points is calibrated to N times the largest change at a point. The sum of the
 changes over the points gives the same promise, and is smaller wherever one record moves the
-function in one place only, as it does in a density estimate.
+function in one place only, as it does in a density estimate. A basis learned from further pairs
+puts the noise where the interpolation smooths it away.
 
 This is the density experiment of the paper on sensitivity sampling [1]_: 5,000 records from a
 mixture of two normal laws on [0, 1], 11 lattice points, Bernstein polynomials iterated three
@@ -70,85 +71,100 @@ floor = error(bernstein.evaluate(bernstein.coefficients(values[:, None]), grid[:
 # -----------------------
 # A kernel estimate is a mean over the records. When one of them is replaced it changes by the
 # difference of two kernels, divided by n, so that a pair needs no fit: 50,000 pairs take less than
-# a second. Both mechanisms are calibrated by the paper's rule to the same pairs. One difference
-# between two lattice functions is measured in their two norms.
+# a second. All mechanisms are calibrated by the paper's rule to the same pairs.
+#
+# The basis is learned from 500 pairs of its own. What it needs besides is how the error of the
+# function, squared and averaged, depends on the errors of the 11 values.
 
-changes = (kernel(draw(N_PAIRS), lattice) - kernel(draw(N_PAIRS), lattice)) / N_RECORDS
-known = "sup norm, known bound"
+
+def draw_changes(n_pairs):
+    """Draw how the values change when a record is replaced, a pair in each row."""
+    return (kernel(draw(n_pairs), lattice) - kernel(draw(n_pairs), lattice)) / N_RECORDS
+
+
+response = bernstein.transform(grid[:, None]) @ bernstein.coefficients(np.eye(lattice.size))
+metric = response.T @ response / grid.size
 mechanisms = {
-    "sup norm, as published": BernsteinMechanism,
-    "L1 norm": LaplaceMechanism,
-    known: BernsteinMechanism,
+    "sup norm, as published": BernsteinMechanism(epsilon=1.0),
+    "L1 norm": LaplaceMechanism(epsilon=1.0, basis="identity"),
+    "L1 norm, basis learned": LaplaceMechanism(epsilon=1.0).fit_basis(draw_changes(500), metric),
 }
-sampled = [name for name in mechanisms if name != known]
+published, plain, learned = mechanisms
+changes = draw_changes(N_PAIRS)
 sensitivities = {}
 for gamma in (0.05, 0.01):
     k = order_statistic(gamma, N_PAIRS, calibration="dkw").k
-    for name in sampled:
-        norm = mechanisms[name](epsilon=1.0).norm
-        norms = np.sort([norm(change) for change in changes])
+    for name, mechanism in mechanisms.items():
+        norms = np.sort([mechanism.norm(change) for change in changes])
         sensitivities[name, gamma] = norms[k - 1]
-        scale = norms[k - 1] * (1 if name == "L1 norm" else lattice.size)
-        print(f"gamma {gamma}, {name:22}: noise of scale {scale:.5f} / epsilon")
+    ratio = lattice.size * sensitivities[published, gamma] / sensitivities[plain, gamma]
+    print(f"gamma {gamma}: the sup norm needs {ratio:.2f} times the noise of the L1 norm")
+print(mechanisms[learned].public_basis)
 
 # Nobody needs to sample here: no kernel exceeds its peak. That bound is hardly above the samples.
 peak = 1 / (BANDWIDTH * np.sqrt(2 * np.pi))
+known = "sup norm, known bound"
+mechanisms[known] = mechanisms[published]
 sensitivities[known, 0.0] = peak / N_RECORDS
 
 # %%
 # The error
 # ---------
-# Each number is a mean over 200 releases, with its standard error. The sampled L1 norm needs 2.25
-# times less noise than the sampled sup norm. The last column is the same release after it has been
-# made a density: negative parts cut off, integral one. That costs no privacy.
+# Each number is a mean over 200 releases, with its standard error. The last column is the same
+# release after it has been made a density: negative parts cut off, integral one. That costs no
+# privacy.
+#
+# A basis is learned for the bulk of the pairs. At gamma .05 it takes a third off the error that the
+# noise makes. At gamma .01 the paper's rule wants nearly the largest of 50,000 norms, which are
+# rare pairs that the basis was not learned for, and it gains nothing.
 
 epsilons = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10])
 results = {}
 for (name, gamma), sensitivity in sensitivities.items():
     for epsilon in epsilons:
-        mechanism = mechanisms[name](epsilon)
+        mechanism = mechanisms[name].set_params(epsilon=epsilon)
         released = [mechanism.release(values, sensitivity) for _ in range(N_RELEASES)]
         coefficients = bernstein.coefficients(np.transpose(released))
         results[name, gamma, epsilon] = error(bernstein.evaluate(coefficients, grid[:, None]))
-        if name == "L1 norm":
+        if name == learned:
             densities = [
                 BernsteinDensity.from_coefficients(bernstein, column).evaluate(grid[:, None])
                 for column in coefficients.T
             ]
-            results["density", gamma, epsilon] = error(np.transpose(densities))
+            results["made a density", gamma, epsilon] = error(np.transpose(densities))
 
+columns = [published, plain, learned, "made a density"]
 for gamma in (0.05, 0.01):
     print(f"\nmean absolute error, gamma {gamma}; approximation without noise {floor:.4f}")
-    print("epsilon   sup norm           L1 norm            L1 norm, as a density")
+    print("epsilon  " + "".join(f"{name:>26}" for name in columns))
     for epsilon in epsilons:
-        row = [results[n, gamma, epsilon] for n in (*sampled, "density")]
+        row = [results[name, gamma, epsilon] for name in columns]
         cells = [f"{r.mean():.4f} +- {r.std() / np.sqrt(N_RELEASES):.4f}" for r in row]
-        print(f"{epsilon:7}   " + "   ".join(cells))
+        print(f"{epsilon:7}  " + "".join(f"{cell:>26}" for cell in cells))
 
 # %%
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
-styles = {
-    (known, 0.0): ("0.85", "-"),
-    ("sup norm, as published", 0.05): ("C0", "-"),
-    ("sup norm, as published", 0.01): ("C0", "--"),
-    ("L1 norm", 0.05): ("C3", "-"),
-    ("L1 norm", 0.01): ("C3", "--"),
-    ("density", 0.05): ("C2", "-"),
-}
-for (name, gamma), (color, line) in styles.items():
-    label = "L1 norm, made a density" if name == "density" else name
-    label += f", gamma {gamma}" if gamma else ""
-    means = [results[name, gamma, epsilon].mean() for epsilon in epsilons]
-    width = 5 if name == known else 1.5
-    left.plot(epsilons, means, color=color, linestyle=line, linewidth=width, label=label)
+left.plot(
+    epsilons,
+    [results[known, 0.0, epsilon].mean() for epsilon in epsilons],
+    color="0.85",
+    linewidth=5,
+    label=known,
+)
+for name, color in zip(columns, ("C0", "C1", "C3", "C2"), strict=True):
+    for gamma, line in ((0.05, "-"), (0.01, "--")):
+        means = [results[name, gamma, epsilon].mean() for epsilon in epsilons]
+        label = f"{name}, gamma {gamma}"
+        left.plot(epsilons, means, color=color, linestyle=line, label=label)
 left.axhline(floor, color="black", linewidth=1, label="approximation without noise")
 left.set(xscale="log", yscale="log", xlabel="epsilon (smaller is more private)")
 left.set(ylabel="mean absolute error of the density", title="Error against privacy")
-left.legend(fontsize=8)
+left.legend(fontsize=7)
 
 right.plot(grid, exact, color="black", label="kernel estimate, not private")
-for name, color in zip(sampled, ("C0", "C3"), strict=True):
-    noisy = mechanisms[name](epsilon=0.05).release(values, sensitivities[name, 0.05])
+for name, color in zip(columns[:3], ("C0", "C1", "C3"), strict=True):
+    mechanism = mechanisms[name].set_params(epsilon=0.05)
+    noisy = mechanism.release(values, sensitivities[name, 0.05])
     function = bernstein.evaluate(bernstein.coefficients(noisy), grid[:, None])
     right.plot(grid, function, color=color, label=name)
 right.axhline(0, color="0.8", linewidth=1, zorder=0)

@@ -33,9 +33,9 @@ svm = SVC(C=0.1, gamma=2)
 # %%
 # The release
 # -----------
-# Two knobs are about the lattice. Its degree, 12, says how fine it is; a finer one follows the
-# decision function better, and takes more noise, since the changes at more points add up. The order
-# works on released values and costs no privacy. Points outside the box are moved to its border.
+# Two knobs are about the lattice. Its degree, 12, says how fine it is: a finer one follows the
+# decision function better, but there are more values to hide. The order works on released values
+# and costs no privacy. Points outside the box are moved to its border.
 
 model = PrivateEstimator(
     svm,

@@ -74,8 +74,8 @@ def accuracy_of_twin(oracle, n_draws=20):
 # The first fit learns from 199 pilot pairs of data sets, each pair differing in one record, in
 # which coordinates noise does the least harm to predictions. Then it samples the sensitivity in
 # these coordinates, from 199 other pairs. Later fits use that estimate again, since it does not
-# depend on epsilon. Each level of privacy is shown by 20 releases. They are for illustration: a real data
-# set is released once, and every further release spends more of its privacy.
+# depend on epsilon. Each level of privacy is shown by 20 releases. They are for illustration: a
+# real data set is released once, and every further release spends more of its privacy.
 
 epsilons = [0.5, 1, 2, 5, 10]
 n_releases = 20

@@ -25,6 +25,9 @@ from skdp.sensitivity.svm_bounds import linear_svc_l1, linear_svm_l1, svm_l1
 from skdp.targets.bernstein import BernsteinTransformer
 from skdp.targets.bernstein_density import BernsteinDensity
 from skdp.targets.functions import BernsteinTarget, FittedFunctionTarget
+from skdp.targets.leaves import LeafTarget
+from skdp.targets.registry import register
+from skdp.targets.registry.table import supported_estimators
 from skdp.targets.released import (
     ReleasedClassifier,
     ReleasedDensity,
@@ -45,6 +48,7 @@ __all__ = [
     "GaussianOracle",
     "KnownSensitivity",
     "LaplaceMechanism",
+    "LeafTarget",
     "MakeOracle",
     "NeighboringRelation",
     "OrderStatistic",
@@ -71,7 +75,9 @@ __all__ = [
     "mean_l1",
     "mean_l2",
     "order_statistic",
+    "register",
     "release",
     "risk",
+    "supported_estimators",
     "svm_l1",
 ]

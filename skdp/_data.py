@@ -1,8 +1,9 @@
 """Small helpers on datasets: tuples of containers that share their first dimension.
 
-A dataset is ``(X,)`` or ``(X, y)``. A container is a numpy array, a scipy sparse matrix or array,
-a pandas or polars frame or series, or a list. This module imports nothing of skdp, and neither
-pandas nor polars: whoever holds one of their objects has imported them already.
+A dataset is ``(X,)``, ``(X, y)`` or ``(X, y, sample_weight)``. A container is a numpy array, a
+scipy sparse matrix or array, a pandas or polars frame or series, or a list. This module imports
+nothing of skdp, and neither pandas nor polars: whoever holds one of their objects has imported them
+already.
 """
 
 from __future__ import annotations
@@ -20,24 +21,24 @@ Dataset = tuple[Any, ...]
 
 
 def as_dataset(sample: Any, source: str = "A dataset") -> Dataset:
-    """Return ``X`` or ``(X, y)`` as a tuple of containers.
+    """Return ``X``, ``(X, y)`` or ``(X, y, sample_weight)`` as a tuple of containers.
 
     Parameters
     ----------
-    sample : container, (container,) or (container, container or None)
-        The records, with or without their responses.
+    sample : container, (container,), (container, container or None) or three containers
+        The records, with or without their responses, and the weights of the records.
     source : str, default="A dataset"
         What gave the sample; the error begins with it.
 
     Returns
     -------
     tuple of containers
-        ``(X,)`` or ``(X, y)``.
+        ``(X,)``, ``(X, y)`` or ``(X, y, sample_weight)``.
 
     Raises
     ------
     TypeError
-        If `sample` is neither, or `X` is None.
+        If `sample` is none of these, or `X` is None, or there are weights without `y`.
 
     Examples
     --------
@@ -46,11 +47,15 @@ def as_dataset(sample: Any, source: str = "A dataset") -> Dataset:
     (([1, 2],), ([1, 2],), ([1, 2], [0, 1]))
     """
     dataset = sample if isinstance(sample, tuple) else (sample,)
-    if len(dataset) not in (1, 2) or dataset[0] is None:
+    if len(dataset) not in (1, 2, 3) or dataset[0] is None:
         got = f"a tuple of {len(dataset)}" if isinstance(sample, tuple) else "None"
-        raise TypeError(f"{source} must be X or a tuple (X, y). Got {got}.")
-    if dataset[-1] is None:
-        return dataset[:1]
+        raise TypeError(
+            f"{source} must be X or a tuple (X, y) or (X, y, sample_weight). Got {got}."
+        )
+    while dataset[-1] is None:
+        dataset = dataset[:-1]
+    if len(dataset) == 3 and dataset[1] is None:
+        raise TypeError(f"{source} must have y where it has sample_weight. Got y=None.")
     return tuple(dataset)
 
 
@@ -173,20 +178,29 @@ class Schema:
         Names of the columns; None without names.
     has_response : bool
         Whether there is a y.
+    has_weights : bool, default=False
+        Whether the records have weights.
+    allow_nan : bool, default=False
+        Whether entries of X may be missing, for what is to be made of them. Not a fact about the
+        dataset.
     """
 
     n_columns: int | None
     names: list[str] | None
     has_response: bool
+    has_weights: bool = False
+    allow_nan: bool = False
 
     @classmethod
-    def of(cls, dataset: Dataset) -> Schema:
+    def of(cls, dataset: Dataset, allow_nan: bool = False) -> Schema:
         """Read the schema of a dataset; no record is looked at.
 
         Parameters
         ----------
         dataset : tuple of containers
-            ``(X,)`` or ``(X, y)``.
+            ``(X,)``, ``(X, y)`` or ``(X, y, sample_weight)``.
+        allow_nan : bool, default=False
+            Whether entries of X may be missing.
 
         Returns
         -------
@@ -194,7 +208,8 @@ class Schema:
             Safe to send to other processes in place of the dataset.
         """
         X = dataset[0]
-        return cls(n_columns(X), column_names(X), len(dataset) == 2)
+        parts = len(dataset)
+        return cls(n_columns(X), column_names(X), parts > 1, parts > 2, allow_nan)
 
 
 def neighboring_pair(dataset: Dataset) -> tuple[Dataset, Dataset]:
@@ -244,13 +259,15 @@ def _replace_last(container: Any) -> tuple[Any, Any]:
     return base, take_records(container, indices)
 
 
-def find_non_finite(container: Any) -> str | None:
+def find_non_finite(container: Any, allow_nan: bool = False) -> str | None:
     """Say where a container holds a number that is not finite.
 
     Parameters
     ----------
     container : container
         Columns, arrays and lists that are not numeric are passed over.
+    allow_nan : bool, default=False
+        Whether a number may be missing. None may be infinite.
 
     Returns
     -------
@@ -259,9 +276,10 @@ def find_non_finite(container: Any) -> str | None:
         It never holds the value itself.
     """
     for place, values in _numeric_parts(container):
-        if not np.isfinite(values).all():
+        good = np.isfinite(values) | (np.isnan(values) & allow_nan)
+        if not good.all():
             if place is None and values.ndim == 2:
-                column = np.flatnonzero(~np.isfinite(values).all(axis=0))[0]
+                column = np.flatnonzero(~good.all(axis=0))[0]
                 return f"column {column}"
             return place or "a value"
     return None

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from skdp._data import column_names, n_records
 
 
-def check_private_dataset(X: Any, y: Any, tags: Tags) -> tuple:
+def check_private_dataset(X: Any, y: Any, weights: Any, tags: Tags) -> tuple:
     """Check the form of a private dataset, and turn lists into arrays.
 
     Parameters
@@ -23,13 +23,15 @@ def check_private_dataset(X: Any, y: Any, tags: Tags) -> tuple:
         The private records.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), or None
         The private responses.
+    weights : array-like of shape (n_samples,) or None
+        The private weights of the records.
     tags : sklearn.utils.Tags
         What the estimator takes.
 
     Returns
     -------
     tuple
-        ``(X,)`` or ``(X, y)``.
+        ``(X,)``, ``(X, y)`` or ``(X, y, sample_weight)``.
 
     Raises
     ------
@@ -52,7 +54,20 @@ def check_private_dataset(X: Any, y: Any, tags: Tags) -> tuple:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it comments on the number of labels
             check_classification_targets(y)
-    return X, y
+    return (X, y) if weights is None else (X, y, _check_weights(weights, n_records(X)))
+
+
+def _check_weights(weights: Any, n_samples: int) -> NDArray[np.float64]:
+    weights = np.asarray(weights)
+    if weights.dtype.kind not in "fiub" or weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight must hold one number for each of the {n_samples} records of X. "
+            f"Got shape {weights.shape}, dtype {weights.dtype}."
+        )
+    assert_all_finite(weights, input_name="sample_weight")
+    if (weights < 0).any():
+        raise ValueError("sample_weight must not be negative, but some weights are.")
+    return weights.astype(np.float64)
 
 
 def _check_features(X: Any, tags: Tags) -> Any:
@@ -105,24 +120,33 @@ def _as_floats(X: NDArray) -> NDArray[np.float64]:
     return numbers
 
 
-def check_labels(y: NDArray, classes: NDArray) -> None:
+def check_labels(y: NDArray, classes: NDArray | list[NDArray]) -> None:
     """Refuse private labels that are not among the public ones, without naming them.
 
     Parameters
     ----------
-    y : ndarray
+    y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         The private labels.
-    classes : ndarray of shape (n_classes,)
-        The public labels.
+    classes : ndarray of shape (n_classes,), or list of them, one for each output
+        The public labels. Those of a multi-label estimator name its outputs: there a label is 0
+        or 1.
 
     Raises
     ------
     ValueError
         If a label of `y` is not among `classes`.
     """
-    if not np.isin(y, classes).all():
+    columns = y.reshape(len(y), -1).T
+    if not isinstance(classes, list):
+        classes = [np.array([0, 1]) if len(columns) > 1 else classes] * len(columns)
+    if not all(map(_within, columns, classes)):
+        shown = [labels.tolist() for labels in classes]
         raise ValueError(
-            f"y holds a label that is not public: the public ones are {classes.tolist()}. Declare "
-            "all labels with the 'classes' parameter of PrivateEstimator, and let the oracle yield "
-            "each of them."
+            "y holds a label that is not public: the public ones are "
+            f"{shown[0] if len(shown) == 1 else shown}. Declare all labels with the 'classes' "
+            "parameter of PrivateEstimator, and let the oracle yield each of them."
         )
+
+
+def _within(labels: NDArray, classes: NDArray) -> bool:
+    return bool(np.isin(labels, classes).all())

@@ -13,20 +13,25 @@ from sklearn.utils import Tags, get_tags
 
 from skdp._data import Dataset, Schema, as_dataset, n_records
 from skdp._delegation import DelegatedMethods
-from skdp._target import Target
 from skdp._validation import check_labels, check_private_dataset
 from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.base import Mechanism
 from skdp.release import release
 from skdp.sensitivity.bounds import KnownSensitivity
-from skdp.sensitivity.drawing import as_oracle, name_columns
+from skdp.sensitivity.drawing import as_oracle, like_private
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
-from skdp.targets.bernstein import BernsteinTransformer
-from skdp.targets.functions import FittedFunctionTarget
-from skdp.targets.parameters import ParameterTarget, fitted_parts, without_side_effects
-from skdp.targets.twin import fit_twin, synthetic_dataset
+from skdp.targets.composition import classes_of_outputs
+from skdp.targets.configuration import (
+    configured,
+    takes,
+    takes_weights,
+    without_side_effects,
+)
+from skdp.targets.dispatch import check_release, make_target
+from skdp.targets.registry import is_stateless
+from skdp.targets.twin import fit_seeded, fit_twin, synthetic_dataset
 
 # How often public records are drawn anew until they hold every class.
 MAX_ATTEMPTS = 100
@@ -55,15 +60,16 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         How much the parameters can change: sampled at each fit, sampled earlier, or known on
         paper. A number is a bound in the norm of the mechanism; the promise is then plain
         differential privacy.
-    release : "auto", sequence of str, BernsteinTransformer or target, default="auto"
-        The fitted attributes to release. "auto" knows the linear models, StandardScaler and
-        pipelines of them. Names such as ``["coef_", "intercept_"]`` or
-        ``"standardscaler__mean_"`` serve any other estimator; they must determine its output,
-        since everything not named stays as in the public twin. A BernsteinTransformer releases
-        the fitted function on its box and lattice (a density, a decision function, a prediction)
-        instead of attributes; a FittedFunctionTarget says which function, and a target of your own
-        with a method `restore` anything else.
-    classes : array-like of shape (n_classes,) or None, default=None
+    release : "auto", sequence of str, LeafTarget, BernsteinTransformer or target, default="auto"
+        What to release. "auto" takes the fitted attributes of :func:`supported_estimators`, of
+        compositions of them such as pipelines, and the leaves of trees and forests. Names such as
+        ``["coef_", "intercept_"]``, ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"``
+        serve any other estimator; they must determine its output, since everything not named
+        stays as in the public twin. A BernsteinTransformer releases the fitted function on its box
+        and lattice (a density, a decision function, a prediction) instead of attributes; a
+        FittedFunctionTarget says which function, and a target of your own with a method `restore`
+        anything else.
+    classes : array-like of shape (n_classes,), or list of them for outputs, or None, default=None
         The class labels, which are public. None takes those of the oracle; where there is no
         oracle they are read from y, under a PrivacyLeakWarning.
     random_state : int, numpy.random.RandomState, numpy.random.Generator or None, default=None
@@ -93,11 +99,15 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     SensitivitySampler : Samples the sensitivity from an oracle.
     LaplaceMechanism : Adds Laplace noise.
     release : The same for any Python function.
+    supported_estimators : Lists what "auto" knows.
 
     Notes
     -----
-    Noised variances of a StandardScaler that come out negative are replaced by those of the twin,
-    and its scale is recomputed. This is post-processing and costs no privacy.
+    Components, clusters and topics are put in the order and given the signs that they have in the
+    public twin, before differences are taken. Noised values that mean something only in a range
+    are repaired, and what follows from them is recomputed: variances that come out negative are
+    replaced by those of the twin, probabilities are projected to the simplex, covariances made
+    positive definite, knots sorted. This is post-processing and costs no privacy.
 
     Warnings of the private fit are silenced, since they describe the data; those of the public
     fits are shown.
@@ -150,15 +160,19 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         self.classes = classes
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Self:
         """Fit privately.
 
         Parameters
         ----------
         X : array-like, sparse or data frame of shape (n_samples, n_features)
-            The private records. Their number and the column names are public.
+            The private records. Their number and the names and types of the columns are public.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or None, default=None
             The private responses.
+        **fit_params : dict
+            Nothing but `sample_weight`, array-like of shape (n_samples,): the private weights of
+            the records, which the oracle must yield too, as ``(X, y, sample_weight)``. Those of a
+            pipeline go to its last step.
 
         Returns
         -------
@@ -169,19 +183,22 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         ------
         ValueError
             If a parameter, the oracle or the data are not as they must be; see the message.
+        TypeError
+            If a parameter is no estimator or mechanism, or fitting takes no weights.
         PrivateEvaluationError
             If the estimator cannot be fitted to the private data.
         """
-        X, y = self._check_dataset(X, y)
+        X, y, weights = self._check_dataset(X, y, **fit_params)
         sensitivity = self._prepare_sensitivity(X)
-        twin = self._fit_twin(sensitivity, X, y)
-        target = self._make_target(twin)
+        twin = self._fit_twin(sensitivity, as_dataset((X, y, weights)))
+        target = make_target(self.estimator, self.release, twin, weights is not None)
         released = release(
             target,
             X,
             y,
             mechanism=self.mechanism,
             sensitivity=sensitivity,
+            sample_weight=weights,
             random_state=self.random_state,
         )
         self.estimator_ = released.value
@@ -195,8 +212,10 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             return get_tags(self.estimator)
         return super().__sklearn_tags__()
 
-    def _check_dataset(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Check the parameters and the form of the data; y is None where there is none."""
+    def _check_dataset(
+        self, X: Any, y: Any, sample_weight: Any = None, **others: Any
+    ) -> tuple[Any, Any, Any]:
+        """Check the parameters and the form of the data; what is not there is None."""
         if not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")):
             raise TypeError(
                 "The 'estimator' parameter of PrivateEstimator must be a scikit-learn estimator. "
@@ -212,84 +231,113 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 "The 'classes' parameter of PrivateEstimator is for classifiers. "
                 f"Got {type(self.estimator).__name__}: leave it None."
             )
-        if isinstance(self.release, Target) and not hasattr(self.release, "restore"):
+        if others:
             raise TypeError(
-                "The 'release' parameter of PrivateEstimator takes a target that has a method "
-                "restore(value), which makes the released estimator. "
-                f"Got {type(self.release).__name__}."
+                "PrivateEstimator.fit takes X, y and sample_weight. "
+                f"Got {', '.join(sorted(others))} too."
             )
+        check_release(self.estimator, self.release)
         _warn_if_fitted(self.estimator)
         tags = get_tags(self.estimator)
+        for kind in ("allow_nan", "categorical", "string"):
+            setattr(tags.input_tags, kind, takes(self.estimator, kind))
         if y is None and tags.target_tags.required:
             raise ValueError(
                 "This PrivateEstimator requires y to be passed, but the target y is None: "
                 f"{type(self.estimator).__name__} needs responses."
             )
-        X, *rest = check_private_dataset(X, y, tags)
-        return X, rest[0] if rest else None
+        if sample_weight is not None:
+            self._check_takes_weights(y)
+        dataset = check_private_dataset(X, y, sample_weight, tags)
+        X, y, sample_weight = (*dataset, None, None)[:3]
+        return X, y, sample_weight
+
+    def _check_takes_weights(self, y: Any) -> None:
+        name = type(self.estimator).__name__
+        if y is None or not takes_weights(self.estimator):
+            needs = "no sample_weight in fit" if y is not None else "sample_weight only beside y"
+            raise TypeError(f"PrivateEstimator takes {needs} with {name}. Got sample_weight.")
+        if not isinstance(self.sensitivity, SensitivitySampler | SensitivityEstimate):
+            raise ValueError(
+                "The 'sensitivity' parameter of PrivateEstimator must be a SensitivitySampler when "
+                "records have weights, with an oracle that yields (X, y, sample_weight). Got a "
+                "sensitivity that is known, and bounds on paper are for records without weights."
+            )
 
     def _prepare_sensitivity(self, X: Any) -> Any:
-        """Draw a sampler's seed once, since twin and pairs follow from it, and name its columns."""
+        """Draw a sampler's seed once, since twin and pairs follow from it."""
         if not isinstance(self.sensitivity, SensitivitySampler):
             return self.sensitivity
         sampler = self.sensitivity.with_fixed_seed()
-        return sampler.set_params(oracle=name_columns(as_oracle(sampler.oracle), X))
+        return sampler.set_params(oracle=like_private(as_oracle(sampler.oracle), X))
 
-    def _fit_twin(self, sensitivity: Any, X: Any, y: Any) -> Any:
+    def _fit_twin(self, sensitivity: Any, dataset: Dataset) -> Any:
         """Fit the public twin, and refuse private labels that it does not know."""
         estimator = without_side_effects(self.estimator)
-        classes = self._public_classes(sensitivity, y)
+        classes = self._public_classes(sensitivity, dataset)
         if isinstance(sensitivity, SensitivitySampler):
-            twin = _fit_to_oracle(estimator, sensitivity, as_dataset((X, y)), classes)
+            twin = _fit_to_oracle(estimator, sensitivity, dataset, classes)
         else:
-            twin = fit_twin(estimator, synthetic_dataset(X, y, classes))
+            twin = fit_twin(estimator, synthetic_dataset(dataset, classes))
         if is_classifier(twin):
-            check_labels(y, twin.classes_)
+            check_labels(dataset[1], classes_of_outputs(twin))
         return twin
 
-    def _make_target(self, twin: Any) -> Any:
-        """Say what is released: a function, the user's own target, or fitted attributes."""
-        if isinstance(self.release, BernsteinTransformer):
-            return FittedFunctionTarget(self.estimator, self.release, twin)
-        if isinstance(self.release, Target):
-            return self.release
-        return ParameterTarget(self.estimator, self.release, twin)
-
-    def _public_classes(self, sensitivity: Any, y: Any) -> NDArray | None:
-        """Find the class labels; None where there are none, or only the oracle's draws tell."""
+    def _public_classes(self, sensitivity: Any, dataset: Dataset) -> list[NDArray] | None:
+        """Find the labels, of all outputs or output by output; None where only draws tell."""
         if not is_classifier(self.estimator):
             return None
         if self.classes is not None:
-            return np.unique(self.classes)
+            nested = all(isinstance(labels, list | tuple | np.ndarray) for labels in self.classes)
+            n_outputs = np.prod(np.shape(dataset[1])[1:], dtype=int)
+            if nested and len(self.classes) != n_outputs:
+                raise ValueError(
+                    "The 'classes' parameter of PrivateEstimator must hold labels, or a list of "
+                    f"labels for each of the {n_outputs} outputs. Got {len(self.classes)} lists."
+                )
+            return [np.unique(labels) for labels in (self.classes if nested else [self.classes])]
         if isinstance(sensitivity, SensitivitySampler):
-            return getattr(sensitivity.oracle, "classes_", None)
+            known = getattr(sensitivity.oracle, "classes_", None)
+            return None if known is None else [known]
         warnings.warn(
             "The class labels are read from the private y, which makes them public. Declare them "
             "with the 'classes' parameter of PrivateEstimator.",
             PrivacyLeakWarning,
             stacklevel=4,
         )
-        return np.unique(y)
+        return [np.unique(column) for column in dataset[1].reshape(len(dataset[1]), -1).T]
 
 
 def _fit_to_oracle(
-    estimator: Any, sampler: SensitivitySampler, dataset: Dataset, classes: NDArray | None
+    estimator: Any, sampler: SensitivitySampler, dataset: Dataset, classes: list[NDArray] | None
 ) -> Any:
     """Fit to the oracle's records, drawn anew until they hold every class."""
+    schema = Schema.of(dataset, allow_nan=takes(estimator, "allow_nan"))
     for attempt in range(MAX_ATTEMPTS):
-        public = sampler.public_dataset(n_records(dataset[0]), Schema.of(dataset), attempt)
-        if classes is None or np.isin(classes, public[-1]).all():
-            return estimator.fit(*public)
+        public = sampler.public_dataset(n_records(dataset[0]), schema, attempt)
+        if classes is None or _holds_classes(public[1], classes):
+            return fit_seeded(estimator, public)
+    shown = [labels.tolist() for labels in classes or []]
     raise ValueError(
-        f"The oracle must yield every class of {np.asarray(classes).tolist()}. "
+        f"The oracle must yield every class of {shown[0] if len(shown) == 1 else shown}. "
         f"{MAX_ATTEMPTS} datasets of {n_records(dataset[0])} records each lacked one. "
         "Use an oracle in which each class is common, or declare only its labels in 'classes'."
     )
 
 
+def _holds_classes(y: Any, classes: list[NDArray]) -> bool:
+    columns = np.asarray(y).reshape(n_records(y), -1).T
+    expected = classes * len(columns) if len(classes) == 1 else classes
+    return all(
+        np.isin(labels, column).all() for labels, column in zip(expected, columns, strict=True)
+    )
+
+
 def _warn_if_fitted(estimator: Any) -> None:
     """Point out a fitted estimator: the wrapper keeps it as a parameter, with all it has seen."""
-    for _, part in fitted_parts(estimator):
+    for _, part in configured(estimator):
+        if is_stateless(part):
+            continue
         if any(name.endswith("_") and not name.startswith("_") for name in vars(part)):
             warnings.warn(
                 f"The 'estimator' parameter of PrivateEstimator holds a fitted "

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._data import Dataset, Schema, n_records
+from skdp._data import Dataset, Schema, as_dataset, n_records
 from skdp._target import Target, as_target
 from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.exceptions import PrivateEvaluationError
@@ -68,6 +68,7 @@ def release(
     mechanism: Mechanism,
     sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
     responses: Iterable[Any] | None = None,
+    sample_weight: Any = None,
     random_state: Any = None,
 ) -> Release:
     """Release the value of a function on private data.
@@ -94,6 +95,8 @@ def release(
     responses : iterable of object or None, default=None
         For the ExponentialMechanism: what to choose from, anything at all. The target returns one
         score for each, and the value is one of them. None releases the position of the choice.
+    sample_weight : array-like of n_samples weights or None, default=None
+        The private weights of the records, if the target takes them after `y`.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
         Source of the noise. None takes the operating system's generator. A seed is for tests and
         examples: whoever knows it can undo the noise, and the guarantee says so.
@@ -148,7 +151,7 @@ def release(
     'high'
     """
     target = _prepare_target(target, mechanism, responses)
-    dataset = (X,) if y is None else (X, y)
+    dataset = as_dataset((X, y, sample_weight), "The private dataset")
     noise = byte_source(random_state)
     mechanism.guarantee()  # refuses its own parameters before any work is done
     mechanism, known = _settle_sensitivity(sensitivity, target, dataset, mechanism)
@@ -196,7 +199,7 @@ def _settle_sensitivity(
     """Sample where it is to be sampled, in the basis of the mechanism, and refuse misfits."""
     n_samples = n_records(dataset[0])
     if isinstance(sensitivity, SensitivitySampler):
-        schema = Schema.of(dataset)
+        schema = Schema.of(dataset, allow_nan=getattr(target, "allow_nan", False))
         sampler = sensitivity.with_fixed_seed()  # pilot pairs and pairs follow from one seed
         mechanism = _learn_basis(mechanism, sampler, target, n_samples, schema)
         sensitivity = sampler.sample(target, n_samples, mechanism.norm, schema)

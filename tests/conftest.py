@@ -3,6 +3,7 @@
 import os
 import socket
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
@@ -29,3 +30,17 @@ def no_network():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", connect_locally)
         yield
+
+
+@pytest.fixture(scope="session")
+def leak_search():
+    """Search bytes for numbers: ``leak_search(data, numbers)`` returns those that are there."""
+
+    def search(data, numbers):
+        return [
+            number
+            for number in numbers
+            if any(np.array(number, dtype=f"{order}f8").tobytes() in data for order in "<>")
+        ]
+
+    return search

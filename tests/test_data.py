@@ -116,10 +116,10 @@ def test_as_dataset():
 
 
 @pytest.mark.parametrize(
-    ("sample", "got"), [(None, "None"), ((None, 1), "a tuple of 2"), ((1, 2, 3), "a tuple of 3")]
+    ("sample", "got"), [(None, "None"), ((None, 1), "a tuple of 2"), ((1, 2, 3, 4), "a tuple of 4")]
 )
 def test_as_dataset_refuses(sample, got):
-    message = rf"The oracle f must be X or a tuple \(X, y\). Got {got}."
+    message = rf"The oracle f must be X or a tuple \(X, y\) or \(X, y, .*\). Got {got}."
     with pytest.raises(TypeError, match=message):
         as_dataset(sample, "The oracle f")
 

@@ -33,10 +33,11 @@ from skdp._data import (
 class Oracle(Protocol):
     """A source of plausible, non-sensitive records.
 
-    It is called as ``oracle(n_samples, rng)`` with a `numpy.random.Generator` and returns `X` or
-    ``(X, y)`` with `n_samples` records. It must take all its randomness from `rng`, so that the
-    same generator state gives the same records in any process, and its records must be
-    exchangeable: their order may mean nothing. It must not be derived from the private data.
+    It is called as ``oracle(n_samples, rng)`` with a `numpy.random.Generator` and returns `X`,
+    ``(X, y)`` or ``(X, y, sample_weight)`` with `n_samples` records. It must take all its
+    randomness from `rng`, so that the same generator state gives the same records in any process,
+    and its records must be exchangeable: their order may mean nothing. It must not be derived
+    from the private data.
 
     Three attributes are optional.
 
@@ -130,42 +131,53 @@ class _EstimatorOracle(_Adapter):
         return take_records(X, rng.permutation(n_records(X)))
 
 
-class _NamedColumns:
-    """An oracle whose arrays become frames."""
+class _LikePrivate:
+    """An oracle whose arrays come in the form that the private records have."""
 
-    def __init__(self, oracle: Callable[[int, Generator], Any], frame: type, names: list[str]):
+    def __init__(self, oracle: Callable[[int, Generator], Any], convert: Callable[[Any], Any]):
         self.oracle = oracle
-        self.frame = frame
-        self.names = names
+        self.convert = convert
         self.description = describe_oracle(oracle)
         self.classes_ = getattr(oracle, "classes_", None)
         self.independent_records = getattr(oracle, "independent_records", False)
 
     def __call__(self, n_samples: int, rng: Generator) -> Any:
         X, *rest = as_dataset(self.oracle(n_samples, rng))
-        if isinstance(X, np.ndarray) and n_columns(X) == len(self.names):
-            X = self.frame(dict(zip(self.names, X.T, strict=True)))
-        return (X, *rest)
+        return (self.convert(X) if isinstance(X, np.ndarray) else X, *rest)
 
 
-def name_columns(oracle: Callable[[int, Generator], Any], X: Any) -> Callable:
-    """Let an oracle of arrays stand in for a frame.
+def _name_columns(X: np.ndarray, frame: type, names: list[str]) -> Any:
+    matches = n_columns(X) == len(names)
+    return frame(dict(zip(names, X.T, strict=True))) if matches else X
+
+
+def _to_single(X: np.ndarray) -> np.ndarray:
+    return X.astype(np.float32) if X.dtype == np.float64 else X
+
+
+def like_private(oracle: Callable[[int, Generator], Any], X: Any) -> Callable:
+    """Let an oracle of arrays stand in for a frame, or for arrays of single precision.
 
     Parameters
     ----------
     oracle : callable
         As returned by `as_oracle`.
     X : container
-        The private records. Only the kind of container and the column names are read.
+        The private records. Only the kind of container, its type and the column names are read.
 
     Returns
     -------
     callable
-        `oracle` itself when X has no column names; else one that puts arrays of as many columns
-        into frames like X. Records that come with names keep theirs.
+        `oracle` itself for an array of double precision, or a sparse one. Else one that puts
+        arrays of as many columns into frames like X, or into single precision. Records that come
+        with names keep theirs.
     """
     names = column_names(X)
-    return oracle if names is None else _NamedColumns(oracle, type(X), names)
+    if names is not None:
+        convert = functools.partial(_name_columns, frame=type(X), names=names)
+        return _LikePrivate(oracle, convert)
+    single = isinstance(X, np.ndarray) and X.dtype == np.float32
+    return _LikePrivate(oracle, _to_single) if single else oracle
 
 
 def as_oracle(oracle: Any) -> Callable[[int, Generator], Any]:
@@ -332,8 +344,9 @@ def check_sample(
     Parameters
     ----------
     dataset : tuple of containers
-        ``(X,)`` or ``(X, y)`` as drawn. `X` has one or two dimensions; with one, each record is a
-        single value, for functions that want it so (estimators want a column).
+        ``(X,)``, ``(X, y)`` or ``(X, y, sample_weight)`` as drawn. `X` has one or two dimensions;
+        with one, each record is a single value, for functions that want it so (estimators want a
+        column).
     n_samples : int
         Number of records asked for.
     oracle : str
@@ -354,9 +367,9 @@ def check_sample(
         If it has the wrong number of records or dimensions, other columns, a missing or an
         unexpected y, a label outside `classes`, or a number that is not finite.
     """
-    for container in dataset:
+    for position, container in enumerate(dataset):
         if n_records(container) != n_samples:
-            part = "records" if container is dataset[0] else "responses"
+            part = ("records", "responses", "weights")[position]
             raise ValueError(
                 f"The oracle {oracle} returned {n_records(container)} {part}. "
                 f"It must return n_samples={n_samples}."
@@ -370,12 +383,13 @@ def check_sample(
         expected = reference if isinstance(reference, Schema) else Schema.of(reference)
         _check_schema(Schema.of(dataset), expected, oracle)
     if full:
-        _check_values(dataset, oracle, classes)
+        allow_nan = isinstance(reference, Schema) and reference.allow_nan
+        _check_values(dataset, oracle, classes, allow_nan)
 
 
 def _check_schema(schema: Schema, expected: Schema, oracle: str) -> None:
-    if schema.has_response != expected.has_response:
-        got, wanted = ("X and y", "X") if schema.has_response else ("X", "X and y")
+    got, wanted = _parts(schema), _parts(expected)
+    if got != wanted:
         raise ValueError(f"The oracle {oracle} returned {got}. It must return {wanted}, as fitted.")
     if schema.n_columns != expected.n_columns:
         raise ValueError(
@@ -394,6 +408,12 @@ def _check_schema(schema: Schema, expected: Schema, oracle: str) -> None:
         )
 
 
+def _parts(schema: Schema) -> str:
+    if schema.has_weights:
+        return "X, y and sample_weight"
+    return "X and y" if schema.has_response else "X"
+
+
 def _columns(schema: Schema) -> str:
     if schema.n_columns is None:
         return "one dimension"
@@ -405,15 +425,17 @@ def _shorten(values: list) -> str:
     return f"[{shown}, ...]" if len(values) > 5 else f"[{shown}]"
 
 
-def _check_values(dataset: Dataset, oracle: str, classes: ArrayLike | None) -> None:
-    for name, container in zip(("X", "y"), dataset, strict=False):
-        place = find_non_finite(container)
+def _check_values(
+    dataset: Dataset, oracle: str, classes: ArrayLike | None, allow_nan: bool
+) -> None:
+    for name, container in zip(("X", "y", "sample_weight"), dataset, strict=False):
+        place = find_non_finite(container, allow_nan and name == "X")
         if place is not None:
             raise ValueError(
                 f"The oracle {oracle} returned {name} with a number that is missing or infinite, "
                 f"in {place}. Impute such records, or leave them out of the oracle."
             )
-    if classes is not None and len(dataset) == 2:
+    if classes is not None and len(dataset) > 1:
         labels = np.asarray(dataset[1])
         unknown = np.unique(labels[~np.isin(labels, np.asarray(classes))]).tolist()
         if unknown:

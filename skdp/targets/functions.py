@@ -14,7 +14,7 @@ from skdp._target import FunctionTarget
 from skdp.targets._bernstein_basis import gram_matrix, multiply_axes
 from skdp.targets.bernstein import BernsteinTransformer
 from skdp.targets.bernstein_density import BernsteinDensity
-from skdp.targets.parameters import _same_classes, _seed_names, without_side_effects
+from skdp.targets.configuration import fit_on, seed_names, without_side_effects
 from skdp.targets.released import (
     ReleasedClassifier,
     ReleasedDensity,
@@ -195,7 +195,7 @@ class FittedFunctionTarget:
         n_classes = 0 if self._classes is None else len(self._classes)
         self._columns = (n_classes,) if n_classes > 2 else ()
         self._points = self.transformer.lattice_
-        self._seeds = _seed_names(self.estimator)
+        self._seeds = seed_names(self.estimator)
         configured = " ".join(repr(estimator).split())
         self.description = f"{self.method} of {configured} {_describe(self.transformer)}"
         if not hasattr(twin, "feature_names_in_"):
@@ -206,8 +206,8 @@ class FittedFunctionTarget:
         fitted = clone(self.estimator)
         if self._seeds:
             fitted.set_params(**dict.fromkeys(self._seeds, seed))
-        fitted.fit(*dataset)
-        if not _same_classes(getattr(fitted, "classes_", None), self._classes):
+        fit_on(fitted, dataset)
+        if self._classes is not None and not np.array_equal(fitted.classes_, self._classes):
             raise ValueError("a class is missing")
         return self._evaluate(fitted, in_container_of(dataset[0], self._points))
 
@@ -260,9 +260,9 @@ class FittedFunctionTarget:
             values = values[:, 1]  # the other column is one minus it, and would cost noise
         if values.shape[1:] != self._columns:
             raise ValueError(
-                f"The {self.method} of a classifier with {len(self._classes)} classes must have one column "
-                f"for each class, or one value for two classes. Got shape {values.shape}. An SVC "
-                "needs decision_function_shape='ovr'."
+                f"The {self.method} of a classifier with {len(self._classes)} classes must have "
+                "one column for each class, or be a vector for two classes. Got shape "
+                f"{values.shape}. An SVC needs decision_function_shape='ovr'."
             )
         return values
 

@@ -70,14 +70,14 @@ def output_metric(
            [ 7., 10.,  3.],
            [ 2.,  3.,  1.]])
     """
-    output = next((name for name in _OUTPUTS if hasattr(twin, name)), None)
-    if output is None and is_regressor(twin):
-        output = "predict"
-    if output is None:
-        return None
+    outputs = (*_OUTPUTS, "predict") if is_regressor(twin) else _OUTPUTS
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        here = _evaluate(restore(vector), output, X)
+        released = restore(vector)
+        output = next((name for name in outputs if _gives(released, name, X)), None)
+        if output is None:
+            return None
+        here = _evaluate(released, output, X)
         jacobian = np.empty((len(vector), here.size))
         for j, step in enumerate(_steps(vector)):
             moved = vector.copy()
@@ -138,5 +138,16 @@ def _steps(vector: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _evaluate(estimator: Any, output: str, X: Any) -> NDArray[np.float64]:
     values = getattr(estimator, output)(X)
+    if isinstance(values, list):  # probabilities of several outputs, with classes of their own
+        values = np.concatenate([np.ravel(part) for part in values])
     values = values.toarray() if sparse.issparse(values) else np.asarray(values)
     return values.astype(np.float64).ravel()
+
+
+def _gives(estimator: Any, output: str, X: Any) -> bool:
+    """Tell whether a released estimator has numbers of this kind; labels may be no numbers."""
+    try:
+        _evaluate(estimator, output, X)
+    except (AttributeError, NotImplementedError, TypeError, ValueError):
+        return False
+    return True

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import copy
-import re
 import threading
-from collections.abc import Iterator, Sequence
-from math import prod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
     ElasticNet,
     Lasso,
@@ -21,12 +18,28 @@ from sklearn.linear_model import (
     Ridge,
     RidgeClassifier,
 )
-from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC, LinearSVR
 
-from skdp._data import Dataset, find_non_finite, neighboring_pair
+from skdp._data import Dataset, find_non_finite, n_records, neighboring_pair, take_records
+from skdp.targets._packing import flat, is_float, take
+from skdp.targets._parts import ReleasedPart, anchor_of
+from skdp.targets.composition import (
+    attributes_of,
+    check_structure,
+    drop_out_of_bag,
+    fitted_parts,
+    reach,
+    split_name,
+)
+from skdp.targets.configuration import (
+    fit_on,
+    order_matters,
+    seed_names,
+    takes,
+    with_public_categories,
+    without_side_effects,
+)
 from skdp.targets.metric import MAX_EVALUATED, linear_metric, output_metric
-from skdp.targets.registry import RECORD_ATTRIBUTES, REGISTRY, is_stateless, lookup
 
 # Fits that read one stream from its start to its end, so that a generator just seeded serves them
 # as well as the seed itself.
@@ -57,7 +70,7 @@ class ParameterTarget:
         since a cached or printed private fit would leave the guarantee.
     release : "auto" or sequence of str
         The attributes to release. "auto" takes them from the registry; a name such as
-        ``"standardscaler__mean_"`` reaches into a step of a pipeline.
+        ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"`` reaches into a composition.
     twin : estimator object
         The same estimator fitted on public records. It fixes the shapes and the class labels.
 
@@ -80,25 +93,29 @@ class ParameterTarget:
     """
 
     def __init__(self, estimator: Any, release: str | Sequence[str], twin: Any):
-        self.estimator = without_side_effects(estimator)
+        self.estimator = with_public_categories(without_side_effects(estimator), twin)
         self.twin = twin
         self.names = _released_names(twin, release)
-        self._shapes = [np.shape(getattr(*_owner(twin, name))) for name in self.names]
-        self._classes = getattr(twin, "classes_", None)
-        self._seeds = _seed_names(self.estimator)
+        self._parts = _released_parts(twin, self.names, auto=_is_auto(release))
+        self._like = self._values(twin)
+        self.allow_nan = takes(estimator, "allow_nan")
+        self._shuffled = order_matters(estimator)
+        self._seeds = seed_names(self.estimator)
         self._is_composite = any(
             hasattr(value, "fit") for value in self.estimator.get_params(deep=True).values()
         )
         configured = " ".join(repr(estimator).split())
-        self.description = f"{', '.join(self.names)} of {configured}"
+        self.description = f"{', '.join(self.names)} of {configured}{anchor_of(self._parts)}"
 
     def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
         """Fit on the dataset and return the released attributes as a vector."""
         fitted = clone(self.estimator)
         if self._seeds:
             _set_seeds(fitted, self._seeds, seed)
-        fitted.fit(*dataset)
-        return self.flatten(fitted)
+        if self._shuffled:  # else only the positions drawn for the last record would be measured
+            order = np.random.default_rng(seed).permutation(n_records(dataset[0]))
+            dataset = tuple(take_records(container, order) for container in dataset)
+        return self.flatten(fit_on(fitted, dataset))
 
     def pair_values(
         self, records: Dataset, seed: int
@@ -150,14 +167,9 @@ class ParameterTarget:
             If a shape or the class labels differ from those of the twin. The message is safe to
             show: it holds no value.
         """
-        if not _same_classes(getattr(fitted, "classes_", None), self._classes):
-            raise ValueError("a class is missing")
-        parts = [
-            np.asarray(getattr(*_owner(fitted, name)), dtype=np.float64) for name in self.names
-        ]
-        if [part.shape for part in parts] != self._shapes:
-            raise ValueError("the shape of a fitted attribute changed")
-        return np.concatenate([part.ravel() for part in parts])
+        check_structure(fitted, self.twin)
+        values = self._values(fitted)
+        return np.concatenate([flat(values[name]) for name in self.names])
 
     def restore(self, vector: NDArray[np.float64]) -> Any:
         """Make a fitted estimator from a released vector.
@@ -174,17 +186,13 @@ class ParameterTarget:
             from them recomputed, and those that describe the twin's own records removed.
         """
         released = copy.deepcopy(self.twin)
-        ends = np.cumsum([prod(shape) for shape in self._shapes])
-        parts = np.split(np.asarray(vector, dtype=np.float64), ends[:-1])
-        for name, shape, part in zip(self.names, self._shapes, parts, strict=True):
-            owner, attribute = _owner(released, name)
-            setattr(owner, attribute, part.reshape(shape)[()])
-        for path, part in fitted_parts(released):
-            for attribute in RECORD_ATTRIBUTES & vars(part).keys():
-                delattr(part, attribute)
-            entry = REGISTRY.get(type(part))
-            if entry is not None and entry.finish is not None:
-                entry.finish(part, _reach(self.twin, path))
+        numbers = iter(np.asarray(vector, dtype=np.float64))
+        for name in self.names:
+            value = take(numbers, self._like[name])
+            setattr(*_owner(released, name), _in_precision(value, self._like[name]))
+        for part in self._parts:
+            part.finish(reach(released, part.path))
+        drop_out_of_bag(released)
         return released
 
     def output_metric(self, *dataset: Any) -> NDArray[np.float64] | None:
@@ -205,65 +213,27 @@ class ParameterTarget:
         vector = self.flatten(self.twin)
         if len(vector) <= MAX_EVALUATED:
             return output_metric(self.twin, vector, self.restore, dataset[0])
-        if {name.rpartition("__")[2] for name in self.names} <= {"coef_", "intercept_"}:
-            return linear_metric(self.twin, self._shapes, dataset[0])
+        released = [name.rpartition("__")[2] for name in self.names]
+        if released in (["coef_"], ["coef_", "intercept_"]):
+            shapes = [np.shape(self._like[name]) for name in self.names]
+            return linear_metric(self.twin, shapes, dataset[0])
         return None
 
-
-def without_side_effects(estimator: Any) -> Any:
-    """Return a clone whose fit writes no cache and prints nothing.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        The estimator as configured; it is not changed.
-
-    Returns
-    -------
-    estimator object
-        A clone with every nested `memory` None and every nested `verbose` off.
-    """
-    estimator = clone(estimator)
-    silent: dict[str, Any] = {}
-    for name, value in estimator.get_params(deep=True).items():
-        parameter = name.rsplit("__", 1)[-1]
-        if parameter == "memory" and value is not None:
-            silent[name] = None
-        elif parameter == "verbose" and isinstance(value, bool | int) and value > 0:
-            silent[name] = type(value)(0)
-    return estimator.set_params(**silent)
-
-
-def fitted_parts(estimator: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple, Any]]:
-    """Walk the estimators that hold fitted state of their own.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        A pipeline is walked; a frozen or stateless estimator is passed over.
-    path : tuple of str, default=()
-        The way that led here.
-
-    Yields
-    ------
-    path : tuple of str
-        Names of the steps that lead to the estimator.
-    estimator : estimator object
-        One that learns something in fit.
-    """
-    if isinstance(estimator, Pipeline):
-        for name, step in estimator.steps:
-            yield from fitted_parts(step, (*path, name))
-    elif not isinstance(estimator, FrozenEstimator) and not is_stateless(estimator):
-        yield path, estimator
+    def _values(self, fitted: Any) -> dict[str, Any]:
+        """Return the released values by name, each aligned to the twin."""
+        return {
+            "__".join((*part.path, attribute)): value
+            for part in self._parts
+            for attribute, value in part.read(reach(fitted, part.path)).items()
+        }
 
 
 def _released_names(twin: Any, release: str | Sequence[str]) -> tuple[str, ...]:
-    if isinstance(release, str) and release == "auto":
+    if _is_auto(release):
         names = tuple(
             "__".join((*path, attribute))
             for path, part in fitted_parts(twin)
-            for attribute in lookup(part).attributes(part)
+            for attribute in attributes_of(path, part)
         )
     else:
         names = tuple(release)
@@ -277,10 +247,26 @@ def _released_names(twin: Any, release: str | Sequence[str]) -> tuple[str, ...]:
     return names
 
 
+def _is_auto(release: str | Sequence[str]) -> bool:
+    return isinstance(release, str) and release == "auto"
+
+
+def _released_parts(twin: Any, names: Sequence[str], *, auto: bool) -> list[ReleasedPart]:
+    """Sort the released attributes by the estimators that have them."""
+    attributes: dict[tuple[str, ...], list[str]] = {path: [] for path, _ in fitted_parts(twin)}
+    for name in names:
+        path, attribute = split_name(twin, name)
+        attributes.setdefault(path, []).append(attribute)
+    return [
+        ReleasedPart.of(path, reach(twin, path), released, auto)
+        for path, released in attributes.items()
+    ]
+
+
 def _check_released(twin: Any, name: str) -> None:
     try:
         value = getattr(*_owner(twin, name))
-        numeric = np.issubdtype(np.asarray(value).dtype, np.floating)
+        numeric = is_float(value)
     except (AttributeError, KeyError):
         numeric = False
     if not numeric:
@@ -288,7 +274,7 @@ def _check_released(twin: Any, name: str) -> None:
             "__".join((*path, attribute))
             for path, part in fitted_parts(twin)
             for attribute, value in vars(part).items()
-            if attribute.endswith("_") and np.asarray(value).dtype.kind == "f"
+            if attribute.endswith("_") and is_float(value)
         ]
         raise ValueError(
             "The 'release' parameter of PrivateEstimator must name fitted attributes that hold "
@@ -297,25 +283,19 @@ def _check_released(twin: Any, name: str) -> None:
 
 
 def _owner(estimator: Any, name: str) -> tuple[Any, str]:
-    """Split ``step__attribute`` into the fitted step and the attribute."""
-    *path, attribute = re.split(r"__(?!_)", name)
-    return _reach(estimator, path), attribute
+    """Find the fitted member and the attribute that ``member__attribute`` names."""
+    path, attribute = split_name(estimator, name)
+    return reach(estimator, path), attribute
 
 
-def _reach(estimator: Any, path: Sequence[str]) -> Any:
-    for step in path:
-        named_steps = getattr(estimator, "named_steps", None)
-        estimator = named_steps[step] if named_steps else getattr(estimator, step)
-    return estimator
-
-
-def _seed_names(estimator: Any) -> list[str]:
-    """Name the nested `random_state` parameters that the user left open."""
-    return [
-        name
-        for name, value in estimator.get_params(deep=True).items()
-        if name.rsplit("__", 1)[-1] == "random_state" and not isinstance(value, int)
-    ]
+def _in_precision(value: Any, like: Any) -> Any:
+    """Round to single precision where the twin has it, and nowhere to infinity."""
+    if isinstance(value, list):
+        return [_in_precision(*pair) for pair in zip(value, like, strict=True)]
+    if getattr(like, "dtype", None) != np.float32:
+        return value
+    limits = np.finfo(np.float32)
+    return np.clip(value, limits.min, limits.max).astype(np.float32)
 
 
 def _set_seeds(estimator: Any, names: list[str], seed: int) -> None:
@@ -338,11 +318,3 @@ def _generator(seed: int) -> np.random.RandomState:
         _thread.random_state = np.random.RandomState()
     _thread.random_state.seed(seed)
     return _thread.random_state
-
-
-def _same_classes(classes: Any, expected: Any) -> bool:
-    if classes is None or expected is None:
-        return classes is expected
-    if isinstance(expected, list):  # one array of labels for each output
-        return len(classes) == len(expected) and all(map(np.array_equal, classes, expected))
-    return np.array_equal(classes, expected)

@@ -10,47 +10,119 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from skdp._data import column_names
+from skdp._data import Dataset, column_names
+from skdp.targets.configuration import fit_on, seed_names
 
 # Synthetic records need not be many: they only give the twin its shape.
 N_SYNTHETIC = 100
 
 
-def synthetic_dataset(X: Any, y: Any, classes: NDArray | None) -> tuple:
+def synthetic_dataset(dataset: Dataset, classes: list[NDArray] | None) -> Dataset:
     """Make records of the declared shape, from public metadata alone.
 
-    Read from X and y are the number of records, the number and names of the columns, the kind of
-    container and the number of outputs. No entry of them is looked at.
+    Read from the dataset are the number of records, the number, names and types of the columns,
+    the kind of container and the number of outputs. No entry of it is looked at.
 
     Parameters
     ----------
-    X : array-like, sparse or data frame of shape (n_samples, n_features)
-        The private records.
-    y : array-like of shape (n_samples,) or (n_samples, n_outputs), or None
-        The private responses.
-    classes : ndarray of shape (n_classes,) or None
-        The class labels, which are public; None where the response is real.
+    dataset : tuple of containers
+        The private records: ``(X,)``, ``(X, y)`` or ``(X, y, sample_weight)``.
+    classes : list of ndarray of shape (n_classes,), or None
+        The class labels, which are public, of all outputs or output by output; None where the
+        response is real.
 
     Returns
     -------
-    tuple
-        ``(X,)`` or ``(X, y)``: uniform features on [0, 1]; every class as often as any other, or
-        real responses around 1.
+    tuple of containers
+        As many parts as `dataset` has: uniform features on [0, 1]; in each output every class as
+        often as any other, or real responses around 1; weights of 1.
+
+    Raises
+    ------
+    ValueError
+        If a column holds no numbers: nobody but an oracle knows what may stand there.
     """
+    X, *rest = dataset
+    check_numeric(X)
     rng = np.random.default_rng(0)
-    n_classes = 0 if classes is None else len(classes)
+    n_classes = sum(map(len, classes)) if classes else 0
     n_samples = min(X.shape[0], N_SYNTHETIC + 2 * n_classes)
     features = in_container_of(X, rng.uniform(size=(n_samples, X.shape[1])))
-    if y is None:
+    if not rest:
         return (features,)
-    shape = (n_samples, *np.shape(y)[1:])
-    if classes is None:
-        return features, rng.uniform(0.5, 1.5, size=shape)
-    return features, np.resize(classes, shape)
+    shape = (n_samples, *np.shape(rest[0])[1:])
+    y = _labels(classes, shape, rng) if classes else rng.uniform(0.5, 1.5, size=shape)
+    return (features, y, *(np.ones(n_samples) for _ in rest[1:]))
 
 
-def fit_twin(estimator: Any, dataset: tuple) -> Any:
-    """Fit a clone of `estimator` on public records.
+def check_numeric(X: Any) -> None:
+    """Refuse records with columns for which none can be invented.
+
+    Parameters
+    ----------
+    X : array, sparse or data frame of shape (n_samples, n_features)
+        The private records. Only the types of the columns are read.
+
+    Raises
+    ------
+    ValueError
+        If a column holds strings, categories, dates or other objects.
+    """
+    names = column_names(X)
+    if names is None:
+        strange = [] if X.dtype.kind in "fiub" else ["X"]
+    else:
+        strange = [repr(name) for name in names if not _is_numeric(X[name])]
+    if strange:
+        raise ValueError(
+            "The 'sensitivity' parameter of PrivateEstimator must be a SensitivitySampler when "
+            f"columns hold something else than numbers, as {', '.join(strange)} does. Got a "
+            "sensitivity that is known: there is no oracle then, and the synthetic records that "
+            "stand in for it cannot invent categories."
+        )
+
+
+def _is_numeric(column: Any) -> bool:
+    is_numeric = getattr(column.dtype, "is_numeric", None)  # polars
+    kind = getattr(column.dtype, "kind", "O")
+    return bool(is_numeric()) if callable(is_numeric) else kind in "fiub"
+
+
+def _labels(classes: list[NDArray], shape: tuple[int, ...], rng: np.random.Generator) -> NDArray:
+    """Give each output all of its classes equally often, in an order of its own."""
+    if len(shape) == 1:
+        return np.resize(classes[0], shape)
+    outputs = classes * shape[1] if len(classes) == 1 else classes
+    columns = [rng.permutation(np.resize(labels, shape[0])) for labels in outputs]
+    return np.column_stack(columns)
+
+
+def fit_seeded(estimator: Any, dataset: Dataset) -> Any:
+    """Fit on public records, the same way every time.
+
+    Released components are aligned to the twin, so it must follow from the sampler's seed.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        Already cloned and rid of side effects. Where `random_state` is open it is 0 during the
+        fit, and open again afterwards.
+    dataset : tuple
+        Public records.
+
+    Returns
+    -------
+    estimator object
+        `estimator`, fitted.
+    """
+    configured = estimator.get_params(deep=True)
+    seeds = seed_names(estimator)
+    fit_on(estimator.set_params(**dict.fromkeys(seeds, 0)), dataset)
+    return estimator.set_params(**{name: configured[name] for name in seeds})
+
+
+def fit_twin(estimator: Any, dataset: Dataset) -> Any:
+    """Fit a clone of `estimator` on synthetic records.
 
     A twin that has not converged serves as well as another, so that warning is not shown.
 
@@ -68,7 +140,7 @@ def fit_twin(estimator: Any, dataset: tuple) -> Any:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return estimator.fit(*dataset)
+        return fit_seeded(estimator, dataset)
 
 
 def in_container_of(X: Any, features: NDArray) -> Any:

@@ -42,7 +42,8 @@ IRIS, SPECIES = load_iris(return_X_y=True)
 IRIS, IRIS_BOX = IRIS[:, 2:], [(0, 8), (0, 3)]
 UNIT = np.random.default_rng(0).beta(2, 4, size=(60, 1))
 KDE = KernelDensity(bandwidth=0.1)
-NOISELESS = LaplaceMechanism(epsilon=np.inf)
+IDENTITY = LaplaceMechanism(epsilon=1.0, basis="identity")  # needs no pilot pairs
+NOISELESS = LaplaceMechanism(epsilon=np.inf, basis="identity")
 
 
 def fitted(degree, order=1, box=(0, 1), n_features=1, **options):
@@ -100,23 +101,28 @@ def test_infinite_epsilon_gives_the_bernstein_approximation(estimator, dataset, 
 
 
 def test_infinite_epsilon_gives_the_approximate_density():
-    """The polynomial is nowhere negative here, so it differs from the density by a factor only."""
-    model = private(KDE, (UNIT,), (0, 1), release=BernsteinTransformer(10, 3))
+    """Order 1 keeps values above zero above zero: the function over its integral.
+
+    Order 3 does not, and is then repaired as a BernsteinDensity is.
+    """
     points = np.linspace(0, 1, 30)[:, None]
-    kernel_density = KDE.fit(UNIT)
+    kernel_density = clone(KDE).fit(UNIT)
 
     def exact(x):
         return np.exp(kernel_density.score_samples(x))
 
-    expected = approximate(exact, 10, 3, [(0, 1)], points)
-    assert expected.min() > 0
-    released = np.exp(model.score_samples(points))
-    ratio = released / expected
-    # Clipping sees the coefficients of four times the degree, of which some are below zero.
-    np.testing.assert_allclose(ratio, np.median(ratio), atol=0.02)
+    released = private(KDE, (UNIT,), None, release=BernsteinTransformer(10, 1))
+    integral = exact(np.arange(11)[:, None] / 10).mean()
+    expected = approximate(exact, 10, 1, [(0, 1)], points) / integral
+    np.testing.assert_allclose(np.exp(released.score_samples(points)), expected, rtol=1e-9)
+
+    released = private(KDE, (UNIT,), None, release=BernsteinTransformer(10, 3))
     coefficients = fitted(10, 3).coefficients(exact(fitted(10).lattice_))
     density = BernsteinDensity.from_coefficients(fitted(10, 3), coefficients)
-    np.testing.assert_allclose(released, density.evaluate(points), rtol=1e-12)
+    assert fitted(10, 3).evaluate(coefficients, points).min() < 0
+    np.testing.assert_allclose(
+        np.exp(released.score_samples(points)), density.evaluate(points), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -136,16 +142,13 @@ def test_probabilities_come_back(n_classes):
 
 def test_two_classes_cost_the_noise_of_one():
     """The second column of two probabilities is one minus the first: half the L1 norm."""
-    X, y = IRIS[:100], SPECIES[:100]
-    knn = KNeighborsClassifier(5)
-    target = FittedFunctionTarget(knn, BernsteinTransformer(4, 1, IRIS_BOX), clone(knn).fit(X, y))
-    swapped = X.copy()
-    swapped[0] = X[-1]
-    change = target(X, y, seed=0) - target(swapped, y, seed=0)
+    knn = KNeighborsClassifier(25)
+    flipped = np.where(np.arange(80) == 79, 1 - MOON_LABELS, MOON_LABELS)
+    first, second = clone(knn).fit(MOONS, MOON_LABELS), clone(knn).fit(MOONS, flipped)
+    target = FittedFunctionTarget(knn, BernsteinTransformer(8, 1, MOON_BOX), first)
+    change = target(MOONS, MOON_LABELS, seed=0) - target(MOONS, flipped, seed=0)
     points = target.transformer.lattice_
-    both = clone(knn).fit(X, y).predict_proba(points) - clone(knn).fit(swapped, y).predict_proba(
-        points
-    )
+    both = first.predict_proba(points) - second.predict_proba(points)
     assert l1_norm(change) == pytest.approx(l1_norm(both) / 2)
     assert l1_norm(change) > 0
 
@@ -174,7 +177,7 @@ def test_released_density_is_a_density(epsilon, n_features):
         KernelDensity(bandwidth=0.5),
         (X,),
         None,
-        mechanism=LaplaceMechanism(epsilon),
+        mechanism=LaplaceMechanism(epsilon, basis="identity"),
         release=BernsteinTransformer(8, 3, box),
     )
     nodes, weights = np.polynomial.legendre.leggauss(32)
@@ -205,7 +208,7 @@ def test_sample_agrees_with_the_density():
             KDE,
             (UNIT,),
             None,
-            mechanism=LaplaceMechanism(1.0),
+            mechanism=LaplaceMechanism(0.2, basis="identity"),
             release=BernsteinTransformer(10, 3),
             random_state=seed,
         )
@@ -256,7 +259,7 @@ def test_a_pair_of_densities_differs_by_two_kernels():
 
 
 def test_noise_is_on_every_value():
-    released = private(SVC(), (MOONS, MOON_LABELS), MOON_BOX, mechanism=LaplaceMechanism(1.0))
+    released = private(SVC(), (MOONS, MOON_LABELS), MOON_BOX, mechanism=IDENTITY)
     exact = private(SVC(), (MOONS, MOON_LABELS), MOON_BOX)
     assert np.all(released.estimator_.coefficients != exact.estimator_.coefficients)
 
@@ -318,7 +321,7 @@ def test_released_estimators_are_estimators():
 
 
 def test_released_density_serves_as_an_oracle():
-    model = private(KDE, (UNIT,), (0, 1), mechanism=LaplaceMechanism(1.0))
+    model = private(KDE, (UNIT,), (0, 1), mechanism=IDENTITY)
     assert type(model.estimator_) is ReleasedDensity
     estimate = SensitivitySampler(model.estimator_, gamma=0.2, random_state=0).sample(
         np.mean, n_samples=50, norm=l1_norm
@@ -367,9 +370,17 @@ def test_targets_offer_the_metric():
     )
     assert svr.output_metric(MOONS, MOONS[:, 0]).shape == (25, 25)
     assert BernsteinTarget(lambda X, p: p, fitted(4)).output_metric(UNIT).shape == (5, 5)
-    assert BernsteinTarget(lambda X, p: p, fitted(1000)).output_metric(UNIT).shape == (1001, 1001)
-    big = BernsteinTarget(lambda X, p: p, fitted(50, n_features=2))
+
+    assert svr.output_metric(MOONS, MOONS).shape == (50, 50)
+    knn = KNeighborsClassifier().fit(IRIS, SPECIES)
+    iris = FittedFunctionTarget(knn, BernsteinTransformer(4, 1, IRIS_BOX), knn)
+    assert iris.output_metric(IRIS, SPECIES).shape == (75, 75)
+    big = BernsteinTarget(lambda X, p: p[:, 0], fitted(50, n_features=2))
     assert big.output_metric(UNIT) is None
+
+
+def test_metric_of_a_function_that_fails_is_unknown():
+    assert BernsteinTarget(lambda X, p: 1 / 0, fitted(4)).output_metric(UNIT) is None
 
 
 def share_below(X, points):
@@ -426,7 +437,7 @@ def test_wrong_shape_is_refused_before_private_data_is_seen(function):
     target = BernsteinTarget(witness, fitted(4))
     sampler = SensitivitySampler(UniformOracle([(0, 1)]))
     with pytest.raises(ValueError, match=r"must return shape \(5,\) or \(5, n_outputs\)"):
-        release(target, UNIT, mechanism=LaplaceMechanism(1.0), sensitivity=sampler)
+        release(target, UNIT, mechanism=IDENTITY, sensitivity=sampler)
     assert not witness.seen
 
 

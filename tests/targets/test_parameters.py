@@ -6,14 +6,13 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier
 from sklearn.neighbors import NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import LinearSVC
 
 from skdp.targets.parameters import ParameterTarget, without_side_effects
-from skdp.targets.registry import REGISTRY
 
 X, y = make_classification(
     n_samples=120, n_features=5, n_informative=4, n_redundant=0, n_classes=3, random_state=0
@@ -33,8 +32,19 @@ def output(estimator, X):
     raise AssertionError("no output")
 
 
+LINEAR = [
+    LinearRegression,
+    LinearSVC,
+    LogisticRegression,
+    NearestCentroid,
+    Ridge,
+    SGDClassifier,
+    StandardScaler,
+]
+
+
 def configurations():
-    for kind in REGISTRY:
+    for kind in LINEAR:
         yield kind()
         if "fit_intercept" in kind().get_params():
             yield kind(fit_intercept=False)
@@ -122,16 +132,11 @@ def test_names_of_no_float_attribute_are_refused(name):
         make_target(LogisticRegression(), [name])
 
 
-def test_unknown_estimators_are_refused_with_the_remedy():
-    with pytest.raises(ValueError, match=r"Got NearestCentroid\. Name the fitted attributes"):
-        make_target(NearestCentroid())
-
-
 def test_subclass_is_not_taken_for_its_base():
     class Richer(LinearSVC):
         pass
 
-    with pytest.raises(ValueError, match="Got Richer"):
+    with pytest.raises(ValueError, match="does not know Richer"):
         make_target(Richer())
 
 

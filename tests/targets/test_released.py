@@ -83,7 +83,5 @@ def test_zero_density_has_log_density_minus_infinity():
 
 def test_scikit_learn_draws_its_regions():
     released = ReleasedClassifier(SQUARE, COEFFICIENTS[:, 0], np.array([0, 1]))
-    display = DecisionBoundaryDisplay.from_estimator(
-        released, [[0.2, 0.2], [0.8, 0.8]], eps=0.1, grid_resolution=5
-    )
+    display = DecisionBoundaryDisplay.from_estimator(released, POINTS, eps=0, grid_resolution=5)
     assert display.response.shape == (5, 5)

@@ -1,0 +1,59 @@
+"""Values of fitted attributes as flat arrays: an array, or a list of arrays, of floats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def is_float(value: Any) -> bool:
+    """Tell whether a value is a float, an array of floats, or a list of such arrays."""
+    try:
+        parts = _parts(value)
+    except ValueError:  # rows of different lengths
+        return False
+    return len(parts) > 0 and all(part.dtype.kind == "f" for part in parts)
+
+
+def shapes_of(value: Any) -> tuple[tuple[int, ...], ...]:
+    """Return the shapes of the arrays that a value consists of."""
+    return tuple(part.shape for part in _parts(value))
+
+
+def flat(value: Any) -> NDArray[np.float64]:
+    """Join all numbers of a value."""
+    return np.concatenate([np.asarray(part, dtype=np.float64).ravel() for part in _parts(value)])
+
+
+def take(numbers: Iterator[float], like: Any) -> Any:
+    """Take as many numbers as `like` has, in its form."""
+    parts = [
+        np.fromiter(numbers, dtype=np.float64, count=part.size).reshape(part.shape)[()]
+        for part in _parts(like)
+    ]
+    return parts if _is_list(like) else parts[0]
+
+
+def same(value: Any, other: Any) -> bool:
+    """Tell whether two values, of any type, are equal throughout."""
+    if _is_list(value) or _is_list(other):
+        pairs = zip(value, other, strict=False)
+        return len(value) == len(other) and all(same(*pair) for pair in pairs)
+    if hasattr(value, "toarray"):
+        value, other = value.toarray(), other.toarray()
+    value, other = np.asarray(value), np.asarray(other)
+    both_missing = (value != value) & (other != other) if value.shape == other.shape else False
+    return value.shape == other.shape and bool(np.all((value == other) | both_missing))
+
+
+def _is_list(value: Any) -> bool:
+    return (
+        isinstance(value, list | tuple) or getattr(getattr(value, "dtype", None), "kind", "") == "O"
+    )
+
+
+def _parts(value: Any) -> list[NDArray]:
+    return [np.asarray(part) for part in value] if _is_list(value) else [np.asarray(value)]

@@ -1,0 +1,311 @@
+"""How an estimator is set up before it is fitted, so that its fits can be compared.
+
+Twin, pairs and private fit have to be fits of one and the same thing: silent, uncached, with the
+members and the categories that are public, and with no randomness that nobody can repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import (
+    BaggingClassifier,
+    BaggingRegressor,
+    StackingClassifier,
+    StackingRegressor,
+    VotingClassifier,
+    VotingRegressor,
+)
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
+
+from skdp._data import Dataset
+from skdp.targets.composition import COMPOSITES, SEEDED_STRUCTURE, STRUCTURAL_SEED, walk
+
+# Transformers that leave missing values missing.
+_PASS_GAPS = frozenset(
+    {
+        "MaxAbsScaler",
+        "MinMaxScaler",
+        "OrdinalEncoder",
+        "PowerTransformer",
+        "QuantileTransformer",
+        "RobustScaler",
+        "StandardScaler",
+    }
+)
+
+# Compositions that pass weights on to their members, though their signature does not say so.
+_PASS_WEIGHTS = (StackingClassifier, StackingRegressor, VotingClassifier, VotingRegressor)
+
+
+def without_side_effects(estimator: Any) -> Any:
+    """Return a clone whose fit writes no cache, prints nothing and has a repeatable structure.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        The estimator as configured; it is not changed.
+
+    Returns
+    -------
+    estimator object
+        A clone with every nested `memory` None and every nested `verbose` off. A `random_state`
+        that decides what the members are, as in bagging, is 0 where it was left open.
+    """
+    estimator = clone(estimator)
+    settings: dict[str, Any] = {}
+    for name, value in estimator.get_params(deep=True).items():
+        parameter = name.rsplit("__", 1)[-1]
+        if parameter == "memory" and value is not None:
+            settings[name] = None
+        elif parameter == "verbose" and isinstance(value, bool | int) and value > 0:
+            settings[name] = type(value)(0)
+    for prefix, member in configured(estimator):
+        if isinstance(member, SEEDED_STRUCTURE) and not isinstance(member.random_state, Integral):
+            settings[f"{prefix}random_state"] = STRUCTURAL_SEED
+    return estimator.set_params(**settings)
+
+
+def configured(estimator: Any) -> Iterator[tuple[str, Any]]:
+    """Walk an estimator and those among its parameters, fitted or not.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        As configured.
+
+    Yields
+    ------
+    prefix : str
+        What comes before the name of a parameter in ``estimator.set_params``.
+    estimator : estimator object
+        The estimator itself first. What is inside a FrozenEstimator is left out.
+    """
+    yield "", estimator
+    if isinstance(estimator, FrozenEstimator):
+        return
+    frozen: list[str] = []
+    for name, value in sorted(estimator.get_params(deep=True).items()):
+        if not (hasattr(value, "get_params") and hasattr(value, "fit")) or isinstance(value, type):
+            continue
+        if isinstance(value, FrozenEstimator):
+            frozen.append(f"{name}__")
+        if not name.startswith(tuple(frozen)):
+            yield f"{name}__", value
+
+
+def check_configuration(estimator: Any) -> None:
+    """Refuse a configuration whose fits cannot be compared.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        As configured.
+
+    Raises
+    ------
+    ValueError
+        If a splitter shuffles without a seed, or an estimator inside is to stay as it was fitted
+        without being a FrozenEstimator.
+    """
+    for name, value in estimator.get_params(deep=True).items():
+        if name.rsplit("__", 1)[-1] == "cv" and isinstance(value, str):
+            raise ValueError(
+                f"The {name!r} parameter of {type(estimator).__name__} is {value!r}, which takes "
+                "members as they were fitted. PrivateEstimator fits from scratch: wrap a member "
+                "that has learned from public records in sklearn.frozen.FrozenEstimator."
+            )
+        shuffles = callable(getattr(value, "split", None)) and getattr(value, "shuffle", True)
+        if shuffles and not isinstance(getattr(value, "random_state", 0), Integral):
+            raise ValueError(
+                f"The {name!r} parameter of {type(estimator).__name__} must split alike in both "
+                f"fits of a pair. Got {value!r}. Give its random_state an integer."
+            )
+
+
+def with_public_categories(estimator: Any, twin: Any) -> Any:
+    """Give encoders that are to find their categories those of the public twin.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        As configured; it is changed.
+    twin : estimator object
+        The same, fitted on public records.
+
+    Returns
+    -------
+    estimator object
+        `estimator`, with the nested `categories` that were "auto" set to arrays.
+
+    Raises
+    ------
+    ValueError
+        If the members of a bag have seen different categories.
+    """
+    settings: dict[str, list] = {}
+    for path, part in walk(twin):
+        if not isinstance(getattr(part, "categories", None), str):
+            continue
+        name = "__".join((*_parameter_path(twin, path), "categories"))
+        found = list(part.categories_)
+        known = settings.setdefault(name, found)
+        if len(known) != len(found) or not all(map(np.array_equal, known, found)):
+            raise ValueError(
+                f"The {name!r} parameter of {type(twin).__name__} must list the categories, since "
+                "its members see different ones. Got 'auto'."
+            )
+    return estimator.set_params(**settings)
+
+
+def _parameter_path(twin: Any, path: tuple[str, ...]) -> Iterator[str]:
+    """Turn the path of a fitted member into the path of the parameter it was made from."""
+    for name in path:
+        members = dict(COMPOSITES[type(twin)].members(twin)) if type(twin) in COMPOSITES else {}
+        parameters = twin.get_params(deep=False)
+        if "[" in name:
+            # ClassifierChain called it so before scikit-learn 1.7
+            yield "estimator" if "estimator" in parameters else "base_estimator"
+        else:
+            yield name
+        twin = members[name]
+
+
+def seed_names(estimator: Any) -> list[str]:
+    """Name the nested `random_state` parameters that the user left open.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        As configured.
+
+    Returns
+    -------
+    list of str
+        Names for `set_params`.
+    """
+    return [
+        name
+        for name, value in estimator.get_params(deep=True).items()
+        if name.rsplit("__", 1)[-1] == "random_state" and not isinstance(value, int)
+    ]
+
+
+def order_matters(estimator: Any) -> bool:
+    """Tell whether a fit treats records differently by their position.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        As configured.
+
+    Returns
+    -------
+    bool
+        True for bagging, which draws positions with a seed that is the same in all fits.
+    """
+    kinds = (BaggingClassifier, BaggingRegressor)
+    return any(isinstance(member, kinds) for _, member in configured(estimator))
+
+
+def takes(estimator: Any, kind: str) -> bool:
+    """Tell whether an estimator takes X with missing values, categories or strings.
+
+    Compositions do not always say so themselves, so their members are asked.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        As configured.
+    kind : {"allow_nan", "categorical", "string"}
+        Name of the tag.
+
+    Returns
+    -------
+    bool
+        True if X may be so, in some column at least.
+    """
+    if estimator is None or isinstance(estimator, str):
+        return True
+    if isinstance(estimator, Pipeline):
+        steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
+        return _pipeline_takes(steps, kind)
+    if isinstance(estimator, ColumnTransformer):
+        members = [member for _, member, _ in estimator.transformers]
+        return any(takes(member, kind) for member in [*members, estimator.remainder])
+    if isinstance(estimator, FeatureUnion):
+        return all(takes(member, kind) for _, member in estimator.transformer_list)
+    if getattr(get_tags(estimator).input_tags, kind):
+        return True
+    members = [value for name, value in configured(estimator) if name.count("__") == 1]
+    return (
+        type(estimator) in COMPOSITES
+        and bool(members)
+        and all(takes(member, kind) for member in members)
+    )
+
+
+def _pipeline_takes(steps: list, kind: str) -> bool:
+    """Follow X through the steps, up to one that gives numbers without gaps."""
+    for step in steps:
+        if not takes(step, kind):
+            return False
+        if kind != "allow_nan" or type(step).__name__ not in _PASS_GAPS:
+            return True
+    return bool(steps)
+
+
+def takes_weights(estimator: Any) -> bool:
+    """Tell whether an estimator can be fitted with `sample_weight`.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        As configured. The weights of a pipeline go to its last step.
+
+    Returns
+    -------
+    bool
+        True if it can.
+    """
+    if isinstance(estimator, Pipeline):
+        return takes_weights(estimator.steps[-1][1])
+    if not hasattr(estimator, "fit"):
+        return False
+    return has_fit_parameter(estimator, "sample_weight") or isinstance(estimator, _PASS_WEIGHTS)
+
+
+def fit_on(estimator: Any, dataset: Dataset) -> Any:
+    """Fit an estimator on a dataset, with its weights if it has any.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        It is fitted in place.
+    dataset : tuple
+        ``(X,)``, ``(X, y)`` or ``(X, y, sample_weight)``.
+
+    Returns
+    -------
+    estimator object
+        `estimator`, fitted.
+    """
+    if len(dataset) < 3:
+        return estimator.fit(*dataset)
+    X, y, weights = dataset
+    return estimator.fit(X, y, **{_weights_name(estimator): weights})
+
+
+def _weights_name(estimator: Any) -> str:
+    if isinstance(estimator, Pipeline):
+        step, last = estimator.steps[-1]
+        return f"{step}__{_weights_name(last)}"
+    return "sample_weight"

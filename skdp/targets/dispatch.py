@@ -1,0 +1,146 @@
+"""From the 'release' parameter of PrivateEstimator to the target that is evaluated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn import ensemble, linear_model, model_selection, semi_supervised
+from sklearn.ensemble import BaggingClassifier, BaggingRegressor
+
+from skdp._target import Target
+from skdp.targets.bernstein import BernsteinTransformer
+from skdp.targets.configuration import check_configuration, configured
+from skdp.targets.functions import FittedFunctionTarget
+from skdp.targets.leaves import TREES, LeafTarget, last_step
+from skdp.targets.parameters import ParameterTarget
+from skdp.targets.registry import check_releasable
+
+_BOOSTED = (
+    "each of its members is fitted to what those before it got wrong on the private records, so no "
+    "structure is public and one record moves all later members. Use RandomForest{kind} or "
+    "ExtraTrees{kind}, whose leaf values are released, or a linear model"
+)
+_SEARCHED = (
+    "what it selects is chosen by scores on the private records, to which no noise is added. "
+    "Choose on public records, and wrap the estimator with what was chosen"
+)
+_ISOLATED = (
+    "what it does with a record depends on the depth of a leaf and not on a value in it. Grown on "
+    "public records it can be used as it is, in a FrozenEstimator"
+)
+
+REFUSED_COMPOSITIONS: dict[type, str] = {
+    ensemble.AdaBoostClassifier: _BOOSTED.format(kind="Classifier"),
+    ensemble.AdaBoostRegressor: _BOOSTED.format(kind="Regressor"),
+    ensemble.GradientBoostingClassifier: _BOOSTED.format(kind="Classifier"),
+    ensemble.GradientBoostingRegressor: _BOOSTED.format(kind="Regressor"),
+    ensemble.HistGradientBoostingClassifier: _BOOSTED.format(kind="Classifier"),
+    ensemble.HistGradientBoostingRegressor: _BOOSTED.format(kind="Regressor"),
+    ensemble.IsolationForest: _ISOLATED,
+    ensemble.RandomTreesEmbedding: _ISOLATED,
+    linear_model.RANSACRegressor: (
+        "which records it takes for outliers depends on each of them, so that one record may "
+        "exchange the whole model. Use HuberRegressor"
+    ),
+    model_selection.GridSearchCV: _SEARCHED,
+    model_selection.RandomizedSearchCV: _SEARCHED,
+    model_selection.TunedThresholdClassifierCV: (
+        "its threshold is chosen by scores on the private records, to which no noise is added. "
+        "Use FixedThresholdClassifier, with a threshold chosen on public records"
+    ),
+    semi_supervised.SelfTrainingClassifier: (
+        "which records it labels by itself depends on each of them, so that one record may "
+        "exchange many labels. Fit its estimator to the labeled records alone"
+    ),
+}
+
+
+def check_release(estimator: Any, release: Any) -> None:
+    """Refuse, before any fit, what has no release.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        As configured.
+    release : "auto", sequence of str, LeafTarget, BernsteinTransformer or target
+        What to release.
+
+    Raises
+    ------
+    TypeError
+        If a target cannot make an estimator of what is released.
+    ValueError
+        If an estimator inside is refused, a tree is inside a composition, or the fits of a pair
+        could not be compared.
+    """
+    check_configuration(estimator)
+    if isinstance(release, Target) and not hasattr(release, "restore"):
+        raise TypeError(
+            "The 'release' parameter of PrivateEstimator takes a target that has a method "
+            "restore(value), which makes the released estimator. "
+            f"Got {type(release).__name__}."
+        )
+    if isinstance(release, LeafTarget):
+        release.check(estimator)
+    elif isinstance(release, str) and release == "auto":
+        for _, part in configured(estimator):
+            check_releasable(part)
+            reason = REFUSED_COMPOSITIONS.get(type(part))
+            if reason is not None:
+                raise ValueError(
+                    f"PrivateEstimator cannot release {type(part).__name__} with release='auto': "
+                    f"{reason}."
+                )
+        _check_trees(estimator)
+
+
+def make_target(estimator: Any, release: Any, twin: Any, weighted: bool = False) -> Any:
+    """Make the target of one estimator.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        As configured.
+    release : "auto", sequence of str, LeafTarget, BernsteinTransformer or target
+        What to release. "auto" takes the leaves of a tree or forest, else fitted attributes. A
+        transformer takes the fitted function on its lattice, and a target is taken as it is.
+    twin : estimator object
+        The same, fitted on public records.
+    weighted : bool, default=False
+        Whether the records have weights: a weighted fit is another function of the data.
+
+    Returns
+    -------
+    Target
+        The target, which also puts released values into an estimator.
+    """
+    automatic = isinstance(release, str) and release == "auto"
+    if automatic and type(last_step(estimator)) in TREES:
+        release = LeafTarget()
+    if isinstance(release, LeafTarget):
+        target: Any = release.bind(estimator, twin)
+    elif isinstance(release, BernsteinTransformer):
+        target = FittedFunctionTarget(estimator, release, twin)
+    elif isinstance(release, Target):
+        return release
+    else:
+        target = ParameterTarget(estimator, release, twin)
+    if weighted:
+        target.description += ", weighted"
+    return target
+
+
+def _check_trees(estimator: Any) -> None:
+    """Let a tree be the whole estimator or the last step of pipelines, and nothing else."""
+    last = last_step(estimator)
+    if type(last) in TREES:
+        LeafTarget().check(estimator)
+    for _, part in configured(estimator):
+        bagged = isinstance(part, BaggingClassifier | BaggingRegressor) and part.estimator is None
+        if bagged or (isinstance(part, TREES) and part is not last):
+            name = "DecisionTree" if bagged else type(part).__name__
+            raise ValueError(
+                f"PrivateEstimator cannot release {name} inside {type(estimator).__name__}: which "
+                "leaves there are is learned from the records. A tree or forest releases its leaf "
+                "values when it is the whole estimator or the last step of a pipeline."
+            )

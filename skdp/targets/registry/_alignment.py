@@ -1,0 +1,76 @@
+"""Canonical forms: components have no sign and clusters no order, until the twin gives them one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class SignedRows:
+    """Order the rows of components and give them the signs of the twin's.
+
+    Rows are matched by the absolute cosine, with the Hungarian method. The entries of the `others`
+    move with them.
+    """
+
+    reference: str
+    others: tuple[str, ...] = ()
+
+    def __call__(self, values: Values, twin: Any) -> Values:
+        """Return the values, aligned."""
+        rows, public = values[self.reference], getattr(twin, self.reference)
+        cosines = _unit_rows(rows) @ _unit_rows(public).T
+        order = _match(-np.abs(cosines))
+        signs = np.where(cosines[order, np.arange(len(order))] < 0, -1.0, 1.0)
+        moved = _moved(values, (self.reference, *self.others), order)
+        return moved | {self.reference: moved[self.reference] * signs[:, None]}
+
+
+@dataclass(frozen=True)
+class NearestRows:
+    """Order rows by the nearest rows of the twin.
+
+    Rows are matched by Euclidean distance, of the rows scaled to unit length if `unit`, with the
+    Hungarian method. The entries of the `others` move with them.
+    """
+
+    reference: str
+    others: tuple[str, ...] = ()
+    unit: bool = False
+
+    def __call__(self, values: Values, twin: Any) -> Values:
+        """Return the values, aligned."""
+        rows, public = values[self.reference], getattr(twin, self.reference)
+        scaled = (_unit_rows(rows), _unit_rows(public)) if self.unit else (rows, public)
+        order = _match(cdist(*scaled, metric="sqeuclidean"))
+        return _moved(values, (self.reference, *self.others), order)
+
+
+def _moved(values: Values, names: tuple[str, ...], order: NDArray) -> Values:
+    present = values.keys() & set(names)
+    return values | {name: np.asarray(values[name])[order] for name in present}
+
+
+def _unit_rows(rows: NDArray) -> NDArray:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(lengths > 0, lengths, 1.0)
+
+
+def _match(costs: NDArray) -> NDArray:
+    """Return, for each row of the twin, the row that it is matched with."""
+    rows, columns = linear_sum_assignment(costs)
+    return rows[np.argsort(columns)]
+
+
+def scaled_as_twin(values: Values, name: str, twin: Any) -> Values:
+    """Give the rows of a factor the lengths of the twin's, where the other factor makes up."""
+    lengths = np.linalg.norm(getattr(twin, name), axis=1, keepdims=True)
+    return values | {name: _unit_rows(values[name]) * lengths}

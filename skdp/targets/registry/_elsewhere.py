@@ -1,0 +1,49 @@
+"""Estimators made of estimators, and trees: classes whose parts are released in their own way."""
+
+from __future__ import annotations
+
+import importlib
+
+from skdp.targets.registry._entry import select
+
+COMPOSITIONS = {
+    "sklearn.calibration": "CalibratedClassifierCV",
+    "sklearn.compose": "ColumnTransformer TransformedTargetRegressor",
+    "sklearn.ensemble": """
+        BaggingClassifier BaggingRegressor StackingClassifier StackingRegressor VotingClassifier
+        VotingRegressor
+    """,
+    "sklearn.frozen": "FrozenEstimator",
+    "sklearn.linear_model": "RANSACRegressor",
+    "sklearn.model_selection": """
+        FixedThresholdClassifier GridSearchCV RandomizedSearchCV TunedThresholdClassifierCV
+    """,
+    "sklearn.multiclass": "OneVsOneClassifier OneVsRestClassifier OutputCodeClassifier",
+    "sklearn.multioutput": """
+        ClassifierChain MultiOutputClassifier MultiOutputRegressor RegressorChain
+    """,
+    "sklearn.pipeline": "FeatureUnion Pipeline",
+    "sklearn.semi_supervised": "SelfTrainingClassifier",
+}
+TREES = {
+    "sklearn.ensemble": """
+        AdaBoostClassifier AdaBoostRegressor ExtraTreesClassifier ExtraTreesRegressor
+        GradientBoostingClassifier GradientBoostingRegressor HistGradientBoostingClassifier
+        HistGradientBoostingRegressor IsolationForest RandomForestClassifier RandomForestRegressor
+        RandomTreesEmbedding
+    """,
+    "sklearn.tree": """
+        DecisionTreeClassifier DecisionTreeRegressor ExtraTreeClassifier ExtraTreeRegressor
+    """,
+}
+
+
+def _all(modules: dict[str, str]) -> frozenset[type]:
+    return frozenset(
+        kind
+        for module, names in modules.items()
+        for kind in select(importlib.import_module(module), names)
+    )
+
+
+ELSEWHERE = _all(COMPOSITIONS) | _all(TREES)

@@ -1,0 +1,188 @@
+"""Naive Bayes, discriminant analysis, nearest centroids, and the dummies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn import discriminant_analysis, dummy, naive_bayes, neighbors
+
+from skdp.targets.registry._entry import Entry, always
+from skdp.targets.registry._repairs import (
+    TINY,
+    from_triangle,
+    nearest_covariance,
+    on_simplex,
+    positive,
+    triangle,
+)
+
+DISCRIMINANT = "covariance_ explained_variance_ratio_ means_ priors_ scalings_ xbar_"
+
+
+def _gaussian_nb(fitted: Any) -> tuple[str, ...]:
+    return ("class_prior_",) * (fitted.priors is None) + ("theta_", "var_")
+
+
+def _finish_gaussian_nb(released: Any, twin: Any) -> None:
+    """Project the prior to the simplex; a variance that is not positive becomes the twin's."""
+    released.var_ = positive(released.var_, twin.var_)
+    released.class_prior_ = on_simplex(released.class_prior_)
+
+
+def _counts(fitted: Any) -> tuple[str, ...]:
+    learns_prior = fitted.fit_prior and fitted.class_prior is None
+    return ("feature_count_",) + ("class_count_",) * learns_prior
+
+
+def _positive_counts(released: Any, alpha: Any) -> np.ndarray:
+    """Smoothed counts; where they are not positive they become tiny."""
+    released.feature_count_ = np.maximum(released.feature_count_, 0)
+    return np.maximum(released.feature_count_ + alpha, TINY)
+
+
+def _finish_class_prior(released: Any) -> None:
+    """Recompute the log-prior from the class counts; one that is not positive becomes tiny."""
+    if released.fit_prior and released.class_prior is None:
+        released.class_count_ = np.maximum(released.class_count_, TINY)
+        released.class_log_prior_ = np.log(released.class_count_ / released.class_count_.sum())
+
+
+def _finish_multinomial_nb(released: Any, twin: Any) -> None:
+    """Recompute the log-probabilities; negative counts become zero."""
+    counts = _positive_counts(released, released.alpha)
+    released.feature_log_prob_ = np.log(counts / counts.sum(axis=1, keepdims=True))
+    _finish_class_prior(released)
+
+
+def _finish_complement_nb(released: Any, twin: Any) -> None:
+    """Recompute the weights from the counts of the other classes; negative counts become zero."""
+    released.feature_count_ = np.maximum(released.feature_count_, 0)
+    released.feature_all_ = released.feature_count_.sum(axis=0)
+    others = released.feature_all_ + released.alpha - released.feature_count_
+    others = np.maximum(others, TINY)
+    logged = np.log(others / others.sum(axis=1, keepdims=True))
+    normalized = logged / logged.sum(axis=1, keepdims=True) if released.norm else -logged
+    released.feature_log_prob_ = normalized
+
+
+def _finish_bernoulli_nb(released: Any, twin: Any) -> None:
+    """Recompute the log-probabilities; counts are clipped to [0, count of the class]."""
+    released.class_count_ = np.maximum(released.class_count_, TINY)
+    n_records = released.class_count_[:, None]
+    released.feature_count_ = np.clip(released.feature_count_, 0, n_records)
+    smoothed = released.feature_count_ + np.maximum(released.alpha, TINY)
+    total = n_records + 2 * np.maximum(released.alpha, TINY)
+    released.feature_log_prob_ = np.log(smoothed) - np.log(total)
+    _finish_class_prior(released)
+
+
+def _finish_categorical_nb(released: Any, twin: Any) -> None:
+    """Recompute log-probabilities and class counts; negative counts become zero."""
+    counts = [np.maximum(count, 0) for count in released.category_count_]
+    smoothed = [np.maximum(count + released.alpha, TINY) for count in counts]
+    released.category_count_ = counts
+    released.feature_log_prob_ = [
+        np.log(count / count.sum(axis=1, keepdims=True)) for count in smoothed
+    ]
+    # Every column counts every record once, so each is a noisy count of the classes.
+    released.class_count_ = np.mean([count.sum(axis=1) for count in counts], axis=0)
+    _finish_class_prior(released)
+
+
+def _quadratic(fitted: Any) -> tuple[str, ...]:
+    return ("means_", "covariance_") + ("priors_",) * (fitted.priors is None)
+
+
+def _read_class_covariances(fitted: Any, twin: Any) -> dict[str, Any]:
+    """Multiply out the eigenvectors, whose signs and order mean nothing."""
+    pairs = zip(fitted.rotations_, fitted.scalings_, strict=True)
+    return {"covariance_": [triangle((vectors * sizes) @ vectors.T) for vectors, sizes in pairs]}
+
+
+def _finish_quadratic(released: Any, twin: Any) -> None:
+    """Recompute the eigenvectors; covariances become positive definite, the prior a simplex."""
+    pairs = zip(twin.rotations_, twin.scalings_, strict=True)
+    public = [(vectors * sizes) @ vectors.T for vectors, sizes in pairs]
+    released.covariance_ = [
+        nearest_covariance(from_triangle(values), matrix)
+        for values, matrix in zip(released.covariance_, public, strict=True)
+    ]
+    decomposed = [np.linalg.eigh(matrix) for matrix in released.covariance_]
+    released.scalings_ = [np.maximum(sizes, TINY) for sizes, _ in decomposed]
+    released.rotations_ = [vectors for _, vectors in decomposed]
+    released.priors_ = on_simplex(released.priors_)
+
+
+def _nearest_centroid(fitted: Any) -> tuple[str, ...]:
+    if fitted.metric != "euclidean":
+        return ("centroids_",)
+    learned = ("class_prior_",) * (str(fitted.priors) == "empirical")
+    return ("centroids_", "within_class_std_dev_", *learned)
+
+
+def _finish_nearest_centroid(released: Any, twin: Any) -> None:
+    """A negative deviation becomes the twin's; the prior is projected to the simplex."""
+    released.class_prior_ = on_simplex(released.class_prior_)
+    spread = released.within_class_std_dev_
+    released.within_class_std_dev_ = np.where(spread < 0, twin.within_class_std_dev_, spread)
+
+
+def _dummy_classifier(fitted: Any) -> tuple[str, ...]:
+    return () if fitted.strategy in {"uniform", "constant"} else ("class_prior_",)
+
+
+def _finish_dummy_classifier(released: Any, twin: Any) -> None:
+    """Project the prior to the simplex."""
+    if isinstance(released.class_prior_, list):
+        released.class_prior_ = [on_simplex(prior) for prior in released.class_prior_]
+    else:
+        released.class_prior_ = on_simplex(released.class_prior_)
+
+
+def _dummy_regressor(fitted: Any) -> tuple[str, ...]:
+    return () if fitted.strategy == "constant" else ("constant_",)
+
+
+ENTRIES: dict[type, Entry] = {
+    naive_bayes.GaussianNB: Entry(
+        _gaussian_nb, _finish_gaussian_nb, numbers="2 k d + k", drop=("class_count_", "epsilon_")
+    ),
+    naive_bayes.MultinomialNB: Entry(_counts, _finish_multinomial_nb, numbers="k (d + 1)"),
+    naive_bayes.ComplementNB: Entry(
+        always("feature_count_"),
+        _finish_complement_nb,
+        numbers="k d",
+        drop=("class_count_",),
+    ),
+    naive_bayes.BernoulliNB: Entry(
+        always("feature_count_", "class_count_"), _finish_bernoulli_nb, numbers="k (d + 1)"
+    ),
+    naive_bayes.CategoricalNB: Entry(
+        always("category_count_"), _finish_categorical_nb, numbers="k times all categories"
+    ),
+    # Its transform has attributes of its own, which would double the numbers.
+    discriminant_analysis.LinearDiscriminantAnalysis: Entry(
+        always("coef_", "intercept_"),
+        numbers="k (d + 1)",
+        drop=(
+            "covariance_",
+            "explained_variance_ratio_",
+            "means_",
+            "priors_",
+            "scalings_",
+            "xbar_",
+        ),
+    ),
+    discriminant_analysis.QuadraticDiscriminantAnalysis: Entry(
+        _quadratic,
+        _finish_quadratic,
+        read=_read_class_covariances,
+        numbers="k d (d + 3) / 2 + k",
+    ),
+    neighbors.NearestCentroid: Entry(
+        _nearest_centroid, _finish_nearest_centroid, numbers="(k + 1) d", drop=("deviations_",)
+    ),
+    dummy.DummyClassifier: Entry(_dummy_classifier, _finish_dummy_classifier, numbers="k"),
+    dummy.DummyRegressor: Entry(_dummy_regressor, numbers="k"),
+}

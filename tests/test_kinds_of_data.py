@@ -1,0 +1,379 @@
+"""Kinds of records and responses: frames, sparse, missing, single precision, several outputs."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.ensemble import (
+    BaggingRegressor,
+    RandomForestClassifier,
+    StackingRegressor,
+    VotingRegressor,
+)
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+)
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+from threadpoolctl import threadpool_limits
+
+from skdp import (
+    LaplaceMechanism,
+    PrivacyLeakWarning,
+    PrivateEstimator,
+    PublicDataOracle,
+    SensitivitySampler,
+    UniformOracle,
+    mean_l1,
+)
+from skdp.sensitivity.drawing import as_oracle, like_private
+from skdp.targets.configuration import takes, takes_weights
+
+rng = np.random.default_rng(0)
+N = 60
+X, X_public = rng.uniform(size=(2, N, 3))
+y, y_public = X[:, 0] + X[:, 1], X_public[:, 0] + X_public[:, 1]
+labels, public_labels = (y > 1).astype(int), (y_public > 1).astype(int)
+three, public_three = np.digitize(y, [0.8, 1.2]), np.digitize(y_public, [0.8, 1.2])
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Tiny fits are slower on many threads."""
+    with threadpool_limits(limits=1):
+        yield
+
+
+def private(estimator, *public, **options):
+    oracle = public[0] if callable(public[0]) else PublicDataOracle(*public)
+    sampler = SensitivitySampler(oracle, gamma=0.25, n_pairs=3, random_state=0)
+    options = {"mechanism": LaplaceMechanism(1.0), "sensitivity": sampler} | options
+    return PrivateEstimator(estimator, **options)
+
+
+def mixed(values, library=pd):
+    """Turn columns into one of numbers, one of strings and one of integers."""
+    towns = np.array(["Bern", "Rome", "Oslo"])[(values[:, 1] * 3).astype(int)]
+    ages = (values[:, 2] * 80).astype(int)
+    return library.DataFrame({"height": values[:, 0], "town": towns, "age": ages})
+
+
+def table_model(last):
+    encode = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    columns = make_column_transformer((encode, ["town"]), (StandardScaler(), ["height", "age"]))
+    return make_pipeline(columns, last)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.int32])
+@pytest.mark.parametrize(
+    "estimator", [LinearSVC(), Ridge(), StandardScaler(), KMeans(2, n_init=1), PCA(2)], ids=repr
+)
+def test_number_types(estimator, dtype):
+    records, public = ((10 * values).astype(dtype) for values in (X, X_public))
+    model = private(estimator, 10 * X_public, public_labels).fit(records, labels)
+    method = "predict" if hasattr(estimator, "predict") else "transform"
+    assert np.isfinite(getattr(model, method)(records)).all()
+    assert np.isfinite(getattr(model, method)(public)).all()
+
+
+def test_single_precision_is_kept():
+    single = X.astype(np.float32)
+    model = private(KMeans(2, n_init=1), X_public, mechanism=LaplaceMechanism(1e-6))
+    model = model.set_params(sensitivity__oracle=lambda n, rng: rng.uniform(size=(n, 3)))
+    centers = model.fit(single).estimator_.cluster_centers_
+    assert centers.dtype == np.float32
+    assert np.isfinite(centers).all()
+    model = private(LinearRegression(), X_public, y_public)
+    assert model.fit(single, y).estimator_.coef_.dtype == np.float32
+    oracle = as_oracle(lambda n, rng: rng.integers(5, size=(n, 3)))
+    assert like_private(oracle, single)(4, rng)[0].dtype.kind == "i"
+    assert like_private(oracle, X) is oracle
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_mixed_frames(library):
+    records, public = mixed(X, library), mixed(X_public, library)
+    model = private(table_model(Ridge()), public, y_public, mechanism=LaplaceMechanism(np.inf))
+    model.fit(records, y)
+    exact = table_model(Ridge()).fit(records, y)
+    np.testing.assert_allclose(model.predict(records), exact.predict(records))
+    noisy = private(table_model(Ridge()), public, y_public).fit(records, y)
+    assert not np.allclose(noisy.predict(records), exact.predict(records))
+
+
+def test_categorical_columns_and_trees():
+    records, public = mixed(X), mixed(X_public)
+    for frame in (records, public):
+        frame["town"] = frame["town"].astype("category")
+    forest = RandomForestClassifier(5, max_depth=4, random_state=0)
+    model = private(table_model(forest), public, public_labels).fit(records, labels)
+    assert model.score(records, labels) > 0.6
+    strings = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
+    towns, public_towns = records[["town"]].to_numpy(), public[["town"]].to_numpy()
+    assert private(strings, public_towns, public_labels).fit(towns, labels).predict(towns).size == N
+
+
+def test_a_town_that_only_a_private_record_has():
+    """Unknown categories are ignored where the encoder says so, and give no value where not."""
+    records, public = mixed(X), mixed(X_public)
+    records.loc[3, "town"] = "Atlantis"
+    model = private(table_model(Ridge()), public, y_public).fit(records, y)
+    encoder = model.estimator_[0].named_transformers_["onehotencoder"]
+    assert encoder.categories_[0].tolist() == ["Bern", "Oslo", "Rome"]
+    strict = table_model(Ridge()).set_params(
+        columntransformer__onehotencoder__handle_unknown="error"
+    )
+    with pytest.raises(ValueError, match="failed on the private data") as caught:
+        private(strict, public, y_public).fit(records, y)
+    assert "Atlantis" not in str(caught.value)
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_a_known_sensitivity_cannot_invent_categories(library):
+    model = private(table_model(Ridge()), X_public, sensitivity=1.0)
+    with pytest.raises(ValueError, match=r"must be a SensitivitySampler.*'town' does"):
+        model.fit(mixed(X, library), y)
+    numbers = mixed(X, library)[["height", "age"]]
+    scaled = make_pipeline(StandardScaler(), Ridge())
+    assert private(scaled, X_public, sensitivity=1.0).fit(numbers, y).predict(numbers).size == N
+
+
+def test_a_known_sensitivity_cannot_invent_strings():
+    model = private(make_pipeline(OneHotEncoder(), Ridge()), X_public, sensitivity=1.0)
+    with pytest.raises(ValueError, match="as X does"):
+        model.fit(np.array([["a"], ["b"]] * 30), y)
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array, sparse.csc_array])
+def test_sparse(kind):
+    scaler = make_pipeline(MaxAbsScaler(), LogisticRegression())
+    many = make_pipeline(OneVsRestClassifier(LogisticRegression()))
+    for estimator in (scaler, many, DecisionTreeClassifier(max_depth=2)):
+        model = private(estimator, kind(X_public), public_three).fit(kind(X), three)
+        assert model.predict(kind(X)).shape == (N,)
+        known = private(estimator, X_public, sensitivity=1.0, classes=[0, 1, 2])
+        assert known.fit(kind(X), three).predict(kind(X)).shape == (N,)
+
+
+def test_string_labels():
+    names = np.array(["no", "perhaps", "yes"])
+    one_rest = OneVsRestClassifier(LogisticRegression())
+    for estimator in (one_rest, RandomForestClassifier(3, max_depth=2)):
+        model = private(estimator, X_public, names[public_three]).fit(X, names[three])
+        assert set(model.predict(X)) <= set(names)
+        assert model.classes_.tolist() == names.tolist()
+
+
+MULTI_LABEL = np.column_stack([labels, three > 0]).astype(int)
+PUBLIC_MULTI_LABEL = np.column_stack([public_labels, public_three > 0]).astype(int)
+SEVERAL = np.column_stack([labels, three + 5])
+PUBLIC_SEVERAL = np.column_stack([public_labels, public_three + 5])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "Y", "Y_public", "classes"),
+    [
+        (OneVsRestClassifier(LogisticRegression()), MULTI_LABEL, PUBLIC_MULTI_LABEL, [0, 1]),
+        (MultiOutputClassifier(LogisticRegression()), MULTI_LABEL, PUBLIC_MULTI_LABEL, [0, 1]),
+        (
+            MultiOutputClassifier(LogisticRegression()),
+            SEVERAL,
+            PUBLIC_SEVERAL,
+            [[0, 1], [5, 6, 7]],
+        ),
+        (RandomForestClassifier(3, max_depth=2), SEVERAL, PUBLIC_SEVERAL, [[0, 1], [5, 6, 7]]),
+    ],
+)
+def test_several_outputs(estimator, Y, Y_public, classes):
+    for options in ({}, {"classes": classes}, {"classes": classes, "sensitivity": 1.0}):
+        model = private(estimator, X_public, Y_public, **options).fit(X, Y)
+        for column, known in zip(model.predict(X).T, Y.T, strict=True):
+            assert np.isin(column, known).all()
+    with pytest.warns(PrivacyLeakWarning, match="read from the private y"):
+        private(estimator, X_public, sensitivity=1.0).fit(X, Y)
+    other = Y.copy()
+    other[0, 1] = 9
+    with pytest.raises(ValueError, match="label that is not public"):
+        private(estimator, X_public, Y_public).fit(X, other)
+
+
+def test_classes_of_several_outputs_must_be_as_many():
+    model = private(MultiOutputClassifier(LogisticRegression()), X_public, PUBLIC_SEVERAL)
+    with pytest.raises(ValueError, match=r"each of the 2 outputs\. Got 3 lists"):
+        model.set_params(classes=[[0, 1], [5, 6], [7, 8]]).fit(X, SEVERAL)
+    with pytest.raises(ValueError, match=r"yield every class of \[\[0, 1, 4\], \[5, 6, 7\]\]"):
+        model.set_params(classes=[[0, 1, 4], [5, 6, 7]]).fit(X, SEVERAL)
+
+
+def test_several_real_responses():
+    Y, Y_public = np.column_stack([y, -y]), np.column_stack([y_public, -y_public])
+    assert private(Ridge(), X_public, Y_public).fit(X, Y).predict(X).shape == (N, 2)
+
+
+GAPS = np.where(X > 0.9, np.nan, X)
+PUBLIC_GAPS = np.where(X_public > 0.9, np.nan, X_public)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        make_pipeline(SimpleImputer(), Ridge()),
+        make_pipeline(StandardScaler(), SimpleImputer(), Ridge()),
+        make_pipeline(make_column_transformer((SimpleImputer(), [0, 1, 2])), Ridge()),
+        make_pipeline(make_union(SimpleImputer()), Ridge()),
+        BaggingRegressor(make_pipeline(SimpleImputer(), Ridge()), 2),
+    ],
+)
+@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame, pl.DataFrame])
+def test_missing_values_where_they_are_taken(estimator, kind):
+    records, public = kind(GAPS), kind(PUBLIC_GAPS)
+    if kind is pd.DataFrame:
+        records.columns = public.columns = ["a", "b", "c"]
+    model = private(estimator, public, y_public).fit(records, y)
+    assert np.isfinite(model.predict(records)).all()
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [Ridge(), make_pipeline(StandardScaler(), Ridge()), VotingRegressor([("r", Ridge())])],
+)
+def test_missing_values_where_they_are_not_taken(estimator):
+    with pytest.raises(ValueError, match="NaN"):
+        private(estimator, X_public, y_public).fit(GAPS, y)
+    with pytest.raises(ValueError, match="missing or infinite, in column"):
+        private(estimator, PUBLIC_GAPS, y_public).fit(X, y)
+
+
+def test_infinite_values_are_never_taken():
+    model = private(make_pipeline(SimpleImputer(), Ridge()), PUBLIC_GAPS, y_public)
+    with pytest.raises(ValueError, match="infinity"):
+        model.fit(np.where(X > 0.9, np.inf, X), y)
+    infinite = np.where(X_public > 0.9, np.inf, X_public)
+    with pytest.raises(ValueError, match="missing or infinite, in column"):
+        private(make_pipeline(SimpleImputer(), Ridge()), infinite, y_public).fit(X, y)
+
+
+def test_what_compositions_take():
+    assert takes(OneHotEncoder(), "categorical")
+    assert takes(make_pipeline("passthrough", OneHotEncoder(), Ridge()), "categorical")
+    assert not takes(make_pipeline(StandardScaler(), OneHotEncoder()), "categorical")
+    assert takes(make_pipeline(OrdinalEncoder(), SimpleImputer(), Ridge()), "allow_nan")
+    assert not takes(make_pipeline(OrdinalEncoder(), Ridge()), "allow_nan")
+    assert not takes(make_pipeline(None, "passthrough"), "allow_nan")
+    assert not takes(make_union(SimpleImputer(), Normalizer()), "allow_nan")
+    assert not takes(VotingRegressor([("a", Ridge())]), "allow_nan")
+
+
+def weighted(n_samples, rng):
+    X = rng.uniform(size=(n_samples, 3))
+    return X, X[:, 0] + X[:, 1], rng.uniform(size=n_samples)
+
+
+WEIGHTS = rng.uniform(size=N)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        Ridge(),
+        make_pipeline(make_pipeline(StandardScaler(), Ridge())),
+        StackingRegressor([("r", Ridge())], Ridge(), cv=2),
+        VotingRegressor([("r", Ridge()), ("l", LinearRegression())]),
+    ],
+)
+def test_weights(estimator):
+    model = private(estimator, weighted, mechanism=LaplaceMechanism(np.inf))
+    model.fit(X, y, sample_weight=WEIGHTS)
+    passed = {"sample_weight": WEIGHTS}
+    if hasattr(estimator, "steps"):
+        passed = {"pipeline__ridge__sample_weight": WEIGHTS}
+    exact = clone(estimator).fit(X, y, **passed)
+    np.testing.assert_allclose(model.predict(X), exact.predict(X))
+    unweighted = private(estimator, X_public, y_public, mechanism=LaplaceMechanism(np.inf))
+    assert not np.allclose(model.predict(X), unweighted.fit(X, y).predict(X))
+
+
+def test_weights_of_bagging_follow_the_records():
+    bag = BaggingRegressor(LinearRegression(), 2, random_state=0)
+    model = private(bag, weighted).fit(X, y, sample_weight=WEIGHTS)
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_weights_that_the_oracle_does_not_yield_are_refused():
+    with pytest.raises(
+        ValueError, match=r"returned X and y\. It must return X, y and sample_weight"
+    ):
+        private(Ridge(), X_public, y_public).fit(X, y, sample_weight=WEIGHTS)
+    with pytest.raises(
+        ValueError, match=r"returned X, y and sample_weight\. It must return X and y"
+    ):
+        private(Ridge(), weighted).fit(X, y)
+
+
+def test_an_estimate_without_weights_does_not_serve_a_weighted_fit():
+    estimate = private(Ridge(), X_public, y_public).fit(X, y).sensitivity_
+    with pytest.raises(ValueError, match="made for another target"):
+        private(Ridge(), X_public, sensitivity=estimate).fit(X, y, sample_weight=WEIGHTS)
+    estimate = private(Ridge(), weighted).fit(X, y, sample_weight=WEIGHTS).sensitivity_
+    model = private(Ridge(), X_public, sensitivity=estimate)
+    assert model.fit(X, y, sample_weight=WEIGHTS).sensitivity_ == estimate
+
+
+@pytest.mark.parametrize("sensitivity", [1.0, mean_l1(N, 1)])
+def test_weights_need_a_sampled_sensitivity(sensitivity):
+    model = private(Ridge(), X_public, sensitivity=sensitivity)
+    with pytest.raises(ValueError, match="bounds on paper are for records without weights"):
+        model.fit(X, y, sample_weight=WEIGHTS)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (WEIGHTS[:5], r"one number for each of the 60 records of X. Got shape \(5,\)"),
+        (WEIGHTS[:, None], "Got shape"),
+        (np.full(N, "much"), "dtype <U4"),
+        (np.where(WEIGHTS > 0.5, np.nan, 1), "NaN"),
+        (-WEIGHTS, "must not be negative"),
+    ],
+)
+def test_weights_that_are_none(weights, message):
+    with pytest.raises(ValueError, match=message):
+        private(Ridge(), weighted).fit(X, y, sample_weight=weights)
+
+
+def test_who_takes_no_weights():
+    with pytest.raises(TypeError, match="no sample_weight in fit with PCA"):
+        private(PCA(1), weighted).fit(X, y, sample_weight=WEIGHTS)
+    with pytest.raises(TypeError, match="sample_weight only beside y with StandardScaler"):
+        private(StandardScaler(), weighted).fit(X, sample_weight=WEIGHTS)
+    with pytest.raises(TypeError, match=r"takes X, y and sample_weight\. Got coef_init too"):
+        private(Ridge(), weighted).fit(X, y, coef_init=1)
+    assert not takes_weights(make_pipeline(Ridge(), "passthrough"))
+    assert takes_weights(make_pipeline(PCA(), Ridge()))
+
+
+def test_frozen_members_keep_their_missing_values():
+    imputer = FrozenEstimator(SimpleImputer().fit(PUBLIC_GAPS))
+    model = private(make_pipeline(imputer, Ridge()), PUBLIC_GAPS, y_public).fit(GAPS, y)
+    assert np.isfinite(model.predict(GAPS)).all()
+
+
+def test_bounds_by_name_stand_in_for_a_frame():
+    oracle = UniformOracle([(0, 1)] * 3, y_bounds=(0, 2))
+    frame = pl.DataFrame(dict(zip("abc", X.T, strict=True)))
+    assert private(Ridge(), oracle).fit(frame, y).feature_names_in_.tolist() == ["a", "b", "c"]
