@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -196,6 +197,36 @@ def pilot_difference(source: PairSource, pair: int) -> NDArray[np.float64] | Non
         return None
     difference = (value - other).ravel()
     return difference if np.isfinite(difference).all() else None
+
+
+def summarize(
+    outcomes: Sequence[PairOutcome],
+) -> tuple[tuple[int, ...] | None, NDArray[np.float64], dict[str, int]]:
+    """Take the first pair's shape for the target's, and count a pair of another as failed.
+
+    Parameters
+    ----------
+    outcomes : sequence of PairOutcome
+        In the order of the pairs.
+
+    Returns
+    -------
+    shape : tuple of int or None
+        Shape of the target's value; None when no pair has one.
+    norms : ndarray of shape (n_pairs,)
+        The sampled sensitivities.
+    failures : dict of str to int
+        How many pairs failed, by cause.
+    """
+    shape = next((outcome.shape for outcome in outcomes if outcome.shape is not None), None)
+    outcomes = [
+        outcome
+        if outcome.failure or outcome.shape == shape
+        else PairOutcome(math.inf, None, "the shape of the value changed")
+        for outcome in outcomes
+    ]
+    failures = Counter(outcome.failure for outcome in outcomes if outcome.failure)
+    return shape, np.array([outcome.norm for outcome in outcomes]), dict(failures)
 
 
 def _one_line(error: Exception) -> str:

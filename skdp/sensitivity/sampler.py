@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -29,6 +27,7 @@ from skdp.sensitivity.pairs import (
     pilot_difference,
     run_chunk,
     streams,
+    summarize,
 )
 
 # Pairs a task evaluates: long enough that handing out a task costs little beside it.
@@ -57,11 +56,6 @@ class SamplingPlan:
     n_pilot_pairs : int, default=0
         Number of further pairs, from which the mechanism would learn its basis. For a target of
         very many values it is less.
-
-    Attributes
-    ----------
-    n_evaluations : int
-        How often the target would be evaluated: twice a pair.
 
     Examples
     --------
@@ -242,7 +236,7 @@ class SensitivitySampler(BaseEstimator):
         pairs, seed = self._prepare(target, n_samples, schema)
         chunks = self._run(partial(measure_pair, pairs, norm), plan.order_statistic.n_pairs)
         outcomes = list(_with_progress(chunks, plan, self.verbose))
-        shape, norms, failures = _summarize(outcomes)
+        shape, norms, failures = summarize(outcomes)
         mechanism = getattr(norm, "__self__", None)
         return SensitivityEstimate(
             norms=norms,
@@ -372,21 +366,6 @@ class SensitivitySampler(BaseEstimator):
             "The 'random_state' parameter of SensitivitySampler must be None, an integer, a "
             f"numpy Generator or a RandomState. Got {self.random_state!r}."
         )
-
-
-def _summarize(
-    outcomes: Sequence[PairOutcome],
-) -> tuple[tuple[int, ...] | None, NDArray[np.float64], dict[str, int]]:
-    """Take the first pair's shape for the target's, and count a pair of another as failed."""
-    shape = next((outcome.shape for outcome in outcomes if outcome.shape is not None), None)
-    outcomes = [
-        outcome
-        if outcome.failure or outcome.shape == shape
-        else PairOutcome(math.inf, None, "the shape of the value changed")
-        for outcome in outcomes
-    ]
-    failures = Counter(outcome.failure for outcome in outcomes if outcome.failure)
-    return shape, np.array([outcome.norm for outcome in outcomes]), dict(failures)
 
 
 def _chunks(start: int, stop: int, size: int) -> Iterable[range]:
