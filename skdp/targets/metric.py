@@ -71,12 +71,13 @@ def output_metric(
            [ 2.,  3.,  1.]])
     """
     outputs = (*_OUTPUTS, "predict") if is_regressor(twin) else _OUTPUTS
-    output = next((name for name in outputs if _gives(restore(vector), name, X)), None)
-    if output is None:
-        return None
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        here = _evaluate(restore(vector), output, X)
+        released = restore(vector)
+        output = next((name for name in outputs if _gives(released, name, X)), None)
+        if output is None:
+            return None
+        here = _evaluate(released, output, X)
         jacobian = np.empty((len(vector), here.size))
         for j, step in enumerate(_steps(vector)):
             moved = vector.copy()
