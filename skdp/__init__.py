@@ -1,6 +1,6 @@
 """Private scikit-learn estimators by sensitivity sampling."""
 
-from skdp import risk
+from skdp import audit, risk
 from skdp.accounting.guarantee import NeighboringRelation, PrivacyGuarantee
 from skdp.displays import RiskDisplay
 from skdp.estimator import PrivateEstimator
@@ -71,6 +71,7 @@ __all__ = [
     "SensitivityEstimate",
     "SensitivitySampler",
     "UniformOracle",
+    "audit",
     "exponential_mean",
     "linear_svc_l1",
     "linear_svm_l1",

@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from skdp._data import Dataset
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.pairs import (
-    PairOutcome,
+    Outcomes,
     PairSource,
     distances,
-    evaluate_each,
     measure_pair,
-    outcome_of,
+    measure_pairs,
     streams,
 )
 
@@ -50,7 +49,7 @@ Norm = Callable[[NDArray], float]
 
 def pair_measure(
     pairs: PairSource, norm: Norm, records: Dataset
-) -> tuple[Callable[[range], list[PairOutcome]], int]:
+) -> tuple[Callable[[range], Outcomes], int]:
     """Choose how pairs are measured: by refits, or by moments where the target has them.
 
     Parameters
@@ -70,7 +69,7 @@ def pair_measure(
         How many pairs make a task.
     """
     if pairs.moments is None:
-        return partial(evaluate_each, partial(measure_pair, pairs, norm)), CHUNK_SIZE
+        return partial(measure_pairs, pairs, norm), CHUNK_SIZE
     measure = MomentMeasure(pairs, norm, records)
     return measure, BLOCKS_OF_CHUNK * BLOCK_SIZE if measure.by_record else BATCHES_OF_CHUNK * BATCH
 
@@ -102,8 +101,8 @@ class MomentMeasure:
     >>> target, X = AdditiveTarget(lambda X: X), np.ones((11, 1))
     >>> source = PairSource(target, UniformOracle([(0, 1)]), 10, 0, target.closed_form(X))
     >>> measure = MomentMeasure(source, l1_norm, (X,))
-    >>> measure.by_record, measure(range(1))[0].norm < 1 / 10
-    (True, True)
+    >>> measure.by_record, measure(range(1)).norms < 1 / 10
+    (True, array([ True]))
     """
 
     def __init__(self, pairs: PairSource, norm: Norm, records: Dataset):
@@ -119,7 +118,7 @@ class MomentMeasure:
         if not self.by_record and hasattr(pairs.oracle, "draw_indices"):
             self._table = moments.features(*pairs.oracle.table)
 
-    def __call__(self, pairs: range) -> list[PairOutcome]:
+    def __call__(self, pairs: range) -> Outcomes:
         """Measure consecutive pairs.
 
         Parameters
@@ -129,23 +128,27 @@ class MomentMeasure:
 
         Returns
         -------
-        list of PairOutcome
+        Outcomes
             In their order.
         """
         if self.by_record:
-            return list(self._measure_by_record(pairs))
+            return Outcomes.join(self._measure_by_record(pairs))
         batches = (pairs[start : start + BATCH] for start in range(0, len(pairs), BATCH))
-        return [outcome for batch in batches for outcome in self._measure_batch(batch)]
+        return Outcomes.join(map(self._measure_batch, batches))
 
-    def _measure_batch(self, pairs: range) -> Iterator[PairOutcome]:
+    def _measure_batch(self, pairs: range) -> Outcomes:
         if self._table is None or self.moments.products:
             sums, last = zip(*map(self._draw_sum, pairs), strict=True)
         else:
             sums, last = self._draw_sums_of_table(pairs)
         values = self.moments.pairs(np.array(sums), np.array(last), self.pairs.n_samples)
-        for pair, outcome in zip(pairs, self._outcomes(*values), strict=True):
-            # without a value here, the refit has one, or says why there is none
-            yield measure_pair(self.pairs, self.norm, pair) if outcome.failure else outcome
+        outcomes = self._outcomes(*values)
+        for place, failure in enumerate(outcomes.failures):
+            if failure:  # no value here: the refit has one, or says why there is none
+                refitted = measure_pair(self.pairs, self.norm, pairs[place])
+                outcomes.norms[place], outcomes.shapes[place] = refitted.norm, refitted.shape
+                outcomes.failures[place] = refitted.failure
+        return outcomes
 
     def _draw_sum(self, pair: int) -> tuple[NDArray, NDArray]:
         """Return the sum over the common records of a pair, and the features of the two others."""
@@ -169,7 +172,7 @@ class MomentMeasure:
             last[row] = indices[-2:]
         return (counts @ self._table)[: len(pairs)], self._table[last]
 
-    def _measure_by_record(self, pairs: range) -> Iterator[PairOutcome]:
+    def _measure_by_record(self, pairs: range) -> Iterator[Outcomes]:
         n_samples = self.pairs.n_samples
         for block in range(pairs.start // BLOCK_SIZE, -(-pairs.stop // BLOCK_SIZE)):
             start = block * BLOCK_SIZE
@@ -179,8 +182,7 @@ class MomentMeasure:
             features = self.moments.features(*records).reshape(2, BLOCK_SIZE, -1)[:, inside]
             values, others = (self.moments.values(each / n_samples, n_samples) for each in features)
             # somewhere near the origin, so that rounding is that of real values
-            yield from self._outcomes(values + self._origin, others + self._origin)
+            yield self._outcomes(values + self._origin, others + self._origin)
 
-    def _outcomes(self, values: NDArray, others: NDArray) -> list[PairOutcome]:
-        sizes = distances(self.norm, values, others)
-        return [outcome_of(size, values.shape[1:]) for size in sizes.tolist()]
+    def _outcomes(self, values: NDArray, others: NDArray) -> Outcomes:
+        return Outcomes.of_norms(distances(self.norm, values, others), values.shape[1:])

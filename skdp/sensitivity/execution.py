@@ -22,7 +22,7 @@ from skdp.sensitivity.pairs import run_chunk
 STARTUP = 1.5
 """Seconds of sequential work below which workers are not worth starting: loky takes about one."""
 
-Evaluate = Callable[[range], list]
+Evaluate = Callable[[range], Any]
 
 
 def run(
@@ -33,13 +33,13 @@ def run(
     n_jobs: int | None = None,
     memory: Any = None,
     key: str = "",
-) -> Iterator[list]:
+) -> Iterator[Any]:
     """Evaluate pairs chunk by chunk, in their order.
 
     Parameters
     ----------
     evaluate : callable
-        ``evaluate(pairs)`` returns one result per pair, the same in any process.
+        ``evaluate(pairs)`` returns the results of these pairs, the same in any process.
     pairs : range
         The numbers of the pairs.
     chunk_size : int
@@ -54,7 +54,7 @@ def run(
 
     Yields
     ------
-    list
+    object
         The results of a chunk. Closing the generator ends the workers.
     """
     chunks = [pairs[first : first + chunk_size] for first in range(0, len(pairs), chunk_size)]
@@ -64,15 +64,21 @@ def run(
         check = _cached(memory).check_call_in_cache
         missing = [chunk for chunk in chunks if not check(key, evaluate, chunk)]
     if joblib.effective_n_jobs(n_jobs) > 1 and _takes_long(evaluate, missing):
-        results = Parallel(n_jobs=n_jobs, return_as="generator")(
-            delayed(task)(evaluate, chunk) for chunk in missing
-        )
+        results = iter(_workers(n_jobs)(delayed(task)(evaluate, chunk) for chunk in missing))
         lost = {chunk.start for chunk in missing}
         for chunk in chunks:
             yield next(results) if chunk.start in lost else task(evaluate, chunk)
         return
     for chunk in chunks:
         yield task(evaluate, chunk)
+
+
+def _workers(n_jobs: int | None) -> Parallel:
+    """Return results as they come where the back end can (Ray's cannot), else all at the end."""
+    try:
+        return Parallel(n_jobs=n_jobs, return_as="generator")
+    except ValueError:
+        return Parallel(n_jobs=n_jobs)
 
 
 def _takes_long(evaluate: Evaluate, chunks: list[range]) -> bool:
@@ -104,7 +110,7 @@ def _cached(memory: Any) -> Any:
     return memory.cache(_run_cached, ignore=["evaluate"], verbose=0)
 
 
-def _run_cached(key: str, evaluate: Evaluate, pairs: range) -> list:
+def _run_cached(key: str, evaluate: Evaluate, pairs: range) -> Any:
     return run_chunk(evaluate, pairs)
 
 

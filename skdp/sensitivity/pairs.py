@@ -6,8 +6,9 @@ import functools
 import math
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,9 @@ from skdp.sensitivity.drawing import draw
 
 # Pair i is drawn under the spawn key (i,), pilot pair i under (i, PILOT).
 PILOT = 2
+
+
+NOT_FINITE = "the value is not finite"
 
 
 class PairOutcome(NamedTuple):
@@ -44,6 +48,86 @@ class PairOutcome(NamedTuple):
     norm: float
     shape: tuple[int, ...] | None
     failure: str | None
+
+
+class Outcomes(NamedTuple):
+    """The outcomes of a chunk, in columns: an object per pair would cost more than the pair.
+
+    Parameters
+    ----------
+    norms : ndarray of shape (n_pairs,)
+        The sampled sensitivities.
+    shapes : list of tuple or None
+        Shape of the target's value on each pair.
+    failures : list of str or None
+        Why a sensitivity is infinite.
+
+    Examples
+    --------
+    >>> from skdp.sensitivity.pairs import Outcomes, PairOutcome
+    >>> Outcomes.of([PairOutcome(0.5, (2,), None)]).norms
+    array([0.5])
+    """
+
+    norms: NDArray[np.float64]
+    shapes: list[tuple[int, ...] | None]
+    failures: list[str | None]
+
+    @classmethod
+    def of(cls, outcomes: list[PairOutcome]) -> Outcomes:
+        """Collect single outcomes.
+
+        Parameters
+        ----------
+        outcomes : list of PairOutcome
+            At least one.
+
+        Returns
+        -------
+        Outcomes
+            In their order.
+        """
+        norms, shapes, failures = zip(*outcomes, strict=True)
+        return cls(np.array(norms, dtype=np.float64), list(shapes), list(failures))
+
+    @classmethod
+    def of_norms(cls, norms: NDArray[np.float64], shape: tuple[int, ...]) -> Outcomes:
+        """Collect norms of values of one shape.
+
+        Parameters
+        ----------
+        norms : ndarray of shape (n_pairs,)
+            Those that are not finite become failures.
+        shape : tuple of int
+            Shape of the values.
+
+        Returns
+        -------
+        Outcomes
+            In their order.
+        """
+        failures: list[str | None] = [None] * len(norms)
+        for pair in np.flatnonzero(~np.isfinite(norms)).tolist():
+            failures[pair] = NOT_FINITE
+        return cls(np.where(np.isfinite(norms), norms, math.inf), [shape] * len(norms), failures)
+
+    @classmethod
+    def join(cls, chunks: Iterable[Outcomes]) -> Outcomes:
+        """Put chunks behind each other.
+
+        Parameters
+        ----------
+        chunks : iterable of Outcomes
+            At least one.
+
+        Returns
+        -------
+        Outcomes
+            In their order.
+        """
+        norms, shapes, failures = zip(*chunks, strict=True)
+        joined = list(chain.from_iterable(shapes)), list(chain.from_iterable(failures))
+        return cls(np.concatenate(norms), *joined)
 
 
 class NoValueError(Exception):
@@ -159,7 +243,7 @@ def streams(seed: int, key: tuple[int, ...]) -> tuple[np.random.Generator, int]:
     return rng, int(rng.integers(2**31))
 
 
-def run_chunk(evaluate: Callable[[range], list], pairs: range) -> list:
+def run_chunk(evaluate: Callable[[range], Any], pairs: range) -> Any:
     """Evaluate consecutive pairs: silent, and on one thread, since the workers share the cores.
 
     Parameters
@@ -171,8 +255,8 @@ def run_chunk(evaluate: Callable[[range], list], pairs: range) -> list:
 
     Returns
     -------
-    list
-        The results, in their order.
+    object
+        What `evaluate` returns.
     """
     single_thread = _thread_pools(len(sys.modules)).limit(limits=1)
     with single_thread, warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -207,7 +291,10 @@ def measure_pair(source: PairSource, norm: Callable[[NDArray], float], pair: int
         value, other = source.values(pair)
     except NoValueError as failure:
         return PairOutcome(math.inf, None, str(failure))
-    return outcome_of(distance(norm, value, other), value.shape)
+    size = distance(norm, value, other)
+    if not math.isfinite(size):
+        return PairOutcome(math.inf, value.shape, NOT_FINITE)
+    return PairOutcome(size, value.shape, None)
 
 
 def distance(norm: Callable[[NDArray], float], value: NDArray, other: NDArray) -> float:
@@ -252,24 +339,24 @@ def distances(
     return np.array([distance(norm, *pair) for pair in zip(values, others, strict=True)])
 
 
-def outcome_of(size: float, shape: tuple[int, ...]) -> PairOutcome:
-    """Keep what is kept of a pair that has a value.
+def measure_pairs(source: PairSource, norm: Callable[[NDArray], float], pairs: range) -> Outcomes:
+    """Measure consecutive pairs one by one.
 
     Parameters
     ----------
-    size : float
-        The norm of its difference.
-    shape : tuple of int
-        Shape of the value.
+    source : PairSource
+        Where the values come from.
+    norm : callable
+        As for `measure_pair`.
+    pairs : range
+        The numbers of the pairs.
 
     Returns
     -------
-    PairOutcome
-        A failure if the norm is not finite.
+    Outcomes
+        In their order.
     """
-    if not math.isfinite(size):
-        return PairOutcome(math.inf, shape, "the value is not finite")
-    return PairOutcome(float(size), shape, None)
+    return Outcomes.of([measure_pair(source, norm, pair) for pair in pairs])
 
 
 def pilot_difference(source: PairSource, pair: int) -> NDArray[np.float64] | None:

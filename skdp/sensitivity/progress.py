@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 
 from skdp.sensitivity.calibration import OrderStatistic
-from skdp.sensitivity.pairs import PairOutcome
+from skdp.sensitivity.pairs import Outcomes
 
 
-def follow(
-    chunks: Iterable[list[PairOutcome]], statistic: OrderStatistic
-) -> Iterator[list[PairOutcome]]:
+def follow(chunks: Iterable[Outcomes], statistic: OrderStatistic) -> Iterator[Outcomes]:
     """Pass chunks through, and show rate, remaining time and the estimate so far.
 
     The bar needs tqdm and a terminal or a notebook; otherwise each chunk writes a line to the
@@ -24,14 +22,14 @@ def follow(
 
     Parameters
     ----------
-    chunks : iterable of lists of PairOutcome
+    chunks : iterable of Outcomes
         As they are finished.
     statistic : OrderStatistic
         How many pairs there will be, and which of their norms will be the estimate.
 
     Yields
     ------
-    list of PairOutcome
+    Outcomes
         The chunks.
     """
     running = _Running(statistic)
@@ -43,7 +41,7 @@ def follow(
                 print(running, file=sys.stderr, flush=True)
             else:
                 bar.set_postfix_str(f"sensitivity {running.value():.4g}", refresh=False)
-                bar.update(len(chunk))
+                bar.update(len(chunk.norms))
             yield chunk
     finally:
         if bar is not None:
@@ -59,9 +57,9 @@ class _Running:
         self.count = 0
         self.start = perf_counter()
 
-    def add(self, chunk: list[PairOutcome]) -> None:
-        self.norms[self.count : self.count + len(chunk)] = [outcome.norm for outcome in chunk]
-        self.count += len(chunk)
+    def add(self, chunk: Outcomes) -> None:
+        self.norms[self.count : self.count + len(chunk.norms)] = chunk.norms
+        self.count += len(chunk.norms)
 
     def value(self) -> float:
         """Return the order statistic at the same place among the pairs so far."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -24,7 +24,7 @@ from skdp.sensitivity.drawing import as_oracle, describe_oracle, draw
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.execution import fingerprint, run
 from skdp.sensitivity.pairs import (
-    PairOutcome,
+    Outcomes,
     PairSource,
     evaluate_each,
     pilot_difference,
@@ -254,8 +254,7 @@ class SensitivitySampler(BaseEstimator):
         chunks = self._run(measure, range(n_pairs), chunk_size, *parts)
         if self.verbose:
             chunks = follow(chunks, plan.order_statistic)
-        outcomes = list(chain.from_iterable(chunks))
-        shape, norms, failures = _summarize(outcomes)
+        shape, norms, failures = _summarize(Outcomes.join(chunks))
         mechanism = getattr(norm, "__self__", None)
         return SensitivityEstimate(
             norms=norms,
@@ -328,8 +327,8 @@ class SensitivitySampler(BaseEstimator):
         return PairSource(target, oracle, n_samples, seed, moments), records
 
     def _run(
-        self, evaluate: Callable[[range], list], pairs: range, chunk_size: int, *parts: Any
-    ) -> Iterator[list]:
+        self, evaluate: Callable[[range], Any], pairs: range, chunk_size: int, *parts: Any
+    ) -> Iterator[Any]:
         """Evaluate pairs chunk by chunk, in their order; `parts` tell the run from others."""
         key = "" if self.memory is None else fingerprint(*parts, chunk_size, sklearn.__version__)
         return run(evaluate, pairs, chunk_size, n_jobs=self.n_jobs, memory=self.memory, key=key)
@@ -391,18 +390,15 @@ class SensitivitySampler(BaseEstimator):
 
 
 def _summarize(
-    outcomes: Sequence[PairOutcome],
+    outcomes: Outcomes,
 ) -> tuple[tuple[int, ...] | None, NDArray[np.float64], dict[str, int]]:
     """Take the first pair's shape for the target's, and count a pair of another as failed."""
-    shape = next((outcome.shape for outcome in outcomes if outcome.shape is not None), None)
-    outcomes = [
-        outcome
-        if outcome.failure or outcome.shape == shape
-        else PairOutcome(math.inf, None, "the shape of the value changed")
-        for outcome in outcomes
-    ]
-    failures = Counter(outcome.failure for outcome in outcomes if outcome.failure)
-    return shape, np.array([outcome.norm for outcome in outcomes]), dict(failures)
+    norms, shapes, failures = outcomes
+    shape = next((shape for shape in shapes if shape is not None), None)
+    for pair, other in enumerate(shapes):
+        if other != shape and not failures[pair]:
+            norms[pair], failures[pair] = math.inf, "the shape of the value changed"
+    return shape, norms, dict(Counter(failure for failure in failures if failure))
 
 
 def _norm_name(norm: Callable) -> str:

@@ -9,7 +9,7 @@ import pytest
 from skdp import SensitivitySampler
 from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity.calibration import order_statistic
-from skdp.sensitivity.pairs import PairOutcome
+from skdp.sensitivity.pairs import Outcomes
 from skdp.sensitivity.progress import follow
 
 
@@ -24,7 +24,7 @@ def normal(n_samples, rng):
 
 def chunks_of(norms, size):
     for start in range(0, len(norms), size):
-        yield [PairOutcome(norm, (), None) for norm in norms[start : start + size]]
+        yield Outcomes.of_norms(np.array(norms[start : start + size]), ())
 
 
 def terminal(monkeypatch):
@@ -64,7 +64,7 @@ def test_running_value_is_the_order_statistic_of_the_pairs_so_far(capsys):
     norms = list(np.random.default_rng(0).permutation(99) + 1.0)
     norms[70] = np.inf
     passed = list(follow(chunks_of(norms, 33), order_statistic(0.1, 99)))  # k = 90
-    assert [outcome.norm for chunk in passed for outcome in chunk] == norms
+    assert list(Outcomes.join(passed).norms) == norms
     shown = [float(line.split()[-1]) for line in capsys.readouterr().err.splitlines()]
     expected = [np.sort(norms[:count])[k - 1] for count, k in ((33, 30), (66, 60), (99, 90))]
     assert shown == expected
