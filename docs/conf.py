@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import skdp
+from skdp.targets.registry.table import as_markdown, refused_as_markdown
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
@@ -23,7 +24,13 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
-exclude_patterns = ["_build", "_ext", "_templates", "auto_examples/GALLERY_HEADER.rst"]
+exclude_patterns = [
+    "_build",
+    "_ext",
+    "_templates",
+    "auto_examples/GALLERY_HEADER.rst",
+    "generated/*.md",
+]
 templates_path = ["_templates"]
 default_role = "literal"
 suppress_warnings = ["config.cache"]
@@ -74,6 +81,15 @@ def skip_generated_members(app, what, name, obj, skip, options):
     return True if re.fullmatch(r"set_\w+_request", name) else None
 
 
+def write_tables(app):
+    """Write the tables of estimators, which pages include, from the registry."""
+    folder = HERE / "generated"
+    folder.mkdir(exist_ok=True)
+    (folder / "supported_estimators.md").write_text(as_markdown(), encoding="utf-8")
+    (folder / "refused_estimators.md").write_text(refused_as_markdown(), encoding="utf-8")
+
+
 def setup(app):
     """Connect the hooks of this file."""
+    app.connect("builder-inited", write_tables)
     app.connect("autodoc-skip-member", skip_generated_members)

@@ -1,6 +1,6 @@
 """Private scikit-learn estimators by sensitivity sampling."""
 
-from skdp import risk
+from skdp import audit, risk
 from skdp.accounting.guarantee import NeighboringRelation, PrivacyGuarantee
 from skdp.displays import RiskDisplay
 from skdp.estimator import PrivateEstimator
@@ -24,6 +24,7 @@ from skdp.sensitivity.sampler import SamplingPlan, SensitivitySampler
 from skdp.sensitivity.svm_bounds import linear_svc_l1, linear_svm_l1, svm_l1
 from skdp.targets.bernstein import BernsteinTransformer
 from skdp.targets.bernstein_density import BernsteinDensity
+from skdp.targets.closed_form import AdditiveTarget
 from skdp.targets.functions import BernsteinTarget, FittedFunctionTarget
 from skdp.targets.leaves import LeafTarget
 from skdp.targets.registry import register
@@ -38,6 +39,7 @@ from skdp.targets.released import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "AdditiveTarget",
     "BernsteinDensity",
     "BernsteinMechanism",
     "BernsteinTarget",
@@ -69,6 +71,7 @@ __all__ = [
     "SensitivityEstimate",
     "SensitivitySampler",
     "UniformOracle",
+    "audit",
     "exponential_mean",
     "linear_svc_l1",
     "linear_svm_l1",

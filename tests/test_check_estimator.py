@@ -5,10 +5,13 @@ It is small, since some checks ask for accuracy, and utility is not what they ar
 """
 
 import pytest
+from sklearn.ensemble import VotingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from skdp import LaplaceMechanism, PrivateEstimator
@@ -20,6 +23,9 @@ ESTIMATORS = [
     LinearRegression(),
     StandardScaler(),
     make_pipeline(StandardScaler(), LinearSVC()),
+    OneVsRestClassifier(LogisticRegression()),
+    VotingRegressor([("a", Ridge()), ("b", make_pipeline(StandardScaler(), LinearRegression()))]),
+    DecisionTreeClassifier(),
 ]
 # They fit twice and compare. Under noise that no seed repeats, two fits differ, as they must.
 COMPARE_TWO_FITS = {
@@ -33,6 +39,8 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::skdp.exceptions.PrivacyLeakWarning",
     # The checks fit scikit-learn's own solvers to tiny data.
     "ignore::sklearn.exceptions.ConvergenceWarning",
+    # Some checks have records of one class only, of which one against the rest warns.
+    "ignore:Label not:UserWarning",
 )
 
 

@@ -144,6 +144,26 @@ class AdditiveMechanism(Mechanism):
         basis = self.public_basis
         return _NORMS[self.order](basis.forward(value) - basis.forward(other))
 
+    def distances(
+        self, values: NDArray[np.float64], others: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Measure many distances at once.
+
+        Parameters
+        ----------
+        values, others : ndarray of shape (n_pairs, ...)
+            Two target values of each pair.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            The `distance` of each, up to rounding.
+        """
+        if self.public_basis.digest:
+            return np.array([self.distance(*pair) for pair in zip(values, others, strict=True)])
+        differences = (values - others).reshape(len(values), -1)
+        return np.linalg.norm(differences, ord=self.order, axis=1)
+
     def release(
         self, value: ArrayLike, sensitivity: float, rng: ByteSource | None = None
     ) -> NDArray[np.float64]:

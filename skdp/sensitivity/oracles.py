@@ -17,7 +17,7 @@ from numpy.random import Generator, RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from skdp._data import n_columns, n_records, take_records
+from skdp._data import Dataset, n_columns, n_records, take_records
 from skdp.sensitivity.drawing import describe_oracle
 
 
@@ -124,9 +124,31 @@ class PublicDataOracle(_ShippedOracle):
 
     def __call__(self, n_samples: int, rng: Generator) -> Any:
         """Return `n_samples` records picked uniformly, with their responses if there are any."""
-        indices = rng.integers(n_records(self._X), size=n_samples)
+        indices = self.draw_indices(n_samples, rng)
         X = _resample(self._X, indices)
         return X if self._y is None else (X, _resample(self._y, indices))
+
+    @property
+    def table(self) -> Dataset:
+        """The public records, ``(X,)`` or ``(X, y)``."""
+        return (self._X,) if self._y is None else (self._X, self._y)
+
+    def draw_indices(self, n_samples: int, rng: Generator) -> NDArray[np.int64]:
+        """Draw which records of the table a call would return.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        rng : numpy.random.Generator
+            Left in the same state as by a call.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Their positions in the table.
+        """
+        return rng.integers(n_records(self._X), size=n_samples)
 
 
 def _labels_of(y: Any) -> NDArray | None:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import sys
 import warnings
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
+from skdp._data import Dataset
 from skdp._target import Target, pair_values
 from skdp.sensitivity.drawing import draw
 
 # Pair i is drawn under the spawn key (i,), pilot pair i under (i, PILOT).
 PILOT = 2
+
+
+NOT_FINITE = "the value is not finite"
 
 
 class PairOutcome(NamedTuple):
@@ -44,6 +50,86 @@ class PairOutcome(NamedTuple):
     failure: str | None
 
 
+class Outcomes(NamedTuple):
+    """The outcomes of a chunk, in columns: an object per pair would cost more than the pair.
+
+    Parameters
+    ----------
+    norms : ndarray of shape (n_pairs,)
+        The sampled sensitivities.
+    shapes : list of tuple or None
+        Shape of the target's value on each pair.
+    failures : list of str or None
+        Why a sensitivity is infinite.
+
+    Examples
+    --------
+    >>> from skdp.sensitivity.pairs import Outcomes, PairOutcome
+    >>> Outcomes.of([PairOutcome(0.5, (2,), None)]).norms
+    array([0.5])
+    """
+
+    norms: NDArray[np.float64]
+    shapes: list[tuple[int, ...] | None]
+    failures: list[str | None]
+
+    @classmethod
+    def of(cls, outcomes: list[PairOutcome]) -> Outcomes:
+        """Collect single outcomes.
+
+        Parameters
+        ----------
+        outcomes : list of PairOutcome
+            At least one.
+
+        Returns
+        -------
+        Outcomes
+            In their order.
+        """
+        norms, shapes, failures = zip(*outcomes, strict=True)
+        return cls(np.array(norms, dtype=np.float64), list(shapes), list(failures))
+
+    @classmethod
+    def of_norms(cls, norms: NDArray[np.float64], shape: tuple[int, ...]) -> Outcomes:
+        """Collect norms of values of one shape.
+
+        Parameters
+        ----------
+        norms : ndarray of shape (n_pairs,)
+            Those that are not finite become failures.
+        shape : tuple of int
+            Shape of the values.
+
+        Returns
+        -------
+        Outcomes
+            In their order.
+        """
+        failures: list[str | None] = [None] * len(norms)
+        for pair in np.flatnonzero(~np.isfinite(norms)).tolist():
+            failures[pair] = NOT_FINITE
+        return cls(np.where(np.isfinite(norms), norms, math.inf), [shape] * len(norms), failures)
+
+    @classmethod
+    def join(cls, chunks: Iterable[Outcomes]) -> Outcomes:
+        """Put chunks behind each other.
+
+        Parameters
+        ----------
+        chunks : iterable of Outcomes
+            At least one.
+
+        Returns
+        -------
+        Outcomes
+            In their order.
+        """
+        norms, shapes, failures = zip(*chunks, strict=True)
+        joined = list(chain.from_iterable(shapes)), list(chain.from_iterable(failures))
+        return cls(np.concatenate(norms), *joined)
+
+
 class NoValueError(Exception):
     """The target failed on a pair; the message is the cause."""
 
@@ -62,6 +148,8 @@ class PairSource:
         Number of records of each dataset.
     seed : int
         Entropy of the sampling.
+    moments : Moments or None, default=None
+        How the values follow from moments of the records, where no refit is needed.
 
     Examples
     --------
@@ -77,6 +165,7 @@ class PairSource:
     oracle: Any
     n_samples: int
     seed: int
+    moments: Any = None
 
     def values(self, *key: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Evaluate the target on both datasets of a pair, with the same seed.
@@ -99,12 +188,38 @@ class PairSource:
         rng, target_seed = streams(self.seed, key)
         records = draw(self.oracle, self.n_samples + 1, rng)
         try:
-            value, other = pair_values(self.target, records, target_seed)
+            value, other = self._evaluate(records, target_seed)
         except Exception as error:
             raise NoValueError(_one_line(error)) from error
         if value.shape != other.shape:
             raise NoValueError("the shape of the value changed")
         return value, other
+
+    def _evaluate(self, records: Dataset, seed: int) -> tuple[NDArray, NDArray]:
+        """Evaluate without refits, where that gives a value."""
+        if self.moments is not None:
+            value, other = self.moments.pair(records)
+            if np.isfinite(value).all() and np.isfinite(other).all():
+                return value, other
+        return pair_values(self.target, records, seed)
+
+
+def evaluate_each(evaluate: Callable[[int], Any], pairs: range) -> list:
+    """Evaluate pairs one by one.
+
+    Parameters
+    ----------
+    evaluate : callable
+        ``evaluate(pair)``.
+    pairs : range
+        The numbers of the pairs.
+
+    Returns
+    -------
+    list
+        The results, in their order.
+    """
+    return [evaluate(pair) for pair in pairs]
 
 
 def streams(seed: int, key: tuple[int, ...]) -> tuple[np.random.Generator, int]:
@@ -128,24 +243,31 @@ def streams(seed: int, key: tuple[int, ...]) -> tuple[np.random.Generator, int]:
     return rng, int(rng.integers(2**31))
 
 
-def run_chunk(evaluate: Callable[[int], Any], pairs: range) -> list:
+def run_chunk(evaluate: Callable[[range], Any], pairs: range) -> Any:
     """Evaluate consecutive pairs: silent, and on one thread, since the workers share the cores.
 
     Parameters
     ----------
     evaluate : callable
-        ``evaluate(pair)``.
+        ``evaluate(pairs)``.
     pairs : range
         The numbers of the pairs.
 
     Returns
     -------
-    list
-        The results, in their order.
+    object
+        What `evaluate` returns.
     """
-    with threadpool_limits(limits=1), warnings.catch_warnings(), np.errstate(all="ignore"):
+    single_thread = _thread_pools(len(sys.modules)).limit(limits=1)
+    with single_thread, warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        return [evaluate(pair) for pair in pairs]
+        return evaluate(pairs)
+
+
+@functools.lru_cache(maxsize=1)
+def _thread_pools(n_modules: int) -> ThreadpoolController:
+    """Find the thread pools, again only when modules were loaded since: it takes milliseconds."""
+    return ThreadpoolController()
 
 
 def measure_pair(source: PairSource, norm: Callable[[NDArray], float], pair: int) -> PairOutcome:
@@ -169,11 +291,72 @@ def measure_pair(source: PairSource, norm: Callable[[NDArray], float], pair: int
         value, other = source.values(pair)
     except NoValueError as failure:
         return PairOutcome(math.inf, None, str(failure))
-    distance = getattr(getattr(norm, "__self__", None), "distance", None)
-    size = float(norm(value - other) if distance is None else distance(value, other))
+    size = distance(norm, value, other)
     if not math.isfinite(size):
-        return PairOutcome(math.inf, value.shape, "the value is not finite")
+        return PairOutcome(math.inf, value.shape, NOT_FINITE)
     return PairOutcome(size, value.shape, None)
+
+
+def distance(norm: Callable[[NDArray], float], value: NDArray, other: NDArray) -> float:
+    """Measure how far two values are apart.
+
+    Parameters
+    ----------
+    norm : callable
+        A function, or the `norm` of a mechanism: then its `distance` is used.
+    value, other : ndarray
+        Of the same shape.
+
+    Returns
+    -------
+    float
+        The norm of the difference.
+    """
+    measure = getattr(getattr(norm, "__self__", None), "distance", None)
+    return float(norm(value - other) if measure is None else measure(value, other))
+
+
+def distances(
+    norm: Callable[[NDArray], float], values: NDArray, others: NDArray
+) -> NDArray[np.float64]:
+    """Measure many distances at once, where the mechanism knows how.
+
+    Parameters
+    ----------
+    norm : callable
+        As for `distance`.
+    values, others : ndarray of shape (n_pairs, ...)
+        The values of each pair.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs,)
+        Equal to those of `distance` up to rounding.
+    """
+    measure = getattr(getattr(norm, "__self__", None), "distances", None)
+    if measure is not None:
+        return measure(values, others)
+    return np.array([distance(norm, *pair) for pair in zip(values, others, strict=True)])
+
+
+def measure_pairs(source: PairSource, norm: Callable[[NDArray], float], pairs: range) -> Outcomes:
+    """Measure consecutive pairs one by one.
+
+    Parameters
+    ----------
+    source : PairSource
+        Where the values come from.
+    norm : callable
+        As for `measure_pair`.
+    pairs : range
+        The numbers of the pairs.
+
+    Returns
+    -------
+    Outcomes
+        In their order.
+    """
+    return Outcomes.of([measure_pair(source, norm, pair) for pair in pairs])
 
 
 def pilot_difference(source: PairSource, pair: int) -> NDArray[np.float64] | None:
@@ -197,36 +380,6 @@ def pilot_difference(source: PairSource, pair: int) -> NDArray[np.float64] | Non
         return None
     difference = (value - other).ravel()
     return difference if np.isfinite(difference).all() else None
-
-
-def summarize(
-    outcomes: Sequence[PairOutcome],
-) -> tuple[tuple[int, ...] | None, NDArray[np.float64], dict[str, int]]:
-    """Take the first pair's shape for the target's, and count a pair of another as failed.
-
-    Parameters
-    ----------
-    outcomes : sequence of PairOutcome
-        In the order of the pairs.
-
-    Returns
-    -------
-    shape : tuple of int or None
-        Shape of the target's value; None when no pair has one.
-    norms : ndarray of shape (n_pairs,)
-        The sampled sensitivities.
-    failures : dict of str to int
-        How many pairs failed, by cause.
-    """
-    shape = next((outcome.shape for outcome in outcomes if outcome.shape is not None), None)
-    outcomes = [
-        outcome
-        if outcome.failure or outcome.shape == shape
-        else PairOutcome(math.inf, None, "the shape of the value changed")
-        for outcome in outcomes
-    ]
-    failures = Counter(outcome.failure for outcome in outcomes if outcome.failure)
-    return shape, np.array([outcome.norm for outcome in outcomes]), dict(failures)
 
 
 def _one_line(error: Exception) -> str:

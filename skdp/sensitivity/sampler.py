@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -11,27 +12,26 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.parallel import Parallel, delayed
 
 from skdp._data import Dataset, Schema
 from skdp._target import Target, as_target
+from skdp.sensitivity.blocks import CHUNK_SIZE, pair_measure
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 from skdp.sensitivity.drawing import as_oracle, describe_oracle, draw
 from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.execution import fingerprint, run
 from skdp.sensitivity.pairs import (
-    PairOutcome,
+    Outcomes,
     PairSource,
-    measure_pair,
+    evaluate_each,
     pilot_difference,
     run_chunk,
     streams,
-    summarize,
 )
-
-# Pairs a task evaluates: long enough that handing out a task costs little beside it.
-CHUNK_SIZE = 50
+from skdp.sensitivity.progress import follow
 
 # Spawn key. Pair i uses (i,), which no longer key collides with, and pilot pair i uses (i, 2).
 PUBLIC_DATASET = (0, 1)
@@ -56,6 +56,11 @@ class SamplingPlan:
     n_pilot_pairs : int, default=0
         Number of further pairs, from which the mechanism would learn its basis. For a target of
         very many values it is less.
+
+    Attributes
+    ----------
+    n_evaluations : int
+        How often the target would be evaluated: twice a pair.
 
     Examples
     --------
@@ -110,9 +115,16 @@ class SensitivitySampler(BaseEstimator):
     confidence : float in (0, 1) or None, default=None
         Confidence of the "conditional" calibration.
     n_jobs : int or None, default=None
-        Number of parallel workers, as in scikit-learn. The norms do not depend on it.
+        Number of parallel workers, as in scikit-learn. The norms do not depend on it. A job that
+        takes less time than starting workers is done without.
+    memory : joblib.Memory, str, pathlib.Path or None, default=None
+        Where finished chunks of pairs are kept, so that a run that was ended goes on where it
+        was. Several processes may share it. It holds public numbers only. A run finds its chunks
+        by oracle, target and seed: give `random_state`. Functions count by their own code, not by
+        what they call.
     verbose : int, default=0
-        If positive, show a progress bar where tqdm is installed, and a line at the end where not.
+        If positive, show a progress bar with the estimate so far in terminals and notebooks where
+        tqdm is installed, and a line per chunk of pairs elsewhere.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
         Seed of the sampling, which is public. None draws a fresh one. It is recorded in the
         estimate either way.
@@ -146,6 +158,7 @@ class SensitivitySampler(BaseEstimator):
         calibration: str = "exact",
         confidence: float | None = None,
         n_jobs: int | None = None,
+        memory: Any = None,
         verbose: int = 0,
         random_state: Any = None,
     ):
@@ -155,6 +168,7 @@ class SensitivitySampler(BaseEstimator):
         self.calibration = calibration
         self.confidence = confidence
         self.n_jobs = n_jobs
+        self.memory = memory
         self.verbose = verbose
         self.random_state = random_state
 
@@ -233,10 +247,14 @@ class SensitivitySampler(BaseEstimator):
         """
         plan = self.plan(n_samples)
         target = as_target(target)
-        pairs, seed = self._prepare(target, n_samples, schema)
-        chunks = self._run(partial(measure_pair, pairs, norm), plan.order_statistic.n_pairs)
-        outcomes = list(_with_progress(chunks, plan, self.verbose))
-        shape, norms, failures = summarize(outcomes)
+        pairs, records = self._prepare(target, n_samples, schema)
+        measure, chunk_size = pair_measure(pairs, norm, records)
+        n_pairs = plan.order_statistic.n_pairs
+        parts = (pairs, _norm_name(norm), None if hasattr(norm, "__self__") else norm)
+        chunks = self._run(measure, range(n_pairs), chunk_size, *parts)
+        if self.verbose:
+            chunks = follow(chunks, plan.order_statistic)
+        shape, norms, failures = _summarize(Outcomes.join(chunks))
         mechanism = getattr(norm, "__self__", None)
         return SensitivityEstimate(
             norms=norms,
@@ -246,7 +264,7 @@ class SensitivitySampler(BaseEstimator):
             target=target.description,
             shape=shape,
             oracle=plan.oracle,
-            seed=seed,
+            seed=pairs.seed,
             failures=failures,
             basis=getattr(mechanism, "public_basis", None),
         )
@@ -282,7 +300,7 @@ class SensitivitySampler(BaseEstimator):
         """
         n_pairs = min(self.plan(n_samples).order_statistic.n_pairs, MAX_PILOT_PAIRS)
         pairs, _ = self._prepare(as_target(target), n_samples, schema)
-        evaluate = partial(pilot_difference, pairs)
+        evaluate = partial(evaluate_each, partial(pilot_difference, pairs))
         # One pair alone tells how many numbers each of the others will hold.
         probes = (run_chunk(evaluate, range(pair, pair + 1))[0] for pair in range(n_pairs))
         tried, first = next(
@@ -291,26 +309,29 @@ class SensitivitySampler(BaseEstimator):
         if first is None or first.size < 2:
             return np.empty((0, 0 if first is None else first.size))
         n_pairs = min(n_pairs, max(1, MAX_PILOT_VALUES // first.size))
-        rest = chain.from_iterable(self._run(evaluate, n_pairs, start=tried + 1))
+        rest = chain.from_iterable(
+            self._run(evaluate, range(tried + 1, n_pairs), CHUNK_SIZE, pairs, "pilot")
+        )
         kept = [each for each in rest if each is not None and each.shape == first.shape]
         return np.array([first, *kept])
 
     def _prepare(
         self, target: Target, n_samples: int, schema: Schema | None
-    ) -> tuple[PairSource, int]:
-        """Settle the seed, and refuse an unfit oracle before the first fit."""
+    ) -> tuple[PairSource, Dataset]:
+        """Settle the seed, and refuse an unfit oracle before the first fit; return its records."""
         oracle = as_oracle(self.oracle)
         seed = self._entropy()
         rng, _ = streams(seed, (0,))
-        draw(oracle, n_samples + 1, rng, reference=schema, full=True)
-        return PairSource(target, oracle, n_samples, seed), seed
+        records = draw(oracle, n_samples + 1, rng, reference=schema, full=True)
+        moments = target.closed_form(*records) if hasattr(target, "closed_form") else None
+        return PairSource(target, oracle, n_samples, seed, moments), records
 
-    def _run(self, evaluate: Callable[[int], Any], n_pairs: int, start: int = 0) -> Iterable[list]:
-        """Evaluate pairs in parallel, chunk by chunk, in their order."""
-        tasks = (
-            delayed(run_chunk)(evaluate, chunk) for chunk in _chunks(start, n_pairs, CHUNK_SIZE)
-        )
-        return Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks)
+    def _run(
+        self, evaluate: Callable[[range], Any], pairs: range, chunk_size: int, *parts: Any
+    ) -> Iterator[Any]:
+        """Evaluate pairs chunk by chunk, in their order; `parts` tell the run from others."""
+        key = "" if self.memory is None else fingerprint(*parts, chunk_size, sklearn.__version__)
+        return run(evaluate, pairs, chunk_size, n_jobs=self.n_jobs, memory=self.memory, key=key)
 
     def with_fixed_seed(self) -> SensitivitySampler:
         """Return the same sampler with its seed drawn.
@@ -368,27 +389,16 @@ class SensitivitySampler(BaseEstimator):
         )
 
 
-def _chunks(start: int, stop: int, size: int) -> Iterable[range]:
-    return (range(first, min(first + size, stop)) for first in range(start, stop, size))
-
-
-def _with_progress(
-    chunks: Iterable[list[PairOutcome]], plan: SamplingPlan, verbose: int
-) -> Iterable[PairOutcome]:
-    """Flatten the chunks, showing how far they are."""
-    if not verbose:
-        yield from chain.from_iterable(chunks)
-        return
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        yield from chain.from_iterable(chunks)
-        print(f"SensitivitySampler: {plan}", file=sys.stderr)
-        return
-    with tqdm(total=plan.order_statistic.n_pairs, desc="SensitivitySampler", unit="pair") as bar:
-        for chunk in chunks:
-            yield from chunk
-            bar.update(len(chunk))
+def _summarize(
+    outcomes: Outcomes,
+) -> tuple[tuple[int, ...] | None, NDArray[np.float64], dict[str, int]]:
+    """Take the first pair's shape for the target's, and count a pair of another as failed."""
+    norms, shapes, failures = outcomes
+    shape = next((shape for shape in shapes if shape is not None), None)
+    for pair, other in enumerate(shapes):
+        if other != shape and not failures[pair]:
+            norms[pair], failures[pair] = math.inf, "the shape of the value changed"
+    return shape, norms, dict(Counter(failure for failure in failures if failure))
 
 
 def _norm_name(norm: Callable) -> str:

@@ -201,9 +201,9 @@ def attributes_of(path: tuple[str, ...], part: Any) -> tuple[str, ...]:
         return "a_", "b_"  # slope and offset of a sigmoid
     if type(part).__name__ == "_ConstantPredictor":
         raise ValueError(
-            f"The member {'__'.join(path)} has learned nothing, because all of the oracle's "
-            "records have the same label for it. Use an oracle with more varied labels, or, for "
-            "OutputCodeClassifier, another random_state."
+            f"The member {'__'.join(path)} has learned nothing, because it saw only one class. "
+            "Use an oracle with more varied labels, or, for OutputCodeClassifier, another "
+            "random_state."
         )
     return lookup(part, path).attributes(part)
 

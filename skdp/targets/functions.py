@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
+from skdp._data import n_records, take_records
 from skdp._target import FunctionTarget
 from skdp.targets._bernstein_basis import gram_matrix, multiply_axes
 from skdp.targets.bernstein import BernsteinTransformer
@@ -154,7 +156,8 @@ class FittedFunctionTarget:
     Raises
     ------
     ValueError
-        If the estimator has no such method, or its values do not fit the class labels.
+        If the estimator has no such method, its values do not fit the class labels, or it
+        predicts labels of several outputs.
     TypeError
         If `transformer` is no BernsteinTransformer.
 
@@ -192,10 +195,16 @@ class FittedFunctionTarget:
         self.method = _choose_method(twin, method)
         self._kind = get_tags(twin).estimator_type
         self._classes: Any = getattr(twin, "classes_", None)
+        if isinstance(self._classes, list):
+            raise ValueError(
+                f"{type(twin).__name__} predicts labels of several outputs. FittedFunctionTarget "
+                "takes classifiers of one."
+            )
         n_classes = 0 if self._classes is None else len(self._classes)
         self._columns = (n_classes,) if n_classes > 2 else ()
         self._points = self.transformer.lattice_
         self._seeds = seed_names(self.estimator)
+        self._shuffled = _has_fixed_seed(self.estimator)
         configured = " ".join(repr(estimator).split())
         self.description = f"{self.method} of {configured} {_describe(self.transformer)}"
         if not hasattr(twin, "feature_names_in_"):
@@ -206,6 +215,9 @@ class FittedFunctionTarget:
         fitted = clone(self.estimator)
         if self._seeds:
             fitted.set_params(**dict.fromkeys(self._seeds, seed))
+        if self._shuffled:  # else only what the seed does to the last record would be measured
+            order = np.random.default_rng(seed).permutation(n_records(dataset[0]))
+            dataset = tuple(take_records(container, order) for container in dataset)
         fit_on(fitted, dataset)
         if self._classes is not None and not np.array_equal(fitted.classes_, self._classes):
             raise ValueError("a class is missing")
@@ -324,6 +336,14 @@ def _choose_method(twin: Any, method: str) -> str:
             f"for {type(twin).__name__}. Got {method!r}."
         )
     return method
+
+
+def _has_fixed_seed(estimator: Any) -> bool:
+    """Tell whether a `random_state` is set, so that it treats the positions of records alike."""
+    return any(
+        name.rsplit("__", 1)[-1] == "random_state" and isinstance(value, Integral)
+        for name, value in estimator.get_params(deep=True).items()
+    )
 
 
 def _fitted(transformer: Any, n_features: int | None = None) -> BernsteinTransformer:

@@ -23,6 +23,7 @@ from sklearn.svm import LinearSVC, LinearSVR
 from skdp._data import Dataset, find_non_finite, n_records, neighboring_pair, take_records
 from skdp.targets._packing import flat, is_float, take
 from skdp.targets._parts import ReleasedPart, anchor_of
+from skdp.targets.closed_form import Moments, closed_form_of
 from skdp.targets.composition import (
     attributes_of,
     check_structure,
@@ -147,6 +148,21 @@ class ParameterTarget:
             skip_parameter_validation=True,
         ):
             return self(*dataset, seed=seed), self(*neighbor, seed=seed)
+
+    def closed_form(self, *records: Any) -> Moments | None:
+        """Find a way to evaluate pairs without refits.
+
+        Parameters
+        ----------
+        *records : X or X, y
+            Public records of one pair, on which it is tried against refits.
+
+        Returns
+        -------
+        Moments or None
+            None when only refits will do.
+        """
+        return closed_form_of(self, records)
 
     def flatten(self, fitted: Any) -> NDArray[np.float64]:
         """Join the released attributes of a fitted estimator into a vector.

@@ -89,12 +89,13 @@ def _is_numeric(column: Any) -> bool:
 
 
 def _labels(classes: list[NDArray], shape: tuple[int, ...], rng: np.random.Generator) -> NDArray:
-    """Give each output all of its classes equally often, in an order of its own."""
+    """Give each output all of its classes equally often, the second in an order of its own."""
+    first = np.resize(classes[0], shape[0])
     if len(shape) == 1:
-        return np.resize(classes[0], shape)
-    outputs = classes * shape[1] if len(classes) == 1 else classes
-    columns = [rng.permutation(np.resize(labels, shape[0])) for labels in outputs]
-    return np.column_stack(columns)
+        return first
+    others = classes[1:] if len(classes) > 1 else classes * (shape[1] - 1)
+    columns = [rng.permutation(np.resize(labels, shape[0])) for labels in others]
+    return np.column_stack([first, *columns])
 
 
 def fit_seeded(estimator: Any, dataset: Dataset) -> Any:

@@ -59,15 +59,16 @@ def unaligned(target):
         (GaussianMixture(3), blobs, 60),
         (PCA(2), spiked, 200),
         (NMF(2, max_iter=500), documents, 100),
-        (FastICA(whiten="unit-variance", max_iter=500), sources, 200),
+        (FastICA(w_init=np.eye(2)), sources, 200),  # a random start may end on a saddle
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_alignment_makes_the_sampled_sensitivity_ten_times_smaller(estimator, oracle, n_samples):
-    """Measured with this seed: 112, 45, 19, 3010 and 66 times."""
-    twin = clone(estimator).fit(oracle(n_samples, np.random.default_rng(5)))
+    """The largest of 99 changes. With any of several seeds it is 12 to 3000 times smaller."""
+    twin = clone(estimator).set_params(random_state=0)
+    twin.fit(oracle(n_samples, np.random.default_rng(5)))
     target = ParameterTarget(estimator, "auto", twin)
-    sampler = SensitivitySampler(oracle, gamma=1 / 50, n_pairs=49, random_state=0)
+    sampler = SensitivitySampler(oracle, gamma=1 / 100, n_pairs=99, random_state=0)
     with threadpool_limits(limits=1):
         aligned = sampler.sample(target, n_samples, l1_norm)
         free = sampler.sample(unaligned(target), n_samples, l1_norm)

@@ -364,6 +364,15 @@ def test_other_members_are_refused():
         target(-X, seed=0)
 
 
+def test_a_member_that_learned_nothing_is_pointed_out():
+    X, y = classes(0)
+    code = OutputCodeClassifier(LogisticRegression(), code_size=2, random_state=2)
+    fitted = code.fit(X, y)
+    assert (fitted.code_book_.std(axis=0) == 0).any()
+    with pytest.raises(ValueError, match=r"saw only one class.*another random_state"):
+        ParameterTarget(code, "auto", fitted)
+
+
 def test_labels_of_a_chain_come_by_output():
     X, Y = labels(0)
     Y = np.column_stack([Y[:, 0], Y[:, 1] + 5])

@@ -273,6 +273,24 @@ def test_randomness_comes_from_the_seed():
     assert np.any(first != other)
 
 
+def test_fixed_seed_does_not_hide_the_last_record():
+    """One tree that never draws the last position does not see that record, so it is moved about.
+
+    With probability .63 a record is drawn; in 20 seeds it always or never is with chance 1e-4.
+    """
+    y = MOONS[:, 0]
+    other = np.append(y[:-1], 100.0)
+    for random_state in range(20):
+        forest = RandomForestRegressor(1, random_state=random_state)
+        if np.array_equal(*(clone(forest).fit(MOONS, z).predict(MOONS[:-1]) for z in (y, other))):
+            break
+    target = FittedFunctionTarget(
+        forest, BernsteinTransformer(20, 1, MOON_BOX), clone(forest).fit(MOONS, y)
+    )
+    changes = [l1_norm(target(MOONS, y, seed=s) - target(MOONS, other, seed=s)) for s in range(20)]
+    assert 0 < np.count_nonzero(changes) < 20
+
+
 @pytest.mark.parametrize("kind", [pd.DataFrame, sparse.csr_array])
 def test_lattice_comes_in_the_container_of_the_data(kind):
     X = kind(MOONS) if kind is sparse.csr_array else kind(MOONS, columns=["east", "north"])
@@ -460,6 +478,12 @@ def test_lattice_is_safe_from_the_function():
         (KernelDensity(), (MOONS,), {"method": "decision_function"}, "score_samples"),
         (KMeans(2), (MOONS,), {}, "KMeans has no function"),
         (
+            KNeighborsClassifier(),
+            (MOONS, np.stack([MOON_LABELS] * 2, axis=1)),
+            {},
+            "labels of several outputs",
+        ),
+        (
             SVC(decision_function_shape="ovo"),
             (np.repeat(MOONS, 2, axis=0), np.arange(160) % 4),
             {},
@@ -510,3 +534,30 @@ def test_target_without_a_way_back_is_refused():
 def test_choice_of_a_function_is_refused():
     with pytest.raises(ValueError, match="chooses one of several responses"):
         private(KDE, (UNIT,), (0, 1), mechanism=ExponentialMechanism(1.0))
+
+
+def test_learned_basis_takes_off_error():
+    """Mean squared error of 50 releases each, in the default basis and in the lattice's own.
+
+    The ratio is .18 to .29 for four seeds of the noise; below a half is asked for.
+    """
+    grid = np.linspace(0, 1, 101)[:, None]
+    kernels = clone(KDE).fit(UNIT)
+    target = FittedFunctionTarget(KDE, BernsteinTransformer(10, 3), kernels)
+    oracle = PublicDataOracle(UNIT)
+    exact = fitted(10, 3).evaluate(fitted(10, 3).coefficients(target(UNIT, seed=0)), grid)
+    errors = []
+    for basis in ("auto", "identity"):
+        mechanism = LaplaceMechanism(1.0, basis=basis)
+        sampler = SensitivitySampler(oracle, gamma=0.05, n_pairs=59, random_state=0)
+        options = {"mechanism": mechanism, "random_state": 0}
+        first = release(target, UNIT, sensitivity=sampler, **options)
+        mechanism = mechanism.with_basis(first.sensitivity.basis)
+        rng = np.random.default_rng(0)
+        noisy = [
+            mechanism.release(target(UNIT, seed=0), first.sensitivity.value, rng) for _ in range(50)
+        ]
+        functions = fitted(10, 3).evaluate(fitted(10, 3).coefficients(np.transpose(noisy)), grid)
+        errors.append(np.mean((functions - exact[:, None]) ** 2))
+    assert first.guarantee.basis is None
+    assert errors[0] < 0.5 * errors[1]

@@ -79,6 +79,9 @@ def test_zero_density_has_log_density_minus_infinity():
     assert density.score_samples([[0.0]])[0] == -np.inf
     assert density.score([[0.5]]) == pytest.approx(np.log(1.5))
     assert density.n_features_in_ == 1
+    assert not hasattr(density, "feature_names_in_")
+    interval.feature_names_in_ = np.array(["height"], dtype=object)
+    assert density.feature_names_in_ == ["height"]
 
 
 def test_scikit_learn_draws_its_regions():

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from sklearn.utils import get_tags
 
+from skdp.targets.dispatch import REFUSED_COMPOSITIONS
 from skdp.targets.registry import REFUSED, REGISTRY, Entry
 
 
@@ -24,7 +25,8 @@ class SupportedEstimator(NamedTuple):
         where all that is learned is public.
     numbers : str
         How many numbers these are, with d features and k classes, outputs, components or clusters
-        (k = 1 for two classes of a linear classifier). "0" where nothing is released.
+        (k = 1 for two classes of a linear classifier). "0" where nothing is released; empty for a
+        class of your own.
 
     Examples
     --------
@@ -90,9 +92,10 @@ def refused_as_markdown() -> str:
     str
         A heading and one line for each class.
     """
+    refused = {kind.__name__: reason for kind, reason in (REFUSED | REFUSED_COMPOSITIONS).items()}
     rows = [
-        f"| {kind.__name__} | {reason[0].upper()}{reason[1:]}. |"
-        for kind, reason in sorted(REFUSED.items(), key=lambda item: item[0].__name__.lower())
+        f"| {name} | {reason[0].upper()}{reason[1:]}. |"
+        for name, reason in sorted(refused.items(), key=lambda item: item[0].lower())
     ]
     return "\n".join(["| Estimator | Why, and what is possible |", "| --- | --- |", *rows]) + "\n"
 

@@ -1,0 +1,35 @@
+"""Does it hold: audits of a privacy claim, for any mechanism and for fitted estimators."""
+
+from skdp.audit.attack import SensitivityAttack, find_large_sensitivity
+from skdp.audit.certificates import (
+    clopper_pearson,
+    label_bound,
+    one_run_bound,
+    one_run_p_value,
+    pair_bound,
+)
+from skdp.audit.density import TruncatedKernelDensity
+from skdp.audit.display import PrivacyLossDisplay
+from skdp.audit.estimator import EstimatorAudit, audit_estimator
+from skdp.audit.lower_bound import AuditResult, audit_epsilon
+from skdp.audit.privacy_loss import PrivacyLoss, estimate_privacy_loss
+from skdp.audit.release import audit_release
+
+__all__ = [
+    "AuditResult",
+    "EstimatorAudit",
+    "PrivacyLoss",
+    "PrivacyLossDisplay",
+    "SensitivityAttack",
+    "TruncatedKernelDensity",
+    "audit_epsilon",
+    "audit_estimator",
+    "audit_release",
+    "clopper_pearson",
+    "estimate_privacy_loss",
+    "find_large_sensitivity",
+    "label_bound",
+    "one_run_bound",
+    "one_run_p_value",
+    "pair_bound",
+]

@@ -1,0 +1,141 @@
+"""The local approach in two stages: a point from one sample, its loss from another."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from skdp.audit._comparison import (
+    ATOM_FLOOR,
+    check_samples,
+    common_bandwidth,
+    compare,
+    compare_densities,
+    continuous_part,
+    show,
+)
+from skdp.audit._rules import AtomTable
+from skdp.audit.privacy_loss import estimate_privacy_loss
+
+FRESH_EXPONENT = 1.15
+"""The second stage uses ``h ~ n**(-1.15/(d+4))``: less bias than the usual 1, a little noisier."""
+
+
+@dataclass(frozen=True)
+class LossPoint:
+    """One output, the loss there, and its one-sided lower limit.
+
+    Parameters
+    ----------
+    value : number, str or ndarray of shape (d,)
+        The output.
+    is_atom : bool
+        Whether it has positive probability.
+    sign : {-1, 1}
+        1 when x is the likelier dataset there, else -1.
+    loss : float
+        Log ratio times `sign`, at least 0.
+    lower : float
+        One-sided lower confidence limit of the loss, at least 0.
+    floor : float
+        The least density, or probability, that was used.
+    resolution : float
+        The largest loss that the larger density and the floor allow at this output.
+    """
+
+    value: Any
+    is_atom: bool
+    sign: int
+    loss: float
+    lower: float
+    floor: float
+    resolution: float
+
+    def __str__(self) -> str:
+        kind = "probability" if self.is_atom else "density"
+        return f"output {show(self.value)}, blind below {kind} {self.floor:.3g}"
+
+
+def most_revealing_point(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95) -> LossPoint:
+    """Find the output whose loss has the largest lower confidence limit.
+
+    The plain maximum of the loss would be drawn to points where the estimate is noisy.
+
+    Parameters
+    ----------
+    x, y : array-like of shape (n,) or (n, d)
+        Outputs on either dataset, as for :func:`estimate_privacy_loss`.
+    confidence : float in (0, 1), default=0.95
+        Pointwise confidence of the one-sided limit.
+
+    Returns
+    -------
+    LossPoint
+        The point. Its loss is inflated by the search: estimate it again with :func:`loss_at`.
+    """
+    loss = estimate_privacy_loss(x, y, confidence=confidence)
+    margin = stats.norm.ppf(confidence) * loss.standard_error
+    k = int(np.argmax(np.where(loss.visible, loss.loss - margin, -np.inf)))
+    atom = bool(loss.is_atom[k])
+    return _point(
+        loss.points[k], atom, 1 if loss.log_ratio[k] >= 0 else -1, loss.density_x[k],
+        loss.density_y[k], loss.standard_error[k], loss.atom_floor if atom else loss.floor,
+        confidence,
+    )  # fmt: skip
+
+
+def loss_at(point: LossPoint, x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95) -> LossPoint:
+    """Estimate the loss at a given output, in a given direction, from fresh samples.
+
+    The bandwidth is ``1.06 s n**(-1.15/(d+4))``, smaller than in the search: bias, which the
+    confidence limit does not cover, shrinks faster than noise.
+
+    Parameters
+    ----------
+    point : LossPoint
+        From :func:`most_revealing_point`, on other samples.
+    x, y : array-like of shape (n,) or (n, d)
+        Fresh outputs on either dataset.
+    confidence : float in (0, 1), default=0.95
+        Confidence of the one-sided limit; approximate, by the delta method.
+
+    Returns
+    -------
+    LossPoint
+        The same output with its fresh estimate.
+    """
+    fresh_x, fresh_y = check_samples(x, y)
+    if point.is_atom:
+        hits = [np.array([_share(sample, point.value)]) for sample in (fresh_x, fresh_y)]
+        part = compare(
+            hits, len(fresh_x), len(fresh_y), 1.0, ATOM_FLOOR / min(len(fresh_x), len(fresh_y))
+        )
+    else:
+        table = AtomTable(np.concatenate([fresh_x, fresh_y]))
+        rest_x, rest_y = (continuous_part(table, sample) for sample in (fresh_x, fresh_y))
+        h = common_bandwidth(rest_x, rest_y, FRESH_EXPONENT / (rest_x.shape[1] + 4))
+        where = np.reshape(point.value, (1, -1))
+        part = compare_densities(where, rest_x, rest_y, len(fresh_x), len(fresh_y), h, None)
+    return _point(
+        point.value, point.is_atom, point.sign, part.density_x[0], part.density_y[0],
+        part.standard_error[0], part.floor, confidence,
+    )  # fmt: skip
+
+
+def _point(value, is_atom, sign, f_x, f_y, error, floor, confidence) -> LossPoint:
+    """Make a point with its one-sided limit."""
+    loss = sign * math.log(f_x / f_y)
+    lower = loss - float(stats.norm.ppf(confidence)) * error
+    resolution = math.log(max(f_x, f_y) / floor)
+    return LossPoint(value, is_atom, sign, max(loss, 0.0), max(lower, 0.0), floor, resolution)
+
+
+def _share(sample: NDArray[Any], value: Any) -> float:
+    """Return how often a value occurs."""
+    equal = np.equal(sample, value)
+    return float(np.mean(equal if equal.ndim == 1 else equal.all(axis=1)))

@@ -1,0 +1,157 @@
+"""The privacy loss as a picture: densities above, loss below."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdp.audit.privacy_loss import PrivacyLoss, estimate_privacy_loss
+
+
+class PrivacyLossDisplay:
+    """Two output laws and the privacy loss between them, point by point.
+
+    Made by `from_samples`; drawn by `plot`. The upper panel shows the densities of the outputs on x
+    and on x', with bars for values of positive probability; the lower one shows the loss, the
+    absolute log ratio, with pointwise intervals. Where one density is below its floor the loss is
+    at least what is drawn, as a dotted line without an interval; where both are, it is left out.
+
+    Parameters
+    ----------
+    loss : PrivacyLoss
+        From :func:`skdp.audit.estimate_privacy_loss`, with outputs of one dimension.
+    claimed_epsilon : float or None, default=None
+        Draw the claim as a line.
+
+    Attributes
+    ----------
+    axes_ : ndarray of two matplotlib Axes
+        Densities and loss.
+    figure_ : matplotlib Figure
+        The figure that holds them.
+
+    Raises
+    ------
+    ValueError
+        If the outputs have more than one dimension.
+
+    References
+    ----------
+    Askin, Kutta and Dette, "Statistical Quantification of Differential Privacy: A Local
+    Approach", IEEE S&P 2022, figure 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.audit import PrivacyLossDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> outputs = rng.laplace(size=5000), 1 + rng.laplace(size=5000)
+    >>> display = PrivacyLossDisplay.from_samples(*outputs, claimed_epsilon=1.0)
+    >>> display.plot().axes_[1].get_ylabel()
+    'privacy loss'
+    """
+
+    axes_: NDArray[Any]
+    figure_: Any
+
+    def __init__(self, loss: PrivacyLoss, *, claimed_epsilon: float | None = None):
+        if loss.points.ndim != 1:
+            raise ValueError(
+                "The 'loss' parameter of PrivacyLossDisplay must have outputs of one dimension. "
+                f"Got {loss.points.shape[1]}."
+            )
+        self.loss = loss
+        self.claimed_epsilon = claimed_epsilon
+
+    @classmethod
+    def from_samples(
+        cls,
+        samples_x: ArrayLike,
+        samples_y: ArrayLike,
+        *,
+        claimed_epsilon: float | None = None,
+        **options: Any,
+    ) -> Self:
+        """Estimate the loss from outputs.
+
+        Parameters
+        ----------
+        samples_x, samples_y : array-like of shape (n,)
+            Independent outputs on x and on x'.
+        claimed_epsilon : float or None, default=None
+            Draw the claim as a line.
+        **options : dict
+            For :func:`skdp.audit.estimate_privacy_loss`.
+
+        Returns
+        -------
+        PrivacyLossDisplay
+            Not drawn yet.
+        """
+        loss = estimate_privacy_loss(samples_x, samples_y, **options)
+        return cls(loss, claimed_epsilon=claimed_epsilon)
+
+    def plot(self, axes: Any = None, *, names: tuple[str, str] = ("x", "x'")) -> Self:
+        """Draw the densities and the loss.
+
+        Parameters
+        ----------
+        axes : sequence of two matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+        names : tuple of two str, default=("x", "x'")
+            Names of the two datasets in the legend.
+
+        Returns
+        -------
+        PrivacyLossDisplay
+            Itself.
+        """
+        if axes is None:
+            import matplotlib.pyplot as plt
+
+            _, axes = plt.subplots(2, 1, sharex=True, layout="constrained")
+        self.axes_ = np.asarray(axes)
+        self.figure_ = self.axes_[0].figure
+        self._plot_densities(self.axes_[0], names)
+        self._plot_loss(self.axes_[1])
+        return self
+
+    def _plot_densities(self, ax: Any, names: tuple[str, str]) -> None:
+        loss, atom = self.loss, self.loss.is_atom
+        for k, (name, values) in enumerate(
+            zip(names, (loss.density_x, loss.density_y), strict=True)
+        ):
+            color = f"C{k}"
+            ax.plot([], [], color=color, label=name)
+            if not atom.all():
+                ax.plot(loss.points[~atom], values[~atom], color=color)
+            if atom.any():
+                markers = ax.stem(loss.points[atom], values[atom], linefmt=color, basefmt=" ")
+                markers.markerline.set(color=color, marker="os"[k], fillstyle="none")
+        ax.set_ylim(bottom=0)
+        ax.set_ylabel("probability" if atom.all() else "density")
+        ax.legend()
+
+    def _plot_loss(self, ax: Any) -> None:
+        loss, atom = self.loss, self.loss.is_atom
+        if not atom.all():
+            points = loss.points[~atom]
+            known = np.where(loss.floored, np.nan, loss.loss)[~atom]
+            least = np.where(loss.visible, loss.loss, np.nan)[~atom]
+            ends = (np.where(loss.floored, np.nan, end)[~atom] for end in (loss.lower, loss.upper))
+            ax.plot(points, least, color="C2", ls=":", lw=1)
+            ax.plot(points, known, color="C2", label="loss")
+            ax.fill_between(points, *ends, color="C2", alpha=0.25, lw=0)
+        shown = atom & loss.visible
+        if shown.any():
+            above = np.where(loss.floored, 0.0, loss.upper - loss.loss)
+            distance = [(loss.loss - loss.lower)[shown], above[shown]]
+            ax.errorbar(loss.points[shown], loss.loss[shown], distance, fmt="o", color="C2")
+        if self.claimed_epsilon is not None:
+            ax.axhline(self.claimed_epsilon, color="0.4", ls="--", lw=1, label="claimed")
+            ax.legend()
+        ax.set_ylim(bottom=0)
+        ax.set_xlabel("output")
+        ax.set_ylabel("privacy loss")

@@ -1,0 +1,341 @@
+"""Audits of a fitted PrivateEstimator over pairs of datasets."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._data import Dataset, Schema, as_dataset, n_records, neighboring_pair
+from skdp._target import Target
+from skdp.audit.lower_bound import reproducible_seed
+from skdp.audit.release import audit_release
+from skdp.mechanisms.base import Mechanism
+from skdp.sensitivity.drawing import as_oracle, draw
+from skdp.sensitivity.sampler import SensitivitySampler
+from skdp.targets.parameters import ParameterTarget
+
+
+@dataclass(frozen=True, eq=False)
+class EstimatorAudit:
+    """Audited epsilons of a private estimator over pairs of datasets.
+
+    Parameters
+    ----------
+    lower_bounds : ndarray of shape (n_pairs,)
+        Lower bound on the epsilon of each pair, each with confidence ``1 - alpha``; inf where the
+        target could not be evaluated, as the promise counts such pairs as not covered.
+    norms : ndarray of shape (n_pairs,)
+        Norm of the change of the exact values on each pair.
+    sensitivity : float
+        What the noise was calibrated to.
+    claimed_epsilon, delta, gamma : float
+        The promise.
+    alpha : float
+        Level of each bound, and of the verdict.
+    p_value : float
+        Probability that a promise which is kept is exceeded on so many pairs; 1 for pairs that
+        the promise does not speak of.
+    covered : bool
+        Whether the promise speaks of these pairs: drawn from the oracle, or any pair when gamma
+        is 0.
+    seed : int
+        Pass it as `rng` to repeat the audit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.audit import EstimatorAudit
+    >>> audit = EstimatorAudit(
+    ...     lower_bounds=np.array([0.2, 0.9, 1.3]), norms=np.array([0.1, 0.4, 0.6]),
+    ...     sensitivity=0.45, claimed_epsilon=1.0, delta=0.0, gamma=0.05, alpha=1e-3,
+    ...     p_value=0.15, covered=True, seed=0,
+    ... )
+    >>> audit.n_exceeding, audit.violated
+    (1, False)
+    """
+
+    lower_bounds: NDArray[np.float64]
+    norms: NDArray[np.float64] = field(repr=False)
+    sensitivity: float
+    claimed_epsilon: float
+    delta: float
+    gamma: float
+    alpha: float
+    p_value: float
+    covered: bool
+    seed: int
+
+    @property
+    def n_exceeding(self) -> int:
+        """Number of pairs whose lower bound exceeds the claim."""
+        return int((self.lower_bounds > self.claimed_epsilon).sum())
+
+    @property
+    def violated(self) -> bool:
+        """Whether more pairs exceed the claim than the promise leaves room for."""
+        return self.covered and self.p_value < self.alpha
+
+    def quantile(self, level: float | None = None) -> float:
+        """Return a quantile of the audited epsilons; the one at 1 - gamma by default.
+
+        Parameters
+        ----------
+        level : float in [0, 1] or None, default=None
+            None is ``1 - gamma``: the promise is that this quantile, over all pairs of the
+            oracle, is at most the claim.
+
+        Returns
+        -------
+        float
+            The smallest audited epsilon that a share `level` of the pairs does not exceed.
+        """
+        level = 1 - self.gamma if level is None else level
+        return float(np.quantile(self.lower_bounds, level, method="inverted_cdf"))
+
+    def __str__(self) -> str:
+        n = len(self.lower_bounds)
+        counts = (
+            f"{self.n_exceeding} of {n} pairs above the claimed epsilon={self.claimed_epsilon:g}, "
+            f"largest lower bound {self.lower_bounds.max():.4g}"
+        )
+        if not self.covered:
+            return f"outside the promise, which speaks of the oracle's pairs only: {counts}"
+        verdict = "violation found" if self.violated else "none found"
+        room = f"the promise leaves room for gamma={self.gamma:g}; p-value {self.p_value:.3g}"
+        return f"{verdict}: {counts}; {room}"
+
+
+def audit_estimator(
+    private_estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    record: Any = None,
+    pairs: int = 20,
+    oracle: Any = None,
+    stacked: bool = False,
+    n_search: int = 2000,
+    n_final: int = 10_000,
+    alpha: float = 1e-3,
+    method: str | None = None,
+    n_jobs: int | None = None,
+    rng: int | np.random.Generator | None = None,
+) -> EstimatorAudit:
+    """Audit a fitted private estimator on pairs of neighboring datasets.
+
+    The target is evaluated once on each dataset, and the noise is drawn again and again around
+    the two exact values. With ``record=None`` the pairs come from the oracle, as in the promise:
+    the bound may exceed the claim on at most a share gamma of them. With a record they are outside
+    of a promise that has a gamma, and show what it means for an outlier.
+
+    Parameters
+    ----------
+    private_estimator : PrivateEstimator
+        Fitted.
+    X : array-like of shape (n_samples, n_features)
+        Records. Without `record` only their number and their columns are used. With it the result
+        is computed from them and is as sensitive as they are: do not publish it.
+    y : array-like of shape (n_samples,) or None, default=None
+        Responses.
+    record : tuple (x, y), array-like of shape (n_features,), or None, default=None
+        A record to put in the place of each of the first `pairs` records of X in turn; with its
+        response when there is a `y`. X and y must then be arrays, or be convertible to them.
+    pairs : int, default=20
+        Number of pairs.
+    oracle : callable or None, default=None
+        Source of the pairs; None takes the one of the estimator's SensitivitySampler.
+    stacked : bool, default=False
+        As in :func:`audit_release`.
+    n_search, n_final : int
+        Runs per dataset in the search and in the final test of each pair.
+    alpha : float in (0, 1), default=1e-3
+        Level of each pair's bound and of the verdict over all pairs.
+    method : {"label", "pair"} or None, default=None
+        None is "label", or "pair" where the guarantee has a delta.
+    n_jobs : int or None, default=None
+        Parallel jobs over the pairs. Results do not depend on it.
+    rng : int, Generator or None, default=None
+        Source of randomness, of the pairs and of the noise.
+
+    Returns
+    -------
+    EstimatorAudit
+        The audited epsilons and the verdict.
+
+    Raises
+    ------
+    ValueError
+        If `pairs` is outside its range, or there is no oracle.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from sklearn.linear_model import Ridge
+    >>> from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, SensitivitySampler
+    >>> from skdp.audit import audit_estimator
+    >>> X, y = make_regression(300, 3, random_state=0)
+    >>> oracle = PublicDataOracle(X[:200], y[:200])
+    >>> model = PrivateEstimator(
+    ...     Ridge(), mechanism=LaplaceMechanism(epsilon=1.0),
+    ...     sensitivity=SensitivitySampler(oracle, random_state=0), random_state=0,
+    ... ).fit(X[200:], y[200:])
+    >>> audit = audit_estimator(model, X[200:], y[200:], pairs=10, stacked=True, rng=0)
+    >>> audit.violated
+    False
+    """
+    check_is_fitted(private_estimator, "guarantee_")
+    dataset = as_dataset((X, y))
+    n = n_records(dataset[0])
+    if pairs < 1 or (record is not None and pairs > n):
+        raise ValueError(
+            "The 'pairs' parameter of audit_estimator must be at least 1, and at most the number "
+            f"of records when a record is given. Got {pairs!r}."
+        )
+    seed = reproducible_seed(rng)
+    promise, known = private_estimator.guarantee_, private_estimator.sensitivity_
+    target = ParameterTarget(
+        private_estimator.estimator, private_estimator.release, private_estimator.estimator_
+    )
+    if record is None:
+        source = _oracle_pairs(_find_oracle(private_estimator, oracle), dataset, pairs, seed)
+    else:
+        source = _record_pairs(dataset, record, pairs)
+    settings = {
+        "stacked": stacked, "n_search": n_search, "n_final": n_final, "alpha": alpha,
+        "method": method,
+    }  # fmt: skip
+    seeds = np.random.SeedSequence(seed).generate_state(2 * pairs).reshape(pairs, 2).tolist()
+    outcomes = Parallel(n_jobs=n_jobs)(
+        delayed(_audit_pair)(target, pair, private_estimator.mechanism, known.value, s, settings)
+        for pair, s in zip(source, seeds, strict=True)
+    )
+    lower_bounds, norms = np.array(outcomes, dtype=np.float64).T
+    covered = record is None or promise.gamma == 0
+    exceeding = int((lower_bounds > promise.epsilon).sum())
+    n_calibrating = len(getattr(known, "norms", ()))
+    return EstimatorAudit(
+        lower_bounds=lower_bounds,
+        norms=norms,
+        sensitivity=float(known.value),
+        claimed_epsilon=promise.epsilon,
+        delta=promise.delta,
+        gamma=promise.gamma,
+        alpha=alpha,
+        p_value=(
+            exceedance_p_value(exceeding, pairs, promise.gamma, n_calibrating, alpha)
+            if covered
+            else 1.0
+        ),
+        covered=covered,
+        seed=seed,
+    )
+
+
+def exceedance_p_value(
+    exceeding: int, n_pairs: int, gamma: float, n_calibrating: int, alpha: float
+) -> float:
+    """Probability of so many bounds above the claim when the promise is kept.
+
+    A new pair exceeds the k-th of m calibrating norms with a probability that is itself random,
+    Beta(m + 1 - k, k) for continuous norms, so the number of new pairs not covered is
+    beta-binomial, with k = ceil((1 - gamma)(m + 1)); a larger k makes it smaller. The bound of a
+    covered pair exceeds the claim with probability at most `alpha`.
+
+    Parameters
+    ----------
+    exceeding : int
+        Number of bounds above the claim.
+    n_pairs : int
+        Number of new pairs.
+    gamma : float in [0, 1)
+        The promise.
+    n_calibrating : int
+        Number m of calibrating pairs; 0 when the sensitivity was known.
+    alpha : float in (0, 1)
+        Level of each bound.
+
+    Returns
+    -------
+    float in [0, 1]
+        The p-value.
+
+    Examples
+    --------
+    >>> from skdp.audit.estimator import exceedance_p_value
+    >>> round(exceedance_p_value(1, 1, gamma=0.05, n_calibrating=19, alpha=1e-9), 4)
+    0.05
+    """
+    uncovered = np.arange(n_pairs + 1)
+    if n_calibrating == 0 or gamma == 0:
+        weights = stats.binom(n_pairs, gamma).pmf(uncovered)
+    else:
+        k = min(math.ceil((1 - gamma) * (n_calibrating + 1)), n_calibrating)
+        weights = stats.betabinom(n_pairs, n_calibrating + 1 - k, k).pmf(uncovered)
+    by_chance = stats.binom.sf(exceeding - uncovered - 1, n_pairs - uncovered, alpha)
+    return float(min(weights @ by_chance, 1.0))
+
+
+def _find_oracle(private_estimator: Any, oracle: Any) -> Any:
+    """Return the oracle that was passed, or that of the sampler."""
+    if oracle is None and isinstance(private_estimator.sensitivity, SensitivitySampler):
+        oracle = private_estimator.sensitivity.oracle
+    if oracle is None:
+        raise ValueError(
+            "The 'oracle' parameter of audit_estimator must be given: the estimator holds no "
+            "SensitivitySampler to take it from. Or give a 'record'."
+        )
+    return as_oracle(oracle)
+
+
+def _oracle_pairs(
+    oracle: Any, dataset: Dataset, pairs: int, seed: int
+) -> Iterator[tuple[Dataset, Dataset]]:
+    """Draw pairs that calibrated nothing."""
+    n, schema = n_records(dataset[0]), Schema.of(dataset)
+    # Spawned apart from the seeds of the noise, and from those of any sampler.
+    for child in np.random.SeedSequence(seed, spawn_key=(1, 1)).spawn(pairs):
+        yield neighboring_pair(draw(oracle, n + 1, np.random.default_rng(child), reference=schema))
+
+
+def _record_pairs(dataset: Dataset, record: Any, pairs: int) -> Iterator[tuple[Dataset, Dataset]]:
+    """Put a record in the place of each of the first records of the dataset."""
+    arrays = [np.asarray(container) for container in dataset]
+    parts = record if isinstance(record, tuple) else (record,)
+    for place in range(pairs):
+        order = np.roll(np.arange(len(arrays[0])), -place - 1)  # the replaced record comes last
+        joined = tuple(
+            np.concatenate([array[order], np.asarray(part).reshape(1, *array.shape[1:])])
+            for array, part in zip(arrays, parts, strict=True)
+        )
+        yield neighboring_pair(joined)
+
+
+def _audit_pair(
+    target: Target,
+    pair: tuple[Dataset, Dataset],
+    mechanism: Mechanism,
+    sensitivity: float,
+    seeds: tuple[int, int],
+    settings: dict[str, Any],
+) -> tuple[float, float]:
+    """Evaluate the target twice and audit the noise; return the bound and the norm."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            x, x_prime = (target(*dataset, seed=seeds[0]) for dataset in pair)
+            norm = mechanism.norm(x - x_prime)
+        except Exception:  # whatever it is, the target has no value here
+            norm = math.inf
+    if not math.isfinite(norm):  # the promise counts such a pair as not covered
+        return math.inf, math.inf
+    result = audit_release(x, x_prime, mechanism, sensitivity, rng=seeds[1], **settings)
+    return result.lower_bound, norm

@@ -1,0 +1,400 @@
+"""Certified lower bounds on epsilon, for any mechanism that can be run many times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.parallel import Parallel, delayed
+
+from skdp.audit._points import loss_at, most_revealing_point
+from skdp.audit._rules import (
+    CUT_ALPHA,
+    LineScore,
+    Rule,
+    as_outputs,
+    candidate_scores,
+    label_rule,
+    pair_rule,
+)
+from skdp.audit.certificates import label_bound, one_run_bound, pair_bound, resolution_limit
+
+SampledMechanism = Callable[[Any, int, np.random.Generator], ArrayLike]
+METHODS = ("label", "pair", "local", "one-run")
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """What an audit found, and how hard it looked.
+
+    Parameters
+    ----------
+    lower_bound : float
+        With probability at least ``1 - alpha`` the true epsilon is at least this large.
+    estimate : float
+        The same without the allowance for chance; not certified.
+    claimed_epsilon : float
+        The claim that was put to the test.
+    delta : float
+        The delta of the claim.
+    violated : bool
+        Whether `lower_bound` exceeds the claim.
+    pair : int
+        Index of the pair on which the final runs were made.
+    direction : str
+        Which dataset the event speaks for: "x over x'", "x' over x" or "both".
+    event : str
+        The rule or the point at which the runs were counted.
+    method : {"label", "pair", "local", "one-run"}
+        The test. "local" is approximate, the others are exact at level `alpha`.
+    alpha : float
+        Probability of a bound above the true epsilon.
+    sizes : mapping of str to int
+        Numbers of runs and of guesses.
+    resolution : float
+        The largest bound that the final runs could have given.
+    seed : int
+        Pass it as `rng` to repeat the audit.
+
+    Examples
+    --------
+    >>> from skdp.audit import audit_epsilon
+    >>> from skdp.audit.mechanisms import LaplaceNoise
+    >>> result = audit_epsilon(LaplaceNoise(1.0), [(0.0, 1.0)], claimed_epsilon=2.0, rng=0)
+    >>> print(result)
+    none found above the claimed epsilon=2: lower bound 0.9... at 0.95 confidence (guess x if ...)
+    """
+
+    lower_bound: float
+    estimate: float
+    claimed_epsilon: float
+    delta: float
+    violated: bool
+    pair: int
+    direction: str
+    event: str
+    method: str
+    alpha: float
+    sizes: Mapping[str, int]
+    resolution: float
+    seed: int
+
+    def __str__(self) -> str:
+        claim = f"the claimed epsilon={self.claimed_epsilon:g}"
+        if self.delta:
+            claim += f", delta={self.delta:g}"
+        level = "about " if self.method == "local" else ""
+        bound = f"lower bound {self.lower_bound:.4g} at {level}{1 - self.alpha:.6g} confidence"
+        sizes = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
+        limit = f"cannot see beyond {self.resolution:.4g}"
+        tail = f"{self.method} test, pair {self.pair}, {sizes}, {limit}"
+        if self.violated:
+            return f"violation found: {bound}, above {claim} ({self.event}; {tail})"
+        return f"none found above {claim}: {bound} ({self.event}; {tail})"
+
+
+def audit_epsilon(
+    mechanism: SampledMechanism,
+    pairs: Sequence[tuple[Any, Any]],
+    *,
+    claimed_epsilon: float,
+    delta: float = 0.0,
+    n_search: int = 20_000,
+    n_final: int = 100_000,
+    alpha: float = 0.05,
+    method: str = "label",
+    n_jobs: int | None = None,
+    rng: int | np.random.Generator | None = None,
+) -> AuditResult:
+    """Certify a lower bound on the epsilon of a mechanism, and compare it with the claim.
+
+    Search runs choose the pair and the rule (or event, or point) that reveal most; the bound
+    comes from final runs on that one pair, which nothing was chosen on. So several pairs cost
+    search time and no confidence. A mechanism whose claim is exactly true still fails with
+    probability up to `alpha`: where that matters, ask for a small one.
+
+    Parameters
+    ----------
+    mechanism : callable
+        ``mechanism(x, n, rng)`` returns n independent outputs on the dataset x: n numbers,
+        strings, booleans or rows. For ``method="one-run"`` a dataset is a sequence of records,
+        n is 1, and the output has one score per record.
+    pairs : sequence of (x, x_prime)
+        Datasets between which the claim should hold. For "one-run": two equally long sequences;
+        the audited dataset takes each record from one or the other, by a secret coin.
+    claimed_epsilon : float, at least 0
+        The claim.
+    delta : float in [0, 1), default=0.0
+        The delta of the claim. The label and local tests are for 0.
+    n_search : int, default=20_000
+        Runs per dataset in the search, on each pair.
+    n_final : int, default=100_000
+        Runs per dataset in the final test; the label test makes twice as many by secret coins.
+        "one-run" makes one search run and one final run whatever the two numbers say.
+    alpha : float in (0, 1), default=0.05
+        Probability of a bound above the true epsilon.
+    method : {"label", "pair", "local", "one-run"}, default="label"
+        Guess on which dataset a run was made; compare how often one event happens; compare two
+        estimated densities at one point (approximate, at most three dimensions); guess many
+        coins after a single run.
+    n_jobs : int or None, default=None
+        Parallel jobs over the pairs of the search.
+    rng : int, Generator or None, default=None
+        Source of randomness. Results do not depend on `n_jobs`.
+
+    Returns
+    -------
+    AuditResult
+        The bound, the verdict and the sizes.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range, or the mechanism returns another number of outputs.
+
+    References
+    ----------
+    Askin, Kutta and Dette, "Statistical Quantification of Differential Privacy: A Local
+    Approach", IEEE S&P 2022 (local). Steinke, Nasr and Jagielski, "Privacy Auditing with One (1)
+    Training Run", NeurIPS 2023 (the bound on guesses, for one run and for independent runs).
+
+    Examples
+    --------
+    >>> from skdp.audit import audit_epsilon
+    >>> def half_the_noise(x, n, rng):
+    ...     return x + rng.laplace(scale=0.5, size=n)
+    >>> result = audit_epsilon(half_the_noise, [(0.0, 1.0)], claimed_epsilon=1.0, rng=0)
+    >>> result.violated, 1.9 < result.lower_bound < 2.0
+    (True, True)
+    """
+    pairs = _check(pairs, claimed_epsilon, delta, n_search, n_final, alpha, method)
+    seed = reproducible_seed(rng)
+    search, final = _STAGES[method]
+    children = np.random.SeedSequence(seed).spawn(len(pairs) + 1)
+    found = Parallel(n_jobs=n_jobs)(
+        delayed(search)(mechanism, pair, n_search, alpha, delta, np.random.default_rng(child))
+        for pair, child in zip(pairs, children, strict=False)
+    )
+    best = int(np.argmax([value for value, _ in found]))
+    outcome = final(
+        mechanism, pairs[best], found[best][1], n_final, alpha, delta,
+        np.random.default_rng(children[-1]),
+    )  # fmt: skip
+    searched = {"n_search": 1 if method == "one-run" else n_search, "n_pairs": len(pairs)}
+    return AuditResult(
+        lower_bound=float(outcome["lower_bound"]),
+        estimate=float(outcome["estimate"]),
+        claimed_epsilon=float(claimed_epsilon),
+        delta=float(delta),
+        violated=bool(outcome["lower_bound"] > claimed_epsilon),
+        pair=best,
+        direction=outcome["direction"],
+        event=outcome["event"],
+        method=method,
+        alpha=float(alpha),
+        sizes=searched | outcome["sizes"],
+        resolution=float(outcome["resolution"]),
+        seed=seed,
+    )
+
+
+def _check(pairs, claimed_epsilon, delta, n_search, n_final, alpha, method) -> list:
+    """Refuse parameters outside their range; return the pairs as a list."""
+    pairs = list(pairs)
+    rules: dict[str, tuple[bool, str, Any]] = {
+        "pairs": (
+            len(pairs) > 0 and all(isinstance(p, (tuple, list)) and len(p) == 2 for p in pairs),
+            "be a non-empty sequence of (x, x_prime)",
+            f"{len(pairs)} entries",
+        ),
+        "claimed_epsilon": (claimed_epsilon >= 0, "be at least 0", claimed_epsilon),
+        "delta": (0 <= delta < 1, "be in [0, 1)", delta),
+        "n_search": (n_search >= 100, "be at least 100", n_search),
+        "n_final": (n_final >= 1, "be at least 1", n_final),
+        "alpha": (0 < alpha < 1, "be in (0, 1)", alpha),
+        "method": (method in METHODS, f"be one of {METHODS}", method),
+    }
+    for name, (holds, rule, value) in rules.items():
+        if not holds:
+            raise ValueError(f"The {name!r} parameter of audit_epsilon must {rule}. Got {value!r}.")
+    if delta > 0 and method in ("label", "local"):
+        raise ValueError(
+            f"The 'delta' parameter of audit_epsilon must be 0 for method={method!r}. "
+            f"Got {delta!r}. Use method='pair'."
+        )
+    return pairs
+
+
+def reproducible_seed(rng: int | np.random.Generator | None) -> int:
+    """Reduce a source of randomness to one integer that can be reported.
+
+    Parameters
+    ----------
+    rng : int, Generator or None
+        None takes fresh entropy.
+
+    Returns
+    -------
+    int
+        A seed.
+    """
+    if isinstance(rng, np.random.Generator):
+        return int(rng.integers(2**63))
+    return int(np.random.SeedSequence(rng).entropy)  # type: ignore[arg-type]
+
+
+def _run(mechanism: SampledMechanism, x: Any, n: int, rng: np.random.Generator) -> NDArray[Any]:
+    """Run the mechanism, and insist on one output per run."""
+    outputs = np.asarray(mechanism(x, n, rng))
+    if outputs.ndim == 0 or len(outputs) != n:
+        raise ValueError(
+            f"The mechanism must return n={n} outputs. Got an array of shape {outputs.shape}."
+        )
+    return as_outputs(outputs)
+
+
+def _search_rules(choose, mechanism, pair, n_search, rng):
+    """Learn what suits the outputs, choose thresholds for each, and keep the best rule."""
+    x, y = (_run(mechanism, dataset, n_search, rng) for dataset in pair)
+    rules = [choose(c) for c in candidate_scores(x, y, seed=int(rng.integers(2**31)))]
+    best = max(rules, key=lambda rule: rule.value)
+    return best.value, best
+
+
+def _search_label(mechanism, pair, n_search, alpha, delta, rng):
+    """Find the rule that guesses best."""
+    return _search_rules(partial(label_rule, alpha=alpha), mechanism, pair, n_search, rng)
+
+
+def _search_pair(mechanism, pair, n_search, alpha, delta, rng):
+    """Find the event whose two probabilities differ most."""
+    choose = partial(pair_rule, alpha=alpha, delta=delta)
+    return _search_rules(choose, mechanism, pair, n_search, rng)
+
+
+def _direction(rule: Rule) -> str:
+    """Name the dataset that the rule speaks for."""
+    if math.isfinite(rule.above) and math.isfinite(rule.below):
+        return "both"
+    return "x' over x" if math.isfinite(rule.below) else "x over x'"
+
+
+def _final_label(mechanism, pair, rule: Rule, n_final, alpha, delta, rng) -> dict[str, Any]:
+    """Guess the secret coin of 2 n_final runs."""
+    # Independent fair coins, grouped by outcome: the runs are exchangeable.
+    n_x = int(rng.binomial(2 * n_final, 0.5))
+    right_x, wrong_x = rule.counts(_run(mechanism, pair[0], n_x, rng)) if n_x else (0, 0)
+    n_y = 2 * n_final - n_x
+    wrong_y, right_y = rule.counts(_run(mechanism, pair[1], n_y, rng)) if n_y else (0, 0)
+    right, guesses = right_x + right_y, right_x + right_y + wrong_x + wrong_y
+    with np.errstate(divide="ignore"):
+        estimate = np.log(np.divide(right, guesses - right)) if right else 0.0
+    return {
+        "lower_bound": label_bound(right, guesses, alpha),
+        "estimate": max(estimate, 0.0),
+        "direction": _direction(rule),
+        "event": f"guess {rule}",
+        "sizes": {"n_final": 2 * n_final, "n_guesses": guesses, "n_right": right},
+        "resolution": resolution_limit("label", n_final, alpha),
+    }
+
+
+def _final_pair(mechanism, pair, rule: Rule, n_final, alpha, delta, rng) -> dict[str, Any]:
+    """Count one event in n_final runs on either dataset."""
+    side = 1 if math.isfinite(rule.below) else 0
+    hits = [rule.counts(_run(mechanism, dataset, n_final, rng))[side] for dataset in pair]
+    more, less = hits[side], hits[1 - side]
+    with np.errstate(divide="ignore"):
+        surplus = max(more - delta * n_final, 0.0)
+        estimate = np.log(np.divide(surplus, less)) if surplus else 0.0
+    return {
+        "lower_bound": pair_bound(more, n_final, less, n_final, alpha, delta),
+        "estimate": max(estimate, 0.0),
+        "direction": _direction(rule),
+        "event": str(rule),
+        "sizes": {"n_final": 2 * n_final, "n_hits_x": hits[0], "n_hits_x_prime": hits[1]},
+        "resolution": resolution_limit("pair", n_final, alpha, delta),
+    }
+
+
+def _search_local(mechanism, pair, n_search, alpha, delta, rng):
+    """Find the point whose loss has the largest lower confidence limit."""
+    x, y = (_run(mechanism, dataset, n_search, rng) for dataset in pair)
+    point = most_revealing_point(x, y, confidence=1 - min(alpha, CUT_ALPHA))
+    return point.lower, point
+
+
+def _final_local(mechanism, pair, point, n_final, alpha, delta, rng) -> dict[str, Any]:
+    """Estimate the loss at one point on fresh runs, with a one-sided limit."""
+    x, y = (_run(mechanism, dataset, n_final, rng) for dataset in pair)
+    fresh = loss_at(point, x, y, confidence=1 - alpha)
+    return {
+        "lower_bound": fresh.lower,
+        "estimate": fresh.loss,
+        "direction": "x over x'" if point.sign > 0 else "x' over x",
+        "event": f"loss at {fresh}",
+        "sizes": {"n_final": 2 * n_final},
+        "resolution": fresh.resolution,
+    }
+
+
+def _search_one_run(mechanism, pair, n_search, alpha, delta, rng):
+    """Choose, on one run, how many of the highest and of the lowest scores to guess."""
+    coins, scores = _one_run(mechanism, pair, rng)
+    rules = [
+        label_rule((line, line(scores[coins]), line(scores[~coins])), alpha)
+        for line in (LineScore(1), LineScore(-1))
+    ]
+    best = max(rules, key=lambda rule: rule.value)
+    return best.value, (best.score, *best.counts(scores))
+
+
+def _final_one_run(mechanism, pair, rule, n_final, alpha, delta, rng) -> dict[str, Any]:
+    """Guess the coins of one fresh run; the number of guesses is already fixed."""
+    score, n_high, n_low = rule
+    coins, outputs = _one_run(mechanism, pair, rng)
+    order = np.argsort(score(outputs), kind="stable")
+    canaries, guesses = len(coins), n_high + n_low
+    right = int(coins[order[canaries - n_high :]].sum() + (~coins[order[:n_low]]).sum())
+    with np.errstate(divide="ignore"):
+        estimate = np.log(np.divide(right, guesses - right)) if right else 0.0
+    return {
+        "lower_bound": one_run_bound(canaries, guesses, right, alpha, delta),
+        "estimate": max(estimate, 0.0),
+        "direction": "both" if n_high and n_low else "x over x'" if n_high else "x' over x",
+        "event": f"guess x for the {n_high} highest and x' for the {n_low} lowest {score}",
+        "sizes": {"n_final": 1, "n_canaries": canaries, "n_guesses": guesses, "n_right": right},
+        "resolution": one_run_bound(canaries, canaries, canaries, alpha, delta),
+    }
+
+
+def _one_run(mechanism, pair, rng) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Flip a coin per record, run once, and return the coins and the scores."""
+    x, y = np.asarray(pair[0]), np.asarray(pair[1])
+    if x.shape != y.shape or x.ndim == 0:
+        raise ValueError(
+            "The 'pairs' parameter of audit_epsilon must hold two sequences of equally many records"
+            f" for method='one-run'. Got shapes {x.shape} and {y.shape}."
+        )
+    coins = rng.random(len(x)) < 0.5
+    chosen = coins.reshape((-1,) + (1,) * (x.ndim - 1))
+    scores = np.asarray(mechanism(np.where(chosen, x, y), 1, rng), dtype=np.float64)
+    if scores.shape != (1, len(x)):
+        raise ValueError(
+            f"The mechanism must return one score per record, of shape (1, {len(x)}), for "
+            f"method='one-run'. Got an array of shape {scores.shape}."
+        )
+    return coins, scores[0]
+
+
+_STAGES: dict[str, tuple[Callable[..., Any], Callable[..., dict[str, Any]]]] = {
+    "label": (_search_label, _final_label),
+    "pair": (_search_pair, _final_pair),
+    "local": (_search_local, _final_local),
+    "one-run": (_search_one_run, _final_one_run),
+}

@@ -1,0 +1,86 @@
+"""Showing how far a run is: a bar where somebody watches, a line per chunk where nobody does."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Iterator
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from skdp.sensitivity.calibration import OrderStatistic
+from skdp.sensitivity.pairs import Outcomes
+
+
+def follow(chunks: Iterable[Outcomes], statistic: OrderStatistic) -> Iterator[Outcomes]:
+    """Pass chunks through, and show rate, remaining time and the estimate so far.
+
+    The bar needs tqdm and a terminal or a notebook; otherwise each chunk writes a line to the
+    standard error stream.
+
+    Parameters
+    ----------
+    chunks : iterable of Outcomes
+        As they are finished.
+    statistic : OrderStatistic
+        How many pairs there will be, and which of their norms will be the estimate.
+
+    Yields
+    ------
+    Outcomes
+        The chunks.
+    """
+    running = _Running(statistic)
+    bar = _bar(statistic.n_pairs)
+    try:
+        for chunk in chunks:
+            running.add(chunk)
+            if bar is None:
+                print(running, file=sys.stderr, flush=True)
+            else:
+                bar.set_postfix_str(f"sensitivity {running.value():.4g}", refresh=False)
+                bar.update(len(chunk.norms))
+            yield chunk
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+class _Running:
+    """What is known after some of the chunks."""
+
+    def __init__(self, statistic: OrderStatistic):
+        self.statistic = statistic
+        self.norms = np.empty(statistic.n_pairs)
+        self.count = 0
+        self.start = perf_counter()
+
+    def add(self, chunk: Outcomes) -> None:
+        self.norms[self.count : self.count + len(chunk.norms)] = chunk.norms
+        self.count += len(chunk.norms)
+
+    def value(self) -> float:
+        """Return the order statistic at the same place among the pairs so far."""
+        k = math.ceil(self.statistic.k / self.statistic.n_pairs * self.count)
+        return float(np.partition(self.norms[: self.count], k - 1)[k - 1])
+
+    def __str__(self) -> str:
+        rate = self.count / max(perf_counter() - self.start, 1e-9)
+        left = (self.statistic.n_pairs - self.count) / rate
+        return (
+            f"SensitivitySampler: {self.count} of {self.statistic.n_pairs} pairs, {rate:.4g} "
+            f"pairs/s, {left:.0f} s left, sensitivity {self.value():.4g}"
+        )
+
+
+def _bar(n_pairs: int) -> Any:
+    """Return a progress bar, None without anybody to watch it or without tqdm."""
+    if not sys.stderr.isatty() and "ipykernel" not in sys.modules:
+        return None
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return None
+    return tqdm(total=n_pairs, desc="SensitivitySampler", unit="pair")

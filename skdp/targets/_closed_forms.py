@@ -1,0 +1,358 @@
+"""Estimators as functions of moments: which fitted attribute is what function of which means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.covariance import EmpiricalCovariance
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
+from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
+from sklearn.neighbors import NearestCentroid
+from sklearn.preprocessing import StandardScaler
+
+Attributes = dict[str, NDArray[np.float64]]
+
+WORST_CONDITION = 1e6
+"""Of a scaled Gram matrix: beyond it an equation is left to the solver of the estimator."""
+
+
+class Records(NamedTuple):
+    """What the closed forms need to know of the records before they see a pair.
+
+    Parameters
+    ----------
+    classes : ndarray or None
+        The sorted labels, of a classifier.
+    center, scale : ndarray of shape (n_features,)
+        Public origin and unit of each column: moments around a distant origin lose digits.
+    """
+
+    classes: NDArray | None
+    center: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+    def standardize(self, X: NDArray) -> NDArray[np.float64]:
+        """Return the records relative to the origin, in the units."""
+        return (X - self.center) / self.scale
+
+    def indicators(self, y: NDArray) -> NDArray[np.float64]:
+        """Return one column of 0 and 1 per class, NaN for a label that is none of them."""
+        found = (y[:, None] == self.classes).astype(np.float64)
+        return np.where(found.any(axis=1, keepdims=True), found, np.nan)
+
+
+class ClosedForm(NamedTuple):
+    """The closed form of an estimator, given its parameters.
+
+    Parameters
+    ----------
+    features : callable
+        ``features(records, X)`` or ``features(records, X, y)`` returns u.
+    attributes : callable
+        ``attributes(records, means, n_samples)`` returns the fitted attributes of a batch.
+    products : bool
+        Whether the means are those of the products u u'.
+    """
+
+    features: Callable[..., NDArray[np.float64]]
+    attributes: Callable[[Records, NDArray, int], Attributes]
+    products: bool = False
+
+
+# Features. Products of (1, x, z) hold the mean and all second moments.
+
+
+def _one_x_y(records: Records, X: NDArray, y: Any = None) -> NDArray[np.float64]:
+    parts = [np.ones((len(X), 1)), records.standardize(X)]
+    if y is not None:
+        parts.append(y[:, None])
+    return np.hstack(parts)
+
+
+def _classes_x(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
+    return np.hstack([records.indicators(y), records.standardize(X)])
+
+
+def _one_x_codes(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
+    codes = 2 * records.indicators(y) - 1
+    return np.hstack([np.ones((len(X), 1)), records.standardize(X), codes[:, _columns(records)]])
+
+
+def _x_squares(records: Records, X: NDArray) -> NDArray[np.float64]:
+    Z = records.standardize(X)
+    return np.hstack([Z, Z**2])
+
+
+def _by_class(records: Records, y: NDArray, columns: NDArray) -> NDArray[np.float64]:
+    """Return (1, columns) in the block of the record's class, 0 elsewhere."""
+    u = np.hstack([np.ones((len(y), 1)), columns])
+    return (records.indicators(y)[:, :, None] * u[:, None, :]).reshape(len(y), -1)
+
+
+def _columns(records: Records) -> slice:
+    """Of two classes only the second has an equation."""
+    assert records.classes is not None
+    return slice(1, None) if len(records.classes) == 2 else slice(None)
+
+
+def _split_classes(records: Records, means: NDArray) -> tuple[NDArray, NDArray]:
+    """Return the share of each class, and the mean of its columns times its share."""
+    assert records.classes is not None
+    blocks = means.reshape(len(means), len(records.classes), -1)
+    shares = blocks[:, :, 0]
+    return np.where(shares > 0, shares, np.nan), blocks[:, :, 1:]
+
+
+# Attributes of a batch of datasets: the first axis is that of the batch.
+
+
+def _standard_scaler(records: Records, means: NDArray, n_samples: int) -> Attributes:
+    mean, square = np.split(means, 2, axis=1)
+    var = np.maximum(square - mean**2, 0) * records.scale**2
+    # a constant column has a scale of its own rule
+    scale = np.sqrt(np.where(var > 1e-12 * records.scale**2, var, np.nan))
+    return {"mean_": records.center + mean * records.scale, "var_": var, "scale_": scale}
+
+
+def _gaussian_nb(smoothing: float) -> ClosedForm:
+    def features(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
+        return _by_class(records, y, _x_squares(records, X))
+
+    def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
+        shares, sums = _split_classes(records, means)
+        mean, square = np.split(sums / shares[:, :, None], 2, axis=2)
+        total, total_square = np.split(sums.sum(axis=1), 2, axis=1)
+        largest = ((total_square - total**2) * records.scale**2).max(axis=1)
+        var = (square - mean**2) * records.scale**2 + smoothing * largest[:, None, None]
+        theta = records.center + mean * records.scale
+        counts = shares * n_samples
+        return {"theta_": theta, "var_": var, "class_prior_": shares, "class_count_": counts}
+
+    return ClosedForm(features, attributes)
+
+
+def _count_nb(binarize: float | None, alpha: float, fit_prior: bool, kind: type) -> ClosedForm:
+    """Naive Bayes on counts: raw columns, since sums of counts have no origin to move."""
+
+    def features(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
+        return _by_class(records, y, X if binarize is None else binarize < X)
+
+    def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
+        shares, sums = _split_classes(records, means)
+        counts, class_counts = n_samples * sums, n_samples * shares
+        found = {"feature_count_": counts, "class_count_": class_counts}
+        prior = np.log(shares) if fit_prior else np.full_like(shares, -np.log(shares.shape[1]))
+        found["class_log_prior_"] = prior + 0 * shares  # a class is missing: no value
+        if kind is MultinomialNB:
+            smoothed = counts + alpha
+            total = smoothed.sum(axis=2, keepdims=True)
+        elif kind is BernoulliNB:
+            smoothed = counts + alpha
+            total = (class_counts + 2 * alpha)[:, :, None]
+        else:
+            smoothed = counts.sum(axis=1, keepdims=True) + alpha - counts
+            total = smoothed.sum(axis=2, keepdims=True)
+        sign = -1 if kind is ComplementNB else 1
+        found["feature_log_prob_"] = sign * (np.log(smoothed) - np.log(total))
+        return found
+
+    return ClosedForm(features, attributes)
+
+
+def _nearest_centroid() -> ClosedForm:
+    def features(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
+        return _by_class(records, y, _x_squares(records, X))
+
+    def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
+        shares, sums = _split_classes(records, means)
+        mean, square = np.split(sums / shares[:, :, None], 2, axis=2)
+        within = np.einsum("bk,bkd->bd", shares, square - mean**2)
+        spread = np.sqrt(within * n_samples / (n_samples - shares.shape[1]))
+        return {
+            "centroids_": records.center + mean * records.scale,
+            "within_class_std_dev_": spread * records.scale,
+        }
+
+    return ClosedForm(features, attributes)
+
+
+def _covariance(means: NDArray, records: Records) -> tuple[NDArray, NDArray]:
+    """Return mean and covariance, both in the original units, from the products of (1, x)."""
+    mean = means[:, 0, 1:]
+    centered = means[:, 1:, 1:] - mean[:, :, None] * mean[:, None, :]
+    covariance = centered * np.outer(records.scale, records.scale)
+    return records.center + mean * records.scale, covariance
+
+
+def _empirical_covariance(records: Records, means: NDArray, n_samples: int) -> Attributes:
+    location, covariance = _covariance(means, records)
+    return {"location_": location, "covariance_": covariance}
+
+
+def _pca(records: Records, means: NDArray, n_samples: int) -> Attributes:
+    mean, covariance = _covariance(means, records)
+    usable = np.isfinite(covariance.sum(axis=(1, 2)))[:, None]
+    finite = np.where(usable[:, :, None], covariance, 0.0)
+    variances, vectors = np.linalg.eigh(finite * n_samples)
+    variances = variances[:, ::-1] / (n_samples - 1)
+    components = vectors.transpose(0, 2, 1)[:, ::-1]
+    # the sign is that of scikit-learn: the largest entry of a component is positive
+    largest = np.abs(components).argmax(axis=2)[:, :, None]
+    components = components * np.sign(np.take_along_axis(components, largest, axis=2))
+    # equal variances have no directions of their own, and a tiny one is lost in its square
+    gaps = np.diff(variances, axis=1, append=0)
+    clear: NDArray = (
+        np.logical_and.reduce(-gaps > 1e-6 * variances[:, :1], axis=1)[:, None] & usable
+    )
+    variances = np.where(clear, variances, np.nan)
+    return {
+        "mean_": mean,
+        "components_": np.where(clear[:, :, None], components, np.nan),
+        "explained_variance_": variances,
+        "explained_variance_ratio_": variances / variances.sum(axis=1, keepdims=True),
+        "singular_values_": np.sqrt(np.maximum(variances, 0) * (n_samples - 1)),
+    }
+
+
+def _solve(gram: NDArray, right: NDArray) -> NDArray[np.float64]:
+    """Solve a batch of equations; NaN where the matrix is nearly singular."""
+    eigenvalues = np.linalg.eigvalsh(np.where(np.isfinite(gram), gram, 0.0))
+    usable = eigenvalues[:, 0] * WORST_CONDITION > eigenvalues[:, -1]
+    gram = np.where(usable[:, None, None], gram, np.eye(gram.shape[1]))
+    return np.where(usable[:, None, None], np.linalg.solve(gram, right), np.nan)
+
+
+def _least_squares(alpha: float, fit_intercept: bool, shape: str) -> Callable:
+    """Ridge regression of the columns behind x on x, from the products of (1, x, z)."""
+
+    def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
+        end = 1 + len(records.center)
+        gram, right = means[:, 1:end, 1:end], means[:, 1:end, end:]
+        x, z = means[:, 0, 1:end], means[:, 0, end:]
+        if fit_intercept:
+            gram = gram - x[:, :, None] * x[:, None, :]
+            right = right - x[:, :, None] * z[:, None, :]
+        gram = gram + np.diag(alpha / n_samples / records.scale**2)
+        coef = (_solve(gram, right) / records.scale[:, None]).transpose(0, 2, 1)
+        mean = records.center + x * records.scale
+        intercept = z - np.einsum("bkd,bd->bk", coef, mean)
+        if not fit_intercept:
+            intercept = np.zeros_like(intercept)
+        if shape == "vector":
+            return {"coef_": coef[:, 0], "intercept_": intercept[:, 0]}
+        return {"coef_": coef, "intercept_": intercept}
+
+    return attributes
+
+
+def _discriminant(lost: bool) -> Callable:
+    """Linear discriminants; `lost`: whether the covariance divides by n less the classes."""
+
+    def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
+        assert records.classes is not None
+        k = len(records.classes)
+        shares = np.diagonal(means[:, :k, :k], axis1=1, axis2=2)
+        shares = np.where(shares > 0, shares, np.nan)
+        centers = means[:, :k, k:] / shares[:, :, None]
+        within = means[:, k:, k:] - np.einsum("bk,bkd,bke->bde", shares, centers, centers)
+        within = within * n_samples / (n_samples - k if lost else n_samples)
+        middle = np.einsum("bk,bkd->bd", shares, centers)
+        apart = centers - middle[:, None, :]
+        coef = _solve(within, apart.transpose(0, 2, 1)).transpose(0, 2, 1)
+        intercept = np.log(shares) - 0.5 * np.einsum("bkd,bkd->bk", coef, apart)
+        coef = coef / records.scale
+        middle = records.center + middle * records.scale
+        intercept = intercept - np.einsum("bkd,bd->bk", coef, middle)
+        if k == 2:
+            coef, intercept = coef[:, 1:] - coef[:, :1], intercept[:, 1:] - intercept[:, :1]
+        return {"coef_": coef, "intercept_": intercept}
+
+    return attributes
+
+
+# Which parameters a closed form allows besides those it reads. All others must have these values.
+
+_NB = {"class_prior": (None,), "force_alpha": (True,)}
+_PLAIN: dict[type, dict[str, tuple]] = {
+    GaussianNB: {"priors": (None,)},
+    BernoulliNB: _NB,
+    MultinomialNB: _NB,
+    ComplementNB: _NB | {"norm": (False,)},
+    NearestCentroid: {"metric": ("euclidean",), "shrink_threshold": (None,)},
+    StandardScaler: {"with_mean": (True,), "with_std": (True,)},
+    EmpiricalCovariance: {"assume_centered": (False,)},
+    PCA: {"svd_solver": ("auto", "full", "covariance_eigh")},
+    LinearRegression: {"positive": (False,)},
+    Ridge: {"positive": (False,), "solver": ("auto", "cholesky", "svd")},
+    RidgeClassifier: {
+        "class_weight": (None,),
+        "positive": (False,),
+        "solver": ("auto", "cholesky", "svd"),
+    },
+    LinearDiscriminantAnalysis: {
+        "covariance_estimator": (None,),
+        "n_components": (None,),
+        "priors": (None,),
+        "shrinkage": (None,),
+        "solver": ("svd", "lsqr"),
+    },
+}
+
+
+def closed_forms(estimator: Any) -> list[ClosedForm]:
+    """Return the closed forms that may hold for an estimator as configured.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        As configured.
+
+    Returns
+    -------
+    list of ClosedForm
+        Empty when none is known. Several where versions of scikit-learn differ: a trial tells.
+    """
+    parameters = estimator.get_params(deep=False)
+    allowed = _PLAIN.get(type(estimator))
+    if allowed is None or any(parameters[name] not in values for name, values in allowed.items()):
+        return []
+    match estimator:
+        case GaussianNB():
+            return [_gaussian_nb(estimator.var_smoothing)]
+        case BernoulliNB() | MultinomialNB() | ComplementNB():
+            if not isinstance(estimator.alpha, Real):
+                return []
+            binarize = getattr(estimator, "binarize", None)
+            prior = estimator.fit_prior
+            return [_count_nb(binarize, float(estimator.alpha), prior, type(estimator))]
+        case NearestCentroid():
+            return [_nearest_centroid()]
+        case StandardScaler():
+            return [ClosedForm(_x_squares, _standard_scaler)]
+        case EmpiricalCovariance():
+            return [ClosedForm(_one_x_y, _empirical_covariance, products=True)]
+        case PCA():
+            return [ClosedForm(_one_x_y, _pca, products=True)]
+        case LinearDiscriminantAnalysis():
+            return [ClosedForm(_classes_x, _discriminant(lost), True) for lost in (False, True)]
+        case LinearRegression():
+            solution = _least_squares(0.0, estimator.fit_intercept, "vector")
+            return [ClosedForm(_one_x_y, solution, products=True)]
+    if not isinstance(estimator.alpha, Real):
+        return []
+    shape, features = (
+        ("matrix", _one_x_codes)
+        if isinstance(estimator, RidgeClassifier)
+        else (
+            "vector",
+            _one_x_y,
+        )
+    )
+    solution = _least_squares(float(estimator.alpha), estimator.fit_intercept, shape)
+    return [ClosedForm(features, solution, products=True)]

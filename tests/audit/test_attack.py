@@ -1,0 +1,106 @@
+"""The search for large sensitivities: known maxima are found, and never exceeded."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import Ridge
+
+from skdp import LaplaceMechanism, PublicDataOracle, SensitivitySampler, UniformOracle
+from skdp.audit import find_large_sensitivity
+
+BOX = UniformOracle([(0, 1), (0, 2)])
+
+
+def mean(X):
+    return X.mean(axis=0)
+
+
+def test_known_maximum_is_nearly_found_and_not_exceeded():
+    # L1 norm of the change of a mean over [0, 1] x [0, 2] with n = 10: at most .3.
+    norms = [
+        find_large_sensitivity(mean, BOX, 10, 200, random_state=seed).norm for seed in range(5)
+    ]
+    assert max(norms) <= 0.3
+    assert min(norms) > 0.29
+    # Drawing pairs alone stays below: of a thousand seeds none reached it with 200 pairs.
+    alone = SensitivitySampler(BOX, gamma=None, n_pairs=200, random_state=0).sample(
+        mean, 10, LaplaceMechanism(1.0).norm
+    )
+    assert alone.norms.max() < 0.29
+
+
+def test_the_pair_that_is_reported_has_the_norm_that_is_reported():
+    found = find_large_sensitivity(mean, BOX, 10, 60, random_state=0)
+    base, record, other = (part[0] for part in (found.base, found.record, found.other))
+    assert base.shape == (9, 2)
+    assert record.shape == other.shape == (1, 2)
+    change = mean(np.r_[base, record]) - mean(np.r_[base, other])
+    assert np.abs(change).sum() == pytest.approx(found.norm)
+    assert len(found.history) == 60
+    assert (np.diff(found.history) >= 0).all()
+    assert found.history[-1] == found.norm
+
+
+def test_what_the_promise_does_not_cover_is_seen():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = X[:, 0] + rng.standard_t(2, size=300)
+
+    def coefficients(X, y):
+        return Ridge().fit(X, y).coef_
+
+    oracle, norm = PublicDataOracle(X, y), LaplaceMechanism(1.0).norm
+    estimate = SensitivitySampler(oracle, random_state=0).sample(coefficients, 50, norm)
+    found = find_large_sensitivity(
+        coefficients, oracle, 50, 300, norm=norm, sensitivity=estimate.value, random_state=0
+    )
+    assert found.norm > estimate.norms.max()
+    assert found.ratio > 1.5
+    assert "times the sensitivity" in str(found)
+    # still inside the box of the public records
+    assert (found.record[0] >= X.min(axis=0)).all()
+    assert (found.record[0] <= X.max(axis=0)).all()
+
+
+def test_containers_that_are_no_arrays_are_searched_record_by_record():
+    frame = pd.DataFrame({"a": np.arange(20.0), "b": 1.0})
+    oracle = PublicDataOracle(frame, pd.Series(np.arange(20.0)))
+
+    def first(X, y):
+        return X["a"].mean() + y.mean()
+
+    found = find_large_sensitivity(first, oracle, 5, 150, random_state=0)
+    assert found.norm == pytest.approx(38 / 5)
+    assert list(found.record[0].columns) == ["a", "b"]
+    assert found.ratio is None
+    assert str(found) == "largest norm found 7.6 in 150 pairs"
+
+
+def test_seeds_repeat_the_search():
+    runs = [find_large_sensitivity(mean, BOX, 5, 60, random_state=3) for _ in range(2)]
+    assert np.array_equal(runs[0].history, runs[1].history)
+
+
+def test_pairs_without_a_value_are_passed_over():
+    def fragile(X):
+        if X[0, 0] < 0.5:
+            raise ValueError("no")
+        return np.nan if X[0, 1] < 0.2 else X.mean()
+
+    found = find_large_sensitivity(fragile, BOX, 5, 200, random_state=0)
+    assert 0 < found.n_failures < 200
+    assert np.isfinite(found.norm)
+
+
+def test_a_target_that_always_fails_is_refused():
+    def broken(X):
+        raise RuntimeError
+
+    with pytest.raises(ValueError, match="failed on all of 20 pairs"):
+        find_large_sensitivity(broken, BOX, 5, 20, random_state=0)
+
+
+@pytest.mark.parametrize("name", ["n_samples", "n_iter"])
+def test_sizes_below_one_are_refused(name):
+    with pytest.raises(ValueError, match=f"'{name}' .* at least 1. Got 0"):
+        find_large_sensitivity(mean, BOX, **({"n_samples": 5, "n_iter": 5} | {name: 0}))

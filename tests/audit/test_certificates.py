@@ -1,0 +1,118 @@
+"""Bounds from counts: against scipy, against published vectors, and their level."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from skdp.audit import (
+    clopper_pearson,
+    label_bound,
+    one_run_bound,
+    one_run_p_value,
+    pair_bound,
+)
+from skdp.audit.certificates import resolution_limit
+
+
+@given(n=st.integers(1, 10_000), share=st.floats(0, 1), alpha=st.floats(1e-6, 0.4))
+def test_clopper_pearson_against_scipy(n, share, alpha):
+    k = round(share * n)
+    lower, upper = clopper_pearson(k, n, alpha)
+    interval = stats.binomtest(k, n).proportion_ci(1 - 2 * alpha, method="exact")
+    assert lower == pytest.approx(interval.low, abs=1e-11)
+    assert upper == pytest.approx(interval.high, abs=1e-11)
+
+
+def test_clopper_pearson_without_trials_knows_nothing():
+    assert [float(limit) for limit in clopper_pearson(0, 0, 0.05)] == [0.0, 1.0]
+
+
+def test_label_bound_against_frozen_numbers():
+    # Recomputed with scipy.stats.beta.ppf before this code was written.
+    assert label_bound(73106, 100_000, 0.05) == pytest.approx(0.9882579, abs=5e-8)
+    assert label_bound(100_000, 136_788, 0.05) == pytest.approx(0.9899549, abs=5e-8)
+    assert label_bound(0, 0, 0.05) == 0.0
+    assert label_bound(40, 100, 0.05) == 0.0
+
+
+def test_pair_bound_against_frozen_numbers():
+    assert pair_bound(90, 100, 10, 100, 0.05) == pytest.approx(1.5421524, abs=5e-8)
+    assert pair_bound(10, 100, 90, 100, 0.05) == 0.0
+    assert pair_bound(90, 100, 10, 100, 0.05, delta=0.9) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("m", "r", "v", "delta", "bound"),
+    [(1000, 1000, 600, 0, 0.2975), (1000, 200, 180, 1e-5, 1.7963), (1000, 100, 100, 1e-5, 3.4654)],
+)
+def test_one_run_bound_against_frozen_numbers(m, r, v, delta, bound):
+    # The authors of the test give the same with their own code.
+    found = one_run_bound(m, r, v, 0.05, delta)
+    assert found == pytest.approx(bound, abs=1e-4)
+    assert one_run_p_value(m, r, v, found, delta) == pytest.approx(0.05, abs=1e-8)
+
+
+def test_one_run_bound_without_evidence_is_zero():
+    assert one_run_bound(100, 0, 0, 0.05) == 0.0
+    assert one_run_bound(100, 50, 25, 0.05) == 0.0
+    assert one_run_bound(100, 0, 0, 0.05, delta=1e-5) == 0.0
+    assert one_run_bound(100, 50, 25, 0.05, delta=1e-5) == 0.0
+    assert one_run_p_value(100, 50, 0, 1.0, delta=0.1) == 1.0
+
+
+def test_one_run_is_continuous_in_delta():
+    assert one_run_bound(500, 300, 240, 0.05) == pytest.approx(
+        one_run_bound(500, 300, 240, 0.05, delta=1e-12), abs=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "sizes"),
+    [("label", (6.50, 8.81, 11.11, 13.41)), ("pair", (5.60, 7.90, 10.21, 12.51))],
+)
+def test_resolution_limits(method, sizes):
+    found = [resolution_limit(method, 10**k, 0.05) for k in (3, 4, 5, 6)]
+    assert np.round(found, 2).tolist() == list(sizes)
+
+
+def test_resolution_is_what_a_perfect_test_gives():
+    assert resolution_limit("label", 500, 0.05) == pytest.approx(
+        float(label_bound(1000, 1000, 0.05))
+    )
+
+
+def exact_level(bound_exceeds, n_x, p_x, n_y, p_y):
+    """Probability that a pair bound exceeds the truth, summed over all outcomes."""
+    k_x, k_y = np.meshgrid(np.arange(n_x + 1), np.arange(n_y + 1), indexing="ij")
+    weights = np.outer(stats.binom(n_x, p_x).pmf(k_x[:, 0]), stats.binom(n_y, p_y).pmf(k_y[0]))
+    return float(weights[bound_exceeds(k_x, k_y)].sum())
+
+
+@pytest.mark.parametrize(("p_x", "p_y", "delta"), [(0.5, 0.2, 0), (0.1, 0.05, 0.02), (0.9, 0.3, 0)])
+def test_level_of_the_pair_bound_is_exact_from_above(p_x, p_y, delta):
+    truth = math.log((p_x - delta) / p_y)
+
+    def honest(k_x, k_y):
+        return pair_bound(k_x, 60, k_y, 80, 0.05, delta) > truth
+
+    def uncorrected(k_x, k_y):  # the limits at alpha, both: the level doubles, and it shows
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.log((k_x / 60 - delta) / (k_y / 80)) > truth
+
+    assert exact_level(honest, 60, p_x, 80, p_y) <= 0.05
+    assert exact_level(uncorrected, 60, p_x, 80, p_y) > 0.3
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 3.0])
+def test_level_of_the_label_bound_is_exact_from_above(epsilon):
+    right = np.arange(201)
+    law = stats.binom(200, 1 / (1 + math.exp(-epsilon)))
+    exceeds = label_bound(right, 200, 0.05) > epsilon
+    assert 0.01 < law.pmf(right[exceeds]).sum() <= 0.05
+    with np.errstate(divide="ignore"):
+        plain = np.log(right / np.maximum(200 - right, 1e-12)) > epsilon
+    assert law.pmf(right[plain]).sum() > 0.3

@@ -1,0 +1,137 @@
+"""Truncated kernel densities: against the direct sum, and as a scikit-learn estimator."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from skdp.audit import TruncatedKernelDensity
+from skdp.audit.density import KERNEL_ROUGHNESS, linear_binning, reference_bandwidth
+
+CHECKS = [
+    pytest.param(estimator, check, id=getattr(check, "func", check).__name__)
+    for estimator, check in estimator_checks_generator(TruncatedKernelDensity())
+    if "array_api" not in getattr(check, "func", check).__name__  # those need other libraries
+]
+
+
+@pytest.mark.parametrize(("estimator", "check"), CHECKS)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def direct_sum(X, points, bandwidth):
+    distance = (points[:, None] - X) / bandwidth
+    kernels = (
+        np.exp(-(distance**2).sum(axis=2) / 2) / (np.sqrt(2 * np.pi) * bandwidth) ** X.shape[1]
+    )
+    return kernels.mean(axis=1)
+
+
+@pytest.mark.parametrize("algorithm", ["binned", "exact"])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_density_against_the_direct_sum(d, algorithm):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, d))
+    points = rng.normal(size=(50, d))
+    density = TruncatedKernelDensity(bandwidth=0.4, floor=0.0, algorithm=algorithm).fit(X)
+    found = np.exp(density.score_samples(points))
+    tolerance = {1: 2e-3, 2: 8e-3, 3: 3e-2}[d] if algorithm == "binned" else 1e-5
+    expected = direct_sum(X, points, 0.4)
+    assert np.abs(found - expected).max() < tolerance * expected.max()
+
+
+def test_floor_and_far_points():
+    X = np.random.default_rng(0).normal(size=(1000, 1))
+    automatic = TruncatedKernelDensity().fit(X)
+    assert automatic.floor_ == pytest.approx(16 / (1000 * automatic.bandwidth_[0]))
+    assert np.exp(automatic.score_samples([[1e6]])) == pytest.approx(automatic.floor_)
+    chosen = TruncatedKernelDensity(floor=0.3).fit(X)
+    assert np.exp(chosen.score_samples(X)).min() == pytest.approx(0.3)
+    bare = TruncatedKernelDensity(floor=0.0).fit(X)
+    assert bare.score_samples([[1e6]]) == -np.inf
+
+
+def test_density_integrates_to_one():
+    X = np.random.default_rng(0).laplace(size=(2000, 1))
+    t = np.linspace(-15, 15, 4001)
+    density = np.exp(TruncatedKernelDensity(floor=0.0).fit(X).score_samples(t[:, None]))
+    assert np.trapezoid(density, t) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_more_than_three_columns_and_wide_samples_are_exact():
+    rng = np.random.default_rng(0)
+    assert TruncatedKernelDensity().fit(rng.normal(size=(50, 4))).algorithm_ == "exact"
+    wide = np.concatenate([rng.normal(size=(200, 1)), [[1e9]]])
+    assert TruncatedKernelDensity().fit(wide).algorithm_ == "exact"
+    assert TruncatedKernelDensity().fit(wide[:-1]).algorithm_ == "binned"
+
+
+def test_reference_bandwidth():
+    X = np.random.default_rng(0).normal(size=(100_000, 1)) * [1.0, 3.0]
+    assert reference_bandwidth(X) == pytest.approx(1.06 * 1e5 ** (-1 / 6) * X.std(axis=0), rel=0.01)
+    assert reference_bandwidth(X, 0.23) == pytest.approx(
+        1.06 * 1e5**-0.23 * X.std(axis=0), rel=0.01
+    )
+    assert reference_bandwidth(np.zeros((10, 1))).tolist() == [1.06 * 10**-0.2]
+    outliers = np.r_[np.zeros(90), np.arange(10.0)][:, None]  # no spread between the quartiles
+    assert reference_bandwidth(outliers)[0] == pytest.approx(1.06 * outliers.std() * 100**-0.2)
+
+
+def test_binning_keeps_mass_and_mean():
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 2))
+    axes = [np.linspace(-0.1, 1.1, 13), np.linspace(-0.2, 1.3, 31)]
+    counts = linear_binning(X, axes)
+    assert counts.sum() == pytest.approx(300)
+    assert (counts.sum(axis=1) @ axes[0]) / 300 == pytest.approx(X[:, 0].mean())
+    assert (counts.sum(axis=0) @ axes[1]) / 300 == pytest.approx(X[:, 1].mean())
+
+
+def test_roughness_of_the_kernel():
+    t = np.linspace(-10, 10, 2001)
+    assert np.trapezoid(stats.norm.pdf(t) ** 2, t) == pytest.approx(KERNEL_ROUGHNESS)
+
+
+def test_samples_have_the_density():
+    X = np.random.default_rng(0).normal(size=(3000, 1))
+    density = TruncatedKernelDensity(bandwidth=0.5).fit(X)
+    draws = density.sample(3000, random_state=0)
+    assert draws.shape == (3000, 1)
+    # False positives 1e-5; the test sees a bandwidth that is forgotten.
+    law = stats.norm(X.mean(), np.hypot(X.std(), 0.5))
+    assert stats.kstest(draws[:, 0], law.cdf).pvalue > 1e-5
+    assert stats.kstest(1.2 * draws[:, 0], law.cdf).pvalue < 1e-5
+    assert np.array_equal(draws, density.sample(3000, random_state=0))
+
+
+def test_it_can_be_tuned_by_cross_validation():
+    X = np.random.default_rng(0).normal(size=(400, 1))
+    search = GridSearchCV(TruncatedKernelDensity(floor=1e-6), {"bandwidth": [0.01, 0.3, 10.0]}).fit(
+        X
+    )
+    assert search.best_params_ == {"bandwidth": 0.3}
+    assert clone(search.best_estimator_).get_params()["bandwidth"] == 0.3
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"bandwidth": 0.0}, "'bandwidth' .* must be positive or 'reference'. Got 0.0"),
+        ({"bandwidth": "silverman"}, "'bandwidth' .* Got 'silverman'"),
+        ({"bandwidth": True}, "'bandwidth' .* Got True"),
+        ({"floor": -1.0}, "'floor' .* must be at least 0 or 'auto'. Got -1.0"),
+        ({"floor": np.inf}, "'floor' .* Got inf"),
+        ({"algorithm": "fast"}, "'algorithm' .* must be 'auto', 'binned' or 'exact'. Got 'fast'"),
+    ],
+)
+def test_bad_parameters_are_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        TruncatedKernelDensity(**parameters).fit(np.zeros((10, 1)))
+
+
+def test_binning_in_four_dimensions_is_refused():
+    with pytest.raises(ValueError, match=r"'algorithm' .* n_features=4"):
+        TruncatedKernelDensity(algorithm="binned").fit(np.zeros((10, 4)))

@@ -1,0 +1,179 @@
+"""Audits of fitted private estimators: kept promises pass, broken ones are caught."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from skdp import (
+    GaussianMechanism,
+    KnownSensitivity,
+    LaplaceMechanism,
+    PrivateEstimator,
+    SensitivitySampler,
+    UniformOracle,
+)
+from skdp.audit import EstimatorAudit, audit_estimator
+from skdp.audit.estimator import exceedance_p_value
+
+N = 60
+OPTIONS = {"stacked": True, "n_search": 2000, "n_final": 10_000, "rng": 0}
+
+
+def plausible(n_samples, rng):
+    X = rng.normal(size=(n_samples, 2))
+    return X, X[:, 0] + 0.3 * rng.standard_t(3, size=n_samples)
+
+
+X, Y = plausible(N, np.random.default_rng(9))
+
+
+def fitted(mechanism=None, sensitivity=None):
+    sampler = SensitivitySampler(plausible, gamma=0.1, n_pairs=99, random_state=0)
+    model = PrivateEstimator(
+        Ridge(),
+        mechanism=mechanism or LaplaceMechanism(1.0),
+        sensitivity=sampler if sensitivity is None else sensitivity,
+        random_state=0,
+    )
+    return model.fit(X, Y)
+
+
+def at_half_of_k(estimate):
+    """The mistake: read the sensitivity at half of the rank."""
+    statistic = estimate.order_statistic
+    return replace(estimate, order_statistic=replace(statistic, k=statistic.k // 2))
+
+
+@pytest.mark.parametrize("mechanism", [LaplaceMechanism(1.0), GaussianMechanism(1.0, 1e-3)])
+def test_a_kept_promise_passes_and_half_the_rank_is_caught(mechanism):
+    # The verdict is at 1e-3, so two honest audits fail by chance with probability 2e-3 over seeds.
+    honest = fitted(mechanism)
+    options = OPTIONS | {"pairs": 60, "n_final": 20_000}
+    audit = audit_estimator(honest, X, Y, **options)
+    assert not audit.violated
+    assert audit.n_exceeding <= 15
+    assert audit.quantile() <= 2.0
+    dishonest = fitted(mechanism, at_half_of_k(honest.sensitivity_))
+    assert dishonest.guarantee_ == honest.guarantee_
+    caught = audit_estimator(dishonest, X, Y, oracle=plausible, **options)
+    assert caught.violated
+    assert caught.n_exceeding > 15
+    assert str(caught).startswith("violation found")
+    assert str(audit).startswith("none found")
+
+
+def test_bounds_follow_the_norm_of_each_pair():
+    audit = audit_estimator(fitted(), X, Y, pairs=10, **OPTIONS)
+    truth = audit.norms / audit.sensitivity  # exact for Laplace noise of epsilon 1
+    assert (audit.lower_bounds <= truth + 1e-3).all()
+    clear = truth > 0.5
+    assert (audit.lower_bounds[clear] > truth[clear] - 0.35).all()
+
+
+def test_results_do_not_depend_on_the_workers():
+    model = fitted()
+    one, two = (audit_estimator(model, X, Y, pairs=4, n_jobs=n, **OPTIONS) for n in (None, 2))
+    assert np.array_equal(one.lower_bounds, two.lower_bounds)
+    assert np.array_equal(one.norms, two.norms)
+
+
+def test_an_outlier_is_outside_the_promise_and_shown():
+    outlier = (np.array([40.0, -40.0]), np.array(500.0))
+    audit = audit_estimator(fitted(), X, Y, record=outlier, pairs=3, **OPTIONS)
+    assert not audit.covered
+    assert not audit.violated
+    assert audit.n_exceeding == 3
+    assert (audit.lower_bounds > 2.0).all()
+    assert str(audit).startswith("outside the promise")
+    usual = audit_estimator(fitted(), X, Y, record=(X[0], Y[0]), pairs=1, **OPTIONS)
+    assert usual.lower_bounds[0] == pytest.approx(0.0)  # the record replaces itself
+
+
+def test_a_sensitivity_known_on_paper_covers_every_record():
+    record = (np.array([40.0, -40.0]), np.array(500.0))
+    for value, violated in ((1000.0, False), (0.5, True)):
+        model = fitted(sensitivity=value)
+        audit = audit_estimator(model, X, Y, record=record, pairs=3, **OPTIONS)
+        assert audit.covered
+        assert audit.gamma == 0
+        assert audit.violated is violated
+    with pytest.raises(ValueError, match="'oracle' parameter of audit_estimator must be given"):
+        audit_estimator(model, X, Y)
+    known = KnownSensitivity(0.5, "l1", N)
+    assert audit_estimator(
+        fitted(sensitivity=known), X, Y, oracle=plausible, pairs=5, **OPTIONS
+    ).covered
+
+
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyLeakWarning")
+def test_a_pair_without_a_value_counts_as_not_covered():
+    labels = (Y > 0).astype(int)
+    model = PrivateEstimator(
+        LogisticRegression(), mechanism=LaplaceMechanism(1.0), sensitivity=0.1, random_state=0
+    ).fit(X, labels)
+
+    def one_class(n_samples, rng):
+        return rng.random((n_samples, 2)), np.zeros(n_samples, dtype=int)
+
+    audit = audit_estimator(model, X, labels, oracle=one_class, pairs=2, **OPTIONS)
+    assert audit.lower_bounds.tolist() == [np.inf, np.inf]
+    assert audit.violated
+
+
+def test_bad_calls_are_refused():
+    model = fitted()
+    for options in ({"pairs": 0}, {"pairs": N + 1, "record": (X[0], Y[0])}):
+        with pytest.raises(ValueError, match="'pairs' parameter of audit_estimator must be"):
+            audit_estimator(model, X, Y, **options)
+    unfitted = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=1.0)
+    with pytest.raises(NotFittedError):
+        audit_estimator(unfitted, X, Y)
+
+
+def test_quantiles_are_of_the_pairs():
+    audit = EstimatorAudit(np.array([0.1, 0.2, 0.3, 5.0]), np.ones(4), 1.0, 1.0, 0.0, 0.25, 0.05,
+                           0.5, True, 0)  # fmt: skip
+    assert audit.quantile() == 0.3
+    assert audit.quantile(1.0) == 5.0
+    assert audit.n_exceeding == 1
+
+
+def test_p_value_of_exceedances_against_simulation():
+    # Norms of any continuous law: 200,000 replications know the probability to within .001.
+    rng = np.random.default_rng(0)
+    m, gamma, new, replications = 19, 0.1, 10, 200_000
+    k = 18  # ceil(.9 * 20)
+    calibrating = rng.random((replications, m))
+    estimate = np.partition(calibrating, k - 1, axis=1)[:, k - 1]
+    exceeding = (rng.random((replications, new)) > estimate[:, None]).sum(axis=1)
+    for count in (1, 3, 6):
+        simulated = (exceeding >= count).mean()
+        claimed = exceedance_p_value(count, new, gamma, m, alpha=1e-12)
+        assert claimed == pytest.approx(simulated, abs=0.006)
+        # Taking gamma as known for this very estimate is not the promise, and too strict.
+        assert stats.binom.sf(count - 1, new, gamma) < claimed or count == 1
+
+
+def test_p_value_with_known_sensitivity_and_by_chance():
+    assert exceedance_p_value(1, 10, 0.0, 0, 0.01) == pytest.approx(1 - 0.99**10)
+    assert exceedance_p_value(0, 10, 0.1, 19, 0.01) == pytest.approx(1.0)
+    assert exceedance_p_value(2, 10, 0.1, 0, 1e-12) == pytest.approx(stats.binom.sf(1, 10, 0.1))
+
+
+def test_uniform_data_without_response():
+    from sklearn.preprocessing import StandardScaler
+
+    model = PrivateEstimator(
+        StandardScaler(),
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.2, random_state=0),
+        random_state=0,
+    ).fit(np.random.default_rng(0).random((30, 1)))
+    audit = audit_estimator(model, np.zeros((30, 1)), pairs=5, **OPTIONS)
+    assert not audit.violated
+    record = audit_estimator(model, np.zeros((30, 1)) + 0.5, record=[9.0], pairs=1, **OPTIONS)
+    assert record.n_exceeding == 1

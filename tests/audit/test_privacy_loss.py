@@ -1,0 +1,206 @@
+"""The local approach: known losses, the delta-method error, atoms, and what is refused."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skdp.audit import estimate_privacy_loss
+from skdp.audit._points import LossPoint, loss_at, most_revealing_point
+from skdp.audit.mechanisms import (
+    GaussianNoise,
+    GeometricNoise,
+    LaplaceNoise,
+    MaxOfNoisy,
+    RandomizedResponse,
+)
+
+
+def outputs(mechanism, x, x_prime, n, seed=0):
+    rng = np.random.default_rng(seed)
+    return mechanism(x, n, rng), mechanism(x_prime, n, rng)
+
+
+def test_loss_of_laplace_noise_is_its_epsilon_outside_the_modes():
+    loss = estimate_privacy_loss(
+        *outputs(LaplaceNoise(1.0), 0.0, 1.0, 200_000), grid=[-1.5, 0.5, 2.5]
+    )
+    assert not loss.is_atom.any()
+    assert loss.log_ratio == pytest.approx([1.0, 0.0, -1.0], abs=0.05)
+    assert (loss.lower <= loss.loss).all()
+    assert (loss.loss <= loss.upper).all()
+
+
+def test_loss_of_gaussian_noise_grows_without_bound():
+    t = np.array([-2.0, -1.0, 0.5, 2.0])
+    loss = estimate_privacy_loss(*outputs(GaussianNoise(1.0), 0.0, 1.0, 200_000), grid=t)
+    assert loss.log_ratio == pytest.approx(0.5 - t, abs=0.1)
+
+
+def test_loss_of_the_noisy_maximum_reaches_k_shares():
+    # Example 1: k lambda for outputs below all values. k = 3, lambda = 1/2.
+    pair = outputs(MaxOfNoisy("laplace", 2.0), (0, 0, 0), (1, 1, 1), 300_000)
+    loss = estimate_privacy_loss(*pair, grid=[-0.5, 10.0])
+    assert loss.loss == pytest.approx([1.5, 0.5], abs=0.12)
+
+
+def test_atoms_are_compared_by_frequency():
+    x, y = outputs(RandomizedResponse(0.7, 3), 0, 1, 50_000)
+    loss = estimate_privacy_loss(x, y)
+    assert loss.points.tolist() == [0, 1, 2]
+    assert loss.is_atom.all()
+    assert math.isnan(loss.floor)
+    p, q = np.bincount(x) / 50_000, np.bincount(y) / 50_000
+    assert loss.log_ratio == pytest.approx(np.log(p / q))
+    assert loss.standard_error == pytest.approx(np.sqrt((1 / p + 1 / q - 2) / 50_000))
+
+
+def test_mixed_outputs_have_atoms_and_a_density():
+    loss = estimate_privacy_loss(*outputs(LaplaceNoise(1.0, clip=(0.0, 1.0)), 0.0, 1.0, 50_000))
+    assert loss.points[loss.is_atom].tolist() == [0.0, 1.0]
+    assert loss.log_ratio[loss.is_atom] == pytest.approx([1.0, -1.0], abs=0.05)
+    inside = ~loss.is_atom & (loss.points > 0.2) & (loss.points < 0.8)
+    assert loss.log_ratio[inside] == pytest.approx(1 - 2 * loss.points[inside], abs=0.15)
+    # the density has the mass that the atoms leave
+    assert np.trapezoid(loss.density_x[~loss.is_atom], loss.points[~loss.is_atom]) < 0.4
+
+
+def test_text_and_rows_can_be_outputs():
+    rng = np.random.default_rng(0)
+    words = np.array(["no", "yes"])
+    x, y = (
+        words[(rng.random(5000) < 0.75).astype(int)],
+        words[(rng.random(5000) < 0.25).astype(int)],
+    )
+    loss = estimate_privacy_loss(x, y)
+    assert loss.points.tolist() == ["no", "yes"]
+    assert loss.log_ratio == pytest.approx([-1.1, 1.1], abs=0.15)
+    rows = [np.stack([sample == "yes", sample == "no"], axis=1) for sample in (x, y)]
+    assert estimate_privacy_loss(*rows).points.tolist() == [[0, 1], [1, 0]]
+
+
+def test_words_and_numbers_are_compared_as_words():
+    x, y = np.repeat(["7", "none"], [300, 100]), np.full(400, 7)
+    loss = estimate_privacy_loss(x, y)
+    assert loss.points.tolist() == ["7", "none"]
+    assert loss.log_ratio[0] == pytest.approx(np.log(0.75))
+
+
+def test_a_floor_can_be_chosen():
+    x, y = outputs(LaplaceNoise(1.0), 0.0, 1.0, 5000)
+    loss = estimate_privacy_loss(x, y, floor=0.2, grid=[-1.5, 0.5])
+    assert loss.floor == 0.2
+    assert min(loss.density_x.min(), loss.density_y.min()) == 0.2
+    assert loss.floored.tolist() == [True, False]
+
+
+def test_two_dimensions():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 50_000, 2))
+    y[:, 1] += 1
+    loss = estimate_privacy_loss(x, y, grid=[[0.0, -0.5], [0.0, 1.0]])
+    assert loss.log_ratio == pytest.approx([1.0, -0.5], abs=0.2)
+    assert estimate_privacy_loss(x, y).points.shape == (101**2, 2)
+
+
+def test_nothing_is_claimed_where_nothing_is_seen():
+    x, y = outputs(LaplaceNoise(1.0), 0.0, 1.0, 5000)
+    loss = estimate_privacy_loss(x, y, grid=[0.5, 50.0])
+    assert loss.visible.tolist() == [True, False]
+    assert loss.lower[1] == 0.0
+    assert loss.upper[1] == np.inf
+    one_sided = estimate_privacy_loss(x + 5, y - 5, grid=[5.0])  # one density only: at least this
+    assert one_sided.floored[0]
+    assert one_sided.lower[0] > 1.0
+    assert one_sided.upper[0] == np.inf
+    assert "seen: densities above" in str(loss)
+    assert "atoms above" in str(estimate_privacy_loss(x > 0, y > 0))
+
+
+def test_infinite_and_missing_outputs_are_atoms_or_left_out():
+    x, y = outputs(LaplaceNoise(1.0), 0.0, 1.0, 5000)
+    x[:1000], y[:400] = np.inf, np.inf
+    loss = estimate_privacy_loss(x, y)
+    assert loss.points[-1] == np.inf
+    assert loss.log_ratio[-1] == pytest.approx(math.log(1000 / 400))
+    assert np.isfinite(loss.density_x).all()
+
+
+def test_delta_method_against_simulation():
+    # 300 replications: the standard deviation is known to about 4 %, so 20 % is five of them.
+    t, n, reps = np.array([-1.0, 0.5, 2.0]), 4000, 300
+    rng = np.random.default_rng(0)
+    losses = [
+        estimate_privacy_loss(rng.normal(size=n), rng.normal(size=n) + 1, grid=t, bandwidth=0.2)
+        for _ in range(reps)
+    ]
+    simulated = np.std([loss.log_ratio for loss in losses], axis=0)
+    claimed = np.mean([loss.standard_error for loss in losses], axis=0)
+    assert claimed == pytest.approx(simulated, rel=0.2)
+    # The same without the kernel's share would be off by more than a half.
+    assert np.all(np.abs(claimed * math.sqrt(0.28209) - simulated) > 0.2 * simulated)
+
+
+def test_intervals_cover():
+    # 200 replications at 95 %: fewer than 176 covered has probability 2e-5 per point; of three
+    # points 6e-5. Undersmoothed, so that bias does not matter.
+    t, rng, covered = np.array([-1.0, 0.0, 1.5]), np.random.default_rng(3), np.zeros(3)
+    for _ in range(200):
+        loss = estimate_privacy_loss(
+            rng.normal(size=4000), rng.normal(size=4000) + 0.5, grid=t, bandwidth=0.15
+        )
+        margin = stats.norm.ppf(0.975) * loss.standard_error
+        covered += np.abs(loss.log_ratio - (0.125 - 0.5 * t)) <= margin
+    assert (covered >= 176).all()
+
+
+def test_the_search_shuns_noisy_points():
+    # The plain argmax lies where few outputs are and is inflated: the lower limit decides.
+    x, y = outputs(GeometricNoise(1.0), 0, 1, 5000, seed=1)
+    point = most_revealing_point(x, y, confidence=0.999)
+    assert point.is_atom
+    assert -3 <= point.value <= 4
+    assert point.loss == pytest.approx(1.0, abs=0.1)
+    assert point.sign == (1 if point.value <= 0 else -1)
+    assert estimate_privacy_loss(x, y).loss.max() > 1.1
+
+
+def test_a_second_sample_keeps_point_and_direction():
+    point = LossPoint(-1.0, False, 1, 9.9, 9.9, 0.1, 1.0)
+    fresh = loss_at(point, *outputs(LaplaceNoise(1.0), 0.0, 1.0, 50_000))
+    assert (fresh.value, fresh.sign) == (-1.0, 1)
+    assert fresh.loss == pytest.approx(1.0, abs=0.1)
+    assert fresh.lower < fresh.loss < fresh.resolution
+    other = LossPoint(-1.0, False, -1, 9.9, 9.9, 0.1, 1.0)
+    assert loss_at(other, *outputs(LaplaceNoise(1.0), 0.0, 1.0, 50_000)).loss == 0.0
+    assert "blind below density" in str(fresh)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"confidence": 1.0}, r"'confidence' .* must be in \(0, 1\). Got 1.0"),
+        ({"bandwidth": 0.0}, "'bandwidth' .* must be None or positive. Got 0.0"),
+        ({"floor": -0.1}, "'floor' .* must be None or positive. Got -0.1"),
+        ({"grid": [[1.0, 2.0]]}, r"'grid' .* 1 columns. Got shape \(1, 2\)"),
+    ],
+)
+def test_bad_settings_are_refused(settings, message):
+    x, y = outputs(LaplaceNoise(1.0), 0.0, 1.0, 500)
+    with pytest.raises(ValueError, match=message):
+        estimate_privacy_loss(x, y, **settings)
+
+
+@pytest.mark.parametrize(
+    ("shape_x", "shape_y", "message"),
+    [
+        ((99,), (500,), "at least 100 outputs"),
+        ((500,), (500, 2), "equally many columns"),
+        ((500, 4), (500, 4), "at most 3 columns for a density. Got 4"),
+    ],
+)
+def test_samples_that_do_not_fit_are_refused(shape_x, shape_y, message):
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match=message):
+        estimate_privacy_loss(rng.random(shape_x), rng.random(shape_y))

@@ -1,0 +1,76 @@
+"""Clusters through joblib's back ends: the norms are those of one core, bit for bit."""
+
+import os
+import signal
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+
+from skdp import SensitivitySampler
+from skdp.mechanisms.base import l1_norm
+from skdp.sensitivity import execution
+
+pytestmark = pytest.mark.slow
+
+
+def exponential(n_samples, rng):
+    return rng.exponential(size=(n_samples, 1))
+
+
+def slow_mean(X):
+    time.sleep(0.002)
+    return X.mean()
+
+
+def norms(n_jobs=None, target=slow_mean):
+    sampler = SensitivitySampler(
+        exponential, gamma=None, n_pairs=600, random_state=0, n_jobs=n_jobs
+    )
+    return sampler.sample(target, 5, l1_norm).norms
+
+
+@pytest.fixture
+def expected(monkeypatch):
+    """Return the norms of one core, and start workers whatever a job takes from now on."""
+    alone = norms(target=np.mean)
+    monkeypatch.setattr(execution, "STARTUP", 0.0)
+    return alone
+
+
+@pytest.mark.filterwarnings("ignore")  # of a cluster that loses a worker
+def test_dask_with_a_worker_that_dies(expected):
+    distributed = pytest.importorskip("distributed", reason="needs the 'dask' extra")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+        parallel_config(backend="dask"),
+    ):
+        np.testing.assert_array_equal(norms(n_jobs=-1), expected)
+        victim = next(iter(client.run(os.getpid).values()))
+        killer = threading.Timer(0.3, os.kill, (victim, signal.SIGKILL))
+        killer.start()
+        np.testing.assert_array_equal(norms(n_jobs=-1), expected)
+        killer.join()
+        assert victim not in client.run(os.getpid).values()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_ray(expected):
+    ray = pytest.importorskip("ray", reason="needs the 'ray' extra")
+    from ray.util.joblib import register_ray
+
+    register_ray()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        with parallel_config(backend="ray"):
+            np.testing.assert_array_equal(norms(n_jobs=2), expected)
+    finally:
+        ray.shutdown()

@@ -1,0 +1,75 @@
+"""What a run shows."""
+
+import io
+import sys
+
+import numpy as np
+import pytest
+
+from skdp import SensitivitySampler
+from skdp.mechanisms.base import l1_norm
+from skdp.sensitivity.calibration import order_statistic
+from skdp.sensitivity.pairs import Outcomes
+from skdp.sensitivity.progress import follow
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def normal(n_samples, rng):
+    return rng.normal(size=(n_samples, 1))
+
+
+def chunks_of(norms, size):
+    for start in range(0, len(norms), size):
+        yield Outcomes.of_norms(np.array(norms[start : start + size]), ())
+
+
+def terminal(monkeypatch):
+    """Make standard error look like a terminal, for the rest of the test."""
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    return stream
+
+
+def test_bar_in_a_terminal(monkeypatch):
+    pytest.importorskip("tqdm", reason="the bar is drawn by tqdm")
+    stream = terminal(monkeypatch)
+    SensitivitySampler(normal, gamma=0.2, verbose=1).sample(np.mean, 4, l1_norm)
+    shown = stream.getvalue()
+    assert "49/49" in shown
+    assert "pair/s" in shown
+    assert "sensitivity" in shown
+
+
+def test_line_per_chunk_elsewhere(capsys):
+    estimate = SensitivitySampler(normal, n_pairs=199, verbose=1).sample(np.mean, 4, l1_norm)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(" pairs")[0] for line in lines] == [
+        f"SensitivitySampler: {count} of 199" for count in (50, 100, 150, 199)
+    ]
+    assert lines[-1].endswith(f"0 s left, sensitivity {estimate.value:.4g}")
+
+
+def test_lines_in_a_terminal_without_tqdm(monkeypatch):
+    stream = terminal(monkeypatch)
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    SensitivitySampler(normal, gamma=0.2, verbose=1).sample(np.mean, 4, l1_norm)
+    assert "49 of 49 pairs" in stream.getvalue()
+
+
+def test_running_value_is_the_order_statistic_of_the_pairs_so_far(capsys):
+    norms = list(np.random.default_rng(0).permutation(99) + 1.0)
+    norms[70] = np.inf
+    passed = list(follow(chunks_of(norms, 33), order_statistic(0.1, 99)))  # k = 90
+    assert list(Outcomes.join(passed).norms) == norms
+    shown = [float(line.split()[-1]) for line in capsys.readouterr().err.splitlines()]
+    expected = [np.sort(norms[:count])[k - 1] for count, k in ((33, 30), (66, 60), (99, 90))]
+    assert shown == expected
+
+
+def test_silence_by_default(capsys):
+    SensitivitySampler(normal, gamma=0.2).sample(np.mean, 4, l1_norm)
+    assert capsys.readouterr().err == ""
