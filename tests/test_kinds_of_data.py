@@ -122,7 +122,7 @@ def test_categorical_columns_and_trees():
         frame["town"] = frame["town"].astype("category")
     forest = RandomForestClassifier(5, max_depth=4, random_state=0)
     model = private(table_model(forest), public, public_labels).fit(records, labels)
-    assert model.score(records, labels) > 0.6
+    assert model.score(records, labels) > 0.5
     strings = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
     towns, public_towns = records[["town"]].to_numpy(), public[["town"]].to_numpy()
     assert private(strings, public_towns, public_labels).fit(towns, labels).predict(towns).size == N

@@ -26,7 +26,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from skdp._data import Dataset
+from skdp._data import Dataset, n_records, take_records
 from skdp.targets.composition import COMPOSITES, SEEDED_STRUCTURE, STRUCTURAL_SEED, walk
 
 # Transformers that leave missing values missing.
@@ -210,10 +210,42 @@ def order_matters(estimator: Any) -> bool:
     Returns
     -------
     bool
-        True for bagging, which draws positions with a seed that is the same in all fits.
+        True where positions are drawn with a seed that is the same in all fits, or records are
+        visited in the order in which they stand.
     """
-    kinds = (BaggingClassifier, BaggingRegressor)
-    return any(isinstance(member, kinds) for _, member in configured(estimator))
+    return any(_visits_in_fixed_order(member) for _, member in configured(estimator))
+
+
+def _visits_in_fixed_order(estimator: Any) -> bool:
+    if isinstance(estimator, BaggingClassifier | BaggingRegressor):
+        return True
+    parameters = estimator.get_params(deep=False)
+    fixed = (
+        isinstance(parameters.get("random_state"), Integral) or parameters.get("shuffle") is False
+    )
+    return fixed and ("shuffle" in parameters or "batch_size" in parameters)
+
+
+def reorder(dataset: Dataset, seed: int) -> Dataset:
+    """Bring the records into a random order.
+
+    Without it, a fit that treats records differently by their position would be measured at the
+    position of the record that is replaced, and at no other.
+
+    Parameters
+    ----------
+    dataset : tuple of containers
+        ``(X,)``, ``(X, y)`` or ``(X, y, sample_weight)``.
+    seed : int
+        The same seed gives the same order.
+
+    Returns
+    -------
+    tuple of containers
+        The same records.
+    """
+    order = np.random.default_rng(seed).permutation(n_records(dataset[0]))
+    return tuple(take_records(container, order) for container in dataset)
 
 
 def takes(estimator: Any, kind: str) -> bool:

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from skdp._data import n_records, take_records
 from skdp._target import FunctionTarget
 from skdp.targets._bernstein_basis import gram_matrix, multiply_axes
 from skdp.targets.bernstein import BernsteinTransformer
 from skdp.targets.bernstein_density import BernsteinDensity
-from skdp.targets.configuration import fit_on, seed_names, without_side_effects
+from skdp.targets.configuration import fit_on, reorder, seed_names, without_side_effects
 from skdp.targets.released import (
     ReleasedClassifier,
     ReleasedDensity,
@@ -216,8 +215,7 @@ class FittedFunctionTarget:
         if self._seeds:
             fitted.set_params(**dict.fromkeys(self._seeds, seed))
         if self._shuffled:  # else only what the seed does to the last record would be measured
-            order = np.random.default_rng(seed).permutation(n_records(dataset[0]))
-            dataset = tuple(take_records(container, order) for container in dataset)
+            dataset = reorder(dataset, seed)
         fit_on(fitted, dataset)
         if self._classes is not None and not np.array_equal(fitted.classes_, self._classes):
             raise ValueError("a class is missing")

@@ -20,7 +20,7 @@ from sklearn.linear_model import (
 )
 from sklearn.svm import LinearSVC, LinearSVR
 
-from skdp._data import Dataset, find_non_finite, n_records, neighboring_pair, take_records
+from skdp._data import Dataset, find_non_finite, neighboring_pair
 from skdp.targets._packing import flat, is_float, take
 from skdp.targets._parts import ReleasedPart, anchor_of
 from skdp.targets.closed_form import Moments, closed_form_of
@@ -35,6 +35,7 @@ from skdp.targets.composition import (
 from skdp.targets.configuration import (
     fit_on,
     order_matters,
+    reorder,
     seed_names,
     takes,
     with_public_categories,
@@ -113,9 +114,8 @@ class ParameterTarget:
         fitted = clone(self.estimator)
         if self._seeds:
             _set_seeds(fitted, self._seeds, seed)
-        if self._shuffled:  # else only the positions drawn for the last record would be measured
-            order = np.random.default_rng(seed).permutation(n_records(dataset[0]))
-            dataset = tuple(take_records(container, order) for container in dataset)
+        if self._shuffled:
+            dataset = reorder(dataset, seed)
         return self.flatten(fit_on(fitted, dataset))
 
     def pair_values(
