@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils import Tags, get_tags
 
 from skdp._data import Dataset, Schema, as_dataset, n_records
@@ -190,8 +190,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         """
         X, y, weights = self._check_dataset(X, y, **fit_params)
         sensitivity = self._prepare_sensitivity(X)
-        twin = self._fit_twin(sensitivity, as_dataset((X, y, weights)))
-        target = make_target(self.estimator, self.release, twin, weights is not None)
+        target = self._make_target(sensitivity, as_dataset((X, y, weights)))
         released = release(
             target,
             X,
@@ -271,6 +270,11 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         sampler = self.sensitivity.with_fixed_seed()
         return sampler.set_params(oracle=like_private(as_oracle(sampler.oracle), X))
 
+    def _make_target(self, sensitivity: Any, dataset: Dataset) -> Any:
+        """Make what is evaluated, of public records and the form of the private ones."""
+        twin = self._fit_twin(sensitivity, dataset)
+        return make_target(self.estimator, self.release, twin, weighted=len(dataset) == 3)
+
     def _fit_twin(self, sensitivity: Any, dataset: Dataset) -> Any:
         """Fit the public twin, and refuse private labels that it does not know."""
         estimator = without_side_effects(self.estimator)
@@ -306,6 +310,36 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             stacklevel=4,
         )
         return [np.unique(column) for column in dataset[1].reshape(len(dataset[1]), -1).T]
+
+
+def released_target(model: PrivateEstimator, X: Any, y: Any = None) -> Any:
+    """Make the target that a fitted model has released, once more.
+
+    Parameters
+    ----------
+    model : PrivateEstimator
+        Fitted.
+    X : array-like, sparse or data frame of shape (n_samples, n_features)
+        Records of the form of those it was fitted to; only their form is used.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs), or None, default=None
+        Responses of that form, with no other labels.
+
+    Returns
+    -------
+    Target
+        Equal to the one that was evaluated in fit: the public twin follows from the seed that the
+        sensitivity estimate records.
+    """
+    again = clone(model)
+    sampled = model.sensitivity_
+    if isinstance(model.sensitivity, SensitivitySampler) and isinstance(
+        sampled, SensitivityEstimate
+    ):
+        again.set_params(sensitivity__random_state=sampled.seed)
+    if is_classifier(model.estimator) and model.classes is None:
+        again.set_params(classes=model.classes_)
+    X, y, _ = again._check_dataset(X, y)
+    return again._make_target(again._prepare_sensitivity(X), as_dataset((X, y)))
 
 
 def _fit_to_oracle(

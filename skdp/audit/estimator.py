@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,10 +19,10 @@ from skdp._data import Dataset, Schema, as_dataset, n_records, neighboring_pair
 from skdp._target import Target
 from skdp.audit.lower_bound import reproducible_seed
 from skdp.audit.release import audit_release
+from skdp.estimator import released_target
 from skdp.mechanisms.base import Mechanism
 from skdp.sensitivity.drawing import as_oracle, draw
 from skdp.sensitivity.sampler import SensitivitySampler
-from skdp.targets.parameters import ParameterTarget
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,9 +203,8 @@ def audit_estimator(
         )
     seed = reproducible_seed(rng)
     promise, known = private_estimator.guarantee_, private_estimator.sensitivity_
-    target = ParameterTarget(
-        private_estimator.estimator, private_estimator.release, private_estimator.estimator_
-    )
+    target = released_target(private_estimator, X, y)
+    mechanism = private_estimator.mechanism.with_basis(known.basis)
     if record is None:
         source = _oracle_pairs(_find_oracle(private_estimator, oracle), dataset, pairs, seed)
     else:
@@ -215,7 +215,7 @@ def audit_estimator(
     }  # fmt: skip
     seeds = np.random.SeedSequence(seed).generate_state(2 * pairs).reshape(pairs, 2).tolist()
     outcomes = Parallel(n_jobs=n_jobs)(
-        delayed(_audit_pair)(target, pair, private_estimator.mechanism, known.value, s, settings)
+        delayed(_audit_pair)(target, pair, mechanism, known.value, s, settings)
         for pair, s in zip(source, seeds, strict=True)
     )
     lower_bounds, norms = np.array(outcomes, dtype=np.float64).T
@@ -332,6 +332,7 @@ def _audit_pair(
         warnings.simplefilter("ignore")
         try:
             x, x_prime = (target(*dataset, seed=seeds[0]) for dataset in pair)
+            x, x_prime, mechanism = _in_coordinates(x, x_prime, mechanism)
             norm = mechanism.norm(x - x_prime)
         except Exception:  # whatever it is, the target has no value here
             norm = math.inf
@@ -339,3 +340,17 @@ def _audit_pair(
         return math.inf, math.inf
     result = audit_release(x, x_prime, mechanism, sensitivity, rng=seeds[1], **settings)
     return result.lower_bound, norm
+
+
+def _in_coordinates(
+    x: NDArray, x_prime: NDArray, mechanism: Mechanism
+) -> tuple[NDArray, NDArray, Mechanism]:
+    """Look at the noise where it is added: going back from a public basis hides and shows nothing.
+
+    There it is independent from coordinate to coordinate, whatever the basis.
+    """
+    basis = getattr(mechanism, "public_basis", None)
+    if basis is None:
+        return x, x_prime, mechanism
+    plain = clone(mechanism).set_params(basis="identity")
+    return basis.forward(x), basis.forward(x_prime), plain

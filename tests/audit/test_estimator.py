@@ -5,19 +5,27 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.base import is_classifier
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neighbors import KernelDensity
+from sklearn.tree import DecisionTreeClassifier
 
 from skdp import (
+    BernsteinTransformer,
     GaussianMechanism,
     KnownSensitivity,
     LaplaceMechanism,
     PrivateEstimator,
+    PublicDataOracle,
     SensitivitySampler,
     UniformOracle,
 )
 from skdp.audit import EstimatorAudit, audit_estimator
-from skdp.audit.estimator import exceedance_p_value
+from skdp.audit.estimator import _audit_pair, exceedance_p_value
+from skdp.estimator import released_target
 
 N = 60
 OPTIONS = {"stacked": True, "n_search": 2000, "n_final": 10_000, "rng": 0}
@@ -177,3 +185,49 @@ def test_uniform_data_without_response():
     assert not audit.violated
     record = audit_estimator(model, np.zeros((30, 1)) + 0.5, record=[9.0], pairs=1, **OPTIONS)
     assert record.n_exceeding == 1
+
+
+@pytest.mark.parametrize(
+    ("estimator", "release"),
+    [
+        (LogisticRegression(), "auto"),
+        (DecisionTreeClassifier(max_depth=2, random_state=0), "auto"),
+        (KMeans(2, n_init=1), "auto"),
+        (KernelDensity(bandwidth=0.5), BernsteinTransformer(4, feature_range=(-5, 5))),
+    ],
+    ids=["parameters", "leaves", "aligned clusters", "function"],
+)
+def test_target_is_made_again_as_it_was(estimator, release):
+    """The audited function is the released one: at epsilon = inf both give the same estimator."""
+    X, y = make_blobs(120, centers=[[-2.0], [2.0]], random_state=0)
+    dataset = (X, y) if is_classifier(estimator) else (X,)
+    public, private = [part[:60] for part in dataset], [part[60:] for part in dataset]
+    sampler = SensitivitySampler(PublicDataOracle(*public), gamma=0.2, n_pairs=9)
+    mechanism = LaplaceMechanism(epsilon=np.inf)
+    model = PrivateEstimator(
+        estimator, mechanism=mechanism, sensitivity=sampler, release=release, random_state=0
+    ).fit(*private)
+    target = released_target(model, *private)
+    assert target.description == model.sensitivity_.target
+    seed = int.from_bytes(np.random.default_rng(0).bytes(4), "little") >> 1
+    again = target.restore(target(*private, seed=seed))
+    name = "score_samples" if hasattr(model, "score_samples") else "predict"
+    np.testing.assert_array_equal(getattr(again, name)(X), getattr(model, name)(X))
+
+
+def test_noise_is_audited_in_its_basis():
+    """Around a learned basis the audit holds, and half of its noise is caught.
+
+    One pair at the claimed distance, alpha 1e-4: a false alarm has that probability.
+    """
+    basis = LaplaceMechanism(1.0, basis=[[1.0, 0.5], [0.0, 2.0]])
+    x, moved = np.zeros(2), np.array([1.0, 0.0])
+    target = dict(zip((0, 1), (x, moved), strict=True)).get
+    pair = ((0,), (1,))
+    settings = {"stacked": True, "n_search": 5000, "n_final": 20_000, "alpha": 1e-4, "method": None}
+
+    def bound(sensitivity):
+        return _audit_pair(lambda i, seed: target(i), pair, basis, sensitivity, (0, 1), settings)[0]
+
+    assert bound(1.0) <= 1.0
+    assert bound(0.5) > 1.0
