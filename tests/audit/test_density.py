@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import estimator_checks_generator
@@ -58,7 +58,7 @@ def test_density_integrates_to_one():
     X = np.random.default_rng(0).laplace(size=(2000, 1))
     t = np.linspace(-15, 15, 4001)
     density = np.exp(TruncatedKernelDensity(floor=0.0).fit(X).score_samples(t[:, None]))
-    assert np.trapezoid(density, t) == pytest.approx(1.0, abs=1e-4)
+    assert integrate.trapezoid(density, t) == pytest.approx(1.0, abs=1e-4)
 
 
 def test_more_than_three_columns_and_wide_samples_are_exact():
@@ -92,7 +92,7 @@ def test_binning_keeps_mass_and_mean():
 
 def test_roughness_of_the_kernel():
     t = np.linspace(-10, 10, 2001)
-    assert np.trapezoid(stats.norm.pdf(t) ** 2, t) == pytest.approx(KERNEL_ROUGHNESS)
+    assert integrate.trapezoid(stats.norm.pdf(t) ** 2, t) == pytest.approx(KERNEL_ROUGHNESS)
 
 
 def test_samples_have_the_density():

@@ -143,7 +143,12 @@ def test_nearly_singular_equations_are_refitted():
     [
         (GaussianNB(priors=[0.5, 0.5]), FEATURES, TWO, ["theta_"]),
         (Ridge(positive=True), FEATURES, RESPONSE, REGRESSION),
-        (Ridge(alpha=[1.0, 2.0]), FEATURES, np.column_stack([RESPONSE, RESPONSE]), ["coef_"]),
+        (
+            Ridge(alpha=np.array([1.0, 2.0])),
+            FEATURES,
+            np.column_stack([RESPONSE, RESPONSE]),
+            ["coef_"],
+        ),
         (MultinomialNB(alpha=np.ones(D)), COUNTS, TWO, ["feature_log_prob_"]),
         (LinearRegression(), FEATURES, np.column_stack([RESPONSE, RESPONSE]), ["coef_"]),
         (LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.1), FEATURES, TWO, ["coef_"]),
