@@ -20,7 +20,7 @@ help:
 	@echo "make lint         style, formatting and types"
 	@echo "make docs         the documentation, in docs/_build/html"
 	@echo "make examples     every script in examples/, warnings as errors"
-	@echo "make bench        every script in benchmarks/"
+	@echo "make bench        what sampling costs; BENCHMARKS=benchmarks/utility.py for another script"
 	@echo "make clean        remove environments and everything built"
 
 $(STAMP): pyproject.toml constraints.txt
@@ -57,8 +57,9 @@ examples: $(STAMP)
 	@set -e; for script in examples/*.py; do \
 		echo "== $$script"; $(BIN)/python -W error "$$script"; done
 
+BENCHMARKS ?= benchmarks/overhead.py benchmarks/compare.py
 bench: $(STAMP)
-	@set -e; for script in benchmarks/*.py; do \
+	@set -e; for script in $(BENCHMARKS); do \
 		echo "== $$script"; $(BIN)/python "$$script"; done
 
 clean:

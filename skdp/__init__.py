@@ -1,6 +1,7 @@
 """Private scikit-learn estimators by sensitivity sampling."""
 
 from skdp import audit, risk
+from skdp._basis import PublicBasis
 from skdp.accounting.guarantee import NeighboringRelation, PrivacyGuarantee
 from skdp.displays import RiskDisplay
 from skdp.estimator import PrivateEstimator
@@ -58,6 +59,7 @@ __all__ = [
     "PrivacyLeakWarning",
     "PrivateEstimator",
     "PrivateEvaluationError",
+    "PublicBasis",
     "PublicDataOracle",
     "RandomTaskOracle",
     "Release",
