@@ -34,12 +34,14 @@ class PublicBasis:
         How it came about: "identity", "diagonal", "predictive" or "given".
     n_pilot_pairs : int, default=0
         From how many pairs of the oracle it was learnt.
-    scale, weights : array-like of shape (d,) or None, default=None
-        Diagonals, of finite numbers other than 0.
+    scale : array-like of shape (d,) or None, default=None
+        A diagonal, of finite numbers other than 0.
     matrix : array-like of shape (d, d) or None, default=None
         Invertible.
     reflectors : array-like of shape (d, n_reflectors) or None, default=None
         Columns of any length but 0.
+    weights : array-like of shape (d,) or None, default=None
+        A diagonal, of finite numbers other than 0.
 
     Raises
     ------
@@ -48,7 +50,7 @@ class PublicBasis:
 
     Examples
     --------
-    >>> from skdp._basis import PublicBasis
+    >>> from skdp import PublicBasis
     >>> basis = PublicBasis("given", matrix=[[2.0, 0.0], [1.0, 1.0]])
     >>> basis.forward([1.0, 3.0])
     array([2., 4.])
