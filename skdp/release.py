@@ -163,10 +163,15 @@ def release(
         seeded=random_state is not None,
     )
     exact = _evaluate_privately(target, dataset, known.shape, noise)  # the one private evaluation
+    failure: Exception | None = None
     try:
         value = mechanism.release(exact, known.value, noise)
-    finally:
-        del exact
+    except Exception as error:
+        failure = error.with_traceback(None)  # the variables of the mechanism hold the value
+        failure.__cause__ = failure.__context__ = None
+    del exact
+    if failure is not None:
+        raise failure
     restore = getattr(target, "restore", None)
     return Release(value if restore is None else restore(value), guarantee, known)
 

@@ -293,10 +293,11 @@ def flawed(usual, on_private):
     ("target", "mechanism", "error"),
     [
         (flawed([], []), Stubborn(1.0), RuntimeError),
+        (flawed([], []), LaplaceMechanism(1e-300), ValueError),
         (flawed([], [1.0]), LaplaceMechanism(1.0), PrivateEvaluationError),
         (flawed([1.0], [np.nan]), LaplaceMechanism(1.0), PrivateEvaluationError),
     ],
-    ids=["mechanism", "shape", "not finite"],
+    ids=["mechanism", "vanishing epsilon", "shape", "not finite"],
 )
 def test_variables_behind_an_error_hold_no_exact_value(target, mechanism, error):
     """They hold the data, which the caller has passed, and nothing that was computed from them."""
