@@ -209,6 +209,7 @@ class DelegatedMethods:
         array-like of shape (n_samples, n_features_out)
             Transformed records.
         """
+        # fit comes from the class that this is mixed into
         return self.fit(X, y).transform(X)  # type: ignore[attr-defined]
 
     @available_if(_released_has("inverse_transform"))

@@ -167,6 +167,7 @@ class RandomTaskOracle(_ShippedOracle):
 
     def _draw_counts(self, n_samples: int, rng: Generator) -> NDArray[np.intp]:
         """Return the number of records of each class; they sum to n_samples."""
+        # only called with classes
         n_classes = len(self._classes)  # type: ignore[arg-type]
         spare = n_samples - _LEAST_PER_CLASS * n_classes
         if spare < 0:

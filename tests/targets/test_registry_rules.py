@@ -9,7 +9,7 @@ from sklearn.covariance import EmpiricalCovariance
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (imported for its effect)
 from sklearn.feature_selection import SelectKBest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.impute import IterativeImputer, SimpleImputer

@@ -17,7 +17,7 @@ from sklearn import (
     random_projection,
 )
 from sklearn.base import clone
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (imported for its effect)
 
 from skdp.targets.registry._entry import Entry, always, select
 from skdp.targets.registry._linear import ENTRIES as LINEAR
