@@ -8,12 +8,22 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skdp.targets.leaves import last_step
+from skdp.targets.registry import unserved
+
 
 def _released_has(name: str):
     """Tell whether the released estimator, or before fit the one given, has the method."""
 
     def check(self: Any) -> bool:
-        getattr(getattr(self, "estimator_", self.estimator), name)
+        estimator = getattr(self, "estimator_", self.estimator)
+        getattr(estimator, name)
+        last = last_step(estimator)
+        if isinstance(self.release, str) and name in unserved(last):
+            raise AttributeError(
+                f"{type(last).__name__}.{name} needs more than release='auto' releases. Name the "
+                "attributes that it needs in 'release', where they are public."
+            )
         return True
 
     return check
@@ -28,6 +38,7 @@ class DelegatedMethods:
 
     estimator: Any
     estimator_: Any
+    release: Any
 
     def _released(self) -> Any:
         check_is_fitted(self)

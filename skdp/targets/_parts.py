@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skdp.targets._packing import flat, is_float, same, shapes_of
-from skdp.targets.registry import RECORD_ATTRIBUTES, REGISTRY, Entry
+from skdp.targets.registry import RECORD_ATTRIBUTES, Entry, entry_of
 from skdp.targets.registry._entry import always
 
 
@@ -40,7 +40,7 @@ class ReleasedPart:
     def of(cls, path: tuple[str, ...], twin: Any, names: Sequence[str], auto: bool) -> ReleasedPart:
         """Look up how a part is released; an unknown class is taken as it is."""
         names = tuple(names)
-        entry = REGISTRY.get(type(twin)) or Entry(always(*names))
+        entry = entry_of(twin, path) or Entry(always(*names))
         return cls(path, names, twin, entry, auto)
 
     def read(self, fitted: Any) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class ReleasedPart:
 
     def anchor(self) -> bytes:
         """Return what the released values depend on besides the data: all floats of the twin."""
-        if not (self.entry.depends_on_twin and self.names):
+        if not (self.entry.depends_on_twin and (self.names or self.entry.public)):
             return b""
         fitted = {
             name: value

@@ -197,8 +197,6 @@ def attributes_of(path: tuple[str, ...], part: Any) -> tuple[str, ...]:
     ValueError
         If the part is refused, or "auto" does not know it.
     """
-    if path and ".calibrators[" in path[-1] and vars(part).keys() == {"a_", "b_"}:
-        return "a_", "b_"  # slope and offset of a sigmoid
     if type(part).__name__ == "_ConstantPredictor":
         raise ValueError(
             f"The member {'__'.join(path)} has learned nothing, because it saw only one class. "

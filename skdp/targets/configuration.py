@@ -27,7 +27,10 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from skdp._data import Dataset, n_records, take_records
+from skdp.targets._packing import same
 from skdp.targets.composition import COMPOSITES, SEEDED_STRUCTURE, STRUCTURAL_SEED, walk
+from skdp.targets.roles import with_stand_ins
+from skdp.targets.stand_ins import PublicNystroem
 
 # Transformers that leave missing values missing.
 _PASS_GAPS = frozenset(
@@ -58,7 +61,8 @@ def without_side_effects(estimator: Any) -> Any:
     -------
     estimator object
         A clone with every nested `memory` None and every nested `verbose` off. A `random_state`
-        that decides what the members are, as in bagging, is 0 where it was left open.
+        that decides what the members are, as in bagging, is 0 where it was left open. What keeps
+        its fitted state private has a stand-in that does not.
     """
     estimator = clone(estimator)
     settings: dict[str, Any] = {}
@@ -71,7 +75,7 @@ def without_side_effects(estimator: Any) -> Any:
     for prefix, member in configured(estimator):
         if isinstance(member, SEEDED_STRUCTURE) and not isinstance(member.random_state, Integral):
             settings[f"{prefix}random_state"] = STRUCTURAL_SEED
-    return estimator.set_params(**settings)
+    return with_stand_ins(estimator.set_params(**settings))
 
 
 def configured(estimator: Any) -> Iterator[tuple[str, Any]]:
@@ -131,8 +135,8 @@ def check_configuration(estimator: Any) -> None:
             )
 
 
-def with_public_categories(estimator: Any, twin: Any) -> Any:
-    """Give encoders that are to find their categories those of the public twin.
+def with_public_structure(estimator: Any, twin: Any) -> Any:
+    """Give encoders the categories, and kernel maps the landmarks, of the public twin.
 
     Parameters
     ----------
@@ -144,24 +148,31 @@ def with_public_categories(estimator: Any, twin: Any) -> Any:
     Returns
     -------
     estimator object
-        `estimator`, with the nested `categories` that were "auto" set to arrays.
+        `estimator`, with the nested `categories` that were "auto", and all `landmarks`, set to
+        arrays.
 
     Raises
     ------
     ValueError
-        If the members of a bag have seen different categories.
+        If the members of a bag have seen different ones.
     """
     settings: dict[str, list] = {}
     for path, part in walk(twin):
-        if not isinstance(getattr(part, "categories", None), str):
+        if isinstance(getattr(part, "categories", None), str):
+            parameter, found = "categories", list(part.categories_)
+        elif isinstance(part, PublicNystroem):
+            parameter, found = "landmarks", [part.components_, part.normalization_]
+        else:
             continue
-        name = "__".join((*_parameter_path(twin, path), "categories"))
-        found = list(part.categories_)
+        name = "__".join((*_parameter_path(twin, path), parameter))
         known = settings.setdefault(name, found)
-        if len(known) != len(found) or not all(map(np.array_equal, known, found)):
+        if not same(known, found):
             raise ValueError(
                 f"The {name!r} parameter of {type(twin).__name__} must list the categories, since "
                 "its members see different ones. Got 'auto'."
+                if parameter == "categories"
+                else f"The members of {type(twin).__name__} see different landmarks of Nystroem, "
+                "and these must be public. Map the records before, in a pipeline."
             )
     return estimator.set_params(**settings)
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from sklearn import ensemble, linear_model, model_selection, semi_supervised
 from sklearn.ensemble import BaggingClassifier, BaggingRegressor
-from sklearn.pipeline import Pipeline
 
 from skdp._target import Target
 from skdp.targets.bernstein import BernsteinTransformer
@@ -14,7 +13,8 @@ from skdp.targets.configuration import check_configuration, configured
 from skdp.targets.functions import FittedFunctionTarget
 from skdp.targets.leaves import TREES, LeafTarget, last_step
 from skdp.targets.parameters import ParameterTarget
-from skdp.targets.registry import REGISTRY, check_releasable
+from skdp.targets.registry import check_releasable, stand_in_of, unserved
+from skdp.targets.roles import roles
 
 _BOOSTED = (
     "each of its members is fitted to what those before it got wrong on the private records, so no "
@@ -84,9 +84,10 @@ def check_release(estimator: Any, release: Any) -> None:
     if isinstance(release, LeafTarget):
         release.check(estimator)
     elif isinstance(release, str) and release == "auto":
-        for _, part in configured(estimator):
+        for _, part, transforms in roles(estimator):
             check_releasable(part)
-            _check_transforms(part)
+            if transforms:
+                _check_transforms(part)
             reason = REFUSED_COMPOSITIONS.get(type(part))
             if reason is not None:
                 raise ValueError(
@@ -132,17 +133,15 @@ def make_target(estimator: Any, release: Any, twin: Any, weighted: bool = False)
     return target
 
 
-def _check_transforms(part: Any) -> None:
+def _check_transforms(step: Any) -> None:
     """Refuse a step that is to transform, of which only what predicts is released."""
-    for _, step in part.steps[:-1] if isinstance(part, Pipeline) else ():
-        entry = REGISTRY.get(type(step))
-        if entry is not None and entry.predicts_only:
-            raise ValueError(
-                f"PrivateEstimator cannot release {type(step).__name__} with release='auto' as a "
-                "step that transforms: what is released suffices for its predictions only. Make "
-                "it the last step, use PCA, or fit it on public records and wrap it in "
-                "FrozenEstimator."
-            )
+    if "transform" not in unserved(step) or stand_in_of(step, True) is not None:
+        return
+    raise ValueError(
+        f"PrivateEstimator cannot release {type(step).__name__} with release='auto' as a step that "
+        "transforms: what is released suffices for its predictions only. Make it the last step, "
+        "use PCA, or fit it on public records and wrap it in FrozenEstimator."
+    )
 
 
 def _check_trees(estimator: Any) -> None:

@@ -38,7 +38,7 @@ from skdp.targets.configuration import (
     reorder,
     seed_names,
     takes,
-    with_public_categories,
+    with_public_structure,
     without_side_effects,
 )
 from skdp.targets.metric import MAX_EVALUATED, linear_metric, output_metric
@@ -95,7 +95,7 @@ class ParameterTarget:
     """
 
     def __init__(self, estimator: Any, release: str | Sequence[str], twin: Any):
-        self.estimator = with_public_categories(without_side_effects(estimator), twin)
+        self.estimator = with_public_structure(without_side_effects(estimator), twin)
         self.twin = twin
         self.names = _released_names(twin, release)
         self._parts = _released_parts(twin, self.names, auto=_is_auto(release))
@@ -257,8 +257,8 @@ def _released_names(twin: Any, release: str | Sequence[str]) -> tuple[str, ...]:
             _check_released(twin, name)
     if not names:
         raise ValueError(
-            f"There is nothing to release: fitting {type(twin).__name__} as configured learns "
-            "nothing from the data, so it needs no privacy. Use it as it is."
+            f"There is nothing to release: {type(twin).__name__} as configured learns nothing from "
+            "private records, so it needs no privacy. Fit it on public ones, and use that."
         )
     return names
 

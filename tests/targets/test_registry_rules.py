@@ -5,6 +5,7 @@ import pytest
 from scipy import optimize
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.cluster import DBSCAN, KMeans
+from sklearn.compose import make_column_transformer
 from sklearn.covariance import EmpiricalCovariance
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA
@@ -12,14 +13,14 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (imported for its effect)
 from sklearn.feature_selection import SelectKBest
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.impute import IterativeImputer, SimpleImputer
+from sklearn.impute import IterativeImputer, MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.manifold import TSNE
 from sklearn.mixture import GaussianMixture
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, LocalOutlierFactor
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import OneHotEncoder, PowerTransformer, StandardScaler, TargetEncoder
 from sklearn.random_projection import SparseRandomProjection
 from sklearn.svm import SVC
@@ -93,12 +94,13 @@ def private(estimator, **options):
         (KNeighborsClassifier(), "training records themselves.*BernsteinTransformer"),
         (SVC(), "training records that support it. Use LinearSVC"),
         (GaussianProcessRegressor(), "training records themselves"),
-        (Nystroem(), "landmarks are training records"),
+        (Nystroem("precomputed"), "a precomputed kernel has one column for each record"),
         (SelectKBest(), "which columns it selects.*FrozenEstimator"),
-        (PowerTransformer(), r"make_pipeline\(PowerTransformer\(standardize=False\)"),
         (SimpleImputer(add_indicator=True), "which columns have missing values"),
         (IterativeImputer(), "the order of the columns depends on the data"),
+        (MissingIndicator(), "learns which columns have missing values. Use features='all'"),
         (IterativeImputer(estimator=KNeighborsClassifier()), "imputes with KNeighborsClassifier"),
+        (IterativeImputer(estimator=PLSRegression(1)), "imputes with PLSRegression"),
         (IterativeImputer(imputation_order="roman", sample_posterior=True), "sample_posterior"),
         (IterativeImputer(imputation_order="roman", n_nearest_features=2), "n_nearest_features"),
         (IterativeImputer(imputation_order="roman", add_indicator=True), "add_indicator"),
@@ -118,15 +120,49 @@ def test_refused_before_any_fit(estimator, words):
         assert Spy.fitted == 0
 
 
-@pytest.mark.parametrize("step", [LinearDiscriminantAnalysis(), PLSRegression(1)])
-def test_step_that_only_predicts_is_refused_where_it_is_to_transform(step):
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda step: make_pipeline(step, Ridge()),
+        lambda step: make_pipeline(make_pipeline(StandardScaler(), step), Ridge()),
+        lambda step: make_pipeline(make_union(step, StandardScaler()), Ridge()),
+        lambda step: make_pipeline(make_column_transformer((step, [0, 1])), Ridge()),
+    ],
+)
+def test_step_that_only_predicts_is_refused_where_it_is_to_transform(wrap):
     """Else the budget would be spent on an estimator whose first output fails."""
     with pytest.raises(ValueError, match=r"as a step that transforms.*Make it the last step"):
-        private(make_pipeline(step, LogisticRegression())).fit(X, labels)
-    model = private(make_pipeline(StandardScaler(), step))
-    if isinstance(step, LinearDiscriminantAnalysis):
-        model.set_params(classes=[0, 1])
-    assert np.isfinite(model.fit(X, labels).predict(X)).all()
+        private(wrap(PLSRegression(1))).fit(X, y)
+    model = private(make_pipeline(StandardScaler(), PLSRegression(1)))
+    assert np.isfinite(model.fit(X, y).predict(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("estimator", "missing", "names"),
+    [
+        (PCA(2), {"score_samples", "score"}, ["mean_", "components_", "explained_variance_"]),
+        (LinearDiscriminantAnalysis(), {"transform", "fit_transform"}, ["xbar_", "scalings_"]),
+        (PLSRegression(1), {"transform", "inverse_transform"}, None),
+    ],
+)
+def test_methods_that_need_more_than_is_released_are_not_there(estimator, missing, names):
+    """Before the fit and after it, also as the last step; they come with named attributes."""
+    target = labels if isinstance(estimator, LinearDiscriminantAnalysis) else y
+    classes = [0, 1] if target is labels else None
+    for wrapped in (estimator, make_pipeline(StandardScaler(), estimator)):
+        model = private(wrapped, classes=classes)
+        for candidate in (model, clone(model).fit(X, target)):
+            for method in missing:
+                assert not hasattr(candidate, method)
+                with pytest.raises(AttributeError) as caught:
+                    getattr(candidate, method)
+                assert "needs more than release='auto' releases" in str(caught.value.__cause__)
+    if names is not None:
+        names += ["noise_variance_"] * isinstance(estimator, PCA)
+        model = private(estimator, classes=classes, release=names).fit(X, target)
+        assert all(hasattr(model, method) for method in missing)
+        output = model.score_samples(X) if isinstance(estimator, PCA) else model.transform(X)
+        assert np.isfinite(output).all()
 
 
 def test_attributes_named_by_the_user_are_not_refused():

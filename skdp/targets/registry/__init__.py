@@ -21,21 +21,27 @@ from skdp.targets.registry import (
     _linear,
     _preprocessing,
     _probabilistic,
+    _stand_ins,
 )
+from skdp.targets.registry._calibrators import calibrator_entry
 from skdp.targets.registry._elsewhere import ELSEWHERE
 from skdp.targets.registry._entry import Entry, always
 from skdp.targets.registry._refused import REFUSED
+from skdp.targets.registry._stand_ins import STAND_INS, stand_in_of
 
 __all__ = [
     "ELSEWHERE",
     "RECORD_ATTRIBUTES",
     "REFUSED",
     "REGISTRY",
+    "STAND_INS",
     "Entry",
     "check_releasable",
     "is_stateless",
     "lookup",
     "register",
+    "stand_in_of",
+    "unserved",
 ]
 
 # Attributes that describe the records of a fit and not the fitted function. On the twin they
@@ -62,6 +68,7 @@ REGISTRY: dict[type, Entry] = {
     **_decomposition.ENTRIES,
     **_density.ENTRIES,
     **_preprocessing.ENTRIES,
+    **_stand_ins.ENTRIES,
 }
 _OWN = frozenset(REGISTRY)
 # Older versions of scikit-learn do not say so themselves.
@@ -110,10 +117,47 @@ def check_releasable(estimator: Any) -> None:
         )
 
 
-def lookup(estimator: Any, path: Sequence[str] = ()) -> Entry:
-    """Return the registry's entry for the exact class of `estimator`.
+def entry_of(estimator: Any, path: Sequence[str] = ()) -> Entry | None:
+    """Return the registry's entry for the exact class of `estimator`, None if there is none.
 
     A subclass may hold more than its base class does, so it is not covered by its entry.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        Fitted or not.
+    path : sequence of str, default=()
+        Names of the members that lead to it.
+
+    Returns
+    -------
+    Entry or None
+        How it is released in this place.
+    """
+    if path and ".calibrators[" in path[-1]:
+        return calibrator_entry(estimator)
+    return REGISTRY.get(type(estimator))
+
+
+def unserved(estimator: Any) -> tuple[str, ...]:
+    """Name the methods that need more of an estimator than is released of it.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        Fitted or not.
+
+    Returns
+    -------
+    tuple of str
+        Names of methods.
+    """
+    entry = REGISTRY.get(type(estimator))
+    return () if entry is None else entry.unserved
+
+
+def lookup(estimator: Any, path: Sequence[str] = ()) -> Entry:
+    """Return the registry's entry for an estimator, or say why there is none.
 
     Parameters
     ----------
@@ -134,7 +178,7 @@ def lookup(estimator: Any, path: Sequence[str] = ()) -> Entry:
         message then lists the fitted float attributes and the line to write.
     """
     check_releasable(estimator)
-    entry = REGISTRY.get(type(estimator))
+    entry = entry_of(estimator, path)
     if entry is None:
         raise ValueError(_unknown(estimator, path))
     return entry

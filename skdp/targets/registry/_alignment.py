@@ -18,11 +18,12 @@ class SignedRows:
     """Order the rows of components and give them the signs of the twin's.
 
     Rows are matched by the absolute cosine, with the Hungarian method. The entries of the `others`
-    move with them.
+    move with them; those of `flipped`, which are numbers, change their signs too.
     """
 
     reference: str
     others: tuple[str, ...] = ()
+    flipped: tuple[str, ...] = ()
 
     def __call__(self, values: Values, twin: Any) -> Values:
         """Return the values, aligned."""
@@ -30,8 +31,9 @@ class SignedRows:
         cosines = _unit_rows(rows) @ _unit_rows(public).T
         order = _match(-np.abs(cosines))
         signs = np.where(cosines[order, np.arange(len(order))] < 0, -1.0, 1.0)
-        moved = _moved(values, (self.reference, *self.others), order)
-        return moved | {self.reference: moved[self.reference] * signs[:, None]}
+        moved = _moved(values, (self.reference, *self.others, *self.flipped), order)
+        flipped = {name: moved[name] * signs for name in self.flipped}
+        return moved | flipped | {self.reference: moved[self.reference] * signs[:, None]}
 
 
 @dataclass(frozen=True)

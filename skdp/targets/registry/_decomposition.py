@@ -58,8 +58,10 @@ def _align_nmf(values: Values, twin: Any) -> Values:
 
 
 def _finish_nmf(released: Any, twin: Any) -> None:
-    """Negative entries of the components become zero."""
-    released.components_ = np.maximum(released.components_, 0)
+    """Negative entries become zero; a component without positive ones becomes the twin's."""
+    components = np.maximum(released.components_, 0)
+    is_empty = ~components.any(axis=1, keepdims=True)
+    released.components_ = np.where(is_empty, twin.components_, components)
 
 
 def _finish_topics(released: Any, twin: Any) -> None:
@@ -72,8 +74,7 @@ def _finish_topics(released: Any, twin: Any) -> None:
 
 _signed = SignedRows("components_")
 _moments = (
-    "batch_size_ explained_variance_ explained_variance_ratio_ n_samples_ noise_variance_ "
-    "singular_values_ var_"
+    "explained_variance_ explained_variance_ratio_ n_samples_ noise_variance_ singular_values_ var_"
 )
 _pca_entry = Entry(
     _pca,
@@ -81,6 +82,7 @@ _pca_entry = Entry(
     SignedRows("components_", ("explained_variance_",)),
     numbers="(k + 1) d",
     drop=tuple(_moments.split()),
+    unserved=("score_samples", "score"),
 )
 _sparse_pca = Entry(
     always("mean_", "components_"), align=_signed, numbers="(k + 1) d", drop=("error_",)
@@ -131,6 +133,7 @@ ENTRIES: dict[type, Entry] = {
         always("components_", "intercept_hidden_"),
         numbers="k (d + 1)",
         drop=("h_samples_", "intercept_visible_"),
+        unserved=("score_samples",),
     ),
     neighbors.NeighborhoodComponentsAnalysis: Entry(
         always("components_"), align=_signed, numbers="k d"

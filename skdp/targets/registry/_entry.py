@@ -35,8 +35,8 @@ class Entry:
         Attributes that describe records elsewhere, but belong to the function here.
     refuse : callable or None, default=None
         ``refuse(estimator)`` returns why this configuration cannot be released, or None.
-    predicts_only : bool, default=False
-        Whether what is released suffices to predict and not to transform.
+    unserved : tuple of str, default=()
+        Methods that need more than is released.
     anchored : bool, default=False
         Whether `read` takes more than the structure from the twin.
 
@@ -57,7 +57,7 @@ class Entry:
     drop: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     refuse: Callable[[Any], str | None] | None = None
-    predicts_only: bool = False
+    unserved: tuple[str, ...] = ()
     anchored: bool = False
 
     @property

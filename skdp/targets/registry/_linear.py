@@ -16,6 +16,7 @@ LEFT_OVERS = (
     "noise_variance_ outliers_ scale_ scores_ sigma_ sparse_coef_"
 )
 NETWORK = "best_loss_ best_validation_score_ loss_ validation_scores_"
+DISCRIMINANT = "covariance_ explained_variance_ratio_ means_ priors_ scalings_ xbar_"
 PLS = "x_loadings_ x_rotations_ x_weights_ x_scores_ y_loadings_ y_rotations_ y_weights_ y_scores_"
 
 LINEAR_MODELS = """
@@ -54,7 +55,7 @@ _pls = Entry(
     read=_read_intercept_at_origin,
     numbers="k (d + 1)",
     drop=tuple(PLS.split()),
-    predicts_only=True,
+    unserved=("transform", "inverse_transform"),
 )
 _network = Entry(
     always("coefs_", "intercepts_"), numbers="all weights", drop=tuple(NETWORK.split())

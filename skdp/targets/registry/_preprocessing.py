@@ -16,12 +16,14 @@ from sklearn import (
     preprocessing,
     random_projection,
 )
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (imported for its effect)
+from sklearn.linear_model import BayesianRidge
 
 from skdp.targets.registry._entry import Entry, always, select
 from skdp.targets.registry._linear import ENTRIES as LINEAR
-from skdp.targets.registry._repairs import positive
+from skdp.targets.registry._linear import coefficients
+from skdp.targets.registry._repairs import positive, standard_deviations
 
 # An isotonic function is released at this many evenly spaced points.
 N_KNOTS = 21
@@ -34,8 +36,7 @@ def _standard_scaler(fitted: Any) -> tuple[str, ...]:
 def _finish_standard_scaler(released: Any, twin: Any) -> None:
     """Recompute the scale; a variance that noise made negative becomes the twin's."""
     if released.with_std:
-        released.var_ = np.where(released.var_ < 0, twin.var_, released.var_)
-        released.scale_ = np.where(released.var_ == 0, 1.0, np.sqrt(released.var_))
+        released.var_, released.scale_ = standard_deviations(released.var_, twin.var_)
 
 
 def _finish_min_max_scaler(released: Any, twin: Any) -> None:
@@ -68,15 +69,6 @@ def _finish_robust_scaler(released: Any, twin: Any) -> None:
 def _finish_quantiles(released: Any, twin: Any) -> None:
     """Sort the quantiles of each column."""
     released.quantiles_ = np.sort(released.quantiles_, axis=0)
-
-
-def _refuse_standardize(estimator: Any) -> str | None:
-    if not estimator.standardize:
-        return None
-    return (
-        "with standardize=True it keeps means and variances in a private attribute. Use "
-        "make_pipeline(PowerTransformer(standardize=False), StandardScaler())"
-    )
 
 
 def _read_bin_edges(fitted: Any, twin: Any) -> dict[str, Any]:
@@ -129,7 +121,14 @@ def _target_encoder(fitted: Any) -> tuple[str, ...]:
 
 
 def _statistics(fitted: Any) -> tuple[str, ...]:
-    return () if fitted.strategy == "constant" else ("statistics_",)
+    if fitted.strategy == "constant":
+        return ()
+    if np.asarray(getattr(fitted, "statistics_", 0.0)).dtype.kind not in "fiub":
+        raise ValueError(
+            "The 'strategy' parameter of SimpleImputer must be 'constant' for columns of strings: "
+            "no noise can be added to the most frequent one. Got 'most_frequent'."
+        )
+    return ("statistics_",)
 
 
 def _refuse_indicator(estimator: Any) -> str | None:
@@ -141,10 +140,20 @@ def _refuse_indicator(estimator: Any) -> str | None:
     )
 
 
+def _refuse_some_columns(estimator: Any) -> str | None:
+    if estimator.features == "all":
+        return None
+    return (
+        f"with features={estimator.features!r} it learns which columns have missing values. Use "
+        "features='all'"
+    )
+
+
 def _refuse_imputation(estimator: Any) -> str | None:
-    kind = "BayesianRidge" if estimator.estimator is None else type(estimator.estimator).__name__
-    if kind not in {one.__name__ for one in LINEAR if hasattr(one, "predict")} - {"MLPRegressor"}:
-        return f"it imputes with {kind}. Use BayesianRidge or another linear model"
+    model = BayesianRidge() if estimator.estimator is None else estimator.estimator
+    linear = getattr(LINEAR.get(type(model)), "attributes", None) is coefficients
+    if not (linear and is_regressor(model)):
+        return f"it imputes with {type(model).__name__}. Use BayesianRidge or another linear model"
     if estimator.imputation_order not in {"roman", "arabic"}:
         return (
             f"with imputation_order={estimator.imputation_order!r} the order of the columns "
@@ -190,13 +199,13 @@ def _with_coefficients(model: Any, values: NDArray) -> Any:
     return model
 
 
-def _read_isotonic(fitted: Any, twin: Any) -> dict[str, Any]:
+def read_isotonic(fitted: Any, twin: Any) -> dict[str, Any]:
     """Evaluate the fitted function on evenly spaced points of the twin's range."""
     points = np.linspace(twin.X_min_, twin.X_max_, N_KNOTS)
     return {"y_thresholds_": np.interp(points, fitted.X_thresholds_, fitted.y_thresholds_)}
 
 
-def _finish_isotonic(released: Any, twin: Any) -> None:
+def finish_isotonic(released: Any, twin: Any) -> None:
     """Make the values monotone, by isotonic regression on the public points."""
     points = np.linspace(twin.X_min_, twin.X_max_, N_KNOTS)
     released.fit(points, released.y_thresholds_)
@@ -242,9 +251,6 @@ ENTRIES: dict[type, Entry] = {
     preprocessing.QuantileTransformer: Entry(
         always("quantiles_"), _finish_quantiles, numbers="n_quantiles d"
     ),
-    preprocessing.PowerTransformer: Entry(
-        always("lambdas_"), refuse=_refuse_standardize, numbers="d"
-    ),
     preprocessing.KBinsDiscretizer: Entry(
         always("bin_edges_"), _finish_bins, read=_read_bin_edges, numbers="(n_bins + 1) d"
     ),
@@ -266,8 +272,8 @@ ENTRIES: dict[type, Entry] = {
     ),
     isotonic.IsotonicRegression: Entry(
         always("y_thresholds_"),
-        _finish_isotonic,
-        read=_read_isotonic,
+        finish_isotonic,
+        read=read_isotonic,
         anchored=True,
         numbers=str(N_KNOTS),
     ),
@@ -275,6 +281,9 @@ ENTRIES: dict[type, Entry] = {
     # Nothing to release: what they learn is the number of columns, or declared to be public.
     **dict.fromkeys(select(preprocessing, "OneHotEncoder OrdinalEncoder"), _encoder),
     preprocessing.PolynomialFeatures: Entry(always(), numbers="0"),
+    impute.MissingIndicator: Entry(
+        always(), public=("features_",), refuse=_refuse_some_columns, numbers="0"
+    ),
     kernel_approximation.RBFSampler: Entry(
         always(),
         public=("random_weights_", "random_offset_"),

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn import discriminant_analysis, dummy, naive_bayes, neighbors
 
 from skdp.targets.registry._entry import Entry, always
+from skdp.targets.registry._linear import DISCRIMINANT
 from skdp.targets.registry._repairs import (
     TINY,
     from_triangle,
@@ -16,8 +17,6 @@ from skdp.targets.registry._repairs import (
     positive,
     triangle,
 )
-
-DISCRIMINANT = "covariance_ explained_variance_ratio_ means_ priors_ scalings_ xbar_"
 
 
 def _gaussian_nb(fitted: Any) -> tuple[str, ...]:
@@ -115,10 +114,10 @@ def _finish_quadratic(released: Any, twin: Any) -> None:
 
 
 def _nearest_centroid(fitted: Any) -> tuple[str, ...]:
-    if fitted.metric != "euclidean":
-        return ("centroids_",)
-    learned = ("class_prior_",) * (str(fitted.priors) == "empirical")
-    return ("centroids_", "within_class_std_dev_", *learned)
+    priors = str(fitted.priors)
+    if fitted.metric != "euclidean" and priors == "uniform":
+        return ("centroids_",)  # the distances alone decide, and there are no probabilities
+    return ("centroids_", "within_class_std_dev_") + ("class_prior_",) * (priors == "empirical")
 
 
 def _finish_nearest_centroid(released: Any, twin: Any) -> None:
@@ -166,7 +165,7 @@ ENTRIES: dict[type, Entry] = {
         always("coef_", "intercept_"),
         numbers="k (d + 1)",
         drop=tuple(DISCRIMINANT.split()),
-        predicts_only=True,
+        unserved=("transform",),
     ),
     discriminant_analysis.QuadraticDiscriminantAnalysis: Entry(
         _quadratic,

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from sklearn import (
     cluster,
-    cross_decomposition,
     decomposition,
     feature_extraction,
     feature_selection,
     gaussian_process,
     impute,
-    kernel_approximation,
     kernel_ridge,
     manifold,
     neighbors,
@@ -44,10 +42,6 @@ VOCABULARY = (
     "HashingVectorizer, which learn nothing, or wrap one fitted on public text in FrozenEstimator"
 )
 SUPPORT_VECTORS = "its fitted state are the training records that support it"
-PUBLIC_LANDMARKS = (
-    "Fit it on public records and wrap it in FrozenEstimator, or use RBFSampler with an integer "
-    "random_state"
-)
 
 
 def _refuse(module: object, names: str, reason: str) -> dict[type, str]:
@@ -78,11 +72,6 @@ REFUSED: dict[type, str] = {
         "the number of its clusters depends on the data. Use KMeans or GaussianMixture",
     ),
     **_refuse(
-        cluster,
-        "BisectingKMeans",
-        "it predicts from a tree that it keeps in a private attribute. Use KMeans",
-    ),
-    **_refuse(
         neighbors,
         "KNeighborsClassifier KNeighborsRegressor KNeighborsTransformer KernelDensity "
         "LocalOutlierFactor NearestNeighbors RadiusNeighborsClassifier RadiusNeighborsRegressor "
@@ -106,18 +95,7 @@ REFUSED: dict[type, str] = {
     preprocessing.KernelCenterer: (
         "it centers kernels with the training records. Use RBFSampler and StandardScaler"
     ),
-    # Each record is a landmark with a small probability, which a sampled sensitivity may leave
-    # uncovered: the landmarks would then be shown almost as they are.
-    kernel_approximation.Nystroem: f"its landmarks are training records. {PUBLIC_LANDMARKS}",
     impute.KNNImputer: f"{RECORDS}. Use SimpleImputer or IterativeImputer",
-    impute.MissingIndicator: (
-        "which columns have missing values depends on the data. Use SimpleImputer without an "
-        "indicator"
-    ),
-    cross_decomposition.PLSSVD: (
-        "its transform subtracts means that it keeps in a private attribute. Use PLSRegression to "
-        "predict, or PCA to transform"
-    ),
     **_refuse(
         feature_selection,
         "GenericUnivariateSelect RFE RFECV SelectFdr SelectFpr SelectFromModel SelectFwe "

@@ -21,6 +21,12 @@ def positive(values: Any, fallback: Any) -> NDArray:
     return np.where(values > 0, values, fallback)
 
 
+def standard_deviations(variances: NDArray, fallback: NDArray) -> tuple[NDArray, NDArray]:
+    """Replace negative variances by the public twin's; return them and the scale that they give."""
+    variances = np.where(variances < 0, fallback, variances)
+    return variances, np.where(variances == 0, 1.0, np.sqrt(variances))
+
+
 def on_simplex(values: Any) -> NDArray:
     """Project a vector of probabilities to the nearest point of the simplex, entries positive."""
     values = np.asarray(values, dtype=np.float64)
@@ -34,12 +40,16 @@ def on_simplex(values: Any) -> NDArray:
 
 
 def nearest_covariance(matrix: NDArray, twin: NDArray) -> NDArray:
-    """Replace the eigenvalues that are not positive by the smallest positive one of the twin."""
+    """Replace the eigenvalues that are not positive by the smallest positive one of the twin.
+
+    Of a singular twin, eigenvalues that differ from zero by rounding alone do not count.
+    """
     eigenvalues, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     if np.all(eigenvalues > 0):
         return matrix
     public = np.linalg.eigvalsh(twin)
-    floor = public[public > 0].min() if public.max() > 0 else 1.0
+    rounding = len(public) * np.finfo(np.float64).eps * public.max()
+    floor = public[public > rounding].min() if public.max() > 0 else 1.0
     return (vectors * positive(eigenvalues, floor)) @ vectors.T
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sklearn.utils import get_tags
 
 from skdp.targets.dispatch import REFUSED_COMPOSITIONS
-from skdp.targets.registry import REFUSED, REGISTRY, Entry
+from skdp.targets.registry import REFUSED, REGISTRY, STAND_INS, Entry
 
 
 class SupportedEstimator(NamedTuple):
@@ -63,7 +63,7 @@ def supported_estimators() -> list[SupportedEstimator]:
     [SupportedEstimator(name='KMeans', kind='clusterer', released=('cluster_centers_',),
         numbers='k d')]
     """
-    lines = [_line(kind, entry) for kind, entry in REGISTRY.items()]
+    lines = [_line(kind, entry) for kind, entry in REGISTRY.items() if kind not in STAND_INS]
     return sorted(lines, key=lambda line: line.name.lower())
 
 
