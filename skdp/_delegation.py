@@ -8,9 +8,6 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.targets.leaves import last_step
-from skdp.targets.registry import unserved
-
 
 def _released_has(name: str):
     """Tell whether the released estimator, or before fit the one given, has the method."""
@@ -18,12 +15,7 @@ def _released_has(name: str):
     def check(self: Any) -> bool:
         estimator = getattr(self, "estimator_", self.estimator)
         getattr(estimator, name)
-        last = last_step(estimator)
-        if isinstance(self.release, str) and name in unserved(last):
-            raise AttributeError(
-                f"{type(last).__name__}.{name} needs more than release='auto' releases. Name the "
-                "attributes that it needs in 'release', where they are public."
-            )
+        self._check_served(estimator, name)
         return True
 
     return check
@@ -38,7 +30,10 @@ class DelegatedMethods:
 
     estimator: Any
     estimator_: Any
-    release: Any
+
+    def _check_served(self, estimator: Any, name: str) -> None:
+        """Raise an AttributeError if what is released does not suffice for the method."""
+        raise NotImplementedError
 
     def _released(self) -> Any:
         check_is_fitted(self)
@@ -61,6 +56,11 @@ class DelegatedMethods:
     def feature_names_in_(self) -> NDArray:
         """Names of the features seen in fit, ndarray of shape (n_features,)."""
         return self._fitted_attribute("feature_names_in_")
+
+    @property
+    def offset_(self) -> Any:
+        """What an outlier detector subtracts from its scores, float."""
+        return self._fitted_attribute("offset_")
 
     def _fitted_attribute(self, name: str) -> Any:
         if "estimator_" not in vars(self):

@@ -30,7 +30,8 @@ from skdp.targets.configuration import (
     without_side_effects,
 )
 from skdp.targets.dispatch import check_release, make_target
-from skdp.targets.registry import is_stateless
+from skdp.targets.leaves import last_step
+from skdp.targets.registry import is_stateless, unserved
 from skdp.targets.twin import fit_seeded, fit_twin, synthetic_dataset
 
 # How often public records are drawn anew until they hold every class.
@@ -210,6 +211,14 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         if hasattr(self.estimator, "get_params"):
             return get_tags(self.estimator)
         return super().__sklearn_tags__()
+
+    def _check_served(self, estimator: Any, name: str) -> None:
+        last = last_step(estimator)
+        if isinstance(self.release, str) and name in unserved(last):
+            raise AttributeError(
+                f"{type(last).__name__}.{name} needs more than release='auto' releases. Name the "
+                "attributes that it needs in 'release', where they are public."
+            )
 
     def _check_dataset(
         self, X: Any, y: Any, sample_weight: Any = None, **others: Any

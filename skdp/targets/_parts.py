@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -63,6 +64,14 @@ class ReleasedPart:
         if self.entry.align is not None and set(self._registered()) <= values.keys():
             values = self.entry.align(values, self.twin)
         return {name: values[name] for name in self.names}
+
+    def canonical(self, fitted: Any) -> Any:
+        """Return what would be released of a fit, if there were no noise."""
+        released = copy.deepcopy(self.twin)
+        for name, value in self.read(fitted).items():
+            setattr(released, name, value)
+        self.finish(released)
+        return released
 
     def finish(self, released: Any) -> None:
         """Drop what describes the twin's records, repair what was released, and derive the rest."""

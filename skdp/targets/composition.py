@@ -35,6 +35,7 @@ from sklearn.multioutput import (
 )
 from sklearn.pipeline import FeatureUnion, Pipeline
 
+from skdp.targets._canonical import see_through
 from skdp.targets.registry import is_stateless, lookup
 
 Members = Iterable[tuple[str, Any]]
@@ -148,6 +149,7 @@ def walk(estimator: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
     estimator : estimator object
         A composition comes before its members, and they come in their own order.
     """
+    estimator = see_through(estimator)
     composite = COMPOSITES.get(type(estimator))
     if composite is None and learns_nothing(estimator):
         return
@@ -259,7 +261,7 @@ def reach(estimator: Any, path: Sequence[str]) -> Any:
     """
     for name in path:
         members = _members(estimator)
-        estimator = members[name] if name in members else getattr(estimator, name)
+        estimator = see_through(members[name] if name in members else getattr(estimator, name))
     return estimator
 
 

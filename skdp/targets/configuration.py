@@ -7,6 +7,7 @@ members and the categories that are public, and with no randomness that nobody c
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -27,10 +28,12 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from skdp._data import Dataset, n_records, take_records
+from skdp.targets._canonical import CanonicalStep
 from skdp.targets._packing import same
+from skdp.targets._parts import ReleasedPart
+from skdp.targets._stand_ins import PublicNystroem
 from skdp.targets.composition import COMPOSITES, SEEDED_STRUCTURE, STRUCTURAL_SEED, walk
-from skdp.targets.roles import with_stand_ins
-from skdp.targets.stand_ins import PublicNystroem
+from skdp.targets.roles import roles, with_stand_ins
 
 # Transformers that leave missing values missing.
 _PASS_GAPS = frozenset(
@@ -175,6 +178,44 @@ def with_public_structure(estimator: Any, twin: Any) -> Any:
                 "and these must be public. Map the records before, in a pipeline."
             )
     return estimator.set_params(**settings)
+
+
+def with_canonical_steps(
+    estimator: Any, twin: Any, parts: list[ReleasedPart]
+) -> tuple[Any, list[ReleasedPart]]:
+    """Bring steps whose components or clusters are aligned to the twin into that form at once.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        As configured; it is changed.
+    twin : estimator object
+        The same, fitted on public records.
+    parts : list of ReleasedPart
+        What is released of it.
+
+    Returns
+    -------
+    estimator : estimator object
+        `estimator`, with the steps exchanged whose output later steps are fitted to.
+    parts : list of ReleasedPart
+        The parts; those of one step, as in the members of a bag, are aligned to the same twin.
+    """
+    steps = {
+        prefix.removesuffix("__"): step
+        for prefix, step, transforms in roles(estimator)
+        if transforms
+    }
+    exchanged: dict[str, CanonicalStep] = {}
+    aligned = []
+    for part in parts:
+        if part.names and part.entry.depends_on_twin:
+            name = "__".join(_parameter_path(twin, part.path))
+            if name in steps:
+                step = exchanged.setdefault(name, CanonicalStep(steps[name], part))
+                part = replace(part, twin=step.part.twin)
+        aligned.append(part)
+    return estimator.set_params(**exchanged), aligned
 
 
 def _parameter_path(twin: Any, path: tuple[str, ...]) -> Iterator[str]:

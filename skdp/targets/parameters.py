@@ -38,6 +38,7 @@ from skdp.targets.configuration import (
     reorder,
     seed_names,
     takes,
+    with_canonical_steps,
     with_public_structure,
     without_side_effects,
 )
@@ -99,6 +100,7 @@ class ParameterTarget:
         self.twin = twin
         self.names = _released_names(twin, release)
         self._parts = _released_parts(twin, self.names, auto=_is_auto(release))
+        self.estimator, self._parts = with_canonical_steps(self.estimator, twin, self._parts)
         self._like = self._values(twin)
         self.allow_nan = takes(estimator, "allow_nan")
         self._shuffled = order_matters(estimator)

@@ -47,12 +47,20 @@ def synthetic_dataset(dataset: Dataset, classes: list[NDArray] | None) -> Datase
     rng = np.random.default_rng(0)
     n_classes = sum(map(len, classes)) if classes else 0
     n_samples = min(X.shape[0], N_SYNTHETIC + 2 * n_classes)
-    features = in_container_of(X, rng.uniform(size=(n_samples, X.shape[1])))
+    features = in_container_of(X, rng.uniform(size=(n_samples, X.shape[1])).astype(_precision(X)))
     if not rest:
         return (features,)
     shape = (n_samples, *np.shape(rest[0])[1:])
     y = _labels(classes, shape, rng) if classes else rng.uniform(0.5, 1.5, size=shape)
     return (features, y, *(np.ones(n_samples) for _ in rest[1:]))
+
+
+def _precision(X: Any) -> str:
+    """Tell whether all numbers are in single precision, as then are those of a fit."""
+    dtypes = (
+        {str(getattr(X, "dtype", None))} if column_names(X) is None else set(map(str, X.dtypes))
+    )
+    return "float32" if {name.lower() for name in dtypes} == {"float32"} else "float64"
 
 
 def check_numeric(X: Any) -> None:

@@ -30,7 +30,8 @@ class SignedRows:
         rows, public = values[self.reference], getattr(twin, self.reference)
         cosines = _unit_rows(rows) @ _unit_rows(public).T
         order = _match(-np.abs(cosines))
-        signs = np.where(cosines[order, np.arange(len(order))] < 0, -1.0, 1.0)
+        signs = np.sign(cosines[order, np.arange(len(order))]).astype(rows.dtype)
+        signs[signs == 0] = 1
         moved = _moved(values, (self.reference, *self.others, *self.flipped), order)
         flipped = {name: moved[name] * signs for name in self.flipped}
         return moved | flipped | {self.reference: moved[self.reference] * signs[:, None]}

@@ -28,7 +28,7 @@ def _finish_pca(released: Any, twin: Any) -> None:
             released.explained_variance_, twin.explained_variance_
         )
     else:  # transform asks for its type only
-        released.explained_variance_ = np.full(len(released.components_), np.nan)
+        released.explained_variance_ = np.full_like(released.components_[:, 0], np.nan)
 
 
 def _finish_truncated_svd(released: Any, twin: Any) -> None:

@@ -10,17 +10,17 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import PowerTransformer
 
-from skdp.targets.bisecting import SplitKMeans, aligned_splits, leaves
-from skdp.targets.registry._alignment import SignedRows
-from skdp.targets.registry._entry import Entry, always
-from skdp.targets.registry._linear import DISCRIMINANT, PLS
-from skdp.targets.registry._repairs import standard_deviations
-from skdp.targets.stand_ins import (
+from skdp.targets._bisecting import SplitKMeans, aligned_splits, leaves
+from skdp.targets._stand_ins import (
     AffinePLSSVD,
     DiscriminantProjection,
     PublicNystroem,
     StandardizedPowerTransformer,
 )
+from skdp.targets.registry._alignment import SignedRows
+from skdp.targets.registry._entry import Entry, always
+from skdp.targets.registry._linear import DISCRIMINANT, PLS
+from skdp.targets.registry._repairs import standard_deviations
 
 
 def stand_in_of(estimator: Any, transforms: bool) -> type | None:

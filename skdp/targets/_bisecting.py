@@ -42,7 +42,7 @@ class SplitKMeans(BisectingKMeans):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp.targets.bisecting import SplitKMeans
+    >>> from skdp.targets._bisecting import SplitKMeans
     >>> X = np.array([[0.0], [1.0], [10.0], [11.0], [30.0]])
     >>> model = SplitKMeans(3, random_state=0).fit(X)
     >>> sorted(model.cluster_centers_.ravel().tolist())
@@ -138,7 +138,7 @@ def leaves(split_clusters: list[int], split_centers: NDArray) -> NDArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp.targets.bisecting import leaves
+    >>> from skdp.targets._bisecting import leaves
     >>> leaves([0, 1], np.array([[[0.0], [5.0]], [[4.0], [6.0]]])).ravel()
     array([0., 4., 6.])
     """
@@ -174,7 +174,7 @@ def aligned_splits(fitted: SplitKMeans, twin: SplitKMeans) -> NDArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp.targets.bisecting import SplitKMeans, aligned_splits
+    >>> from skdp.targets._bisecting import SplitKMeans, aligned_splits
     >>> X = np.array([[0.0], [1.0], [10.0], [11.0], [30.0]])
     >>> twin, other = SplitKMeans(3, random_state=0).fit(X), SplitKMeans(3, random_state=5).fit(X)
     >>> bool(np.all(aligned_splits(other, twin) == twin.split_centers_))

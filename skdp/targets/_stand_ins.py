@@ -46,7 +46,7 @@ class StandardizedPowerTransformer(PowerTransformer):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp.targets.stand_ins import StandardizedPowerTransformer
+    >>> from skdp.targets._stand_ins import StandardizedPowerTransformer
     >>> X = np.array([[1.0], [2.0], [8.0]])
     >>> bool(abs(StandardizedPowerTransformer().fit_transform(X).mean()) < 1e-9)
     True
@@ -156,7 +156,7 @@ class PublicNystroem(Nystroem):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp.targets.stand_ins import PublicNystroem
+    >>> from skdp.targets._stand_ins import PublicNystroem
     >>> X = np.random.default_rng(0).normal(size=(20, 2))
     >>> public = PublicNystroem(n_components=3, random_state=0).fit(X[:10])
     >>> given = PublicNystroem((public.components_, public.normalization_), n_components=3)
@@ -228,7 +228,7 @@ class AffineMap(TransformerMixin):
     --------
     >>> import numpy as np
     >>> from sklearn.decomposition import PCA
-    >>> from skdp.targets.stand_ins import AffineMap
+    >>> from skdp.targets._stand_ins import AffineMap
     >>> class AffinePCA(AffineMap, PCA):
     ...     pass
     >>> X = np.random.default_rng(0).normal(size=(20, 3))
@@ -308,7 +308,7 @@ class AffinePLSSVD(AffineMap, PLSSVD):
     --------
     >>> import numpy as np
     >>> from sklearn.cross_decomposition import PLSSVD
-    >>> from skdp.targets.stand_ins import AffinePLSSVD
+    >>> from skdp.targets._stand_ins import AffinePLSSVD
     >>> X = np.random.default_rng(0).normal(size=(20, 3))
     >>> mine, theirs = (kind(2).fit(X, X[:, :2] ** 3) for kind in (AffinePLSSVD, PLSSVD))
     >>> np.allclose(mine.transform(X), theirs.transform(X))
@@ -325,7 +325,7 @@ class DiscriminantProjection(AffineMap, LinearDiscriminantAnalysis):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-    >>> from skdp.targets.stand_ins import DiscriminantProjection
+    >>> from skdp.targets._stand_ins import DiscriminantProjection
     >>> X, y = load_iris(return_X_y=True)
     >>> mine = DiscriminantProjection().fit_transform(X, y)
     >>> bool(abs(mine - LinearDiscriminantAnalysis().fit_transform(X, y)).max() < 1e-9)
