@@ -5,16 +5,23 @@ It is small, since some checks ask for accuracy, and utility is not what they ar
 """
 
 import pytest
+from sklearn.base import is_clusterer
+from sklearn.cluster import KMeans
+from sklearn.covariance import EllipticEnvelope
+from sklearn.decomposition import PCA
 from sklearn.ensemble import VotingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.mixture import GaussianMixture
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import PowerTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from skdp import LaplaceMechanism, PrivateEstimator
+from skdp import BernsteinTransformer, LaplaceMechanism, PrivateEstimator
 
 ESTIMATORS = [
     LogisticRegression(),
@@ -26,7 +33,23 @@ ESTIMATORS = [
     OneVsRestClassifier(LogisticRegression()),
     VotingRegressor([("a", Ridge()), ("b", make_pipeline(StandardScaler(), LinearRegression()))]),
     DecisionTreeClassifier(),
+    KMeans(),
+    GaussianMixture(),
+    KernelDensity(),
+    EllipticEnvelope(),
+    PCA(1),
+    PowerTransformer(),
+    make_pipeline(KMeans(3, random_state=0), LogisticRegression()),
 ]
+# Of a density, the function itself is released, on a box.
+RELEASE = {"KernelDensity": BernsteinTransformer(degree=2, feature_range=(-10, 10), clip=True)}
+KINDS = {
+    "KMeans": "clusterer",
+    "GaussianMixture": "density_estimator",
+    "KernelDensity": None,  # scikit-learn does not call it one
+    "EllipticEnvelope": "outlier_detector",
+    "PCA": None,
+}
 # They fit twice and compare. Under noise that no seed repeats, two fits differ, as they must.
 COMPARE_TWO_FITS = {
     "LogisticRegression": {"check_fit_idempotent"},
@@ -53,7 +76,10 @@ class SecretLaplace(LaplaceMechanism):
 
 def checks(mechanism, estimators):
     for estimator in estimators:
-        private = PrivateEstimator(estimator, mechanism=mechanism, sensitivity=1e-6)
+        release = RELEASE.get(type(estimator).__name__, "auto")
+        private = PrivateEstimator(
+            estimator, mechanism=mechanism, sensitivity=1e-6, release=release
+        )
         for model, check in estimator_checks_generator(private):
             kind, name = type(estimator).__name__, getattr(check, "func", check).__name__
             if "array_api" not in name:  # those need libraries that skdp has no use for
@@ -78,3 +104,10 @@ def test_check_estimator_with_secret_noise(model, check, name):
             check(model)
     else:
         check(model)
+
+
+@pytest.mark.parametrize("estimator", [one for one in ESTIMATORS if type(one).__name__ in KINDS])
+def test_the_kind_of_estimator_is_forwarded(estimator):
+    private = PrivateEstimator(estimator, mechanism=LaplaceMechanism(1.0), sensitivity=1e-6)
+    assert get_tags(private).estimator_type == KINDS[type(estimator).__name__]
+    assert is_clusterer(private) == isinstance(estimator, KMeans)

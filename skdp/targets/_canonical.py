@@ -17,26 +17,37 @@ class CanonicalStep(BaseEstimator):
     Signs and order of components are those of the twin in what is released. So they must be while
     the next steps are fitted, or else their coefficients would belong to other components.
 
+    They are fitted to what its `transform` gives; of a step whose `fit_transform` gives something
+    else, as of DictionaryLearning, it is what they will see when they predict.
+
     Parameters
     ----------
     estimator : estimator object
         The step.
-    part : ReleasedPart
-        How it is released.
+    parts : dict of int to ReleasedPart
+        How it is released, by the number of columns: the members of a chain see more and more.
     """
 
-    def __init__(self, estimator: Any, part: ReleasedPart):
+    def __init__(self, estimator: Any, parts: dict[int | None, ReleasedPart]):
         self.estimator = estimator
-        self.part = part
+        self.parts = parts
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the step, and make of it what will be released but for the noise."""
-        self.estimator_ = self.part.canonical(clone(self.estimator).fit(X, y))
+        fitted = clone(self.estimator).fit(X, y)
+        part = self.parts.get(columns_of(fitted))
+        if part is None:
+            raise ValueError("the number of columns changed")
+        self.estimator_ = part.canonical(fitted)
         return self
 
     def transform(self, X: Any) -> Any:
         """Transform with the step as it will be released."""
         return self.estimator_.transform(X)
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Undo the transform, where the step can."""
+        return self.estimator_.inverse_transform(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Name the features that transform returns."""
@@ -47,7 +58,7 @@ class CanonicalStep(BaseEstimator):
         return self
 
     def __sklearn_clone__(self) -> Self:
-        return type(self)(clone(self.estimator), self.part)
+        return type(self)(clone(self.estimator), self.parts)
 
     def __sklearn_tags__(self) -> Tags:
         return get_tags(self.estimator)
@@ -56,3 +67,8 @@ class CanonicalStep(BaseEstimator):
 def see_through(estimator: Any) -> Any:
     """Return the step inside a fitted CanonicalStep, anything else as it is."""
     return estimator.estimator_ if isinstance(estimator, CanonicalStep) else estimator
+
+
+def columns_of(fitted: Any) -> int | None:
+    """Return the number of columns that a fit has seen, None if it does not say."""
+    return getattr(fitted, "n_features_in_", None)

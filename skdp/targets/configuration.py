@@ -28,7 +28,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from skdp._data import Dataset, n_records, take_records
-from skdp.targets._canonical import CanonicalStep
+from skdp.targets._canonical import CanonicalStep, columns_of
 from skdp.targets._packing import same
 from skdp.targets._parts import ReleasedPart
 from skdp.targets._stand_ins import PublicNystroem
@@ -199,7 +199,7 @@ def with_canonical_steps(
     estimator : estimator object
         `estimator`, with the steps exchanged whose output later steps are fitted to.
     parts : list of ReleasedPart
-        The parts; those of one step, as in the members of a bag, are aligned to the same twin.
+        The parts; those of one step, as in members of a bag, are aligned to the twin of the first.
     """
     steps = {
         prefix.removesuffix("__"): step
@@ -212,8 +212,9 @@ def with_canonical_steps(
         if part.names and part.entry.depends_on_twin:
             name = "__".join(_parameter_path(twin, part.path))
             if name in steps:
-                step = exchanged.setdefault(name, CanonicalStep(steps[name], part))
-                part = replace(part, twin=step.part.twin)
+                step = exchanged.setdefault(name, CanonicalStep(steps[name], {}))
+                first = step.parts.setdefault(columns_of(part.twin), part)
+                part = replace(part, twin=first.twin)
         aligned.append(part)
     return estimator.set_params(**exchanged), aligned
 

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_transformer
@@ -149,6 +150,10 @@ CASES = {
     ),
     "FixedThresholdClassifier": (FixedThresholdClassifier(logistic, threshold=0.3), two_classes),
 }
+if tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8):
+    for name, generate in (("temperature", classes), ("temperature-two", two_classes)):
+        calibrated = CalibratedClassifierCV(logistic, cv=2, method="temperature")
+        CASES[f"CalibratedClassifierCV-{name}"] = (calibrated, generate)
 every_case = pytest.mark.parametrize("name", CASES)
 
 
@@ -244,6 +249,29 @@ def test_noisy_releases_stay_valid(name):
                 assert table.min() >= 0
                 if name != "OneVsRestClassifier-labels" and "Chain" not in name:
                     np.testing.assert_allclose(table.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("generate", [classes, two_classes])
+def test_isotonic_calibration_is_released_on_public_points(generate):
+    """Its steps are at scores of records, so that between the points it is interpolated."""
+    estimator = CalibratedClassifierCV(logistic, cv=2, method="isotonic")
+    public, own = generate(1), generate(2)
+    target = ParameterTarget(estimator, "auto", clone(estimator).fit(*public))
+    vector = target(*own, seed=0)
+    restored, fitted = target.restore(vector), clone(estimator).fit(*own)
+    for released, exact, twin in zip(
+        *(model.calibrated_classifiers_ for model in (restored, fitted, target.twin)), strict=True
+    ):
+        for one, other, public_one in zip(
+            *(pair.calibrators for pair in (released, exact, twin)), strict=True
+        ):
+            points = np.linspace(public_one.X_min_, public_one.X_max_, 21)
+            np.testing.assert_allclose(one.predict(points), other.predict(points), atol=1e-9)
+    for seed in range(5):
+        noise = 2 * np.random.default_rng(seed).laplace(size=vector.shape)
+        table = target.restore(vector + noise).predict_proba(own[0])
+        assert table.min() >= 0
+        np.testing.assert_allclose(table.sum(axis=1), 1)
 
 
 @every_case

@@ -260,7 +260,10 @@ ENTRIES: dict[type, Entry] = {
     preprocessing.TargetEncoder: Entry(
         _target_encoder, public=("categories_",), numbers="all categories + 1, times k"
     ),
-    impute.SimpleImputer: Entry(_statistics, refuse=_refuse_indicator, numbers="d"),
+    # Its inverse undoes indicators, which are refused.
+    impute.SimpleImputer: Entry(
+        _statistics, refuse=_refuse_indicator, unserved=("inverse_transform",), numbers="d"
+    ),
     impute.IterativeImputer: Entry(
         always("imputation_sequence_"),
         _finish_imputations,

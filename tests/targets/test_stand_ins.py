@@ -1,0 +1,265 @@
+"""Stand-ins compute what the classes do whose place they take, and can be released."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.cluster import BisectingKMeans, KMeans
+from sklearn.cross_decomposition import PLSSVD
+from sklearn.decomposition import PCA, FactorAnalysis, FastICA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import BaggingRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.multioutput import RegressorChain
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import PowerTransformer, StandardScaler
+from threadpoolctl import threadpool_limits
+
+from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, SensitivitySampler
+from skdp.targets._bisecting import SplitKMeans, aligned_splits, leaves
+from skdp.targets._stand_ins import (
+    AffinePLSSVD,
+    DiscriminantProjection,
+    PublicNystroem,
+    StandardizedPowerTransformer,
+)
+from skdp.targets.configuration import order_matters, reorder, without_side_effects
+from skdp.targets.parameters import ParameterTarget
+from skdp.targets.roles import roles
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Tiny fits are slower on many threads."""
+    with threadpool_limits(limits=1):
+        yield
+
+
+def records(seed, n_records=60):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=n_records)
+    centers = np.array([[0.0, 0, 0, 1], [4, 0, 1, 1], [0, 4, -1, 1]])
+    return centers[y] + rng.normal(size=(n_records, 4)), y
+
+
+def response(seed):
+    X, _ = records(seed)
+    return X, X @ [1.0, -2.0, 0.5, 1.0]
+
+
+def private(estimator, public, **options):
+    sampler = SensitivitySampler(PublicDataOracle(*public), gamma=0.25, n_pairs=3, random_state=0)
+    options = {"mechanism": LaplaceMechanism(1.0), "sensitivity": sampler} | options
+    return PrivateEstimator(estimator, **options)
+
+
+def with_gaps(X):
+    X = X.copy()
+    X[::7, 1] = np.nan
+    return X
+
+
+PAIRS = [
+    (StandardizedPowerTransformer(), PowerTransformer()),
+    (StandardizedPowerTransformer(method="box-cox"), PowerTransformer(method="box-cox")),
+    (AffinePLSSVD(2), PLSSVD(2)),
+    (AffinePLSSVD(1, scale=False), PLSSVD(1, scale=False)),
+    (DiscriminantProjection(), LinearDiscriminantAnalysis()),
+    (
+        DiscriminantProjection(solver="eigen", shrinkage=0.2, n_components=1),
+        LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.2, n_components=1),
+    ),
+    (PublicNystroem(n_components=5, random_state=0), Nystroem(n_components=5, random_state=0)),
+    (SplitKMeans(4, random_state=0), BisectingKMeans(4, random_state=0)),
+]
+
+
+@pytest.mark.parametrize(("mine", "theirs"), PAIRS, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("container", ["array", "single", "frame", "gaps"])
+def test_stand_in_computes_the_same(mine, theirs, container):
+    X, y = records(0)
+    new, _ = records(1)
+    X, new = np.abs(X) + 0.1, np.abs(new) + 0.1
+    y = np.column_stack([y == 0, X[:, 0]]) if isinstance(theirs, PLSSVD) else y
+    convert = {
+        "array": np.asarray,
+        "single": np.float32,
+        "frame": lambda values: pd.DataFrame(values, columns=list("abcd")),
+        "gaps": with_gaps,
+    }[container]
+    if container == "gaps" and not isinstance(theirs, PowerTransformer):
+        pytest.skip("takes no missing values")
+    mine, theirs = (clone(one).fit(convert(X), y) for one in (mine, theirs))
+    precision = 1e-3 if container == "single" else 1e-9
+    for method in ("transform", "predict", "inverse_transform"):
+        if hasattr(theirs, method) and not isinstance(theirs, LinearDiscriminantAnalysis):
+            values = (
+                convert(new) if method != "inverse_transform" else theirs.transform(convert(new))
+            )
+            output, expected = getattr(mine, method)(values), getattr(theirs, method)(values)
+            np.testing.assert_allclose(output, expected, rtol=precision, atol=precision)
+    np.testing.assert_allclose(
+        mine.transform(convert(new)), theirs.transform(convert(new)), atol=precision, rtol=precision
+    )
+    assert mine.n_features_in_ == 4
+    assert isinstance(mine, type(theirs))
+    assert mine.get_params().items() >= theirs.get_params().items()
+    if container == "frame":
+        assert mine.feature_names_in_.tolist() == list("abcd")
+        names = mine.get_feature_names_out()
+        assert len(names) == mine.transform(convert(new)).shape[1]
+        framed = mine.set_output(transform="pandas").transform(convert(new))
+        assert framed.columns.tolist() == list(names)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_tree_of_splits_is_found_whatever_the_options(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(80, 3)) + 3 * rng.integers(3, size=(80, 1))
+    new = 3 * rng.normal(size=(300, 3))
+    if seed % 3 == 0:
+        X, new = (sparse.csr_array(np.where(abs(one) < 0.5, 0, one)) for one in (X, new))
+    options = {
+        "n_clusters": 2 + seed % 7,
+        "bisecting_strategy": ["biggest_inertia", "largest_cluster"][seed % 2],
+        "init": ["k-means++", "random"][seed // 2 % 2],
+        "n_init": 1 + seed % 2,
+        "random_state": seed,
+    }
+    weights = rng.uniform(1, 2, size=80) if seed % 2 else None
+    mine = SplitKMeans(**options).fit(X, sample_weight=weights)
+    theirs = BisectingKMeans(**options).fit(X, sample_weight=weights)
+    np.testing.assert_array_equal(mine.predict(new), theirs.predict(new))
+    centers = leaves(mine.split_clusters_, mine.split_centers_)
+    np.testing.assert_allclose(centers, theirs.cluster_centers_, atol=1e-9)
+
+
+@pytest.mark.parametrize(("clusters", "order"), [([0, 1, 0], [0, 1, 2]), ([0, 0, 2], [0, 2, 1])])
+def test_trees_of_splits_are_laid_upon_each_other(clusters, order):
+    """A tree with its halves exchanged and its splits in another order is the same tree."""
+    twin, mirrored = SplitKMeans(4), SplitKMeans(4)
+    centers = np.random.default_rng(0).normal(size=(3, 2, 2))
+    twin.split_clusters_, twin.split_centers_ = [0, 0, 2], centers
+    mirrored.split_clusters_, mirrored.split_centers_ = clusters, centers[order][:, ::-1]
+    np.testing.assert_array_equal(aligned_splits(mirrored, twin), centers)
+
+
+def test_trees_of_other_forms_are_refused():
+    X, _ = records(0)
+    twin, other = (SplitKMeans(4, random_state=0).fit(X) for _ in range(2))
+    twin.split_clusters_, other.split_clusters_ = [0, 0, 2], [0, 0, 0]
+    with pytest.raises(ValueError, match="split otherwise than in the public fit"):
+        aligned_splits(other, twin)
+
+
+def test_splits_that_cannot_be_told_apart_are_refused():
+    with pytest.raises(ValueError, match="cannot be told apart"):
+        SplitKMeans(3, random_state=0).fit(np.zeros((9, 2)))
+    with pytest.raises(ValueError, match="'n_clusters' parameter of BisectingKMeans"):
+        SplitKMeans(1).fit(np.zeros((9, 2)))
+
+
+def test_roles_say_what_transforms():
+    line = make_pipeline(make_union(PCA(1), make_pipeline(KMeans(2), PCA(2))), Ridge())
+    found = {type(step).__name__: transforms for _, step, transforms in roles(line)}
+    expected = {"Pipeline": True, "FeatureUnion": True, "PCA": True, "KMeans": True, "Ridge": False}
+    assert found == expected
+    assert next(iter(roles(line)))[2] is False
+
+
+LINES = [
+    make_pipeline(KMeans(3, random_state=0, n_init=1), Ridge()),
+    make_pipeline(BisectingKMeans(3, random_state=0), Ridge()),
+    make_pipeline(FastICA(2, random_state=0, max_iter=1000, tol=1e-3), Ridge()),
+    make_pipeline(make_union(FactorAnalysis(2), StandardScaler()), Ridge()),
+    BaggingRegressor(
+        make_pipeline(KMeans(3, random_state=0, n_init=1), Ridge()),
+        3,
+        random_state=0,
+        max_features=2,
+    ),
+    RegressorChain(make_pipeline(KMeans(2, random_state=0, n_init=1), Ridge()), order=[1, 0]),
+]
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: type(line).__name__)
+def test_later_steps_are_fitted_to_aligned_components(line):
+    """Ridge does not care for signs and order, so the prediction is that of the plain pipeline."""
+    public, own, new = response(0), response(1), response(2)[0]
+    if isinstance(line, RegressorChain):
+        public, own = ((X, np.column_stack([y, y**2])) for X, y in (public, own))
+    target = ParameterTarget(line, "auto", without_side_effects(line).fit(*public))
+    restored = target.restore(target(*own, seed=0))
+    ordered = reorder(own, seed=0) if order_matters(line) else own
+    expected = clone(line).fit(*ordered).predict(new)
+    np.testing.assert_allclose(restored.predict(new), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_aligned_clusters_steady_the_coefficients_that_follow():
+    """Seeds give the clusters another order, and the coefficients no other with it."""
+    line = make_pipeline(KMeans(3, n_init=1), LogisticRegression())
+    twin = without_side_effects(line).set_params(kmeans__random_state=0).fit(*records(0))
+    target = ParameterTarget(line, "auto", twin)
+    aligned = [target(*records(1), seed=seed)[-12:-3] for seed in range(6)]
+    as_it_comes = [
+        clone(line).set_params(kmeans__random_state=seed).fit(*records(1))[-1].coef_.ravel()
+        for seed in range(6)
+    ]
+    assert np.std(aligned, axis=0).max() < 0.05 * np.std(as_it_comes, axis=0).max()
+
+
+def test_landmarks_are_those_of_the_public_twin(leak_search):
+    public, own = records(0), records(1)
+    line = make_pipeline(Nystroem(n_components=6, random_state=0), LogisticRegression())
+    model = private(line, public).fit(*own)
+    landmarks = model.estimator_[0].components_
+    assert all(any(np.array_equal(row, one) for one in public[0]) for row in landmarks)
+    assert leak_search(pickle.dumps(model), own[0].ravel()) == []
+    frozen = FrozenEstimator(Nystroem(n_components=6, random_state=0).fit(public[0]))
+    twin = without_side_effects(line).fit(*public)
+    target = ParameterTarget(line, "auto", twin)
+    expected = make_pipeline(frozen, LogisticRegression()).fit(*own)
+    restored = target.restore(target(*own, seed=0))
+    np.testing.assert_allclose(restored.predict_proba(own[0]), expected.predict_proba(own[0]))
+
+
+def test_an_estimate_for_other_landmarks_is_refused():
+    public, own = records(0), records(1)
+    line = make_pipeline(Nystroem(n_components=6, random_state=0), LogisticRegression())
+    estimate = private(line, public).fit(*own).sensitivity_
+    with pytest.raises(ValueError, match="sensitivity"):
+        private(line, public, sensitivity=estimate, classes=[0, 1, 2]).fit(*own)
+
+
+def test_alone_public_landmarks_leave_nothing_to_release():
+    with pytest.raises(ValueError, match=r"nothing to release.*Fit it on public ones"):
+        private(Nystroem(n_components=6), records(0)[:1]).fit(records(1)[0])
+
+
+def test_members_with_other_landmarks_are_refused():
+    line = make_pipeline(Nystroem(n_components=6), Ridge())
+    with pytest.raises(ValueError, match="members of BaggingRegressor see different landmarks"):
+        private(BaggingRegressor(line, 2), response(0)).fit(*response(1))
+
+
+def test_released_stand_ins_serve_as_what_they_stand_for():
+    public, own = records(0), records(1)
+    frame = pd.DataFrame(own[0], columns=list("abcd"))
+    model = private(PowerTransformer(), public[:1]).set_output(transform="pandas").fit(frame)
+    transformed = model.transform(frame)
+    assert transformed.columns.tolist() == list("abcd")
+    np.testing.assert_allclose(model.inverse_transform(transformed), frame, atol=1e-6)
+    assert model.get_feature_names_out().tolist() == list("abcd")
+    assert isinstance(model.estimator_, PowerTransformer)
+    model = private(PLSSVD(1), (public[0], public[0][:, :2])).fit(own[0], own[0][:, :2])
+    assert model.transform(own[0]).shape == (60, 1)
+    model = private(BisectingKMeans(3, random_state=0), public[:1]).fit(own[0])
+    assert set(model.predict(own[0])) <= {0, 1, 2}
+    assert model.estimator_.cluster_centers_.shape == (3, 4)
+    line = make_pipeline(LinearDiscriminantAnalysis(n_components=1), LogisticRegression())
+    assert private(line, public).fit(*own).predict(own[0]).shape == (60,)
