@@ -122,6 +122,7 @@ class StandardizedPowerTransformer(PowerTransformer):
             Records.
         """
         power, scaler = self._fitted_steps()
+        vars(power).pop("feature_names_in_", None)  # what the scaler gives has none
         return power.inverse_transform(scaler.inverse_transform(X))
 
     def _steps(self) -> tuple[PowerTransformer, StandardScaler]:
