@@ -25,9 +25,10 @@ from skdp import (
 )
 from skdp.targets._packing import flat, is_float
 from skdp.targets.composition import COMPOSITES
-from skdp.targets.configuration import order_matters, reorder, without_side_effects
+from skdp.targets.configuration import without_side_effects
 from skdp.targets.dispatch import REFUSED_COMPOSITIONS
 from skdp.targets.leaves import TREES
+from skdp.targets.order import order_matters, reorder
 from skdp.targets.parameters import ParameterTarget
 from skdp.targets.registry import ELSEWHERE, REFUSED, REGISTRY, is_stateless
 

@@ -11,23 +11,21 @@ from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
-import numpy as np
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import (
-    BaggingClassifier,
-    BaggingRegressor,
     StackingClassifier,
     StackingRegressor,
     VotingClassifier,
     VotingRegressor,
 )
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import PredefinedSplit, TimeSeriesSplit
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from skdp._data import Dataset, n_records, take_records
+from skdp._data import Dataset
 from skdp.targets._canonical import CanonicalStep, columns_of
 from skdp.targets._packing import same
 from skdp.targets._parts import ReleasedPart
@@ -120,8 +118,8 @@ def check_configuration(estimator: Any) -> None:
     Raises
     ------
     ValueError
-        If a splitter shuffles without a seed, or an estimator inside is to stay as it was fitted
-        without being a FrozenEstimator.
+        If a splitter shuffles without a seed or goes by the position of records, or an estimator
+        inside is to stay as it was fitted without being a FrozenEstimator.
     """
     for name, value in estimator.get_params(deep=True).items():
         if name.rsplit("__", 1)[-1] == "cv" and isinstance(value, str):
@@ -129,6 +127,13 @@ def check_configuration(estimator: Any) -> None:
                 f"The {name!r} parameter of {type(estimator).__name__} is {value!r}, which takes "
                 "members as they were fitted. PrivateEstimator fits from scratch: wrap a member "
                 "that has learned from public records in sklearn.frozen.FrozenEstimator."
+            )
+        listed = name.rsplit("__", 1)[-1] == "cv" and isinstance(value, list | tuple)
+        if listed or isinstance(value, PredefinedSplit | TimeSeriesSplit):
+            raise ValueError(
+                f"The {name!r} parameter of {type(estimator).__name__} must not go by the position "
+                "of the records, which are brought into a random order. "
+                f"Got an object of type {type(value).__name__}. Give it a number of folds."
             )
         shuffles = callable(getattr(value, "split", None)) and getattr(value, "shuffle", True)
         if shuffles and not isinstance(getattr(value, "random_state", 0), Integral):
@@ -250,55 +255,6 @@ def seed_names(estimator: Any) -> list[str]:
         for name, value in estimator.get_params(deep=True).items()
         if name.rsplit("__", 1)[-1] == "random_state" and not isinstance(value, int)
     ]
-
-
-def order_matters(estimator: Any) -> bool:
-    """Tell whether a fit treats records differently by their position.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        As configured.
-
-    Returns
-    -------
-    bool
-        True where positions are drawn with a seed that is the same in all fits, or records are
-        visited in the order in which they stand.
-    """
-    return any(_visits_in_fixed_order(member) for _, member in configured(estimator))
-
-
-def _visits_in_fixed_order(estimator: Any) -> bool:
-    if isinstance(estimator, BaggingClassifier | BaggingRegressor):
-        return True
-    parameters = estimator.get_params(deep=False)
-    fixed = (
-        isinstance(parameters.get("random_state"), Integral) or parameters.get("shuffle") is False
-    )
-    return fixed and ("shuffle" in parameters or "batch_size" in parameters)
-
-
-def reorder(dataset: Dataset, seed: int) -> Dataset:
-    """Bring the records into a random order.
-
-    Without it, a fit that treats records differently by their position would be measured at the
-    position of the record that is replaced, and at no other.
-
-    Parameters
-    ----------
-    dataset : tuple of containers
-        ``(X,)``, ``(X, y)`` or ``(X, y, sample_weight)``.
-    seed : int
-        The same seed gives the same order.
-
-    Returns
-    -------
-    tuple of containers
-        The same records.
-    """
-    order = np.random.default_rng(seed).permutation(n_records(dataset[0]))
-    return tuple(take_records(container, order) for container in dataset)
 
 
 def takes(estimator: Any, kind: str) -> bool:

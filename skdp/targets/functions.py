@@ -15,7 +15,8 @@ from skdp._target import FunctionTarget
 from skdp.targets._bernstein_basis import gram_matrix, multiply_axes
 from skdp.targets.bernstein import BernsteinTransformer
 from skdp.targets.bernstein_density import BernsteinDensity
-from skdp.targets.configuration import fit_on, reorder, seed_names, without_side_effects
+from skdp.targets.configuration import fit_on, seed_names, without_side_effects
+from skdp.targets.order import order_matters, reorder
 from skdp.targets.released import (
     ReleasedClassifier,
     ReleasedDensity,
@@ -203,7 +204,7 @@ class FittedFunctionTarget:
         self._columns = (n_classes,) if n_classes > 2 else ()
         self._points = self.transformer.lattice_
         self._seeds = seed_names(self.estimator)
-        self._shuffled = _has_fixed_seed(self.estimator)
+        self._shuffled = _has_fixed_seed(self.estimator) or order_matters(self.estimator)
         configured = " ".join(repr(estimator).split())
         self.description = f"{self.method} of {configured} {_describe(self.transformer)}"
         if not hasattr(twin, "feature_names_in_"):

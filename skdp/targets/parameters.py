@@ -34,8 +34,6 @@ from skdp.targets.composition import (
 )
 from skdp.targets.configuration import (
     fit_on,
-    order_matters,
-    reorder,
     seed_names,
     takes,
     with_canonical_steps,
@@ -43,6 +41,7 @@ from skdp.targets.configuration import (
     without_side_effects,
 )
 from skdp.targets.metric import MAX_EVALUATED, linear_metric, output_metric
+from skdp.targets.order import order_matters, reorder
 
 # Fits that read one stream from its start to its end, so that a generator just seeded serves them
 # as well as the seed itself.

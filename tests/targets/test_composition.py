@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import sklearn
+from scipy import stats
 from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_transformer
@@ -18,8 +19,21 @@ from sklearn.ensemble import (
     VotingRegressor,
 )
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
-from sklearn.model_selection import FixedThresholdClassifier, KFold, ShuffleSplit
+from sklearn.linear_model import (
+    LassoCV,
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+    RidgeClassifier,
+    RidgeCV,
+)
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    KFold,
+    PredefinedSplit,
+    ShuffleSplit,
+    TimeSeriesSplit,
+)
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
 from sklearn.multioutput import (
     ClassifierChain,
@@ -38,11 +52,11 @@ from skdp.targets.composition import (
     fitted_parts,
     reach,
     split_name,
-    walk,
 )
 from skdp.targets.configuration import without_side_effects
 from skdp.targets.dispatch import REFUSED_COMPOSITIONS, check_release
 from skdp.targets.leaves import TREES
+from skdp.targets.order import order_matters
 from skdp.targets.parameters import ParameterTarget
 from skdp.targets.registry import ELSEWHERE
 
@@ -172,8 +186,8 @@ def make_target(name):
 
 
 def fit_exactly(target, private):
-    """Fit without the target; bagging sees the records in the order that its seed gives."""
-    if any("Bagging" in type(part).__name__ for _, part in walk(target.twin)):
+    """Fit without the target; bags and folds see records in the order that the seed gives."""
+    if order_matters(target.estimator):
         order = np.random.default_rng(0).permutation(N_RECORDS)
         private = [part[order] for part in private]
     return clone(target.estimator).fit(*private)
@@ -258,7 +272,7 @@ def test_isotonic_calibration_is_released_on_public_points(generate):
     public, own = generate(1), generate(2)
     target = ParameterTarget(estimator, "auto", clone(estimator).fit(*public))
     vector = target(*own, seed=0)
-    restored, fitted = target.restore(vector), clone(estimator).fit(*own)
+    restored, fitted = target.restore(vector), fit_exactly(target, own)
     for released, exact, twin in zip(
         *(model.calibrated_classifiers_ for model in (restored, fitted, target.twin)), strict=True
     ):
@@ -467,6 +481,9 @@ def test_refused_before_any_fit_with_what_is_possible(kind):
             r"'cv' parameter of StackingRegressor must split alike.*random_state an integer",
         ),
         (StackingRegressor(lines(), cv=ShuffleSplit(2)), "must split alike"),
+        (StackingRegressor(lines(), cv=TimeSeriesSplit(2)), "must not go by the position"),
+        (LassoCV(cv=PredefinedSplit([0, 1] * 30)), "must not go by the position"),
+        (LassoCV(cv=[([0, 1], [2, 3])]), "must not go by the position"),
         (StackingRegressor(lines(), cv="prefit"), "takes members as they were fitted"),
     ],
 )
@@ -478,3 +495,35 @@ def test_what_cannot_be_compared_is_refused(estimator, message):
 @pytest.mark.parametrize("cv", [KFold(2), KFold(2, shuffle=True, random_state=0), 2, None])
 def test_splitters_that_repeat_are_taken(cv):
     check_release(StackingRegressor(lines(), cv=cv), "auto")
+
+
+@pytest.mark.parametrize(
+    ("estimator", "expected"),
+    [
+        (LassoCV(), True),
+        (StackingRegressor(lines()), True),
+        (make_pipeline(StandardScaler(), CalibratedClassifierCV(logistic)), True),
+        (ClassifierChain(logistic, cv=3), True),
+        (ClassifierChain(logistic), False),
+        (RidgeCV(), False),
+        (RidgeCV(cv=3), True),
+        (Ridge(), False),
+    ],
+)
+def test_folds_are_cut_in_a_random_order(estimator, expected):
+    """A record that is replaced shifts those of its class behind it, so positions differ."""
+    assert order_matters(estimator) == expected
+
+
+def test_no_position_is_special_to_a_fit_with_folds():
+    """Records in another order give the same values in distribution, each in its own draw."""
+    X, y = two_classes(0)
+    target = ParameterTarget(
+        StackingClassifier([("a", logistic)], cv=3),
+        "auto",
+        StackingClassifier([("a", logistic)], cv=3).fit(*two_classes(1)),
+    )
+    values = np.array([target(X, y, seed=seed)[-1] for seed in range(40)])
+    mirrored = np.array([target(X[::-1], y[::-1], seed=seed)[-1] for seed in range(40)])
+    assert len(np.unique(values)) > 20
+    assert stats.ks_2samp(values, mirrored).pvalue > 1e-4  # false alarms: 1 in 10000, and seeded

@@ -12,7 +12,8 @@ from sklearn.model_selection import ParameterSampler
 from sklearn.utils import all_estimators
 from threadpoolctl import threadpool_limits
 
-from skdp.targets.configuration import order_matters, reorder, without_side_effects
+from skdp.targets.configuration import without_side_effects
+from skdp.targets.order import order_matters, reorder
 from skdp.targets.parameters import ParameterTarget
 from skdp.targets.registry import REGISTRY
 

@@ -12,7 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import LinearSVC
 
-from skdp.targets.configuration import order_matters, reorder, without_side_effects
+from skdp.targets.configuration import without_side_effects
+from skdp.targets.order import order_matters, reorder
 from skdp.targets.parameters import ParameterTarget
 
 X, y = make_classification(

@@ -28,7 +28,8 @@ from skdp.targets._stand_ins import (
     PublicNystroem,
     StandardizedPowerTransformer,
 )
-from skdp.targets.configuration import order_matters, reorder, without_side_effects
+from skdp.targets.configuration import without_side_effects
+from skdp.targets.order import order_matters, reorder
 from skdp.targets.parameters import ParameterTarget
 from skdp.targets.roles import roles
 

@@ -1,0 +1,68 @@
+"""Whether the order of the records matters to a fit, and a random order."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import BaggingClassifier, BaggingRegressor
+from sklearn.linear_model import RidgeClassifierCV, RidgeCV
+from sklearn.multioutput import ClassifierChain, RegressorChain
+
+from skdp._data import Dataset, n_records, take_records
+from skdp.targets.configuration import configured
+
+# Without a `cv` these have no folds; of others None means five.
+_NO_FOLDS = (ClassifierChain, RegressorChain, RidgeCV, RidgeClassifierCV)
+
+
+def order_matters(estimator: Any) -> bool:
+    """Tell whether a fit treats records differently by their position.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        As configured.
+
+    Returns
+    -------
+    bool
+        True where positions are drawn with a seed that is the same in all fits, or records are
+        visited in the order in which they stand.
+    """
+    return any(_visits_in_fixed_order(member) for _, member in configured(estimator))
+
+
+def _visits_in_fixed_order(estimator: Any) -> bool:
+    if isinstance(estimator, BaggingClassifier | BaggingRegressor):
+        return True
+    parameters = estimator.get_params(deep=False)
+    if "cv" in parameters and not (parameters["cv"] is None and isinstance(estimator, _NO_FOLDS)):
+        return True  # folds are cut by position
+    fixed = (
+        isinstance(parameters.get("random_state"), Integral) or parameters.get("shuffle") is False
+    )
+    return fixed and ("shuffle" in parameters or "batch_size" in parameters)
+
+
+def reorder(dataset: Dataset, seed: int) -> Dataset:
+    """Bring the records into a random order.
+
+    Without it, a fit that treats records differently by their position would be measured at the
+    position of the record that is replaced, and at no other.
+
+    Parameters
+    ----------
+    dataset : tuple of containers
+        ``(X,)``, ``(X, y)`` or ``(X, y, sample_weight)``.
+    seed : int
+        The same seed gives the same order.
+
+    Returns
+    -------
+    tuple of containers
+        The same records.
+    """
+    order = np.random.default_rng(seed).permutation(n_records(dataset[0]))
+    return tuple(take_records(container, order) for container in dataset)
