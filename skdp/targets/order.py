@@ -40,10 +40,10 @@ def _visits_in_fixed_order(estimator: Any) -> bool:
     parameters = estimator.get_params(deep=False)
     if "cv" in parameters and not (parameters["cv"] is None and isinstance(estimator, _NO_FOLDS)):
         return True  # folds are cut by position
-    fixed = (
-        isinstance(parameters.get("random_state"), Integral) or parameters.get("shuffle") is False
-    )
-    return fixed and ("shuffle" in parameters or "batch_size" in parameters)
+    if isinstance(parameters.get("random_state"), Integral):
+        return True  # the same positions are drawn in every fit
+    in_batches = "batch_size" in parameters and "shuffle" not in parameters
+    return in_batches or parameters.get("shuffle") is False
 
 
 def reorder(dataset: Dataset, seed: int) -> Dataset:

@@ -8,7 +8,9 @@ import sklearn
 from scipy import stats
 from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_transformer
+from sklearn.decomposition import IncrementalPCA
 from sklearn.ensemble import (
     BaggingClassifier,
     BaggingRegressor,
@@ -26,7 +28,9 @@ from sklearn.linear_model import (
     Ridge,
     RidgeClassifier,
     RidgeCV,
+    SGDRegressor,
 )
+from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import (
     FixedThresholdClassifier,
     KFold,
@@ -508,10 +512,19 @@ def test_splitters_that_repeat_are_taken(cv):
         (RidgeCV(), False),
         (RidgeCV(cv=3), True),
         (Ridge(), False),
+        (KMeans(3), False),
+        (KMeans(3, random_state=0), True),
+        (GaussianMixture(3, random_state=0), True),
+        (IncrementalPCA(2), True),
+        (SGDRegressor(), False),
+        (SGDRegressor(shuffle=False), True),
     ],
 )
-def test_folds_are_cut_in_a_random_order(estimator, expected):
-    """A record that is replaced shifts those of its class behind it, so positions differ."""
+def test_no_position_is_measured_alone(estimator, expected):
+    """Folds are cut by position, where a replaced record shifts those of its class behind it.
+
+    A fixed seed draws the same positions in every fit, such as those of the first centers.
+    """
     assert order_matters(estimator) == expected
 
 
