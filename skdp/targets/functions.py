@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -204,7 +203,7 @@ class FittedFunctionTarget:
         self._columns = (n_classes,) if n_classes > 2 else ()
         self._points = self.transformer.lattice_
         self._seeds = seed_names(self.estimator)
-        self._shuffled = _has_fixed_seed(self.estimator) or order_matters(self.estimator)
+        self._shuffled = order_matters(self.estimator)
         configured = " ".join(repr(estimator).split())
         self.description = f"{self.method} of {configured} {_describe(self.transformer)}"
         if not hasattr(twin, "feature_names_in_"):
@@ -335,14 +334,6 @@ def _choose_method(twin: Any, method: str) -> str:
             f"for {type(twin).__name__}. Got {method!r}."
         )
     return method
-
-
-def _has_fixed_seed(estimator: Any) -> bool:
-    """Tell whether a `random_state` is set, so that it treats the positions of records alike."""
-    return any(
-        name.rsplit("__", 1)[-1] == "random_state" and isinstance(value, Integral)
-        for name, value in estimator.get_params(deep=True).items()
-    )
 
 
 def _fitted(transformer: Any, n_features: int | None = None) -> BernsteinTransformer:
