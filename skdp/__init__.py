@@ -2,6 +2,7 @@
 
 from skdp import audit, risk
 from skdp._basis import PublicBasis
+from skdp._version import __version__ as __version__
 from skdp.accounting.guarantee import NeighboringRelation, PrivacyGuarantee
 from skdp.displays import RiskDisplay
 from skdp.estimator import PrivateEstimator
@@ -36,8 +37,6 @@ from skdp.targets.released import (
     ReleasedOutlierDetector,
     ReleasedRegressor,
 )
-
-__version__ = "0.1.0"
 
 __all__ = [
     "AdditiveTarget",

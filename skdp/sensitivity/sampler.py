@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator
 
 from skdp._data import Dataset, Schema
 from skdp._target import Target, as_target
+from skdp._version import __version__
 from skdp.sensitivity.blocks import CHUNK_SIZE, pair_measure
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 from skdp.sensitivity.drawing import as_oracle, describe_oracle, draw
@@ -330,7 +331,8 @@ class SensitivitySampler(BaseEstimator):
         self, evaluate: Callable[[range], Any], pairs: range, chunk_size: int, *parts: Any
     ) -> Iterator[Any]:
         """Evaluate pairs chunk by chunk, in their order; `parts` tell the run from others."""
-        key = "" if self.memory is None else fingerprint(*parts, chunk_size, sklearn.__version__)
+        versions = sklearn.__version__, __version__
+        key = "" if self.memory is None else fingerprint(*parts, chunk_size, versions)
         return run(evaluate, pairs, chunk_size, n_jobs=self.n_jobs, memory=self.memory, key=key)
 
     def with_fixed_seed(self) -> SensitivitySampler:
