@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -255,7 +256,8 @@ class SensitivitySampler(BaseEstimator):
         chunks = self._run(measure, range(n_pairs), chunk_size, *parts)
         if self.verbose:
             chunks = follow(chunks, plan.order_statistic)
-        shape, norms, failures = _summarize(Outcomes.join(chunks))
+        with closing(chunks):
+            shape, norms, failures = _summarize(Outcomes.join(chunks))
         mechanism = getattr(norm, "__self__", None)
         return SensitivityEstimate(
             norms=norms,
@@ -310,10 +312,10 @@ class SensitivitySampler(BaseEstimator):
         if first is None or first.size < 2:
             return np.empty((0, 0 if first is None else first.size))
         n_pairs = min(n_pairs, max(1, MAX_PILOT_VALUES // first.size))
-        rest = chain.from_iterable(
-            self._run(evaluate, range(tried + 1, n_pairs), CHUNK_SIZE, pairs, "pilot")
-        )
-        kept = [each for each in rest if each is not None and each.shape == first.shape]
+        chunks = self._run(evaluate, range(tried + 1, n_pairs), CHUNK_SIZE, pairs, "pilot")
+        with closing(chunks):
+            rest = chain.from_iterable(chunks)
+            kept = [each for each in rest if each is not None and each.shape == first.shape]
         return np.array([first, *kept])
 
     def _prepare(
@@ -329,7 +331,7 @@ class SensitivitySampler(BaseEstimator):
 
     def _run(
         self, evaluate: Callable[[range], Any], pairs: range, chunk_size: int, *parts: Any
-    ) -> Iterator[Any]:
+    ) -> Generator[Any, None, None]:
         """Evaluate pairs chunk by chunk, in their order; `parts` tell the run from others."""
         versions = sklearn.__version__, __version__
         key = "" if self.memory is None else fingerprint(*parts, chunk_size, versions)
