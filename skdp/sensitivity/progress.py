@@ -86,4 +86,5 @@ def _bar(n_pairs: int) -> Any:
         from tqdm.auto import tqdm
     except ImportError:
         return None
-    return tqdm(total=n_pairs, desc="SensitivitySampler", unit="pair")
+    # without a name before it, a million pairs and hours fit into 80 columns
+    return tqdm(total=n_pairs, unit="pair")
