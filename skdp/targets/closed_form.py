@@ -19,15 +19,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.covariance import EmpiricalCovariance
-from sklearn.decomposition import PCA
 
+from skdp._classes import ClassSet
 from skdp._data import Dataset
 from skdp._target import FunctionTarget
 from skdp.targets._closed_forms import ClosedForm, Records, closed_forms
 
 TOLERANCE = 1e-8
 """Largest error of a difference, in units of its largest coordinate."""
+
+# Signs are aligned to the twin, or symmetric matrices packed.
+_READ_ONE_BY_ONE = ClassSet(["sklearn.covariance.EmpiricalCovariance", "sklearn.decomposition.PCA"])
 
 
 class Moments:
@@ -260,7 +262,7 @@ def _bind(target: Any, form: ClosedForm, X: NDArray) -> Moments:
 
     def values(means: NDArray, n_samples: int) -> NDArray[np.float64]:
         found = form.attributes(records, means, n_samples)
-        if isinstance(target.estimator, PCA | EmpiricalCovariance):
+        if type(target.estimator) in _READ_ONE_BY_ONE:
             return _flatten_each(target, found)
         return np.hstack([found[name].reshape(len(means), -1) for name in target.names])
 
