@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -380,7 +381,7 @@ class SensitivitySampler(BaseEstimator):
                 )
             return int(self.random_state)
         if self.random_state is None:
-            return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
+            return secrets.randbits(128)
         if hasattr(self.random_state, "bytes"):
             return int.from_bytes(self.random_state.bytes(16), "little")
         raise ValueError(
