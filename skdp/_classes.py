@@ -26,7 +26,7 @@ def public_name(kind: type) -> str:
     Returns
     -------
     str
-        Module and name; empty if it is not the class that scikit-learn has there.
+        Module and name; empty if the class is none of scikit-learn's.
 
     Examples
     --------
@@ -35,11 +35,11 @@ def public_name(kind: type) -> str:
     >>> public_name(LinearSVC), public_name(type("LinearSVC", (LinearSVC,), {}))
     ('sklearn.svm.LinearSVC', '')
     """
-    module = kind.__module__.partition("._")[0]
-    if not module.startswith("sklearn.") or module not in sys.modules:
+    home = kind.__module__  # such as sklearn.svm._classes
+    if not home.startswith("sklearn.") or home not in sys.modules:
         return ""
-    found = vars(sys.modules[module]).get(kind.__name__)
-    return f"{module}.{kind.__name__}" if found is kind else ""
+    found = vars(sys.modules[home]).get(kind.__name__)
+    return f"{home.partition('._')[0]}.{kind.__name__}" if found is kind else ""
 
 
 def is_a(thing: Any, *names: str) -> bool:
