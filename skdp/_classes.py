@@ -64,7 +64,9 @@ def is_a(thing: Any, *names: str) -> bool:
     >>> is_a(Pipeline([]), "sklearn.pipeline.Pipeline")
     True
     """
-    return any(public_name(kind) in names for kind in type(thing).__mro__)
+    parts = (name.rpartition(".") for name in names)
+    # a thing is of no class whose module nobody has imported
+    return any(isinstance(thing, getattr(sys.modules.get(m), kind, ())) for m, _, kind in parts)
 
 
 def named(module: str, names: str) -> list[str]:
