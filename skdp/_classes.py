@@ -64,9 +64,12 @@ def is_a(thing: Any, *names: str) -> bool:
     >>> is_a(Pipeline([]), "sklearn.pipeline.Pipeline")
     True
     """
-    parts = (name.rpartition(".") for name in names)
-    # a thing is of no class whose module nobody has imported
-    return any(isinstance(thing, getattr(sys.modules.get(m), kind, ())) for m, _, kind in parts)
+    for name in names:
+        module, _, kind = name.rpartition(".")
+        # a thing is of no class whose module nobody has imported
+        if isinstance(thing, getattr(sys.modules.get(module), kind, ())):
+            return True
+    return False
 
 
 def named(module: str, names: str) -> list[str]:
@@ -138,6 +141,9 @@ class ClassTable(Mapping[type, Value]):
 
     def __getitem__(self, kind: type) -> Value:
         return self.added[kind] if kind in self.added else self._values[public_name(kind)]
+
+    def __contains__(self, kind: object) -> bool:
+        return isinstance(kind, type) and (kind in self.added or public_name(kind) in self._values)
 
     def __iter__(self) -> Iterator[type]:
         yield from _imported(self._values)
