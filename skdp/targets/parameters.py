@@ -42,6 +42,7 @@ from skdp.targets.configuration import (
     without_side_effects,
 )
 from skdp.targets.metric import MAX_EVALUATED, linear_metric, output_metric
+from skdp.targets.registry._alignment import SignedRows
 
 # Fits that read one stream from its start to its end, so that a generator just seeded serves them
 # as well as the seed itself.
@@ -186,6 +187,33 @@ class ParameterTarget:
         check_structure(fitted, self.twin)
         values = self._values(fitted)
         return np.concatenate([flat(values[name]) for name in self.names])
+
+    def flatten_many(self, values: dict[str, NDArray]) -> NDArray[np.float64]:
+        """Join the released values of many fits of one estimator, not a composition.
+
+        Parameters
+        ----------
+        values : dict of str to ndarray of shape (n_fits, ...)
+            The values of at least the released attributes, in the form in which they are released.
+
+        Returns
+        -------
+        ndarray of shape (n_fits, n_parameters)
+            What :meth:`flatten` returns for each of the fits.
+
+        Raises
+        ------
+        NotImplementedError
+            If the values are aligned to the twin in a way that is not known for many at once.
+        """
+        (part,) = self._parts
+        align = part.entry.align
+        if align is not None:
+            if not isinstance(align, SignedRows):
+                raise NotImplementedError
+            values = align.many(values, part.twin)
+        released = [values[name] for name in self.names]
+        return np.hstack([value.reshape(len(value), -1) for value in released])
 
     def restore(self, vector: NDArray[np.float64]) -> Any:
         """Make a fitted estimator from a released vector.
