@@ -1,6 +1,8 @@
 """Private scikit-learn estimators by sensitivity sampling."""
 
-from skdp import audit, risk
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from skdp._basis import PublicBasis
 from skdp.accounting.guarantee import NeighboringRelation, PrivacyGuarantee
 from skdp.displays import RiskDisplay
@@ -36,6 +38,9 @@ from skdp.targets.released import (
     ReleasedOutlierDetector,
     ReleasedRegressor,
 )
+
+if TYPE_CHECKING:
+    from skdp import audit, risk
 
 __version__ = "0.1.0"
 
@@ -86,3 +91,14 @@ __all__ = [
     "supported_estimators",
     "svm_l1",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the modules that look back at a release when they are asked for: they take time."""
+    if name in {"audit", "risk"}:
+        return importlib.import_module(f"skdp.{name}")
+    raise AttributeError(f"module 'skdp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

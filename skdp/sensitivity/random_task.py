@@ -8,7 +8,6 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 
 from skdp._data import n_columns, n_records
@@ -192,6 +191,8 @@ def _check_noise(noise: float, has_classes: bool) -> float:
 
 def _inverse_scale(X: Any) -> NDArray[np.float64]:
     """Return 1 / standard deviation of each column, and 0 for a constant one."""
+    from sklearn.preprocessing import StandardScaler
+
     values = check_array(X, accept_sparse="csr", dtype="numeric", estimator="RandomTaskOracle")
     scaler = StandardScaler(with_mean=False).fit(values)
     return np.where(scaler.var_ > 0, 1 / scaler.scale_, 0.0)

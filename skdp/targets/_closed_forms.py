@@ -8,13 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.covariance import EmpiricalCovariance
-from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
-from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
-from sklearn.neighbors import NearestCentroid
-from sklearn.preprocessing import StandardScaler
+
+from skdp._classes import public_name
 
 Attributes = dict[str, NDArray[np.float64]]
 
@@ -138,7 +133,7 @@ def _gaussian_nb(smoothing: float) -> ClosedForm:
     return ClosedForm(features, attributes)
 
 
-def _count_nb(binarize: float | None, alpha: float, fit_prior: bool, kind: type) -> ClosedForm:
+def _count_nb(binarize: float | None, alpha: float, fit_prior: bool, kind: str) -> ClosedForm:
     """Naive Bayes on counts: raw columns, since sums of counts have no origin to move."""
 
     def features(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
@@ -150,16 +145,16 @@ def _count_nb(binarize: float | None, alpha: float, fit_prior: bool, kind: type)
         found = {"feature_count_": counts, "class_count_": class_counts}
         prior = np.log(shares) if fit_prior else np.full_like(shares, -np.log(shares.shape[1]))
         found["class_log_prior_"] = prior + 0 * shares  # a class is missing: no value
-        if kind is MultinomialNB:
+        if kind == "MultinomialNB":
             smoothed = counts + alpha
             total = smoothed.sum(axis=2, keepdims=True)
-        elif kind is BernoulliNB:
+        elif kind == "BernoulliNB":
             smoothed = counts + alpha
             total = (class_counts + 2 * alpha)[:, :, None]
         else:
             smoothed = counts.sum(axis=1, keepdims=True) + alpha - counts
             total = smoothed.sum(axis=2, keepdims=True)
-        sign = -1 if kind is ComplementNB else 1
+        sign = -1 if kind == "ComplementNB" else 1
         found["feature_log_prob_"] = sign * (np.log(smoothed) - np.log(total))
         return found
 
@@ -289,23 +284,26 @@ def _discriminant(lost: bool) -> Callable:
 # Which parameters a closed form allows besides those it reads. All others must have these values.
 
 _NB = {"class_prior": (None,), "force_alpha": (True,)}
-_PLAIN: dict[type, dict[str, tuple]] = {
-    GaussianNB: {"priors": (None,)},
-    BernoulliNB: _NB,
-    MultinomialNB: _NB,
-    ComplementNB: _NB | {"norm": (False,)},
-    NearestCentroid: {"metric": ("euclidean",), "shrink_threshold": (None,)},
-    StandardScaler: {"with_mean": (True,), "with_std": (True,)},
-    EmpiricalCovariance: {"assume_centered": (False,)},
-    PCA: {"svd_solver": ("auto", "full", "covariance_eigh")},
-    LinearRegression: {"positive": (False,)},
-    Ridge: {"positive": (False,), "solver": ("auto", "cholesky", "svd")},
-    RidgeClassifier: {
+_PLAIN: dict[str, dict[str, tuple]] = {
+    "sklearn.naive_bayes.GaussianNB": {"priors": (None,)},
+    "sklearn.naive_bayes.BernoulliNB": _NB,
+    "sklearn.naive_bayes.MultinomialNB": _NB,
+    "sklearn.naive_bayes.ComplementNB": _NB | {"norm": (False,)},
+    "sklearn.neighbors.NearestCentroid": {
+        "metric": ("euclidean",),
+        "shrink_threshold": (None,),
+    },
+    "sklearn.preprocessing.StandardScaler": {"with_mean": (True,), "with_std": (True,)},
+    "sklearn.covariance.EmpiricalCovariance": {"assume_centered": (False,)},
+    "sklearn.decomposition.PCA": {"svd_solver": ("auto", "full", "covariance_eigh")},
+    "sklearn.linear_model.LinearRegression": {"positive": (False,)},
+    "sklearn.linear_model.Ridge": {"positive": (False,), "solver": ("auto", "cholesky", "svd")},
+    "sklearn.linear_model.RidgeClassifier": {
         "class_weight": (None,),
         "positive": (False,),
         "solver": ("auto", "cholesky", "svd"),
     },
-    LinearDiscriminantAnalysis: {
+    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": {
         "covariance_estimator": (None,),
         "n_components": (None,),
         "priors": (None,),
@@ -315,7 +313,7 @@ _PLAIN: dict[type, dict[str, tuple]] = {
 }
 
 
-def _is_randomized(pca: PCA, n_samples: int, n_features: int) -> bool:
+def _is_randomized(pca: Any, n_samples: int, n_features: int) -> bool:
     """Tell whether a PCA may choose its randomized solver, which is not exact."""
     by_covariance = n_features <= 1000 and n_samples >= 10 * n_features
     large = not by_covariance and max(n_samples, n_features) > 500
@@ -338,39 +336,39 @@ def closed_forms(estimator: Any, shape: tuple[int, int]) -> list[ClosedForm]:
         Empty when none is known. Several where versions of scikit-learn differ: a trial tells.
     """
     parameters = estimator.get_params(deep=False)
-    allowed = _PLAIN.get(type(estimator))
+    allowed = _PLAIN.get(public_name(type(estimator)))
     if allowed is None or any(parameters[name] not in values for name, values in allowed.items()):
         return []
-    match estimator:
-        case GaussianNB():
+    match type(estimator).__name__:
+        case "GaussianNB":
             return [_gaussian_nb(estimator.var_smoothing)]
-        case BernoulliNB() | MultinomialNB() | ComplementNB():
+        case "BernoulliNB" | "MultinomialNB" | "ComplementNB":
             if not isinstance(estimator.alpha, Real):
                 return []
             binarize = getattr(estimator, "binarize", None)
             prior = estimator.fit_prior
-            return [_count_nb(binarize, float(estimator.alpha), prior, type(estimator))]
-        case NearestCentroid():
+            return [_count_nb(binarize, float(estimator.alpha), prior, type(estimator).__name__)]
+        case "NearestCentroid":
             return [_nearest_centroid()]
-        case StandardScaler():
+        case "StandardScaler":
             return [ClosedForm(_x_squares, _standard_scaler)]
-        case EmpiricalCovariance():
+        case "EmpiricalCovariance":
             return [ClosedForm(_one_x, _empirical_covariance, products=True)]
-        case PCA():
+        case "PCA":
             # a share of the variance, or "mle", makes their number depend on the data
             if not isinstance(estimator.n_components, Integral | None) or _is_randomized(
                 estimator, *shape
             ):
                 return []
             return [_pca(estimator.n_components)]
-        case LinearDiscriminantAnalysis():
+        case "LinearDiscriminantAnalysis":
             return [ClosedForm(_classes_x, _discriminant(lost), True) for lost in (False, True)]
-        case LinearRegression():
+        case "LinearRegression":
             solution = _least_squares(0.0, estimator.fit_intercept, "vector")
             return [ClosedForm(_one_x_y, solution, products=True)]
     if not isinstance(estimator.alpha, Real):
         return []
-    is_classifier = isinstance(estimator, RidgeClassifier)
+    is_classifier = type(estimator).__name__ == "RidgeClassifier"
     solution = _least_squares(
         float(estimator.alpha), estimator.fit_intercept, "matrix" if is_classifier else "vector"
     )

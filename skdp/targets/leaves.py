@@ -9,35 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
-from sklearn.pipeline import Pipeline
-from sklearn.tree import (
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    ExtraTreeClassifier,
-    ExtraTreeRegressor,
-)
 
+from skdp._classes import ClassSet, is_a, named
 from skdp.targets.composition import drop_out_of_bag
 
-SINGLE = (
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    ExtraTreeClassifier,
-    ExtraTreeRegressor,
+SINGLE = named(
+    "sklearn.tree",
+    "DecisionTreeClassifier DecisionTreeRegressor ExtraTreeClassifier ExtraTreeRegressor",
 )
-FORESTS = (
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
+FORESTS = named(
+    "sklearn.ensemble",
+    "ExtraTreesClassifier ExtraTreesRegressor RandomForestClassifier RandomForestRegressor",
 )
-TREES = SINGLE + FORESTS
+TREES = ClassSet(SINGLE + FORESTS)
 
 # A leaf with less than this many records, after noise, takes the value of the node above it.
 LEAST_COUNT = 0.5
@@ -282,7 +266,7 @@ class LeafValues:
 
     def _apply(self, X: Any) -> NDArray[np.intp]:
         estimator = self.twin
-        while isinstance(estimator, Pipeline):
+        while is_a(estimator, "sklearn.pipeline.Pipeline"):
             X = estimator[:-1].transform(X) if len(estimator) > 1 else X
             estimator = estimator.steps[-1][1]
         return estimator.apply(X).reshape(X.shape[0], -1)
@@ -336,14 +320,14 @@ def last_step(estimator: Any) -> Any:
     estimator object
         What is not a pipeline any more.
     """
-    while isinstance(estimator, Pipeline):
+    while is_a(estimator, "sklearn.pipeline.Pipeline"):
         estimator = estimator.steps[-1][1]
     return estimator
 
 
 def _trees(estimator: Any) -> list:
     last = last_step(estimator)
-    return [last.tree_] if isinstance(last, SINGLE) else [tree.tree_ for tree in last.estimators_]
+    return [last.tree_] if is_a(last, *SINGLE) else [tree.tree_ for tree in last.estimators_]
 
 
 def _digest(twin: Any) -> str:

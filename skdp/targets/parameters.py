@@ -11,15 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.linear_model import (
-    ElasticNet,
-    Lasso,
-    LogisticRegression,
-    Ridge,
-    RidgeClassifier,
-)
-from sklearn.svm import LinearSVC, LinearSVR
 
+from skdp._classes import ClassSet, named
 from skdp._data import Dataset, find_non_finite, neighboring_pair
 from skdp.targets._packing import flat, is_float, take
 from skdp.targets._parts import ReleasedPart, anchor_of
@@ -46,15 +39,10 @@ from skdp.targets.registry._alignment import SignedRows
 
 # Fits that read one stream from its start to its end, so that a generator just seeded serves them
 # as well as the seed itself.
-ONE_STREAM = {
-    ElasticNet,
-    Lasso,
-    LinearSVC,
-    LinearSVR,
-    LogisticRegression,
-    Ridge,
-    RidgeClassifier,
-}
+ONE_STREAM = ClassSet(
+    named("sklearn.linear_model", "ElasticNet Lasso LogisticRegression Ridge RidgeClassifier")
+    + named("sklearn.svm", "LinearSVC LinearSVR")
+)
 
 _thread = threading.local()
 

@@ -92,7 +92,9 @@ def refused_as_markdown() -> str:
     str
         A heading and one line for each class.
     """
-    refused = {kind.__name__: reason for kind, reason in (REFUSED | REFUSED_COMPOSITIONS).items()}
+    refused = {
+        kind.__name__: reason for kind, reason in {**REFUSED, **REFUSED_COMPOSITIONS}.items()
+    }
     rows = [
         f"| {name} | {reason[0].upper()}{reason[1:]}. |"
         for name, reason in sorted(refused.items(), key=lambda item: item[0].lower())
