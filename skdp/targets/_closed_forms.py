@@ -98,11 +98,14 @@ def _columns(records: Records) -> slice:
 
 
 def _split_classes(records: Records, means: NDArray) -> tuple[NDArray, NDArray]:
-    """Return the share of each class, and the mean of its columns times its share."""
+    """Return the share of each class, and the mean of its columns times its share.
+
+    Both are NaN for a class that is missing: a fit without it is no fit of the same classes.
+    """
     assert records.classes is not None
     blocks = means.reshape(len(means), len(records.classes), -1)
-    shares = blocks[:, :, 0]
-    return np.where(shares > 0, shares, np.nan), blocks[:, :, 1:]
+    blocks = np.where(blocks[:, :, :1] > 0, blocks, np.nan)
+    return blocks[:, :, 0], blocks[:, :, 1:]
 
 
 # Attributes of a batch of datasets: the first axis is that of the batch.
@@ -144,7 +147,7 @@ def _count_nb(binarize: float | None, alpha: float, fit_prior: bool, kind: str) 
         counts, class_counts = n_samples * sums, n_samples * shares
         found = {"feature_count_": counts, "class_count_": class_counts}
         prior = np.log(shares) if fit_prior else np.full_like(shares, -np.log(shares.shape[1]))
-        found["class_log_prior_"] = prior + 0 * shares  # a class is missing: no value
+        found["class_log_prior_"] = prior + 0 * shares
         if kind == "MultinomialNB":
             smoothed = counts + alpha
             total = smoothed.sum(axis=2, keepdims=True)
@@ -244,6 +247,8 @@ def _least_squares(alpha: float, fit_intercept: bool, shape: str) -> Callable:
             gram = gram - x[:, :, None] * x[:, None, :]
             right = right - x[:, :, None] * z[:, None, :]
         gram = gram + np.diag(alpha / n_samples / records.scale**2)
+        if shape == "matrix":  # codes all alike: a class is missing
+            right = np.where((np.abs(z) < 1)[:, None, :], right, np.nan)
         coef = (_solve(gram, right) / records.scale[:, None]).transpose(0, 2, 1)
         mean = records.center + x * records.scale
         intercept = z - np.einsum("bkd,bd->bk", coef, mean)
