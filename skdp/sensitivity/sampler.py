@@ -32,9 +32,9 @@ from skdp.sensitivity.pairs import (
     evaluate_each,
     pilot_difference,
     run_chunk,
-    streams,
 )
 from skdp.sensitivity.progress import follow
+from skdp.sensitivity.seeding import streams
 
 # Spawn key. Pair i uses (i,), which no longer key collides with, and pilot pair i uses (i, 2).
 PUBLIC_DATASET = (0, 1)
