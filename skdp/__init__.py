@@ -1,6 +1,8 @@
 """Private scikit-learn estimators by sensitivity sampling."""
 
-from skdp import audit, risk
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from skdp._basis import PublicBasis
 from skdp._version import __version__ as __version__
 from skdp.accounting.guarantee import NeighboringRelation, PrivacyGuarantee
@@ -37,6 +39,9 @@ from skdp.targets.released import (
     ReleasedOutlierDetector,
     ReleasedRegressor,
 )
+
+if TYPE_CHECKING:
+    from skdp import audit, risk
 
 __all__ = [
     "AdditiveTarget",
@@ -85,3 +90,14 @@ __all__ = [
     "supported_estimators",
     "svm_l1",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the modules that look back at a release when they are asked for: they take time."""
+    if name in {"audit", "risk"}:
+        return importlib.import_module(f"skdp.{name}")
+    raise AttributeError(f"module 'skdp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

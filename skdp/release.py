@@ -162,6 +162,7 @@ def release(
         oracle=known.oracle,
         seeded=random_state is not None,
     )
+    mechanism.rehearse(known.shape, known.value)
     exact = _evaluate_privately(target, dataset, known.shape, noise)  # the one private evaluation
     failure: Exception | None = None
     try:

@@ -29,6 +29,8 @@ from skdp import (
     SensitivitySampler,
     UniformOracle,
 )
+from skdp.estimator import released_target
+from skdp.risk import joint_risk
 
 X, y = make_classification(n_samples=200, n_features=4, n_redundant=0, random_state=0)
 X_public, y_public, X, y = X[:100], y[:100], X[100:], y[100:]
@@ -56,6 +58,17 @@ def test_infinite_epsilon_gives_the_exact_estimator():
     exact = LogisticRegression().fit(X, y)
     np.testing.assert_array_equal(model.estimator_.coef_, exact.coef_)
     np.testing.assert_array_equal(model.predict_proba(X), exact.predict_proba(X))
+
+
+def test_parameters_set_after_fit_leave_what_was_released():
+    model = private(LogisticRegression()).fit(X, y)
+    model.set_params(mechanism__epsilon=100.0)
+    assert model.mechanism_.epsilon == model.guarantee_.epsilon == 1.0
+    assert model.mechanism_.basis == model.sensitivity_.basis
+    assert joint_risk(model).epsilon.max() == 1.0
+    model.set_params(estimator__C=100.0)
+    with pytest.raises(ValueError, match=r"LogisticRegression\(C=100.*Fit it again"):
+        released_target(model, X, y)
 
 
 def test_released_values_lie_on_the_lattice_of_their_noise():

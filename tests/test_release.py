@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from skdp import (
+    BernsteinMechanism,
+    GaussianMechanism,
     KnownSensitivity,
     LaplaceMechanism,
     PrivateEvaluationError,
@@ -40,6 +42,26 @@ def test_infinite_epsilon_gives_the_exact_value_and_says_so():
     released = release(column_means, X, mechanism=LaplaceMechanism(np.inf), sensitivity=0.1)
     np.testing.assert_array_equal(released.value, column_means(X))
     assert "no privacy" in str(released.guarantee)
+
+
+@pytest.mark.parametrize("sensitivity", [SensitivitySampler(ORACLE), 0.1], ids=["sampled", "known"])
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        LaplaceMechanism(1e-300),
+        LaplaceMechanism(1e-300, basis=np.eye(2)),
+        GaussianMechanism(1e-300, 1e-300),
+        BernsteinMechanism(1e-300),
+    ],
+    ids=lambda mechanism: type(mechanism).__name__,
+)
+def test_what_cannot_be_released_is_not_evaluated(mechanism, sensitivity):
+    def target(records):
+        assert not np.array_equal(records, X)
+        return column_means(records)
+
+    with pytest.raises(ValueError, match=r"epsilon|sigma|noise"):
+        release(target, X, mechanism=mechanism, sensitivity=sensitivity)
 
 
 def test_guarantee_of_a_sampled_sensitivity():

@@ -204,7 +204,7 @@ def audit_estimator(
     seed = reproducible_seed(rng)
     promise, known = private_estimator.guarantee_, private_estimator.sensitivity_
     target = released_target(private_estimator, X, y)
-    mechanism = private_estimator.mechanism.with_basis(known.basis)
+    mechanism = private_estimator.mechanism_
     if record is None:
         source = _oracle_pairs(_find_oracle(private_estimator, oracle), dataset, pairs, seed)
     else:

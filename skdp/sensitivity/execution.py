@@ -94,18 +94,19 @@ def _end(results: Any) -> None:
 
 
 def _takes_long(evaluate: Evaluate, chunks: list[range]) -> bool:
-    """Tell whether workers are worth starting, from the time of the first pair that is missing.
+    """Tell whether workers are worth starting, from the time of the first pairs that are missing.
 
     Its result is not used, so that the norms cannot depend on the decision. The first evaluation
     pays for what is loaded once; if that alone looks long, a second one tells.
     """
     if len(chunks) < 2:
         return False
-    first, n_pairs = chunks[0][:1], sum(map(len, chunks))
+    first = chunks[0][: getattr(evaluate, "at_once", 1)]
+    n_times = sum(map(len, chunks)) / len(first)
     for _ in range(2):
         start = perf_counter()
         run_chunk(evaluate, first)
-        if (perf_counter() - start) * n_pairs < STARTUP:
+        if (perf_counter() - start) * n_times < STARTUP:
             return False
     return True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import closing
@@ -31,9 +32,9 @@ from skdp.sensitivity.pairs import (
     evaluate_each,
     pilot_difference,
     run_chunk,
-    streams,
 )
 from skdp.sensitivity.progress import follow
+from skdp.sensitivity.seeding import streams
 
 # Spawn key. Pair i uses (i,), which no longer key collides with, and pilot pair i uses (i, 2).
 PUBLIC_DATASET = (0, 1)
@@ -384,7 +385,7 @@ class SensitivitySampler(BaseEstimator):
                 )
             return int(self.random_state)
         if self.random_state is None:
-            return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
+            return secrets.randbits(128)
         if hasattr(self.random_state, "bytes"):
             return int.from_bytes(self.random_state.bytes(16), "little")
         raise ValueError(

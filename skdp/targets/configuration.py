@@ -12,20 +12,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import (
-    BaggingClassifier,
-    BaggingRegressor,
-    StackingClassifier,
-    StackingRegressor,
-    VotingClassifier,
-    VotingRegressor,
-)
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
+from skdp._classes import is_a, named
 from skdp._data import Dataset, n_records, take_records
 from skdp.targets.composition import COMPOSITES, SEEDED_STRUCTURE, STRUCTURAL_SEED, walk
 
@@ -42,8 +32,11 @@ _PASS_GAPS = frozenset(
     }
 )
 
+_BAGS = named("sklearn.ensemble", "BaggingClassifier BaggingRegressor")
 # Compositions that pass weights on to their members, though their signature does not say so.
-_PASS_WEIGHTS = (StackingClassifier, StackingRegressor, VotingClassifier, VotingRegressor)
+_PASS_WEIGHTS = named(
+    "sklearn.ensemble", "StackingClassifier StackingRegressor VotingClassifier VotingRegressor"
+)
 
 
 def without_side_effects(estimator: Any) -> Any:
@@ -69,7 +62,7 @@ def without_side_effects(estimator: Any) -> Any:
         elif parameter == "verbose" and isinstance(value, bool | int) and value > 0:
             settings[name] = type(value)(0)
     for prefix, member in configured(estimator):
-        if isinstance(member, SEEDED_STRUCTURE) and not isinstance(member.random_state, Integral):
+        if is_a(member, *SEEDED_STRUCTURE) and not isinstance(member.random_state, Integral):
             settings[f"{prefix}random_state"] = STRUCTURAL_SEED
     return estimator.set_params(**settings)
 
@@ -90,13 +83,13 @@ def configured(estimator: Any) -> Iterator[tuple[str, Any]]:
         The estimator itself first. What is inside a FrozenEstimator is left out.
     """
     yield "", estimator
-    if isinstance(estimator, FrozenEstimator):
+    if is_a(estimator, "sklearn.frozen.FrozenEstimator"):
         return
     frozen: list[str] = []
     for name, value in sorted(estimator.get_params(deep=True).items()):
         if not (hasattr(value, "get_params") and hasattr(value, "fit")) or isinstance(value, type):
             continue
-        if isinstance(value, FrozenEstimator):
+        if is_a(value, "sklearn.frozen.FrozenEstimator"):
             frozen.append(f"{name}__")
         if not name.startswith(tuple(frozen)):
             yield f"{name}__", value
@@ -217,7 +210,7 @@ def order_matters(estimator: Any) -> bool:
 
 
 def _visits_in_fixed_order(estimator: Any) -> bool:
-    if isinstance(estimator, BaggingClassifier | BaggingRegressor):
+    if is_a(estimator, *_BAGS):
         return True
     parameters = estimator.get_params(deep=False)
     fixed = (
@@ -267,13 +260,13 @@ def takes(estimator: Any, kind: str) -> bool:
     """
     if estimator is None or isinstance(estimator, str):
         return True
-    if isinstance(estimator, Pipeline):
+    if is_a(estimator, "sklearn.pipeline.Pipeline"):
         steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
         return _pipeline_takes(steps, kind)
-    if isinstance(estimator, ColumnTransformer):
+    if is_a(estimator, "sklearn.compose.ColumnTransformer"):
         members = [member for _, member, _ in estimator.transformers]
         return any(takes(member, kind) for member in [*members, estimator.remainder])
-    if isinstance(estimator, FeatureUnion):
+    if is_a(estimator, "sklearn.pipeline.FeatureUnion"):
         return all(takes(member, kind) for _, member in estimator.transformer_list)
     if getattr(get_tags(estimator).input_tags, kind):
         return True
@@ -308,11 +301,11 @@ def takes_weights(estimator: Any) -> bool:
     bool
         True if it can.
     """
-    if isinstance(estimator, Pipeline):
+    if is_a(estimator, "sklearn.pipeline.Pipeline"):
         return takes_weights(estimator.steps[-1][1])
     if not hasattr(estimator, "fit"):
         return False
-    return has_fit_parameter(estimator, "sample_weight") or isinstance(estimator, _PASS_WEIGHTS)
+    return has_fit_parameter(estimator, "sample_weight") or is_a(estimator, *_PASS_WEIGHTS)
 
 
 def fit_on(estimator: Any, dataset: Dataset) -> Any:
@@ -337,7 +330,7 @@ def fit_on(estimator: Any, dataset: Dataset) -> Any:
 
 
 def _weights_name(estimator: Any) -> str:
-    if isinstance(estimator, Pipeline):
+    if is_a(estimator, "sklearn.pipeline.Pipeline"):
         step, last = estimator.steps[-1]
         return f"{step}__{_weights_name(last)}"
     return "sample_weight"

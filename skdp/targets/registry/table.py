@@ -45,7 +45,8 @@ def supported_estimators() -> list[SupportedEstimator]:
     """List the estimators that ``release="auto"`` knows.
 
     Registered classes of your own are among them. Beside these, it knows what is made of them,
-    such as pipelines, and everything that learns nothing in fit.
+    such as pipelines, and everything that learns nothing in fit. Listing the classes imports them,
+    the experimental IterativeImputer too.
 
     Returns
     -------
@@ -92,7 +93,9 @@ def refused_as_markdown() -> str:
     str
         A heading and one line for each class.
     """
-    refused = {kind.__name__: reason for kind, reason in (REFUSED | REFUSED_COMPOSITIONS).items()}
+    refused = {
+        kind.__name__: reason for kind, reason in {**REFUSED, **REFUSED_COMPOSITIONS}.items()
+    }
     rows = [
         f"| {name} | {reason[0].upper()}{reason[1:]}. |"
         for name, reason in sorted(refused.items(), key=lambda item: item[0].lower())
