@@ -17,8 +17,10 @@ from sklearn.datasets import (
 )
 
 from skdp._data import as_dataset
-from skdp.sensitivity.drawing import as_oracle, check_sample, describe_oracle
-from skdp.sensitivity.oracles import GaussianOracle, MakeOracle, PublicDataOracle, UniformOracle
+from skdp.sensitivity.adapters import as_oracle, describe_oracle
+from skdp.sensitivity.drawing import check_sample
+from skdp.sensitivity.oracles import GaussianOracle, MakeOracle, UniformOracle
+from skdp.sensitivity.public_data import PublicDataOracle
 from skdp.sensitivity.random_task import RandomTaskOracle
 
 SECRET = 31337.25
