@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from pickle import PicklingError
 from time import perf_counter
@@ -33,7 +34,7 @@ def run(
     n_jobs: int | None = None,
     memory: Any = None,
     key: str = "",
-) -> Iterator[Any]:
+) -> Generator[Any, None, None]:
     """Evaluate pairs chunk by chunk, in their order.
 
     Parameters
@@ -64,21 +65,32 @@ def run(
         check = _cached(memory).check_call_in_cache
         missing = [chunk for chunk in chunks if not check(key, evaluate, chunk)]
     if joblib.effective_n_jobs(n_jobs) > 1 and _takes_long(evaluate, missing):
-        results = iter(_workers(n_jobs)(delayed(task)(evaluate, chunk) for chunk in missing))
         lost = {chunk.start for chunk in missing}
-        for chunk in chunks:
-            yield next(results) if chunk.start in lost else task(evaluate, chunk)
+        results = _on_workers(n_jobs, (delayed(task)(evaluate, chunk) for chunk in missing))
+        try:
+            for chunk in chunks:
+                yield next(results) if chunk.start in lost else task(evaluate, chunk)
+        finally:
+            _end(results)
         return
     for chunk in chunks:
         yield task(evaluate, chunk)
 
 
-def _workers(n_jobs: int | None) -> Parallel:
+def _on_workers(n_jobs: int | None, calls: Iterable[Any]) -> Iterator[Any]:
     """Return results as they come where the back end can (Ray's cannot), else all at the end."""
     try:
-        return Parallel(n_jobs=n_jobs, return_as="generator")
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
     except ValueError:
-        return Parallel(n_jobs=n_jobs)
+        parallel = Parallel(n_jobs=n_jobs)
+    return iter(parallel(calls))
+
+
+def _end(results: Any) -> None:
+    """End the workers: an error whose traceback somebody keeps would keep them at work."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # joblib tells of results that nobody waited for
+        getattr(results, "close", lambda: None)()
 
 
 def _takes_long(evaluate: Evaluate, chunks: list[range]) -> bool:
