@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from skdp._basis import PublicBasis
+from skdp._version import __version__ as __version__
 from skdp.accounting.guarantee import NeighboringRelation, PrivacyGuarantee
 from skdp.displays import RiskDisplay
 from skdp.estimator import PrivateEstimator
@@ -41,8 +42,6 @@ from skdp.targets.released import (
 
 if TYPE_CHECKING:
     from skdp import audit, risk
-
-__version__ = "0.1.0"
 
 __all__ = [
     "AdditiveTarget",

@@ -26,7 +26,7 @@ def public_name(kind: type) -> str:
     Returns
     -------
     str
-        Module and name; empty if it is not the class that scikit-learn has there.
+        Module and name; empty if the class is none of scikit-learn's.
 
     Examples
     --------
@@ -35,11 +35,11 @@ def public_name(kind: type) -> str:
     >>> public_name(LinearSVC), public_name(type("LinearSVC", (LinearSVC,), {}))
     ('sklearn.svm.LinearSVC', '')
     """
-    module = kind.__module__.partition("._")[0]
-    if not module.startswith("sklearn.") or module not in sys.modules:
+    home = kind.__module__  # such as sklearn.svm._classes
+    if not home.startswith("sklearn.") or home not in sys.modules:
         return ""
-    found = vars(sys.modules[module]).get(kind.__name__)
-    return f"{module}.{kind.__name__}" if found is kind else ""
+    found = vars(sys.modules[home]).get(kind.__name__)
+    return f"{home.partition('._')[0]}.{kind.__name__}" if found is kind else ""
 
 
 def is_a(thing: Any, *names: str) -> bool:
@@ -64,7 +64,12 @@ def is_a(thing: Any, *names: str) -> bool:
     >>> is_a(Pipeline([]), "sklearn.pipeline.Pipeline")
     True
     """
-    return any(public_name(kind) in names for kind in type(thing).__mro__)
+    for name in names:
+        module, _, kind = name.rpartition(".")
+        # a thing is of no class whose module nobody has imported
+        if isinstance(thing, getattr(sys.modules.get(module), kind, ())):
+            return True
+    return False
 
 
 def named(module: str, names: str) -> list[str]:
@@ -136,6 +141,9 @@ class ClassTable(Mapping[type, Value]):
 
     def __getitem__(self, kind: type) -> Value:
         return self.added[kind] if kind in self.added else self._values[public_name(kind)]
+
+    def __contains__(self, kind: object) -> bool:
+        return isinstance(kind, type) and (kind in self.added or public_name(kind) in self._values)
 
     def __iter__(self) -> Iterator[type]:
         yield from _imported(self._values)

@@ -265,6 +265,22 @@ def test_cached_pipeline_leaves_no_file(tmp_path):
     assert list(tmp_path.rglob("*.pkl"))
 
 
+@pytest.mark.parametrize("estimator", [LinearSVC(), Ridge()], ids=["refits", "closed form"])
+def test_cache_of_pairs_holds_no_secret(estimator, tmp_path):
+    """Nor do the names of its files. The same search finds the sampled norms, which are public."""
+    y, y_public = responses(estimator)
+    sampler = SensitivitySampler(
+        PublicDataOracle(X_public, y_public), n_pairs=19, random_state=0, memory=tmp_path
+    )
+    model = private(estimator, y_public, sensitivity=sampler).fit(X, y)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    data = b"".join(str(path).encode() + path.read_bytes() for path in files)
+    assert len(found_in(data, model.sensitivity_.norms)) == 19
+    numbers = secrets(estimator, y)
+    assert not found_in(data, numbers)
+    assert not [number for number in numbers if repr(float(number)).encode() in data]
+
+
 def test_fitted_estimator_as_parameter_is_pointed_out():
     fitted = LogisticRegression().fit(X, y)
     with pytest.warns(PrivacyLeakWarning, match="holds a fitted LogisticRegression"):

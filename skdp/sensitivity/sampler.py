@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -19,6 +20,7 @@ from sklearn.base import BaseEstimator
 
 from skdp._data import Dataset, Schema
 from skdp._target import Target, as_target
+from skdp._version import __version__
 from skdp.sensitivity.blocks import CHUNK_SIZE, pair_measure
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 from skdp.sensitivity.drawing import as_oracle, describe_oracle, draw
@@ -30,9 +32,9 @@ from skdp.sensitivity.pairs import (
     evaluate_each,
     pilot_difference,
     run_chunk,
-    streams,
 )
 from skdp.sensitivity.progress import follow
+from skdp.sensitivity.seeding import streams
 
 # Spawn key. Pair i uses (i,), which no longer key collides with, and pilot pair i uses (i, 2).
 PUBLIC_DATASET = (0, 1)
@@ -255,7 +257,8 @@ class SensitivitySampler(BaseEstimator):
         chunks = self._run(measure, range(n_pairs), chunk_size, *parts)
         if self.verbose:
             chunks = follow(chunks, plan.order_statistic)
-        shape, norms, failures = _summarize(Outcomes.join(chunks))
+        with closing(chunks):
+            shape, norms, failures = _summarize(Outcomes.join(chunks))
         mechanism = getattr(norm, "__self__", None)
         return SensitivityEstimate(
             norms=norms,
@@ -310,10 +313,10 @@ class SensitivitySampler(BaseEstimator):
         if first is None or first.size < 2:
             return np.empty((0, 0 if first is None else first.size))
         n_pairs = min(n_pairs, max(1, MAX_PILOT_VALUES // first.size))
-        rest = chain.from_iterable(
-            self._run(evaluate, range(tried + 1, n_pairs), CHUNK_SIZE, pairs, "pilot")
-        )
-        kept = [each for each in rest if each is not None and each.shape == first.shape]
+        chunks = self._run(evaluate, range(tried + 1, n_pairs), CHUNK_SIZE, pairs, "pilot")
+        with closing(chunks):
+            rest = chain.from_iterable(chunks)
+            kept = [each for each in rest if each is not None and each.shape == first.shape]
         return np.array([first, *kept])
 
     def _prepare(
@@ -329,9 +332,10 @@ class SensitivitySampler(BaseEstimator):
 
     def _run(
         self, evaluate: Callable[[range], Any], pairs: range, chunk_size: int, *parts: Any
-    ) -> Iterator[Any]:
+    ) -> Generator[Any, None, None]:
         """Evaluate pairs chunk by chunk, in their order; `parts` tell the run from others."""
-        key = "" if self.memory is None else fingerprint(*parts, chunk_size, sklearn.__version__)
+        versions = sklearn.__version__, __version__
+        key = "" if self.memory is None else fingerprint(*parts, chunk_size, versions)
         return run(evaluate, pairs, chunk_size, n_jobs=self.n_jobs, memory=self.memory, key=key)
 
     def with_fixed_seed(self) -> SensitivitySampler:

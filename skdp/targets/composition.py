@@ -308,16 +308,23 @@ def check_structure(fitted: Any, twin: Any) -> None:
         If a member, its class labels or what it sees differ. The message is safe to show: it
         holds no value.
     """
+    if type(fitted) is type(twin) and type(twin) not in COMPOSITES:
+        _check_classes(fitted, twin)
+        return
     pairs = zip(_described(fitted), _described(twin), strict=False)
     if len(list(walk(fitted))) != len(list(walk(twin))):
         raise ValueError("the members of a composition changed")
     for (path, part, structure), (expected_path, expected, expected_structure) in pairs:
         if path != expected_path or type(part) is not type(expected):
             raise ValueError("the members of a composition changed")
-        if not _same(getattr(part, "classes_", None), getattr(expected, "classes_", None)):
-            raise ValueError("a class is missing")
+        _check_classes(part, expected)
         if not _same(structure, expected_structure):
             raise ValueError("the columns, features or order of a composition changed")
+
+
+def _check_classes(fitted: Any, twin: Any) -> None:
+    if not _same(getattr(fitted, "classes_", None), getattr(twin, "classes_", None)):
+        raise ValueError("a class is missing")
 
 
 def _described(fitted: Any) -> Iterator[tuple[tuple[str, ...], Any, Any]]:

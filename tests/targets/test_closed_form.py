@@ -279,3 +279,28 @@ def test_functions_have_no_closed_form():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         norms(np.mean, UniformOracle([(0, 1)]), n_pairs=3)
+
+
+def test_principal_components_whose_number_depends_on_the_data_are_refitted():
+    """A pair on which it changes has no value; a closed form of fixed size would give one."""
+    for n_components in (0.9, "mle"):
+        pca = PCA(n_components=n_components)
+        target = parameter_target(pca, FEATURES, None, ["components_"])
+        assert target.closed_form(FEATURES[: N + 1]) is None
+
+
+def test_principal_components_that_may_be_randomized_are_refitted():
+    X = np.random.default_rng(3).normal(size=(601, 70)) * np.geomspace(1, 10, 70)
+    for solver, exact in (("auto", False), ("full", True)):
+        pca = PCA(n_components=3, svd_solver=solver)
+        assert (parameter_target(pca, X, None, "auto").closed_form(X) is not None) == exact
+
+
+def test_unsupervised_estimators_leave_the_response_out():
+    for estimator in (PCA(n_components=2), StandardScaler(), EmpiricalCovariance()):
+        X = FEATURES / SCALES
+        target = parameter_target(estimator, X, None, "auto")
+        assert target.closed_form(X[: N + 1], RESPONSE[: N + 1]) is not None
+        closed = norms(target, PublicDataOracle(X, RESPONSE), 5)
+        expected = norms(RefitsOnly(target), PublicDataOracle(X), 5)
+        np.testing.assert_allclose(closed.norms, expected.norms, rtol=1e-8)
