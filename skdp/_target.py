@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._data import Dataset, neighboring_pair
+from skdp._fingerprint import digest
 
 
 @runtime_checkable
@@ -64,7 +65,7 @@ class FunctionTarget:
         self.function = function
         module = getattr(function, "__module__", None) or type(function).__module__
         name = getattr(function, "__qualname__", None) or type(function).__qualname__
-        self.description = f"{module}.{name}"
+        self.description = f"{module}.{name} ({digest(function)})"
         self._takes_seed = "random_state" in _parameter_names(function)
 
     def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:

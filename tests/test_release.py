@@ -1,12 +1,16 @@
 """release(): one path for any function."""
 
 import traceback
+from functools import partial
 
 import numpy as np
 import pytest
 
 from skdp import (
+    AdditiveTarget,
     BernsteinMechanism,
+    BernsteinTarget,
+    BernsteinTransformer,
     GaussianMechanism,
     KnownSensitivity,
     LaplaceMechanism,
@@ -115,6 +119,30 @@ def test_estimate_serves_again():
     again = release(column_means, X, mechanism=LaplaceMechanism(3.0), sensitivity=first.sensitivity)
     assert again.sensitivity is first.sensitivity
     assert (again.guarantee.epsilon, again.guarantee.gamma) == (3.0, 0.05)
+
+
+BOX = BernsteinTransformer(degree=2, feature_range=(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (lambda X: X.mean(), lambda X: X.sum()),
+        (partial(np.quantile, q=0.5), partial(np.quantile, q=1.0)),
+        (AdditiveTarget(lambda X: X[:, 0]), AdditiveTarget(lambda X: 1000 * X[:, 0])),
+        (
+            BernsteinTarget(lambda X, points: points[:, 0] * X.mean(), BOX),
+            BernsteinTarget(lambda X, points: points[:, 0] * X.sum(), BOX),
+        ),
+    ],
+    ids=["lambda", "partial", "additive", "box"],
+)
+def test_functions_of_one_name_do_not_share_an_estimate(first, second):
+    """Else noise for a mean would hide a sum."""
+    estimate = SensitivitySampler(ORACLE, gamma=0.5).sample(first, 60, LAPLACE.norm)
+    assert release(first, X, mechanism=LAPLACE, sensitivity=estimate).sensitivity is estimate
+    with pytest.raises(ValueError, match="made for another target"):
+        release(second, X, mechanism=LAPLACE, sensitivity=estimate)
 
 
 @pytest.mark.parametrize(
