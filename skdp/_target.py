@@ -71,7 +71,10 @@ class FunctionTarget:
     def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
         """Evaluate the function and return its value as floats."""
         options = {"random_state": seed} if self._takes_seed else {}
-        return np.asarray(self.function(*dataset, **options), dtype=np.float64)
+        value = self.function(*dataset, **options)
+        if value is None:  # which numpy would take for a number that is missing
+            raise TypeError("the target returned None, not a number or an array of numbers")
+        return np.asarray(value, dtype=np.float64)
 
 
 def as_target(target: Target | Callable) -> Target:
