@@ -1,7 +1,10 @@
 """Private scikit-learn estimators by sensitivity sampling."""
 
-from skdp import audit, risk
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from skdp._basis import PublicBasis
+from skdp._version import __version__ as __version__
 from skdp.accounting.guarantee import NeighboringRelation, PrivacyGuarantee
 from skdp.displays import RiskDisplay
 from skdp.estimator import PrivateEstimator
@@ -17,11 +20,12 @@ from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.oracles import (
     GaussianOracle,
     MakeOracle,
-    PublicDataOracle,
     UniformOracle,
 )
+from skdp.sensitivity.plan import SamplingPlan
+from skdp.sensitivity.public_data import PublicDataOracle
 from skdp.sensitivity.random_task import RandomTaskOracle
-from skdp.sensitivity.sampler import SamplingPlan, SensitivitySampler
+from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.svm_bounds import linear_svc_l1, linear_svm_l1, svm_l1
 from skdp.targets.bernstein import BernsteinTransformer
 from skdp.targets.bernstein_density import BernsteinDensity
@@ -37,7 +41,8 @@ from skdp.targets.released import (
     ReleasedRegressor,
 )
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from skdp import audit, risk
 
 __all__ = [
     "AdditiveTarget",
@@ -86,3 +91,14 @@ __all__ = [
     "supported_estimators",
     "svm_l1",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the modules that look back at a release when they are asked for: they take time."""
+    if name in {"audit", "risk"}:
+        return importlib.import_module(f"skdp.{name}")
+    raise AttributeError(f"module 'skdp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

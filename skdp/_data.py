@@ -276,6 +276,9 @@ def find_non_finite(container: Any, allow_nan: bool = False) -> str | None:
         It never holds the value itself.
     """
     for place, values in _numeric_parts(container):
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(values.sum()):
+                continue
         good = np.isfinite(values) | (np.isnan(values) & allow_nan)
         if not good.all():
             if place is None and values.ndim == 2:

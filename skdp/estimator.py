@@ -18,8 +18,8 @@ from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.base import Mechanism
 from skdp.release import release
+from skdp.sensitivity.adapters import as_oracle, like_private
 from skdp.sensitivity.bounds import KnownSensitivity
-from skdp.sensitivity.drawing import as_oracle, like_private
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.targets.composition import classes_of_outputs
@@ -88,6 +88,8 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         What was promised.
     sensitivity_ : SensitivityEstimate or KnownSensitivity
         What the noise was calibrated to.
+    mechanism_ : Mechanism
+        The mechanism that released, with the basis that it learnt.
     classes_ : ndarray of shape (n_classes,)
         The class labels, for a classifier.
     n_features_in_ : int
@@ -143,6 +145,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     estimator_: Any
     guarantee_: PrivacyGuarantee
     sensitivity_: SensitivityEstimate | KnownSensitivity
+    mechanism_: Mechanism
 
     def __init__(
         self,
@@ -204,6 +207,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         self.estimator_ = released.value
         self.guarantee_ = released.guarantee
         self.sensitivity_ = released.sensitivity
+        self.mechanism_ = clone(self.mechanism).with_basis(released.sensitivity.basis)
         return self
 
     def __sklearn_tags__(self) -> Tags:
@@ -338,6 +342,11 @@ def released_target(model: PrivateEstimator, X: Any, y: Any = None) -> Any:
     Target
         Equal to the one that was evaluated in fit: the public twin follows from the seed that the
         sensitivity estimate records.
+
+    Raises
+    ------
+    ValueError
+        If the estimator has got other parameters since it was fitted.
     """
     again = clone(model)
     sampled = model.sensitivity_
@@ -348,7 +357,14 @@ def released_target(model: PrivateEstimator, X: Any, y: Any = None) -> Any:
     if is_classifier(model.estimator) and model.classes is None:
         again.set_params(classes=model.classes_)
     X, y, _ = again._check_dataset(X, y)
-    return again._make_target(again._prepare_sensitivity(X), as_dataset((X, y)))
+    target = again._make_target(again._prepare_sensitivity(X), as_dataset((X, y)))
+    if isinstance(sampled, SensitivityEstimate) and target.description != sampled.target:
+        raise ValueError(
+            f"This {type(model).__name__} has got other parameters since it was fitted, or the "
+            f"records are of another form: {sampled.target} was released, and this would release "
+            f"{target.description}. Fit it again."
+        )
+    return target
 
 
 def _fit_to_oracle(

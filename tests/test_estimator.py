@@ -29,6 +29,9 @@ from skdp import (
     SensitivitySampler,
     UniformOracle,
 )
+from skdp.estimator import released_target
+from skdp.risk import joint_risk
+from skdp.targets.configuration import describe
 
 X, y = make_classification(n_samples=200, n_features=4, n_redundant=0, random_state=0)
 X_public, y_public, X, y = X[:100], y[:100], X[100:], y[100:]
@@ -56,6 +59,17 @@ def test_infinite_epsilon_gives_the_exact_estimator():
     exact = LogisticRegression().fit(X, y)
     np.testing.assert_array_equal(model.estimator_.coef_, exact.coef_)
     np.testing.assert_array_equal(model.predict_proba(X), exact.predict_proba(X))
+
+
+def test_parameters_set_after_fit_leave_what_was_released():
+    model = private(LogisticRegression()).fit(X, y)
+    model.set_params(mechanism__epsilon=100.0)
+    assert model.mechanism_.epsilon == model.guarantee_.epsilon == 1.0
+    assert model.mechanism_.basis == model.sensitivity_.basis
+    assert joint_risk(model).epsilon.max() == 1.0
+    model.set_params(estimator__C=100.0)
+    with pytest.raises(ValueError, match=r"LogisticRegression\(C=100.*Fit it again"):
+        released_target(model, X, y)
 
 
 def test_released_values_lie_on_the_lattice_of_their_noise():
@@ -217,6 +231,34 @@ def test_reused_estimate_needs_no_new_pairs():
 def test_estimate_of_another_configuration_is_refused():
     model = private(LogisticRegression(), classes=[0, 1]).fit(X, y)
     model.set_params(sensitivity=model.sensitivity_, estimator__C=100.0)
+    with pytest.raises(ValueError, match="made for another target"):
+        model.fit(X, y)
+
+
+def frozen(scale):
+    return make_pipeline(FrozenEstimator(StandardScaler().fit(X_public * scale)), Ridge())
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (frozen(1.0), frozen(1000.0)),
+        (Ridge(alpha=np.ones(2000)), Ridge(alpha=np.repeat([1.0, 2.0, 1.0], [900, 200, 900]))),
+        (FunctionTransformer(lambda X: X), FunctionTransformer(lambda X: 1000 * X)),
+    ],
+    ids=["frozen", "long", "function"],
+)
+def test_what_is_not_shown_of_an_estimator_is_in_the_description(first, second):
+    """An estimate serves another fit only if the descriptions agree."""
+    assert repr(first) == repr(second) or "lambda" in repr(first)
+    descriptions = [describe(estimator) for estimator in (first, clone(first), second)]
+    assert descriptions[0] == descriptions[1] != descriptions[2]
+
+
+def test_estimate_is_refused_when_a_frozen_step_is_another():
+    model = private(frozen(1.0)).fit(X, y)
+    model.set_params(sensitivity=model.sensitivity_).fit(X, y)
+    model.set_params(estimator=frozen(1000.0))
     with pytest.raises(ValueError, match="made for another target"):
         model.fit(X, y)
 

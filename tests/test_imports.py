@@ -228,20 +228,43 @@ def test_a_planted_optional_import_is_found(source, expected):
     assert optional_imports(source) == expected
 
 
-def loaded_heavy(statement):
-    """Optional packages that a fresh interpreter has loaded after `statement`."""
-    code = f"{statement}\nimport sys\nprint(*sorted({HEAVY!r} & set(sys.modules)))"
+def loaded(statement):
+    """The modules that a fresh interpreter has loaded after `statement`."""
+    code = f"{statement}\nimport sys\nprint(*sys.modules)"
     run = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
     )
-    return run.stdout.split()
+    return set(run.stdout.split())
 
 
-def test_import_loads_no_optional_package():
+# What importing skdp may load beyond scikit-learn's base: that which tells the kind of a response.
+LIGHT = {"sklearn.utils.metaestimators", "sklearn.utils.multiclass", "sklearn.utils._unique"}
+
+
+def too_much(statement):
+    """Modules beyond the base that `statement` loads, neither light nor of the standard library."""
     # Some versions of scikit-learn load pandas themselves, wherever it is installed.
-    scikit_learn = loaded_heavy("import sklearn.base")
-    assert loaded_heavy("import sklearn.base, skdp") == scikit_learn
-    assert set(loaded_heavy("import sklearn.base, skdp, tqdm")) == {"tqdm", *scikit_learn}
+    more = loaded(f"import sklearn.base\n{statement}") - loaded("import sklearn.base") - LIGHT
+    known = {"skdp", *sys.stdlib_module_names}
+    return {name for name in more if name.split(".")[0] not in known}
+
+
+def test_import_loads_little_more_than_the_base_of_scikit_learn():
+    assert too_much("import skdp") == set()
+
+
+@pytest.mark.parametrize("module", ["tqdm", "sklearn.pipeline", "scipy.signal"])
+def test_a_planted_import_is_too_much(module):
+    assert module in too_much(f"import skdp, {module}")
+
+
+def test_modules_that_look_back_are_imported_when_they_are_asked_for():
+    assert loaded("import skdp").isdisjoint({"skdp.audit", "skdp.risk"})
+    assert "skdp.audit" in loaded("import skdp\nskdp.audit")
+    assert "skdp.risk" in loaded("from skdp import risk")
+    assert {"audit", "risk"} <= set(dir(skdp))
+    with pytest.raises(AttributeError, match="attic"):
+        _ = skdp.attic
 
 
 def test_a_public_name_has_one_import_path():

@@ -265,6 +265,22 @@ def test_cached_pipeline_leaves_no_file(tmp_path):
     assert list(tmp_path.rglob("*.pkl"))
 
 
+@pytest.mark.parametrize("estimator", [LinearSVC(), Ridge()], ids=["refits", "closed form"])
+def test_cache_of_pairs_holds_no_secret(estimator, tmp_path):
+    """Nor do the names of its files. The same search finds the sampled norms, which are public."""
+    y, y_public = responses(estimator)
+    sampler = SensitivitySampler(
+        PublicDataOracle(X_public, y_public), n_pairs=19, random_state=0, memory=tmp_path
+    )
+    model = private(estimator, y_public, sensitivity=sampler).fit(X, y)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    data = b"".join(str(path).encode() + path.read_bytes() for path in files)
+    assert len(found_in(data, model.sensitivity_.norms)) == 19
+    numbers = secrets(estimator, y)
+    assert not found_in(data, numbers)
+    assert not [number for number in numbers if repr(float(number)).encode() in data]
+
+
 def test_fitted_estimator_as_parameter_is_pointed_out():
     fitted = LogisticRegression().fit(X, y)
     with pytest.warns(PrivacyLeakWarning, match="holds a fitted LogisticRegression"):
@@ -273,6 +289,9 @@ def test_fitted_estimator_as_parameter_is_pointed_out():
 
 class Stubborn(LaplaceMechanism):
     """A mechanism that fails when the private value is already there."""
+
+    def rehearse(self, shape, sensitivity):
+        pass
 
     def release(self, value, sensitivity, rng=None):
         del value
@@ -293,11 +312,10 @@ def flawed(usual, on_private):
     ("target", "mechanism", "error"),
     [
         (flawed([], []), Stubborn(1.0), RuntimeError),
-        (flawed([], []), LaplaceMechanism(1e-300), ValueError),
         (flawed([], [1.0]), LaplaceMechanism(1.0), PrivateEvaluationError),
         (flawed([1.0], [np.nan]), LaplaceMechanism(1.0), PrivateEvaluationError),
     ],
-    ids=["mechanism", "vanishing epsilon", "shape", "not finite"],
+    ids=["mechanism", "shape", "not finite"],
 )
 def test_variables_behind_an_error_hold_no_exact_value(target, mechanism, error):
     """They hold the data, which the caller has passed, and nothing that was computed from them."""

@@ -21,7 +21,8 @@ from skdp.audit.lower_bound import reproducible_seed
 from skdp.audit.release import audit_release
 from skdp.estimator import released_target
 from skdp.mechanisms.base import Mechanism
-from skdp.sensitivity.drawing import as_oracle, draw
+from skdp.sensitivity.adapters import as_oracle
+from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.sampler import SensitivitySampler
 
 
@@ -204,7 +205,7 @@ def audit_estimator(
     seed = reproducible_seed(rng)
     promise, known = private_estimator.guarantee_, private_estimator.sensitivity_
     target = released_target(private_estimator, X, y)
-    mechanism = private_estimator.mechanism.with_basis(known.basis)
+    mechanism = private_estimator.mechanism_
     if record is None:
         source = _oracle_pairs(_find_oracle(private_estimator, oracle), dataset, pairs, seed)
     else:

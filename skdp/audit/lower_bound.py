@@ -245,6 +245,7 @@ def reproducible_seed(rng: int | np.random.Generator | None) -> int:
     """
     if isinstance(rng, np.random.Generator):
         return int(rng.integers(2**63))
+    # numpy's annotation allows a sequence of integers here, which only a sequence passed in is
     return int(np.random.SeedSequence(rng).entropy)  # type: ignore[arg-type]
 
 

@@ -199,6 +199,19 @@ class AdditiveMechanism(Mechanism):
         noisy = self._add_noise(basis.forward(value), sensitivity, source)
         return basis.backward(noisy).reshape(value.shape)
 
+    def rehearse(self, shape: tuple[int, ...] | None, sensitivity: float) -> None:
+        """Release zeros, so that what cannot be released fails before private data is read.
+
+        Parameters
+        ----------
+        shape : tuple of int or None
+            Of the value that is to be released. When it is unknown as many zeros are tried as the
+            basis takes, or a single one.
+        sensitivity : float in (0, inf)
+            Largest norm of a difference.
+        """
+        super().rehearse((self.public_basis.size or 1,) if shape is None else shape, sensitivity)
+
     def _copy(self, basis: PublicBasis) -> Self:
         return type(self)(**self.get_params(deep=False) | {"basis": basis})
 

@@ -125,6 +125,19 @@ class Mechanism(BaseEstimator, ABC):
         """Whether `fit_basis` is to be called with pilot differences: not unless overridden."""
         return False
 
+    def rehearse(self, shape: tuple[int, ...] | None, sensitivity: float) -> None:
+        """Release zeros, so that what cannot be released fails before private data is read.
+
+        Parameters
+        ----------
+        shape : tuple of int or None
+            Of the value that is to be released. None is unknown, and nothing is tried.
+        sensitivity : float in (0, inf)
+            Largest norm of a difference.
+        """
+        if shape is not None:
+            self.release(np.zeros(shape), sensitivity, np.random.default_rng(0))
+
     def distance(self, value: NDArray[np.float64], other: NDArray[np.float64]) -> float:
         """Measure how far two target values are apart, as computed in a release.
 

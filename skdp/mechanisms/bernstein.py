@@ -93,6 +93,18 @@ class BernsteinMechanism(Mechanism):
         l1_bound = math.nextafter(np.size(value) * float(sensitivity), math.inf)
         return self._laplace().release(value, l1_bound if sensitivity > 0 else sensitivity, rng)
 
+    def rehearse(self, shape: tuple[int, ...] | None, sensitivity: float) -> None:
+        """Release zeros, so that what cannot be released fails before private data is read.
+
+        Parameters
+        ----------
+        shape : tuple of int or None
+            Of the value that is to be released. When it is unknown a single zero is tried.
+        sensitivity : float in (0, inf)
+            Largest sup norm of a difference.
+        """
+        super().rehearse((1,) if shape is None else shape, sensitivity)
+
     def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
         """Return the promise of one release.
 

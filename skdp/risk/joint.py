@@ -334,7 +334,7 @@ def _read_estimator(model: Any) -> tuple[Any, Any]:
             "The 'estimate' parameter of joint_risk must be given, unless the first argument is a "
             f"fitted PrivateEstimator. Got an object of type {type(model).__name__}."
         )
-    return getattr(model, "mechanism_", model.mechanism), model.sensitivity_
+    return model.mechanism_, model.sensitivity_
 
 
 def _levels(

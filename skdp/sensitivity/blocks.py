@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._data import Dataset
+from skdp._data import Dataset, take_records
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.pairs import (
     Outcomes,
@@ -22,8 +22,9 @@ from skdp.sensitivity.pairs import (
     distances,
     measure_pair,
     measure_pairs,
-    streams,
 )
+from skdp.sensitivity.seeding import streams
+from skdp.sensitivity.sums import sums_of_pairs
 
 BLOCK = 3
 """In the spawn key of a block; pair i has (i,), pilot pair i has (i, 2)."""
@@ -31,14 +32,14 @@ BLOCK = 3
 BLOCK_SIZE = 1024
 """Pairs in a block."""
 
-BLOCKS_OF_CHUNK = 4
-"""Blocks that a task evaluates."""
+BATCH = 256
+"""Pairs that are evaluated at a time, where each takes whole datasets."""
 
-BATCH = 32
-"""Pairs that are added up at a time: few, since the memory grows with them."""
+MAX_BATCH = 2**20
+"""Numbers that are evaluated at a time (8 MB): wide sums come in smaller batches."""
 
-BATCHES_OF_CHUNK = 8
-"""Batches that a task evaluates."""
+BLOCKS_OF_CHUNK, BATCHES_OF_CHUNK = 4, 8
+"""How many of them a task evaluates."""
 
 CHUNK_SIZE = 50
 """Pairs that a task evaluates, where each takes whole datasets: long enough that handing out a
@@ -71,7 +72,8 @@ def pair_measure(
     if pairs.moments is None:
         return partial(measure_pairs, pairs, norm), CHUNK_SIZE
     measure = MomentMeasure(pairs, norm, records)
-    return measure, BLOCKS_OF_CHUNK * BLOCK_SIZE if measure.by_record else BATCHES_OF_CHUNK * BATCH
+    n_together = BLOCKS_OF_CHUNK if measure.by_record else BATCHES_OF_CHUNK
+    return measure, n_together * measure.at_once
 
 
 class MomentMeasure:
@@ -106,17 +108,21 @@ class MomentMeasure:
     """
 
     def __init__(self, pairs: PairSource, norm: Norm, records: Dataset):
-        moments = pairs.moments
         self.pairs = pairs
-        self.moments = moments
+        self.moments = moments = pairs.moments
         self.norm = norm
         self.by_record = moments.linear and bool(
             getattr(pairs.oracle, "independent_records", False)
         )
-        self._origin = np.nan_to_num(moments.pair(records)[0]) if self.by_record else 0.0
-        self._table = None
-        if not self.by_record and hasattr(pairs.oracle, "draw_indices"):
-            self._table = moments.features(*pairs.oracle.table)
+        common, _ = moments.split(records)
+        fitting = max(1, MAX_BATCH // common.size)
+        if self.by_record:
+            value = moments.values(common[None], pairs.n_samples)[0]
+            self._origin = np.nan_to_num(value)  # so that rounding is that of real values
+            self.at_once, self._n_rows = BLOCK_SIZE, min(BLOCK_SIZE, fitting)
+        else:
+            self.at_once = min(BATCH, fitting)
+            self._sums = sums_of_pairs(pairs)
 
     def __call__(self, pairs: range) -> Outcomes:
         """Measure consecutive pairs.
@@ -133,15 +139,11 @@ class MomentMeasure:
         """
         if self.by_record:
             return Outcomes.join(self._measure_by_record(pairs))
-        batches = (pairs[start : start + BATCH] for start in range(0, len(pairs), BATCH))
-        return Outcomes.join(map(self._measure_batch, batches))
+        starts = range(0, len(pairs), self.at_once)
+        return Outcomes.join(self._measure_batch(pairs[s : s + self.at_once]) for s in starts)
 
     def _measure_batch(self, pairs: range) -> Outcomes:
-        if self._table is None or self.moments.products:
-            sums, last = zip(*map(self._draw_sum, pairs), strict=True)
-        else:
-            sums, last = self._draw_sums_of_table(pairs)
-        values = self.moments.pairs(np.array(sums), np.array(last), self.pairs.n_samples)
+        values = self.moments.pairs(*self._sums(pairs), self.pairs.n_samples)
         outcomes = self._outcomes(*values)
         for place, failure in enumerate(outcomes.failures):
             if failure:  # no value here: the refit has one, or says why there is none
@@ -150,39 +152,24 @@ class MomentMeasure:
                 outcomes.failures[place] = refitted.failure
         return outcomes
 
-    def _draw_sum(self, pair: int) -> tuple[NDArray, NDArray]:
-        """Return the sum over the common records of a pair, and the features of the two others."""
-        rng, _ = streams(self.pairs.seed, (pair,))
-        n_records = self.pairs.n_samples + 1
-        if self._table is None:
-            features = self.moments.features(*draw(self.pairs.oracle, n_records, rng))
-        else:
-            features = self._table.take(self.pairs.oracle.draw_indices(n_records, rng), axis=0)
-        return self.moments.sum(features[None, :-2])[0], features[-2:]
-
-    def _draw_sums_of_table(self, pairs: range) -> tuple[NDArray, NDArray]:
-        """Do the same for many pairs, by how often each has each record of the table."""
-        assert self._table is not None
-        counts = np.zeros((BATCH, len(self._table)))  # always as many rows, for the same rounding
-        last = np.empty((len(pairs), 2), dtype=np.intp)
-        for row, pair in enumerate(pairs):
-            rng, _ = streams(self.pairs.seed, (pair,))
-            indices = self.pairs.oracle.draw_indices(self.pairs.n_samples + 1, rng)
-            counts[row] = np.bincount(indices[:-2], minlength=len(self._table))
-            last[row] = indices[-2:]
-        return (counts @ self._table)[: len(pairs)], self._table[last]
-
     def _measure_by_record(self, pairs: range) -> Iterator[Outcomes]:
-        n_samples = self.pairs.n_samples
         for block in range(pairs.start // BLOCK_SIZE, -(-pairs.stop // BLOCK_SIZE)):
-            start = block * BLOCK_SIZE
-            inside = slice(max(pairs.start - start, 0), pairs.stop - start)
             rng, _ = streams(self.pairs.seed, (block, BLOCK))
             records = draw(self.pairs.oracle, 2 * BLOCK_SIZE, rng)
-            features = self.moments.features(*records).reshape(2, BLOCK_SIZE, -1)[:, inside]
-            values, others = (self.moments.values(each / n_samples, n_samples) for each in features)
-            # somewhere near the origin, so that rounding is that of real values
-            yield self._outcomes(values + self._origin, others + self._origin)
+            for row in range(0, BLOCK_SIZE, self._n_rows):
+                first = block * BLOCK_SIZE + row
+                inside = slice(max(pairs.start - first, 0), max(pairs.stop - first, 0))
+                rows = np.arange(row, min(row + self._n_rows, BLOCK_SIZE))
+                if len(rows[inside]):
+                    yield self._measure_rows(records, rows, inside)
+
+    def _measure_rows(self, records: Dataset, rows: NDArray, inside: slice) -> Outcomes:
+        """Measure some pairs of a block: always the same together, as phi may round by batch."""
+        places = np.concatenate([rows, BLOCK_SIZE + rows])
+        taken = [take_records(container, places) for container in records]
+        features = self.moments.features(*taken).reshape(2, len(rows), -1)[:, inside]
+        values, others = (self.moments.values(each, self.pairs.n_samples) for each in features)
+        return self._outcomes(values + self._origin, others + self._origin)
 
     def _outcomes(self, values: NDArray, others: NDArray) -> Outcomes:
         return Outcomes.of_norms(distances(self.norm, values, others), values.shape[1:])

@@ -7,10 +7,9 @@ a path of its own. So the cache holds norms and failures of public pairs, nothin
 from __future__ import annotations
 
 import functools
-import inspect
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
-from pickle import PicklingError
 from time import perf_counter
 from typing import Any
 
@@ -33,7 +32,7 @@ def run(
     n_jobs: int | None = None,
     memory: Any = None,
     key: str = "",
-) -> Iterator[Any]:
+) -> Generator[Any, None, None]:
     """Evaluate pairs chunk by chunk, in their order.
 
     Parameters
@@ -64,36 +63,48 @@ def run(
         check = _cached(memory).check_call_in_cache
         missing = [chunk for chunk in chunks if not check(key, evaluate, chunk)]
     if joblib.effective_n_jobs(n_jobs) > 1 and _takes_long(evaluate, missing):
-        results = iter(_workers(n_jobs)(delayed(task)(evaluate, chunk) for chunk in missing))
         lost = {chunk.start for chunk in missing}
-        for chunk in chunks:
-            yield next(results) if chunk.start in lost else task(evaluate, chunk)
+        results = _on_workers(n_jobs, (delayed(task)(evaluate, chunk) for chunk in missing))
+        try:
+            for chunk in chunks:
+                yield next(results) if chunk.start in lost else task(evaluate, chunk)
+        finally:
+            _end(results)
         return
     for chunk in chunks:
         yield task(evaluate, chunk)
 
 
-def _workers(n_jobs: int | None) -> Parallel:
+def _on_workers(n_jobs: int | None, calls: Iterable[Any]) -> Iterator[Any]:
     """Return results as they come where the back end can (Ray's cannot), else all at the end."""
     try:
-        return Parallel(n_jobs=n_jobs, return_as="generator")
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
     except ValueError:
-        return Parallel(n_jobs=n_jobs)
+        parallel = Parallel(n_jobs=n_jobs)
+    return iter(parallel(calls))
+
+
+def _end(results: Any) -> None:
+    """End the workers: an error whose traceback somebody keeps would keep them at work."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # joblib tells of results that nobody waited for
+        getattr(results, "close", lambda: None)()
 
 
 def _takes_long(evaluate: Evaluate, chunks: list[range]) -> bool:
-    """Tell whether workers are worth starting, from the time of the first pair that is missing.
+    """Tell whether workers are worth starting, from the time of the first pairs that are missing.
 
     Its result is not used, so that the norms cannot depend on the decision. The first evaluation
     pays for what is loaded once; if that alone looks long, a second one tells.
     """
     if len(chunks) < 2:
         return False
-    first, n_pairs = chunks[0][:1], sum(map(len, chunks))
+    first = chunks[0][: getattr(evaluate, "at_once", 1)]
+    n_times = sum(map(len, chunks)) / len(first)
     for _ in range(2):
         start = perf_counter()
         run_chunk(evaluate, first)
-        if (perf_counter() - start) * n_pairs < STARTUP:
+        if (perf_counter() - start) * n_times < STARTUP:
             return False
     return True
 
@@ -112,63 +123,3 @@ def _cached(memory: Any) -> Any:
 
 def _run_cached(key: str, evaluate: Evaluate, pairs: range) -> Any:
     return run_chunk(evaluate, pairs)
-
-
-def fingerprint(*parts: Any) -> str:
-    """Name what results depend on, so that a cache can tell runs apart.
-
-    Parameters
-    ----------
-    *parts : object
-        Functions count by their code, defaults and enclosed variables (but not by the global
-        variables and other functions that they use), other objects by what pickling would store.
-
-    Returns
-    -------
-    str
-        Equal in every process for equal parts.
-
-    Raises
-    ------
-    TypeError
-        If a part cannot be pickled.
-
-    Examples
-    --------
-    >>> from skdp.sensitivity.execution import fingerprint
-    >>> fingerprint(lambda x: x + 1) == fingerprint(lambda x: x + 1)
-    True
-    >>> fingerprint(lambda x: x + 1) == fingerprint(lambda x: x + 2)
-    False
-    """
-    try:
-        return joblib.hash([_content(part) for part in parts])
-    except (PicklingError, TypeError, AttributeError) as error:
-        raise TypeError(
-            "With the 'memory' parameter of SensitivitySampler, oracle and target must be "
-            f"functions or objects that can be pickled. {error}"
-        ) from None
-
-
-def _content(thing: Any) -> Any:
-    """Replace functions, and our own objects that may hold some, by what tells them apart."""
-    if isinstance(thing, functools.partial):
-        return "partial", *map(_content, (thing.func, thing.args, thing.keywords))
-    if inspect.ismethod(thing):
-        return thing.__func__.__qualname__, _content(thing.__self__)
-    if inspect.isfunction(thing):
-        enclosed = [cell.cell_contents for cell in thing.__closure__ or ()]
-        defaults = (thing.__defaults__, thing.__kwdefaults__)
-        return thing.__qualname__, _code(thing.__code__), _content(enclosed), _content(defaults)
-    if isinstance(thing, list | tuple):
-        return [_content(part) for part in thing]
-    if isinstance(thing, dict):
-        return {name: _content(part) for name, part in thing.items()}
-    if type(thing).__module__.startswith("skdp.") and hasattr(thing, "__dict__"):
-        return type(thing).__qualname__, _content(vars(thing))
-    return thing
-
-
-def _code(code: Any) -> tuple:
-    constants = [_code(each) if inspect.iscode(each) else repr(each) for each in code.co_consts]
-    return code.co_code, constants, code.co_names

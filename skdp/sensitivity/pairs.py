@@ -18,6 +18,7 @@ from threadpoolctl import ThreadpoolController
 from skdp._data import Dataset
 from skdp._target import Target, pair_values
 from skdp.sensitivity.drawing import draw
+from skdp.sensitivity.seeding import streams
 
 # Pair i is drawn under the spawn key (i,), pilot pair i under (i, PILOT).
 PILOT = 2
@@ -220,27 +221,6 @@ def evaluate_each(evaluate: Callable[[int], Any], pairs: range) -> list:
         The results, in their order.
     """
     return [evaluate(pair) for pair in pairs]
-
-
-def streams(seed: int, key: tuple[int, ...]) -> tuple[np.random.Generator, int]:
-    """Return the generator of the records, and a seed for the target.
-
-    Parameters
-    ----------
-    seed : int
-        Entropy of the sampling.
-    key : tuple of int
-        What it is for.
-
-    Returns
-    -------
-    rng : numpy.random.Generator
-        Independent of those under other keys.
-    target_seed : int
-        In [0, 2^31).
-    """
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
-    return rng, int(rng.integers(2**31))
 
 
 def run_chunk(evaluate: Callable[[range], Any], pairs: range) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator
 from time import perf_counter
 from typing import Any
 
@@ -14,7 +14,9 @@ from skdp.sensitivity.calibration import OrderStatistic
 from skdp.sensitivity.pairs import Outcomes
 
 
-def follow(chunks: Iterable[Outcomes], statistic: OrderStatistic) -> Iterator[Outcomes]:
+def follow(
+    chunks: Generator[Outcomes, None, None], statistic: OrderStatistic
+) -> Generator[Outcomes, None, None]:
     """Pass chunks through, and show rate, remaining time and the estimate so far.
 
     The bar needs tqdm and a terminal or a notebook; otherwise each chunk writes a line to the
@@ -22,8 +24,8 @@ def follow(chunks: Iterable[Outcomes], statistic: OrderStatistic) -> Iterator[Ou
 
     Parameters
     ----------
-    chunks : iterable of Outcomes
-        As they are finished.
+    chunks : generator of Outcomes
+        As they are finished. It is closed at the end, whatever the end.
     statistic : OrderStatistic
         How many pairs there will be, and which of their norms will be the estimate.
 
@@ -44,6 +46,7 @@ def follow(chunks: Iterable[Outcomes], statistic: OrderStatistic) -> Iterator[Ou
                 bar.update(len(chunk.norms))
             yield chunk
     finally:
+        chunks.close()
         if bar is not None:
             bar.close()
 
@@ -83,4 +86,5 @@ def _bar(n_pairs: int) -> Any:
         from tqdm.auto import tqdm
     except ImportError:
         return None
-    return tqdm(total=n_pairs, desc="SensitivitySampler", unit="pair")
+    # without a name before it, a million pairs and hours fit into 80 columns
+    return tqdm(total=n_pairs, unit="pair")

@@ -8,18 +8,11 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 
 from skdp._data import n_columns, n_records
-from skdp.sensitivity.oracles import (
-    _check_classes,
-    _check_table,
-    _describe_y,
-    _refuse,
-    _resample,
-    _ShippedOracle,
-)
+from skdp.sensitivity.oracles import _check_classes, _describe_y, _refuse, _ShippedOracle
+from skdp.sensitivity.public_data import _check_table, _resample
 
 _JITTER = 1e-6
 _LEAST_PER_CLASS = 2  # one may be the record that a pair leaves out
@@ -111,7 +104,7 @@ class RandomTaskOracle(_ShippedOracle):
             got = f"y_mean={y_mean}, y_scale={y_scale}"
             _refuse(name, "y_scale", "be positive and finite, and 'y_mean' finite", got)
         self._y_mean, self._y_scale = y_mean, y_scale
-        self.classes_ = None if self._classes is None else np.sort(self._classes)
+        self.classes_: Any = None if self._classes is None else np.sort(self._classes)
         super().__init__(
             f"n_records={n_records(self._X)}",
             f"n_features={n_columns(self._X)}",
@@ -167,8 +160,7 @@ class RandomTaskOracle(_ShippedOracle):
 
     def _draw_counts(self, n_samples: int, rng: Generator) -> NDArray[np.intp]:
         """Return the number of records of each class; they sum to n_samples."""
-        # only called with classes
-        n_classes = len(self._classes)  # type: ignore[arg-type]
+        n_classes = len(self.classes_)
         spare = n_samples - _LEAST_PER_CLASS * n_classes
         if spare < 0:
             raise ValueError(
@@ -193,6 +185,8 @@ def _check_noise(noise: float, has_classes: bool) -> float:
 
 def _inverse_scale(X: Any) -> NDArray[np.float64]:
     """Return 1 / standard deviation of each column, and 0 for a constant one."""
+    from sklearn.preprocessing import StandardScaler
+
     values = check_array(X, accept_sparse="csr", dtype="numeric", estimator="RandomTaskOracle")
     scaler = StandardScaler(with_mean=False).fit(values)
     return np.where(scaler.var_ > 0, 1 / scaler.scale_, 0.0)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import secrets
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator
+from contextlib import closing
 from functools import partial
 from itertools import chain
 from numbers import Integral
@@ -17,21 +18,25 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skdp._data import Dataset, Schema
+from skdp._fingerprint import fingerprint
 from skdp._target import Target, as_target
+from skdp._version import __version__
+from skdp.sensitivity.adapters import as_oracle, describe_oracle
 from skdp.sensitivity.blocks import CHUNK_SIZE, pair_measure
-from skdp.sensitivity.calibration import OrderStatistic, order_statistic
-from skdp.sensitivity.drawing import as_oracle, describe_oracle, draw
+from skdp.sensitivity.calibration import order_statistic
+from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.execution import fingerprint, run
+from skdp.sensitivity.execution import run
 from skdp.sensitivity.pairs import (
     Outcomes,
     PairSource,
     evaluate_each,
     pilot_difference,
     run_chunk,
-    streams,
 )
+from skdp.sensitivity.plan import SamplingPlan
 from skdp.sensitivity.progress import follow
+from skdp.sensitivity.seeding import streams
 
 # Spawn key. Pair i uses (i,), which no longer key collides with, and pilot pair i uses (i, 2).
 PUBLIC_DATASET = (0, 1)
@@ -39,54 +44,6 @@ PUBLIC_DATASET = (0, 1)
 # Pilot pairs are kept whole: at most so many, and at most so many numbers (256 MB) in all of them.
 MAX_PILOT_PAIRS = 1000
 MAX_PILOT_VALUES = 2**25
-
-
-@dataclass(frozen=True)
-class SamplingPlan:
-    """What a sampler would run, and what it would promise.
-
-    Parameters
-    ----------
-    order_statistic : OrderStatistic
-        How many pairs, which order statistic, and the promise.
-    n_samples : int
-        Number of records of each dataset of a pair.
-    oracle : str
-        Description of the source of records.
-    n_pilot_pairs : int, default=0
-        Number of further pairs, from which the mechanism would learn its basis. For a target of
-        very many values it is less.
-
-    Attributes
-    ----------
-    n_evaluations : int
-        How often the target would be evaluated: twice a pair.
-
-    Examples
-    --------
-    >>> from skdp import SensitivitySampler, UniformOracle
-    >>> plan = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.05).plan(n_samples=100)
-    >>> plan.n_evaluations
-    398
-    """
-
-    order_statistic: OrderStatistic
-    n_samples: int
-    oracle: str
-    n_pilot_pairs: int = 0
-
-    @property
-    def n_evaluations(self) -> int:
-        """How often the target would be evaluated: twice a pair."""
-        return 2 * (self.order_statistic.n_pairs + self.n_pilot_pairs)
-
-    def __str__(self) -> str:
-        pilots = f"{self.n_pilot_pairs} pilot pairs and " if self.n_pilot_pairs else ""
-        return (
-            f"{pilots}{self.order_statistic.n_pairs} pairs of datasets of {self.n_samples} records "
-            f"from {self.oracle}, {self.n_evaluations} evaluations of the target. "
-            f"{self.order_statistic}"
-        )
 
 
 class SensitivitySampler(BaseEstimator):
@@ -254,7 +211,8 @@ class SensitivitySampler(BaseEstimator):
         chunks = self._run(measure, range(n_pairs), chunk_size, *parts)
         if self.verbose:
             chunks = follow(chunks, plan.order_statistic)
-        shape, norms, failures = _summarize(Outcomes.join(chunks))
+        with closing(chunks):
+            shape, norms, failures = _summarize(Outcomes.join(chunks))
         mechanism = getattr(norm, "__self__", None)
         return SensitivityEstimate(
             norms=norms,
@@ -309,10 +267,10 @@ class SensitivitySampler(BaseEstimator):
         if first is None or first.size < 2:
             return np.empty((0, 0 if first is None else first.size))
         n_pairs = min(n_pairs, max(1, MAX_PILOT_VALUES // first.size))
-        rest = chain.from_iterable(
-            self._run(evaluate, range(tried + 1, n_pairs), CHUNK_SIZE, pairs, "pilot")
-        )
-        kept = [each for each in rest if each is not None and each.shape == first.shape]
+        chunks = self._run(evaluate, range(tried + 1, n_pairs), CHUNK_SIZE, pairs, "pilot")
+        with closing(chunks):
+            rest = chain.from_iterable(chunks)
+            kept = [each for each in rest if each is not None and each.shape == first.shape]
         return np.array([first, *kept])
 
     def _prepare(
@@ -328,9 +286,10 @@ class SensitivitySampler(BaseEstimator):
 
     def _run(
         self, evaluate: Callable[[range], Any], pairs: range, chunk_size: int, *parts: Any
-    ) -> Iterator[Any]:
+    ) -> Generator[Any, None, None]:
         """Evaluate pairs chunk by chunk, in their order; `parts` tell the run from others."""
-        key = "" if self.memory is None else fingerprint(*parts, chunk_size, sklearn.__version__)
+        versions = sklearn.__version__, __version__
+        key = "" if self.memory is None else fingerprint(*parts, chunk_size, versions)
         return run(evaluate, pairs, chunk_size, n_jobs=self.n_jobs, memory=self.memory, key=key)
 
     def with_fixed_seed(self) -> SensitivitySampler:
@@ -380,7 +339,7 @@ class SensitivitySampler(BaseEstimator):
                 )
             return int(self.random_state)
         if self.random_state is None:
-            return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
+            return secrets.randbits(128)
         if hasattr(self.random_state, "bytes"):
             return int.from_bytes(self.random_state.bytes(16), "little")
         raise ValueError(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from sklearn.svm import SVC, LinearSVC
-
+from skdp._classes import public_name
 from skdp.sensitivity.bounds import (
     PAIN_FREE,
     ROUND_UP,
@@ -13,6 +13,9 @@ from skdp.sensitivity.bounds import (
     check_count,
     check_number,
 )
+
+if TYPE_CHECKING:
+    from sklearn.svm import SVC, LinearSVC
 
 _FLOAT32_KERNEL = 2.0**-22
 """libsvm keeps kernel values in single precision: four times the relative error of one."""
@@ -210,8 +213,8 @@ def svm_l1(
     >>> round(svm_l1(machine, n_samples=1000, n_features=8, solver_error=1e-6).value, 6)
     0.054002
     """
-    free = type(estimator) is SVC
-    if not free and type(estimator) is not LinearSVC:
+    free = public_name(type(estimator)) == "sklearn.svm.SVC"
+    if not free and public_name(type(estimator)) != "sklearn.svm.LinearSVC":
         raise TypeError(
             f"svm_l1 knows SVC and LinearSVC. Got {type(estimator).__name__}. "
             "Sample the sensitivity instead."

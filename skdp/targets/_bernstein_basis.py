@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -194,7 +195,7 @@ def as_tensor(values: ArrayLike, name: str, degree: int, n_features: int) -> NDA
     return array.reshape((degree + 1,) * n_features + (-1,))
 
 
-def check_count(name: str, value: object, lowest: int, highest: int) -> None:
+def check_count(name: str, value: Any, lowest: int, highest: int) -> None:
     """Refuse anything but an integer of the range.
 
     Parameters
@@ -211,8 +212,8 @@ def check_count(name: str, value: object, lowest: int, highest: int) -> None:
     ValueError
         If the value is not such an integer.
     """
-    good = isinstance(value, Integral) and not isinstance(value, bool)
-    if not (good and lowest <= value <= highest):  # type: ignore[operator]
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not (whole and lowest <= value <= highest):
         raise ValueError(
             f"The {name!r} parameter of BernsteinTransformer must be an integer in "
             f"[{lowest}, {highest}]. Got {value!r}."

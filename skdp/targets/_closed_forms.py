@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.covariance import EmpiricalCovariance
-from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
-from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
-from sklearn.neighbors import NearestCentroid
-from sklearn.preprocessing import StandardScaler
+
+from skdp._classes import public_name
 
 Attributes = dict[str, NDArray[np.float64]]
 
@@ -68,11 +63,12 @@ class ClosedForm(NamedTuple):
 # Features. Products of (1, x, z) hold the mean and all second moments.
 
 
-def _one_x_y(records: Records, X: NDArray, y: Any = None) -> NDArray[np.float64]:
-    parts = [np.ones((len(X), 1)), records.standardize(X)]
-    if y is not None:
-        parts.append(y[:, None])
-    return np.hstack(parts)
+def _one_x(records: Records, X: NDArray, y: Any = None) -> NDArray[np.float64]:
+    return np.hstack([np.ones((len(X), 1)), records.standardize(X)])
+
+
+def _one_x_y(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
+    return np.hstack([_one_x(records, X), y[:, None]])
 
 
 def _classes_x(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
@@ -84,7 +80,7 @@ def _one_x_codes(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64
     return np.hstack([np.ones((len(X), 1)), records.standardize(X), codes[:, _columns(records)]])
 
 
-def _x_squares(records: Records, X: NDArray) -> NDArray[np.float64]:
+def _x_squares(records: Records, X: NDArray, y: Any = None) -> NDArray[np.float64]:
     Z = records.standardize(X)
     return np.hstack([Z, Z**2])
 
@@ -102,11 +98,14 @@ def _columns(records: Records) -> slice:
 
 
 def _split_classes(records: Records, means: NDArray) -> tuple[NDArray, NDArray]:
-    """Return the share of each class, and the mean of its columns times its share."""
+    """Return the share of each class, and the mean of its columns times its share.
+
+    Both are NaN for a class that is missing: a fit without it is no fit of the same classes.
+    """
     assert records.classes is not None
     blocks = means.reshape(len(means), len(records.classes), -1)
-    shares = blocks[:, :, 0]
-    return np.where(shares > 0, shares, np.nan), blocks[:, :, 1:]
+    blocks = np.where(blocks[:, :, :1] > 0, blocks, np.nan)
+    return blocks[:, :, 0], blocks[:, :, 1:]
 
 
 # Attributes of a batch of datasets: the first axis is that of the batch.
@@ -137,7 +136,7 @@ def _gaussian_nb(smoothing: float) -> ClosedForm:
     return ClosedForm(features, attributes)
 
 
-def _count_nb(binarize: float | None, alpha: float, fit_prior: bool, kind: type) -> ClosedForm:
+def _count_nb(binarize: float | None, alpha: float, fit_prior: bool, kind: str) -> ClosedForm:
     """Naive Bayes on counts: raw columns, since sums of counts have no origin to move."""
 
     def features(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
@@ -148,17 +147,17 @@ def _count_nb(binarize: float | None, alpha: float, fit_prior: bool, kind: type)
         counts, class_counts = n_samples * sums, n_samples * shares
         found = {"feature_count_": counts, "class_count_": class_counts}
         prior = np.log(shares) if fit_prior else np.full_like(shares, -np.log(shares.shape[1]))
-        found["class_log_prior_"] = prior + 0 * shares  # a class is missing: no value
-        if kind is MultinomialNB:
+        found["class_log_prior_"] = prior + 0 * shares
+        if kind == "MultinomialNB":
             smoothed = counts + alpha
             total = smoothed.sum(axis=2, keepdims=True)
-        elif kind is BernoulliNB:
+        elif kind == "BernoulliNB":
             smoothed = counts + alpha
             total = (class_counts + 2 * alpha)[:, :, None]
         else:
             smoothed = counts.sum(axis=1, keepdims=True) + alpha - counts
             total = smoothed.sum(axis=2, keepdims=True)
-        sign = -1 if kind is ComplementNB else 1
+        sign = -1 if kind == "ComplementNB" else 1
         found["feature_log_prob_"] = sign * (np.log(smoothed) - np.log(total))
         return found
 
@@ -192,10 +191,18 @@ def _covariance(means: NDArray, records: Records) -> tuple[NDArray, NDArray]:
 
 def _empirical_covariance(records: Records, means: NDArray, n_samples: int) -> Attributes:
     location, covariance = _covariance(means, records)
-    return {"location_": location, "covariance_": covariance}
+    triangle = np.triu_indices(covariance.shape[1])
+    return {"location_": location, "covariance_": covariance[:, *triangle]}
 
 
-def _pca(records: Records, means: NDArray, n_samples: int) -> Attributes:
+def _pca(n_components: Any) -> ClosedForm:
+    def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
+        return _principal(records, means, n_samples, n_components)
+
+    return ClosedForm(_one_x, attributes, products=True)
+
+
+def _principal(records: Records, means: NDArray, n_samples: int, n_components: Any) -> Attributes:
     mean, covariance = _covariance(means, records)
     usable = np.isfinite(covariance.sum(axis=(1, 2)))[:, None]
     finite = np.where(usable[:, :, None], covariance, 0.0)
@@ -211,12 +218,13 @@ def _pca(records: Records, means: NDArray, n_samples: int) -> Attributes:
         np.logical_and.reduce(-gaps > 1e-6 * variances[:, :1], axis=1)[:, None] & usable
     )
     variances = np.where(clear, variances, np.nan)
+    kept = slice(n_components)
     return {
         "mean_": mean,
-        "components_": np.where(clear[:, :, None], components, np.nan),
-        "explained_variance_": variances,
-        "explained_variance_ratio_": variances / variances.sum(axis=1, keepdims=True),
-        "singular_values_": np.sqrt(np.maximum(variances, 0) * (n_samples - 1)),
+        "components_": np.where(clear[:, :, None], components, np.nan)[:, kept],
+        "explained_variance_": variances[:, kept],
+        "explained_variance_ratio_": (variances / variances.sum(axis=1, keepdims=True))[:, kept],
+        "singular_values_": np.sqrt(np.maximum(variances, 0) * (n_samples - 1))[:, kept],
     }
 
 
@@ -239,6 +247,8 @@ def _least_squares(alpha: float, fit_intercept: bool, shape: str) -> Callable:
             gram = gram - x[:, :, None] * x[:, None, :]
             right = right - x[:, :, None] * z[:, None, :]
         gram = gram + np.diag(alpha / n_samples / records.scale**2)
+        if shape == "matrix":  # codes all alike: a class is missing
+            right = np.where((np.abs(z) < 1)[:, None, :], right, np.nan)
         coef = (_solve(gram, right) / records.scale[:, None]).transpose(0, 2, 1)
         mean = records.center + x * records.scale
         intercept = z - np.einsum("bkd,bd->bk", coef, mean)
@@ -279,23 +289,26 @@ def _discriminant(lost: bool) -> Callable:
 # Which parameters a closed form allows besides those it reads. All others must have these values.
 
 _NB = {"class_prior": (None,), "force_alpha": (True,)}
-_PLAIN: dict[type, dict[str, tuple]] = {
-    GaussianNB: {"priors": (None,)},
-    BernoulliNB: _NB,
-    MultinomialNB: _NB,
-    ComplementNB: _NB | {"norm": (False,)},
-    NearestCentroid: {"metric": ("euclidean",), "shrink_threshold": (None,)},
-    StandardScaler: {"with_mean": (True,), "with_std": (True,)},
-    EmpiricalCovariance: {"assume_centered": (False,)},
-    PCA: {"svd_solver": ("auto", "full", "covariance_eigh")},
-    LinearRegression: {"positive": (False,)},
-    Ridge: {"positive": (False,), "solver": ("auto", "cholesky", "svd")},
-    RidgeClassifier: {
+_PLAIN: dict[str, dict[str, tuple]] = {
+    "sklearn.naive_bayes.GaussianNB": {"priors": (None,)},
+    "sklearn.naive_bayes.BernoulliNB": _NB,
+    "sklearn.naive_bayes.MultinomialNB": _NB,
+    "sklearn.naive_bayes.ComplementNB": _NB | {"norm": (False,)},
+    "sklearn.neighbors.NearestCentroid": {
+        "metric": ("euclidean",),
+        "shrink_threshold": (None,),
+    },
+    "sklearn.preprocessing.StandardScaler": {"with_mean": (True,), "with_std": (True,)},
+    "sklearn.covariance.EmpiricalCovariance": {"assume_centered": (False,)},
+    "sklearn.decomposition.PCA": {"svd_solver": ("auto", "full", "covariance_eigh")},
+    "sklearn.linear_model.LinearRegression": {"positive": (False,)},
+    "sklearn.linear_model.Ridge": {"positive": (False,), "solver": ("auto", "cholesky", "svd")},
+    "sklearn.linear_model.RidgeClassifier": {
         "class_weight": (None,),
         "positive": (False,),
         "solver": ("auto", "cholesky", "svd"),
     },
-    LinearDiscriminantAnalysis: {
+    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": {
         "covariance_estimator": (None,),
         "n_components": (None,),
         "priors": (None,),
@@ -305,13 +318,22 @@ _PLAIN: dict[type, dict[str, tuple]] = {
 }
 
 
-def closed_forms(estimator: Any) -> list[ClosedForm]:
+def _is_randomized(pca: Any, n_samples: int, n_features: int) -> bool:
+    """Tell whether a PCA may choose its randomized solver, which is not exact."""
+    by_covariance = n_features <= 1000 and n_samples >= 10 * n_features
+    large = not by_covariance and max(n_samples, n_features) > 500
+    return pca.svd_solver == "auto" and pca.n_components is not None and large
+
+
+def closed_forms(estimator: Any, shape: tuple[int, int]) -> list[ClosedForm]:
     """Return the closed forms that may hold for an estimator as configured.
 
     Parameters
     ----------
     estimator : estimator object
         As configured.
+    shape : (int, int)
+        Number of records it is fitted on, and of columns.
 
     Returns
     -------
@@ -319,40 +341,40 @@ def closed_forms(estimator: Any) -> list[ClosedForm]:
         Empty when none is known. Several where versions of scikit-learn differ: a trial tells.
     """
     parameters = estimator.get_params(deep=False)
-    allowed = _PLAIN.get(type(estimator))
+    allowed = _PLAIN.get(public_name(type(estimator)))
     if allowed is None or any(parameters[name] not in values for name, values in allowed.items()):
         return []
-    match estimator:
-        case GaussianNB():
+    match type(estimator).__name__:
+        case "GaussianNB":
             return [_gaussian_nb(estimator.var_smoothing)]
-        case BernoulliNB() | MultinomialNB() | ComplementNB():
+        case "BernoulliNB" | "MultinomialNB" | "ComplementNB":
             if not isinstance(estimator.alpha, Real):
                 return []
             binarize = getattr(estimator, "binarize", None)
             prior = estimator.fit_prior
-            return [_count_nb(binarize, float(estimator.alpha), prior, type(estimator))]
-        case NearestCentroid():
+            return [_count_nb(binarize, float(estimator.alpha), prior, type(estimator).__name__)]
+        case "NearestCentroid":
             return [_nearest_centroid()]
-        case StandardScaler():
+        case "StandardScaler":
             return [ClosedForm(_x_squares, _standard_scaler)]
-        case EmpiricalCovariance():
-            return [ClosedForm(_one_x_y, _empirical_covariance, products=True)]
-        case PCA():
-            return [ClosedForm(_one_x_y, _pca, products=True)]
-        case LinearDiscriminantAnalysis():
+        case "EmpiricalCovariance":
+            return [ClosedForm(_one_x, _empirical_covariance, products=True)]
+        case "PCA":
+            # a share of the variance, or "mle", makes their number depend on the data
+            if not isinstance(estimator.n_components, Integral | None) or _is_randomized(
+                estimator, *shape
+            ):
+                return []
+            return [_pca(estimator.n_components)]
+        case "LinearDiscriminantAnalysis":
             return [ClosedForm(_classes_x, _discriminant(lost), True) for lost in (False, True)]
-        case LinearRegression():
+        case "LinearRegression":
             solution = _least_squares(0.0, estimator.fit_intercept, "vector")
             return [ClosedForm(_one_x_y, solution, products=True)]
     if not isinstance(estimator.alpha, Real):
         return []
-    shape, features = (
-        ("matrix", _one_x_codes)
-        if isinstance(estimator, RidgeClassifier)
-        else (
-            "vector",
-            _one_x_y,
-        )
+    is_classifier = type(estimator).__name__ == "RidgeClassifier"
+    solution = _least_squares(
+        float(estimator.alpha), estimator.fit_intercept, "matrix" if is_classifier else "vector"
     )
-    solution = _least_squares(float(estimator.alpha), estimator.fit_intercept, shape)
-    return [ClosedForm(features, solution, products=True)]
+    return [ClosedForm(_one_x_codes if is_classifier else _one_x_y, solution, products=True)]

@@ -20,11 +20,15 @@ def is_float(value: Any) -> bool:
 
 def shapes_of(value: Any) -> tuple[tuple[int, ...], ...]:
     """Return the shapes of the arrays that a value consists of."""
+    if isinstance(value, np.ndarray) and value.dtype == np.float64:
+        return (value.shape,)
     return tuple(part.shape for part in _parts(value))
 
 
 def flat(value: Any) -> NDArray[np.float64]:
     """Join all numbers of a value."""
+    if isinstance(value, np.ndarray) and value.dtype == np.float64:
+        return value.ravel()
     return np.concatenate([np.asarray(part, dtype=np.float64).ravel() for part in _parts(value)])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from skdp.targets._packing import flat, is_float, same, shapes_of
@@ -36,6 +36,15 @@ class ReleasedPart:
     twin: Any
     entry: Entry
     complete: bool
+    _registered: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _shapes: dict[str, tuple] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # found once, since every fit of every pair is compared with them
+        object.__setattr__(self, "_registered", self.entry.attributes(self.twin))
+        values = self._values(self.twin) if self.names else {}
+        shapes = {name: shapes_of(value) for name, value in values.items()}
+        object.__setattr__(self, "_shapes", shapes)
 
     @classmethod
     def of(cls, path: tuple[str, ...], twin: Any, names: Sequence[str], auto: bool) -> ReleasedPart:
@@ -58,10 +67,10 @@ class ReleasedPart:
                 raise ValueError(f"the public {name} differ from those of the public fit")
         if not self.names:
             return {}
-        values, expected = self._values(fitted), self._values(self.twin)
-        if any(shapes_of(values[name]) != shapes_of(expected[name]) for name in values):
+        values = self._values(fitted)
+        if any(shapes_of(values[name]) != self._shapes[name] for name in values):
             raise ValueError("the shape of a fitted attribute changed")
-        if self.entry.align is not None and set(self._registered()) <= values.keys():
+        if self.entry.align is not None:
             values = self.entry.align(values, self.twin)
         return {name: values[name] for name in self.names}
 
@@ -85,7 +94,7 @@ class ReleasedPart:
             for name, value in self.entry.read(self.twin, self.twin).items():
                 setattr(released, name, named.get(name, value))
         self.entry.finish(released, self.twin)
-        for name in named.keys() - set(self._registered()):
+        for name in named.keys() - set(self._registered):
             setattr(released, name, named[name])  # named though it could be derived
 
     def anchor(self) -> bytes:
@@ -99,12 +108,9 @@ class ReleasedPart:
         }
         return b"".join(flat(fitted[name]).tobytes() for name in sorted(fitted))
 
-    def _registered(self) -> tuple[str, ...]:
-        return self.entry.attributes(self.twin)
-
     def _values(self, fitted: Any) -> dict[str, Any]:
         short = self.entry.read(fitted, self.twin) if self.entry.read is not None else {}
-        names = dict.fromkeys((*self._registered(), *self.names))
+        names = dict.fromkeys((*self._registered, *self.names))
         return {name: short[name] if name in short else getattr(fitted, name) for name in names}
 
 

@@ -12,17 +12,14 @@ wherever the parameters of the estimator are not known to allow it, the estimato
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.covariance import EmpiricalCovariance
-from sklearn.decomposition import PCA
 
-from skdp._data import Dataset
+from skdp._data import Dataset, n_records, take_records
 from skdp._target import FunctionTarget
 from skdp.targets._closed_forms import ClosedForm, Records, closed_forms
 
@@ -31,7 +28,7 @@ TOLERANCE = 1e-8
 
 
 class Moments:
-    """How a target follows from moments of the records.
+    """How a target follows from sums over the records.
 
     Parameters
     ----------
@@ -39,18 +36,24 @@ class Moments:
         ``features(X)`` or ``features(X, y)`` returns u, shape (n_records, n_features). It may
         not look from one record at another.
     values : callable
-        ``values(means, n_samples)`` maps a batch of means, each of shape (n_features,), or
-        (n_features, n_features) when `products`, to values of the target. NaN where it cannot.
+        ``values(sums, n_samples)`` maps a batch of sums over the records, each of shape
+        (n_features,), or (n_features, n_features) when `products`, to values of the target. NaN
+        where it cannot.
     products : bool, default=False
-        Whether the means are those of the products u u'.
+        Whether the sums are those of the products u u'.
     linear : bool, default=False
-        Whether the value is the mean itself, so that a difference takes two records only.
+        Whether the value is linear in the sum, so that a difference takes two records only.
+    total : callable or None, default=None
+        ``total(X)`` or ``total(X, y)`` returns the sum over the records, shape (n_features,), where
+        that takes less memory than their features. Not for `products`.
 
     Examples
     --------
     >>> import numpy as np
     >>> from skdp.targets.closed_form import Moments
-    >>> variance = Moments(lambda X: np.hstack([X, X**2]), lambda m, n: m[:, 1:] - m[:, :1] ** 2)
+    >>> variance = Moments(
+    ...     lambda X: np.hstack([X, X**2]), lambda s, n: s[:, 1:] / n - (s[:, :1] / n) ** 2
+    ... )
     >>> variance.pair((np.array([[0.0], [2.0], [4.0]]),))
     (array([1.]), array([4.]))
     """
@@ -62,11 +65,13 @@ class Moments:
         *,
         products: bool = False,
         linear: bool = False,
+        total: Callable[..., NDArray[np.float64]] | None = None,
     ):
         self.features = features
         self.values = values
         self.products = products
         self.linear = linear
+        self.total = total
 
     def sum(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """Add up features, or their products, over the records of each dataset.
@@ -98,10 +103,34 @@ class Moments:
         value, other : ndarray of float
             The two values; NaN where the closed form does not hold.
         """
-        features = self.features(*records)[None]
-        common = self.sum(features[:, :-2])
-        value, other = self.pairs(common, features[:, -2:], features.shape[1] - 1)
+        common, last = self.split(records)
+        value, other = self.pairs(common[None], last[None], n_records(records[0]) - 1)
         return value[0], other[0]
+
+    def split(self, records: Dataset) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Add up what the two neighboring datasets of n + 1 records share.
+
+        Parameters
+        ----------
+        records : tuple of containers of n_samples + 1 records each
+            As drawn.
+
+        Returns
+        -------
+        common : ndarray of shape (n_features,) or (n_features, n_features)
+            The sum over all but the last two records.
+        last : ndarray of shape (2, n_features)
+            The features of these two.
+        """
+        if self.total is None:
+            features = self.features(*records)
+            return self.sum(features[None, :-2])[0], features[-2:]
+        place = np.arange(n_records(records[0]))
+        shared, last = (
+            [take_records(container, some) for container in records]
+            for some in (place[:-2], place[-2:])
+        )
+        return self.total(*shared), self.features(*last)
 
     def pairs(
         self, common: NDArray[np.float64], last: NDArray[np.float64], n_samples: int
@@ -122,7 +151,7 @@ class Moments:
         value, other : ndarray of shape (n_pairs, ...)
             The two values of each pair.
         """
-        both = [(common + self.sum(last[:, j : j + 1])) / n_samples for j in range(2)]
+        both = [common + self.sum(last[:, j : j + 1]) for j in range(2)]
         return self.values(both[0], n_samples), self.values(both[1], n_samples)
 
 
@@ -190,18 +219,17 @@ class AdditiveTarget:
         """
         shape = self._rows(*records).shape[1:]
         return Moments(
-            lambda *dataset: self._rows(*dataset).reshape(len(dataset[0]), -1),
-            lambda means, n_samples: means.reshape(-1, *shape),
+            lambda *dataset: self._rows(*dataset).reshape(n_records(dataset[0]), -1),
+            lambda sums, n_samples: (sums / n_samples).reshape(-1, *shape),
             linear=True,
         )
 
     def _rows(self, *dataset: Any) -> NDArray[np.float64]:
         rows = self._phi(*dataset, seed=0)
-        n_records = len(dataset[0])
-        if rows.shape[:1] != (n_records,):
+        if rows.shape[:1] != (n_records(dataset[0]),):
             raise ValueError(
                 "The 'phi' parameter of AdditiveTarget must return one row for each record, shape "
-                f"({n_records}, ...). Got shape {rows.shape}."
+                f"({n_records(dataset[0])}, ...). Got shape {rows.shape}."
             )
         return rows
 
@@ -222,8 +250,11 @@ def closed_form_of(target: Any, records: Dataset) -> Moments | None:
         None when no closed form is known for the estimator as configured, for the attributes
         released or for the kind of records, or when the trial fails.
     """
-    forms = closed_forms(target.estimator)
-    if not forms or not all(map(_is_plain, records)):
+    if not all(map(_is_plain, records)) or records[0].ndim != 2:
+        return None
+    length, width = records[0].shape
+    forms = closed_forms(target.estimator, (length - 1, width))
+    if not forms:
         return None
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -258,22 +289,7 @@ def _bind(target: Any, form: ClosedForm, X: NDArray) -> Moments:
     def features(*dataset: Any) -> NDArray[np.float64]:
         return form.features(records, *dataset)
 
-    def values(means: NDArray, n_samples: int) -> NDArray[np.float64]:
-        found = form.attributes(records, means, n_samples)
-        if isinstance(target.estimator, PCA | EmpiricalCovariance):
-            return _flatten_each(target, found)
-        return np.hstack([found[name].reshape(len(means), -1) for name in target.names])
+    def values(sums: NDArray, n_samples: int) -> NDArray[np.float64]:
+        return target.flatten_many(form.attributes(records, sums / n_samples, n_samples))
 
     return Moments(features, values, products=form.products)
-
-
-def _flatten_each(target: Any, attributes: dict[str, NDArray]) -> NDArray[np.float64]:
-    """Let the target read the attributes of each fit, where it aligns signs or packs matrices."""
-    released = {name: attributes[name] for name in target.names}
-    vectors = []
-    for parts in zip(*released.values(), strict=True):
-        fitted = copy.copy(target.twin)
-        for name, part in zip(released, parts, strict=True):
-            setattr(fitted, name, part[: len(getattr(target.twin, name))])
-        vectors.append(target.flatten(fitted))
-    return np.array(vectors)

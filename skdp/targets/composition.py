@@ -14,27 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
-from sklearn.ensemble import (
-    BaggingClassifier,
-    BaggingRegressor,
-    StackingClassifier,
-    StackingRegressor,
-    VotingClassifier,
-    VotingRegressor,
-)
-from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import FixedThresholdClassifier
-from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
-from sklearn.multioutput import (
-    ClassifierChain,
-    MultiOutputClassifier,
-    MultiOutputRegressor,
-    RegressorChain,
-)
-from sklearn.pipeline import FeatureUnion, Pipeline
 
+from skdp._classes import ClassTable, is_a, named
 from skdp.targets._canonical import see_through
 from skdp.targets.registry import is_stateless, lookup
 
@@ -82,7 +63,7 @@ def _calibrated(fitted: Any) -> Members:
             yield f"{name}.calibrators[{j}]", calibrator
 
 
-def _columns(fitted: ColumnTransformer) -> list:
+def _columns(fitted: Any) -> list:
     return [list(np.atleast_1d(columns)) for _, _, columns in fitted.transformers_]
 
 
@@ -92,42 +73,46 @@ _LIST = Composite(_listed)
 _STACKING = Composite(_stacked)
 _VOTING = Composite(lambda fitted: fitted.named_estimators_.items())
 
-COMPOSITES: dict[type, Composite] = {
-    BaggingClassifier: _BAGGING,
-    BaggingRegressor: _BAGGING,
-    CalibratedClassifierCV: Composite(_calibrated),
-    ClassifierChain: _CHAIN,
-    ColumnTransformer: Composite(
-        lambda fitted: [(name, member) for name, member, _ in fitted.transformers_], _columns
-    ),
-    FeatureUnion: Composite(lambda fitted: fitted.transformer_list),
-    FixedThresholdClassifier: Composite(lambda fitted: [("estimator", fitted.estimator_)]),
-    MultiOutputClassifier: _LIST,
-    MultiOutputRegressor: _LIST,
-    OneVsOneClassifier: _LIST,
-    OneVsRestClassifier: _LIST,
-    OutputCodeClassifier: Composite(_listed, lambda fitted: fitted.code_book_),
-    Pipeline: Composite(lambda fitted: fitted.steps),
-    RegressorChain: _CHAIN,
-    StackingClassifier: _STACKING,
-    StackingRegressor: _STACKING,
-    TransformedTargetRegressor: Composite(
-        lambda fitted: [("transformer", fitted.transformer_), ("regressor", fitted.regressor_)]
-    ),
-    VotingClassifier: _VOTING,
-    VotingRegressor: _VOTING,
-}
+COMPOSITES = ClassTable(
+    {
+        "sklearn.ensemble.BaggingClassifier": _BAGGING,
+        "sklearn.ensemble.BaggingRegressor": _BAGGING,
+        "sklearn.calibration.CalibratedClassifierCV": Composite(_calibrated),
+        "sklearn.multioutput.ClassifierChain": _CHAIN,
+        "sklearn.compose.ColumnTransformer": Composite(
+            lambda fitted: [(name, member) for name, member, _ in fitted.transformers_], _columns
+        ),
+        "sklearn.pipeline.FeatureUnion": Composite(lambda fitted: fitted.transformer_list),
+        "sklearn.model_selection.FixedThresholdClassifier": Composite(
+            lambda fitted: [("estimator", fitted.estimator_)]
+        ),
+        "sklearn.multioutput.MultiOutputClassifier": _LIST,
+        "sklearn.multioutput.MultiOutputRegressor": _LIST,
+        "sklearn.multiclass.OneVsOneClassifier": _LIST,
+        "sklearn.multiclass.OneVsRestClassifier": _LIST,
+        "sklearn.multiclass.OutputCodeClassifier": Composite(
+            _listed, lambda fitted: fitted.code_book_
+        ),
+        "sklearn.pipeline.Pipeline": Composite(lambda fitted: fitted.steps),
+        "sklearn.multioutput.RegressorChain": _CHAIN,
+        "sklearn.ensemble.StackingClassifier": _STACKING,
+        "sklearn.ensemble.StackingRegressor": _STACKING,
+        "sklearn.compose.TransformedTargetRegressor": Composite(
+            lambda fitted: [("transformer", fitted.transformer_), ("regressor", fitted.regressor_)]
+        ),
+        "sklearn.ensemble.VotingClassifier": _VOTING,
+        "sklearn.ensemble.VotingRegressor": _VOTING,
+    }
+)
 
 # Their random_state decides what a member is or sees: which features, which order, which code.
 # Left open it is set to one number, so that twin, pairs and private fit have the same members.
 STRUCTURAL_SEED = 0
-SEEDED_STRUCTURE = (
-    BaggingClassifier,
-    BaggingRegressor,
-    ClassifierChain,
-    OutputCodeClassifier,
-    RegressorChain,
-)
+SEEDED_STRUCTURE = [
+    *named("sklearn.ensemble", "BaggingClassifier BaggingRegressor"),
+    *named("sklearn.multiclass", "OutputCodeClassifier"),
+    *named("sklearn.multioutput", "ClassifierChain RegressorChain"),
+]
 
 OUT_OF_BAG = frozenset({"oob_decision_function_", "oob_prediction_", "oob_score_"})
 
@@ -235,7 +220,7 @@ def learns_nothing(estimator: Any) -> bool:
         True for a placeholder, a FrozenEstimator, and where scikit-learn's tag `requires_fit` says
         so.
     """
-    frozen = isinstance(estimator, str | FrozenEstimator)
+    frozen = isinstance(estimator, str) or is_a(estimator, "sklearn.frozen.FrozenEstimator")
     return frozen or is_stateless(estimator)
 
 
@@ -323,16 +308,23 @@ def check_structure(fitted: Any, twin: Any) -> None:
         If a member, its class labels or what it sees differ. The message is safe to show: it
         holds no value.
     """
+    if type(fitted) is type(twin) and type(twin) not in COMPOSITES:
+        _check_classes(fitted, twin)
+        return
     pairs = zip(_described(fitted), _described(twin), strict=False)
     if len(list(walk(fitted))) != len(list(walk(twin))):
         raise ValueError("the members of a composition changed")
     for (path, part, structure), (expected_path, expected, expected_structure) in pairs:
         if path != expected_path or type(part) is not type(expected):
             raise ValueError("the members of a composition changed")
-        if not _same(getattr(part, "classes_", None), getattr(expected, "classes_", None)):
-            raise ValueError("a class is missing")
+        _check_classes(part, expected)
         if not _same(structure, expected_structure):
             raise ValueError("the columns, features or order of a composition changed")
+
+
+def _check_classes(fitted: Any, twin: Any) -> None:
+    if not _same(getattr(fitted, "classes_", None), getattr(twin, "classes_", None)):
+        raise ValueError("a class is missing")
 
 
 def _described(fitted: Any) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
@@ -368,9 +360,9 @@ def classes_of_outputs(fitted: Any) -> Any:
         Its `classes_`; those of a chain, which come in the order of the chain, in the order of the
         outputs.
     """
-    while isinstance(fitted, Pipeline):
+    while is_a(fitted, "sklearn.pipeline.Pipeline"):
         fitted = fitted.steps[-1][1]
-    if not isinstance(fitted, ClassifierChain):
+    if not is_a(fitted, "sklearn.multioutput.ClassifierChain"):
         return fitted.classes_
     by_output = dict(zip(fitted.order_, fitted.classes_, strict=True))
     return [by_output[output] for output in range(len(by_output))]

@@ -6,30 +6,22 @@ members and the categories that are public, and with no randomness that nobody c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import (
-    StackingClassifier,
-    StackingRegressor,
-    VotingClassifier,
-    VotingRegressor,
-)
-from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import PredefinedSplit, TimeSeriesSplit
-from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
+from skdp._classes import is_a, named
 from skdp._data import Dataset
+from skdp._fingerprint import digest
 from skdp.targets._canonical import CanonicalStep, columns_of
 from skdp.targets._packing import same
 from skdp.targets._parts import ReleasedPart
-from skdp.targets._stand_ins import PublicNystroem
 from skdp.targets.composition import COMPOSITES, SEEDED_STRUCTURE, STRUCTURAL_SEED, walk
 from skdp.targets.roles import roles, with_stand_ins
 
@@ -46,8 +38,33 @@ _PASS_GAPS = frozenset(
     }
 )
 
+_BAGS = named("sklearn.ensemble", "BaggingClassifier BaggingRegressor")
+_BY_POSITION = named("sklearn.model_selection", "PredefinedSplit TimeSeriesSplit")
+
 # Compositions that pass weights on to their members, though their signature does not say so.
-_PASS_WEIGHTS = (StackingClassifier, StackingRegressor, VotingClassifier, VotingRegressor)
+_PASS_WEIGHTS = named(
+    "sklearn.ensemble", "StackingClassifier StackingRegressor VotingClassifier VotingRegressor"
+)
+
+
+def describe(estimator: Any) -> str:
+    """Describe an estimator as configured, so that another configuration has another description.
+
+    What scikit-learn shows is not enough: it shortens long parameters, and leaves out what a frozen
+    estimator has learned.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        As configured. All of it is public.
+
+    Returns
+    -------
+    str
+        One line.
+    """
+    shown = re.sub(" at 0x[0-9a-fA-F]+", "", " ".join(repr(estimator).split()))
+    return f"{shown} ({digest(estimator)})"
 
 
 def without_side_effects(estimator: Any) -> Any:
@@ -74,7 +91,7 @@ def without_side_effects(estimator: Any) -> Any:
         elif parameter == "verbose" and isinstance(value, bool | int) and value > 0:
             settings[name] = type(value)(0)
     for prefix, member in configured(estimator):
-        if isinstance(member, SEEDED_STRUCTURE) and not isinstance(member.random_state, Integral):
+        if is_a(member, *SEEDED_STRUCTURE) and not isinstance(member.random_state, Integral):
             settings[f"{prefix}random_state"] = STRUCTURAL_SEED
     return with_stand_ins(estimator.set_params(**settings))
 
@@ -95,13 +112,13 @@ def configured(estimator: Any) -> Iterator[tuple[str, Any]]:
         The estimator itself first. What is inside a FrozenEstimator is left out.
     """
     yield "", estimator
-    if isinstance(estimator, FrozenEstimator):
+    if is_a(estimator, "sklearn.frozen.FrozenEstimator"):
         return
     frozen: list[str] = []
     for name, value in sorted(estimator.get_params(deep=True).items()):
         if not (hasattr(value, "get_params") and hasattr(value, "fit")) or isinstance(value, type):
             continue
-        if isinstance(value, FrozenEstimator):
+        if is_a(value, "sklearn.frozen.FrozenEstimator"):
             frozen.append(f"{name}__")
         if not name.startswith(tuple(frozen)):
             yield f"{name}__", value
@@ -129,7 +146,7 @@ def check_configuration(estimator: Any) -> None:
                 "that has learned from public records in sklearn.frozen.FrozenEstimator."
             )
         listed = name.rsplit("__", 1)[-1] == "cv" and isinstance(value, list | tuple)
-        if listed or isinstance(value, PredefinedSplit | TimeSeriesSplit):
+        if listed or is_a(value, *_BY_POSITION):
             raise ValueError(
                 f"The {name!r} parameter of {type(estimator).__name__} must not go by the position "
                 "of the records, which are brought into a random order. "
@@ -168,7 +185,7 @@ def with_public_structure(estimator: Any, twin: Any) -> Any:
     for path, part in walk(twin):
         if isinstance(getattr(part, "categories", None), str):
             parameter, found = "categories", list(part.categories_)
-        elif isinstance(part, PublicNystroem):
+        elif type(part).__name__ == "PublicNystroem":
             parameter, found = "landmarks", [part.components_, part.normalization_]
         else:
             continue
@@ -276,13 +293,13 @@ def takes(estimator: Any, kind: str) -> bool:
     """
     if estimator is None or isinstance(estimator, str):
         return True
-    if isinstance(estimator, Pipeline):
+    if is_a(estimator, "sklearn.pipeline.Pipeline"):
         steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
         return _pipeline_takes(steps, kind)
-    if isinstance(estimator, ColumnTransformer):
+    if is_a(estimator, "sklearn.compose.ColumnTransformer"):
         members = [member for _, member, _ in estimator.transformers]
         return any(takes(member, kind) for member in [*members, estimator.remainder])
-    if isinstance(estimator, FeatureUnion):
+    if is_a(estimator, "sklearn.pipeline.FeatureUnion"):
         return all(takes(member, kind) for _, member in estimator.transformer_list)
     if getattr(get_tags(estimator).input_tags, kind):
         return True
@@ -317,11 +334,11 @@ def takes_weights(estimator: Any) -> bool:
     bool
         True if it can.
     """
-    if isinstance(estimator, Pipeline):
+    if is_a(estimator, "sklearn.pipeline.Pipeline"):
         return takes_weights(estimator.steps[-1][1])
     if not hasattr(estimator, "fit"):
         return False
-    return has_fit_parameter(estimator, "sample_weight") or isinstance(estimator, _PASS_WEIGHTS)
+    return has_fit_parameter(estimator, "sample_weight") or is_a(estimator, *_PASS_WEIGHTS)
 
 
 def fit_on(estimator: Any, dataset: Dataset) -> Any:
@@ -346,7 +363,7 @@ def fit_on(estimator: Any, dataset: Dataset) -> Any:
 
 
 def _weights_name(estimator: Any) -> str:
-    if isinstance(estimator, Pipeline):
+    if is_a(estimator, "sklearn.pipeline.Pipeline"):
         step, last = estimator.steps[-1]
         return f"{step}__{_weights_name(last)}"
     return "sample_weight"

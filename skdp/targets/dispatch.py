@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn import ensemble, linear_model, model_selection, semi_supervised
-from sklearn.ensemble import BaggingClassifier, BaggingRegressor
-
+from skdp._classes import ClassTable, is_a, named
 from skdp._target import Target
 from skdp.targets.bernstein import BernsteinTransformer
 from skdp.targets.configuration import check_configuration, configured
@@ -30,30 +28,34 @@ _ISOLATED = (
     "public records it can be used as it is, in a FrozenEstimator"
 )
 
-REFUSED_COMPOSITIONS: dict[type, str] = {
-    ensemble.AdaBoostClassifier: _BOOSTED.format(kind="Classifier"),
-    ensemble.AdaBoostRegressor: _BOOSTED.format(kind="Regressor"),
-    ensemble.GradientBoostingClassifier: _BOOSTED.format(kind="Classifier"),
-    ensemble.GradientBoostingRegressor: _BOOSTED.format(kind="Regressor"),
-    ensemble.HistGradientBoostingClassifier: _BOOSTED.format(kind="Classifier"),
-    ensemble.HistGradientBoostingRegressor: _BOOSTED.format(kind="Regressor"),
-    ensemble.IsolationForest: _ISOLATED,
-    ensemble.RandomTreesEmbedding: _ISOLATED,
-    linear_model.RANSACRegressor: (
-        "which records it takes for outliers depends on each of them, so that one record may "
-        "exchange the whole model. Use HuberRegressor"
-    ),
-    model_selection.GridSearchCV: _SEARCHED,
-    model_selection.RandomizedSearchCV: _SEARCHED,
-    model_selection.TunedThresholdClassifierCV: (
-        "its threshold is chosen by scores on the private records, to which no noise is added. "
-        "Use FixedThresholdClassifier, with a threshold chosen on public records"
-    ),
-    semi_supervised.SelfTrainingClassifier: (
-        "which records it labels by itself depends on each of them, so that one record may "
-        "exchange many labels. Fit its estimator to the labeled records alone"
-    ),
-}
+_BAGS = named("sklearn.ensemble", "BaggingClassifier BaggingRegressor")
+
+REFUSED_COMPOSITIONS = ClassTable(
+    {
+        "sklearn.ensemble.AdaBoostClassifier": _BOOSTED.format(kind="Classifier"),
+        "sklearn.ensemble.AdaBoostRegressor": _BOOSTED.format(kind="Regressor"),
+        "sklearn.ensemble.GradientBoostingClassifier": _BOOSTED.format(kind="Classifier"),
+        "sklearn.ensemble.GradientBoostingRegressor": _BOOSTED.format(kind="Regressor"),
+        "sklearn.ensemble.HistGradientBoostingClassifier": _BOOSTED.format(kind="Classifier"),
+        "sklearn.ensemble.HistGradientBoostingRegressor": _BOOSTED.format(kind="Regressor"),
+        "sklearn.ensemble.IsolationForest": _ISOLATED,
+        "sklearn.ensemble.RandomTreesEmbedding": _ISOLATED,
+        "sklearn.linear_model.RANSACRegressor": (
+            "which records it takes for outliers depends on each of them, so that one record may "
+            "exchange the whole model. Use HuberRegressor"
+        ),
+        "sklearn.model_selection.GridSearchCV": _SEARCHED,
+        "sklearn.model_selection.RandomizedSearchCV": _SEARCHED,
+        "sklearn.model_selection.TunedThresholdClassifierCV": (
+            "its threshold is chosen by scores on the private records, to which no noise is added. "
+            "Use FixedThresholdClassifier, with a threshold chosen on public records"
+        ),
+        "sklearn.semi_supervised.SelfTrainingClassifier": (
+            "which records it labels by itself depends on each of them, so that one record may "
+            "exchange many labels. Fit its estimator to the labeled records alone"
+        ),
+    }
+)
 
 
 def check_release(estimator: Any, release: Any) -> None:
@@ -150,8 +152,8 @@ def _check_trees(estimator: Any) -> None:
     if type(last) in TREES:
         LeafTarget().check(estimator)
     for _, part in configured(estimator):
-        bagged = isinstance(part, BaggingClassifier | BaggingRegressor) and part.estimator is None
-        if bagged or (isinstance(part, TREES) and part is not last):
+        bagged = is_a(part, *_BAGS) and part.estimator is None
+        if bagged or (is_a(part, *TREES.names) and part is not last):
             name = "DecisionTree" if bagged else type(part).__name__
             raise ValueError(
                 f"PrivateEstimator cannot release {name} inside {type(estimator).__name__}: which "

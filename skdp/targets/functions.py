@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
+from skdp._classes import public_name
 from skdp._target import FunctionTarget
 from skdp.targets._bernstein_basis import gram_matrix, multiply_axes
 from skdp.targets.bernstein import BernsteinTransformer
 from skdp.targets.bernstein_density import BernsteinDensity
-from skdp.targets.configuration import fit_on, seed_names, without_side_effects
+from skdp.targets.closed_form import Moments
+from skdp.targets.configuration import describe, fit_on, seed_names, without_side_effects
+from skdp.targets.kernel_sums import kernel_sums
 from skdp.targets.order import order_matters, reorder
 from skdp.targets.released import (
     ReleasedClassifier,
@@ -204,7 +207,7 @@ class FittedFunctionTarget:
         self._points = self.transformer.lattice_
         self._seeds = seed_names(self.estimator)
         self._shuffled = order_matters(self.estimator)
-        configured = " ".join(repr(estimator).split())
+        configured = describe(estimator)
         self.description = f"{self.method} of {configured} {_describe(self.transformer)}"
         if not hasattr(twin, "feature_names_in_"):
             self._evaluate(twin, self._points)  # refuses what can be refused before any record
@@ -220,6 +223,23 @@ class FittedFunctionTarget:
         if self._classes is not None and not np.array_equal(fitted.classes_, self._classes):
             raise ValueError("a class is missing")
         return self._evaluate(fitted, in_container_of(dataset[0], self._points))
+
+    def closed_form(self, *records: Any) -> Moments | None:
+        """Find a way to evaluate pairs without refits.
+
+        Parameters
+        ----------
+        *records : X or X, y
+            Public records of one pair.
+
+        Returns
+        -------
+        Moments or None
+            For a kernel density, which is a sum over the records; see `skdp.targets.kernel_sums`.
+        """
+        if public_name(type(self.estimator)) != "sklearn.neighbors.KernelDensity":
+            return None
+        return kernel_sums(self.estimator, self._points, records)
 
     def restore(self, values: NDArray[np.float64]) -> ReleasedFunction:
         """Make an estimator of released values.

@@ -3,41 +3,28 @@
 from __future__ import annotations
 
 import copy
+import functools
 import hashlib
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
-from sklearn.pipeline import Pipeline
-from sklearn.tree import (
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    ExtraTreeClassifier,
-    ExtraTreeRegressor,
-)
 
+from skdp._classes import ClassSet, is_a, named
+from skdp.targets.closed_form import Moments
 from skdp.targets.composition import drop_out_of_bag
+from skdp.targets.configuration import describe
 
-SINGLE = (
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    ExtraTreeClassifier,
-    ExtraTreeRegressor,
+SINGLE = named(
+    "sklearn.tree",
+    "DecisionTreeClassifier DecisionTreeRegressor ExtraTreeClassifier ExtraTreeRegressor",
 )
-FORESTS = (
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
+FORESTS = named(
+    "sklearn.ensemble",
+    "ExtraTreesClassifier ExtraTreesRegressor RandomForestClassifier RandomForestRegressor",
 )
-TREES = SINGLE + FORESTS
+TREES = ClassSet(SINGLE + FORESTS)
 
 # A leaf with less than this many records, after noise, takes the value of the node above it.
 LEAST_COUNT = 0.5
@@ -214,7 +201,7 @@ class LeafValues:
         self._ranges = ranges
         self._class_weight = _class_weight(last_step(twin))
         self._leaves = [np.flatnonzero(tree.children_left < 0) for tree in _trees(twin)]
-        configured = " ".join(repr(estimator).split())
+        configured = describe(estimator)
         # an estimate made for other trees is for another function
         self.description = f"leaf values of {configured}, structure {_digest(twin)}"
 
@@ -225,16 +212,30 @@ class LeafValues:
 
         Nothing is fitted and nothing is random, so the seed has no use.
         """
-        statistics = self._statistics(np.asarray(y).reshape(len(y), -1))
-        if sample_weight is not None:
-            statistics = statistics * np.asarray(sample_weight, dtype=np.float64)[:, None]
-        nodes = self._apply(X)
-        sums = []
-        for column, leaves in zip(nodes.T, self._leaves, strict=True):
+        statistics, sums = self._statistics(y, sample_weight), []
+        for column, leaves in zip(self._apply(X).T, self._leaves, strict=True):
             totals = np.zeros((len(leaves), statistics.shape[1]))
             np.add.at(totals, np.searchsorted(leaves, column), statistics)
             sums.append(totals.ravel())
         return np.concatenate(sums)
+
+    def closed_form(self, *records: Any) -> Moments | None:
+        """Find what one record adds.
+
+        Parameters
+        ----------
+        *records : X, y or X, y, sample_weight
+            Any records.
+
+        Returns
+        -------
+        Moments or None
+            None in a pipeline, whose other steps may look from one record at another.
+        """
+        if is_a(self.twin, "sklearn.pipeline.Pipeline"):
+            return None
+        total = functools.partial(self, seed=0)
+        return Moments(self._rows, _itself, linear=True, total=total)
 
     def restore(self, vector: NDArray[np.float64]) -> Any:
         """Make a fitted estimator from released sums.
@@ -269,8 +270,22 @@ class LeafValues:
             return np.repeat(np.arange(len(self._classes())), [len(c) for c in self._classes()])
         return np.arange(-1, len(self._ranges))
 
-    def _statistics(self, y: NDArray) -> NDArray[np.float64]:
+    def _rows(self, X: Any, y: Any, sample_weight: Any = None) -> NDArray[np.float64]:
+        """Return a row for each record: what it adds to all leaves."""
+        statistics, blocks = self._statistics(y, sample_weight), []
+        for column, leaves in zip(self._apply(X).T, self._leaves, strict=True):
+            inside = column[:, None] == leaves
+            blocks.append((inside[:, :, None] * statistics[:, None, :]).reshape(len(column), -1))
+        return np.hstack(blocks)
+
+    def _statistics(self, y: Any, sample_weight: Any) -> NDArray[np.float64]:
         """Compute what each record adds to its leaf."""
+        statistics = self._unweighted(np.asarray(y).reshape(len(y), -1))
+        if sample_weight is None:
+            return statistics
+        return statistics * np.asarray(sample_weight, dtype=np.float64)[:, None]
+
+    def _unweighted(self, y: NDArray) -> NDArray[np.float64]:
         if self._ranges is None:
             pairs = zip(y.T, self._classes(), strict=True)
             indicators = [column[:, None] == classes for column, classes in pairs]
@@ -282,7 +297,7 @@ class LeafValues:
 
     def _apply(self, X: Any) -> NDArray[np.intp]:
         estimator = self.twin
-        while isinstance(estimator, Pipeline):
+        while is_a(estimator, "sklearn.pipeline.Pipeline"):
             X = estimator[:-1].transform(X) if len(estimator) > 1 else X
             estimator = estimator.steps[-1][1]
         return estimator.apply(X).reshape(X.shape[0], -1)
@@ -323,6 +338,10 @@ class LeafValues:
         tree.value[...] = values  # a view of the tree's own memory
 
 
+def _itself(sums: NDArray[np.float64], n_samples: int) -> NDArray[np.float64]:
+    return sums
+
+
 def last_step(estimator: Any) -> Any:
     """Return the last step of a pipeline, or the estimator itself.
 
@@ -336,14 +355,14 @@ def last_step(estimator: Any) -> Any:
     estimator object
         What is not a pipeline any more.
     """
-    while isinstance(estimator, Pipeline):
+    while is_a(estimator, "sklearn.pipeline.Pipeline"):
         estimator = estimator.steps[-1][1]
     return estimator
 
 
 def _trees(estimator: Any) -> list:
     last = last_step(estimator)
-    return [last.tree_] if isinstance(last, SINGLE) else [tree.tree_ for tree in last.estimators_]
+    return [last.tree_] if is_a(last, *SINGLE) else [tree.tree_ for tree in last.estimators_]
 
 
 def _digest(twin: Any) -> str:

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import is_regressor
-from sklearn.pipeline import Pipeline
+
+from skdp._classes import is_a
 
 MAX_EVALUATED = 2000
 """Most parameters for which the output should be evaluated once per parameter."""
@@ -119,7 +120,7 @@ def linear_metric(twin: Any, shapes: Sequence[tuple[int, ...]], X: Any) -> NDArr
     >>> linear_metric(Ridge().fit(X, [0.0, 1.0]), [(2,), ()], X)
     array([ 5., 10.,  1.])
     """
-    if isinstance(twin, Pipeline):
+    if is_a(twin, "sklearn.pipeline.Pipeline"):
         X = twin[:-1].transform(X)
     squares = X.multiply(X) if sparse.issparse(X) else np.square(np.asarray(X, dtype=np.float64))
     features = np.asarray(squares.mean(axis=0)).ravel()

@@ -6,15 +6,17 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import BaggingClassifier, BaggingRegressor
-from sklearn.linear_model import RidgeClassifierCV, RidgeCV
-from sklearn.multioutput import ClassifierChain, RegressorChain
 
+from skdp._classes import is_a, named
 from skdp._data import Dataset, n_records, take_records
 from skdp.targets.configuration import configured
 
+_BAGS = named("sklearn.ensemble", "BaggingClassifier BaggingRegressor")
 # Without a `cv` these have no folds; of others None means five.
-_NO_FOLDS = (ClassifierChain, RegressorChain, RidgeCV, RidgeClassifierCV)
+_NO_FOLDS = [
+    *named("sklearn.multioutput", "ClassifierChain RegressorChain"),
+    *named("sklearn.linear_model", "RidgeCV RidgeClassifierCV"),
+]
 
 
 def order_matters(estimator: Any) -> bool:
@@ -35,10 +37,10 @@ def order_matters(estimator: Any) -> bool:
 
 
 def _visits_in_fixed_order(estimator: Any) -> bool:
-    if isinstance(estimator, BaggingClassifier | BaggingRegressor):
+    if is_a(estimator, *_BAGS):
         return True
     parameters = estimator.get_params(deep=False)
-    if "cv" in parameters and not (parameters["cv"] is None and isinstance(estimator, _NO_FOLDS)):
+    if "cv" in parameters and not (parameters["cv"] is None and is_a(estimator, *_NO_FOLDS)):
         return True  # folds are cut by position
     if isinstance(parameters.get("random_state"), Integral):
         return True  # the same positions are drawn in every fit

@@ -11,15 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.linear_model import (
-    ElasticNet,
-    Lasso,
-    LogisticRegression,
-    Ridge,
-    RidgeClassifier,
-)
-from sklearn.svm import LinearSVC, LinearSVR
 
+from skdp._classes import ClassSet, named, public_name
 from skdp._data import Dataset, find_non_finite, neighboring_pair
 from skdp.targets._packing import flat, is_float, take
 from skdp.targets._parts import ReleasedPart, anchor_of
@@ -33,6 +26,7 @@ from skdp.targets.composition import (
     split_name,
 )
 from skdp.targets.configuration import (
+    describe,
     fit_on,
     seed_names,
     takes,
@@ -42,18 +36,14 @@ from skdp.targets.configuration import (
 )
 from skdp.targets.metric import MAX_EVALUATED, linear_metric, output_metric
 from skdp.targets.order import order_matters, reorder
+from skdp.targets.registry._alignment import SignedRows
 
 # Fits that read one stream from its start to its end, so that a generator just seeded serves them
 # as well as the seed itself.
-ONE_STREAM = {
-    ElasticNet,
-    Lasso,
-    LinearSVC,
-    LinearSVR,
-    LogisticRegression,
-    Ridge,
-    RidgeClassifier,
-}
+ONE_STREAM = ClassSet(
+    named("sklearn.linear_model", "ElasticNet Lasso LogisticRegression Ridge RidgeClassifier")
+    + named("sklearn.svm", "LinearSVC LinearSVR")
+)
 
 _thread = threading.local()
 
@@ -104,15 +94,18 @@ class ParameterTarget:
         self.allow_nan = takes(estimator, "allow_nan")
         self._shuffled = order_matters(estimator)
         self._seeds = seed_names(self.estimator)
-        self._is_composite = any(
-            hasattr(value, "fit") for value in self.estimator.get_params(deep=True).values()
+        parameters = self.estimator.get_params(deep=True).values()
+        self._is_composite = any(hasattr(value, "fit") for value in parameters)
+        self._is_plain = public_name(type(self.estimator)) != "" and all(
+            isinstance(value, str | int | float | None) for value in parameters
         )
-        configured = " ".join(repr(estimator).split())
+        configured = describe(estimator)
         self.description = f"{', '.join(self.names)} of {configured}{anchor_of(self._parts)}"
 
     def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
         """Fit on the dataset and return the released attributes as a vector."""
-        fitted = clone(self.estimator)
+        # a clone, or what is the same where there are no parameters to copy, in a tenth of the time
+        fitted = copy.copy(self.estimator) if self._is_plain else clone(self.estimator)
         if self._seeds:
             _set_seeds(fitted, self._seeds, seed)
         if self._shuffled:
@@ -187,6 +180,33 @@ class ParameterTarget:
         check_structure(fitted, self.twin)
         values = self._values(fitted)
         return np.concatenate([flat(values[name]) for name in self.names])
+
+    def flatten_many(self, values: dict[str, NDArray]) -> NDArray[np.float64]:
+        """Join the released values of many fits of one estimator, not a composition.
+
+        Parameters
+        ----------
+        values : dict of str to ndarray of shape (n_fits, ...)
+            The values of at least the released attributes, in the form in which they are released.
+
+        Returns
+        -------
+        ndarray of shape (n_fits, n_parameters)
+            What :meth:`flatten` returns for each of the fits.
+
+        Raises
+        ------
+        NotImplementedError
+            If the values are aligned to the twin in a way that is not known for many at once.
+        """
+        (part,) = self._parts
+        align = part.entry.align
+        if align is not None:
+            if not isinstance(align, SignedRows):
+                raise NotImplementedError
+            values = align.many(values, part.twin)
+        released = [values[name] for name in self.names]
+        return np.hstack([value.reshape(len(value), -1) for value in released])
 
     def restore(self, vector: NDArray[np.float64]) -> Any:
         """Make a fitted estimator from a released vector.

@@ -349,6 +349,7 @@ class ReleasedDensity(ReleasedFunction):
     def __init__(self, density: BernsteinDensity):
         self.density = density
 
+    # a parameter of the others: here it follows from the density
     @property
     def transformer(self) -> BernsteinTransformer:  # type: ignore[override]
         """The basis."""

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import FeatureUnion, Pipeline
-
+from skdp._classes import is_a
 from skdp.targets.registry import stand_in_of
 
 
@@ -36,7 +33,7 @@ def roles(
         True if it is to transform.
     """
     yield prefix, estimator, transforms
-    if isinstance(estimator, FrozenEstimator):
+    if is_a(estimator, "sklearn.frozen.FrozenEstimator"):
         return
     for name, value in sorted(estimator.get_params(deep=True).items()):
         is_member = hasattr(value, "get_params") and hasattr(value, "fit")
@@ -47,11 +44,11 @@ def roles(
 
 
 def _is_to_transform(owner: Any, name: str, transforms: bool) -> bool:
-    if isinstance(owner, Pipeline):
+    if is_a(owner, "sklearn.pipeline.Pipeline"):
         return transforms or name != owner.steps[-1][0]
-    if isinstance(owner, TransformedTargetRegressor):
+    if is_a(owner, "sklearn.compose.TransformedTargetRegressor"):
         return name == "transformer"
-    return isinstance(owner, ColumnTransformer | FeatureUnion)
+    return is_a(owner, "sklearn.compose.ColumnTransformer", "sklearn.pipeline.FeatureUnion")
 
 
 def with_stand_ins(estimator: Any) -> Any:

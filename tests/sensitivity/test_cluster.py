@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 import time
 import warnings
 
@@ -42,22 +41,32 @@ def expected(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore")  # of a cluster that loses a worker
-def test_dask_with_a_worker_that_dies(expected):
+def test_dask_with_a_worker_that_dies(expected, tmp_path):
     distributed = pytest.importorskip("distributed", reason="needs the 'dask' extra")
+    log, fatal = tmp_path / "log", tmp_path / "fatal"
+
+    def fatal_mean(X):
+        with log.open("a") as file:
+            file.write("x")
+        if log.stat().st_size > 600 and fatal.exists():
+            fatal.unlink(missing_ok=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return slow_mean(X)
+
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=None
         ) as cluster,
-        distributed.Client(cluster) as client,
+        distributed.Client(cluster),
         parallel_config(backend="dask"),
     ):
-        np.testing.assert_array_equal(norms(n_jobs=-1), expected)
-        victim = next(iter(client.run(os.getpid).values()))
-        killer = threading.Timer(0.3, os.kill, (victim, signal.SIGKILL))
-        killer.start()
-        np.testing.assert_array_equal(norms(n_jobs=-1), expected)
-        killer.join()
-        assert victim not in client.run(os.getpid).values()
+        np.testing.assert_array_equal(norms(n_jobs=-1, target=fatal_mean), expected)
+        n_calls = log.stat().st_size
+        fatal.touch()
+        log.write_text("")
+        np.testing.assert_array_equal(norms(n_jobs=-1, target=fatal_mean), expected)
+    assert not fatal.exists()
+    assert log.stat().st_size > n_calls  # the worker had begun a chunk
 
 
 @pytest.mark.filterwarnings("ignore")

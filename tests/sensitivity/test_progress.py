@@ -1,7 +1,11 @@
 """What a run shows."""
 
 import io
+import os
+import re
+import select
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -42,6 +46,35 @@ def test_bar_in_a_terminal(monkeypatch):
     assert "49/49" in shown
     assert "pair/s" in shown
     assert "sensitivity" in shown
+
+
+BAR = r"49/49 \[[\d:]+<[\d:]+, .*pair/s, sensitivity [\d.]+\]"  # time, time left, rate, estimate
+
+
+def test_bar_in_a_pseudo_terminal(monkeypatch):
+    """The estimate stands at the end of the bar, where narrow terminals would cut it off."""
+    pytest.importorskip("tqdm", reason="the bar is drawn by tqdm")
+    termios = pytest.importorskip("termios", reason="pseudo-terminals are for Unix")
+    screen, slave = os.openpty()
+    termios.tcsetwinsize(slave, (24, 80))
+    with open(slave, "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        estimate = SensitivitySampler(normal, gamma=0.2, verbose=1).sample(np.mean, 4, l1_norm)
+        stream.flush()
+        shown = ""
+        while f"sensitivity {estimate.value:.4g}]" not in shown:
+            assert select.select([screen], [], [], 10)[0], shown
+            shown += os.read(screen, 1000).decode()
+    os.close(screen)
+    assert re.search(BAR, shown)
+
+
+def test_bar_in_a_notebook(monkeypatch, capsys):
+    """The output of a kernel is no terminal, and shows bars all the same."""
+    pytest.importorskip("tqdm", reason="the bar is drawn by tqdm")
+    monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
+    SensitivitySampler(normal, gamma=0.2, verbose=1).sample(np.mean, 4, l1_norm)
+    assert re.search(BAR, capsys.readouterr().err)
 
 
 def test_line_per_chunk_elsewhere(capsys):

@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler, UniformOracle
 from skdp.mechanisms.base import l1_norm
 from skdp.targets.parameters import ParameterTarget
+from skdp.targets.registry._alignment import SignedRows
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -164,3 +166,26 @@ def test_registered_names_and_others_are_aligned_together():
     shuffled.components_ = -twin.components_[::-1]
     shuffled.explained_variance_ = twin.explained_variance_[::-1]
     np.testing.assert_allclose(target.flatten(shuffled), target.flatten(twin))
+
+
+def test_many_fits_are_aligned_as_each_alone():
+    """Also where two rows are nearest to the same row of the twin."""
+    rng = np.random.default_rng(0)
+    twin = SimpleNamespace(components_=rng.normal(size=(3, 4)))
+    rows = rng.normal(size=(200, 3, 4))
+    variances = rng.random((200, 3))
+    align = SignedRows("components_", ("explained_variance_",))
+    many = align.many({"components_": rows, "explained_variance_": variances}, twin)
+    nearest = np.abs(rows @ twin.components_.T).argmax(axis=1)
+    assert 0 < sum(len(set(row)) == 3 for row in nearest.tolist()) < 200
+    for fit in range(200):
+        alone = align({"components_": rows[fit], "explained_variance_": variances[fit]}, twin)
+        for name, values in alone.items():
+            np.testing.assert_array_equal(many[name][fit], values)
+
+
+def test_fits_without_a_value_are_left_alone():
+    twin = SimpleNamespace(components_=np.eye(2))
+    rows = np.stack([np.full((2, 2), np.nan), np.eye(2)[::-1]])
+    many = SignedRows("components_").many({"components_": rows}, twin)
+    np.testing.assert_array_equal(many["components_"], [np.full((2, 2), np.nan), np.eye(2)])

@@ -156,6 +156,14 @@ def test_nearly_singular_equations_are_refitted():
         (PCA(svd_solver="randomized", n_components=2), FEATURES, None, ["components_"]),
         (StandardScaler(with_std=False), FEATURES, None, ["mean_"]),
         (LinearDiscriminantAnalysis(), FEATURES, THREE, ["scalings_"]),
+        (LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.1), FEATURES, TWO, ["coef_"]),
+        (LinearDiscriminantAnalysis(priors=[0.2, 0.8]), FEATURES, TWO, ["coef_"]),
+        (NearestCentroid(metric="manhattan"), FEATURES, TWO, ["centroids_"]),
+        (NearestCentroid(shrink_threshold=0.1), FEATURES, TWO, ["centroids_"]),
+        (BernoulliNB(class_prior=[0.5, 0.5]), COUNTS, TWO, ["feature_log_prob_"]),
+        (ComplementNB(norm=True), COUNTS, TWO, ["feature_log_prob_"]),
+        (EmpiricalCovariance(assume_centered=True), FEATURES, None, ["covariance_"]),
+        (RidgeClassifier(class_weight="balanced"), FEATURES, TWO, REGRESSION),
     ],
     ids=lambda case: str(case)[:40],
 )
@@ -163,6 +171,18 @@ def test_other_parameters_attributes_and_records_are_refitted(estimator, X, y, n
     target = parameter_target(estimator, X, y, names)
     records = (X[:61],) if y is None else (X[:61], y[:61])
     assert target.closed_form(*records) is None
+
+
+@pytest.mark.parametrize(
+    ("estimator", "y"),
+    [(GaussianNB(), TWO), (Ridge(), RESPONSE), (StandardScaler(), RESPONSE)],
+    ids=str,
+)
+def test_weighted_records_are_refitted(estimator, y):
+    target = parameter_target(estimator, FEATURES, y, "auto")
+    weights = np.linspace(1, 2, N + 1)
+    assert target.closed_form(FEATURES[: N + 1], y[: N + 1]) is not None
+    assert target.closed_form(FEATURES[: N + 1], y[: N + 1], weights) is None
 
 
 def test_trial_catches_a_wrong_closed_form(monkeypatch):
@@ -279,3 +299,28 @@ def test_functions_have_no_closed_form():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         norms(np.mean, UniformOracle([(0, 1)]), n_pairs=3)
+
+
+def test_principal_components_whose_number_depends_on_the_data_are_refitted():
+    """A pair on which it changes has no value; a closed form of fixed size would give one."""
+    for n_components in (0.9, "mle"):
+        pca = PCA(n_components=n_components)
+        target = parameter_target(pca, FEATURES, None, ["components_"])
+        assert target.closed_form(FEATURES[: N + 1]) is None
+
+
+def test_principal_components_that_may_be_randomized_are_refitted():
+    X = np.random.default_rng(3).normal(size=(601, 70)) * np.geomspace(1, 10, 70)
+    for solver, exact in (("auto", False), ("full", True)):
+        pca = PCA(n_components=3, svd_solver=solver)
+        assert (parameter_target(pca, X, None, "auto").closed_form(X) is not None) == exact
+
+
+def test_unsupervised_estimators_leave_the_response_out():
+    for estimator in (PCA(n_components=2), StandardScaler(), EmpiricalCovariance()):
+        X = FEATURES / SCALES
+        target = parameter_target(estimator, X, None, "auto")
+        assert target.closed_form(X[: N + 1], RESPONSE[: N + 1]) is not None
+        closed = norms(target, PublicDataOracle(X, RESPONSE), 5)
+        expected = norms(RefitsOnly(target), PublicDataOracle(X), 5)
+        np.testing.assert_allclose(closed.norms, expected.norms, rtol=1e-8)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (imported for its effect)
 from sklearn.model_selection import ParameterSampler
 from sklearn.utils import all_estimators
 from threadpoolctl import threadpool_limits

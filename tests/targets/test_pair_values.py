@@ -102,3 +102,21 @@ def test_generator_seeded_alike_gives_the_fit_of_the_integer(kind, n_classes):
             for seed in (0, 7):
                 expected = clone(estimator).set_params(random_state=seed).fit(X, y)
                 np.testing.assert_array_equal(target(X, y, seed=seed), target.flatten(expected))
+
+
+@pytest.mark.parametrize("estimator", [LinearSVC(), SGDClassifier(warm_start=True)], ids=str)
+def test_every_fit_is_cold(estimator):
+    """Also with `warm_start`, and where a copy does instead of a clone."""
+    target = ParameterTarget(estimator, "auto", clone(estimator).fit(X, y))
+    assert target._is_plain
+    first = target(X, y, seed=3)
+    pair_values(target, (X[::-1], 1 - y), seed=4)
+    np.testing.assert_array_equal(target(X, y, seed=3), first)
+    assert vars(target.estimator).keys() == vars(clone(estimator)).keys()
+
+
+def test_parameters_that_a_fit_might_change_are_cloned():
+    weights = {0: 1.0, 1: 2.0}
+    target = ParameterTarget(LinearSVC(class_weight=weights), "auto", LinearSVC().fit(X, y))
+    assert not target._is_plain
+    assert not ParameterTarget(Configured(), ["seen_"], Configured().fit(X))._is_plain

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sklearn.feature_extraction import FeatureHasher
-from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.utils import get_tags
 
+from skdp._classes import ClassSet, ClassTable, public_name
 from skdp.targets._packing import is_float, shapes_of
 from skdp.targets.registry import (
     _decomposition,
@@ -26,15 +25,14 @@ from skdp.targets.registry import (
 from skdp.targets.registry._calibrators import calibrator_entry
 from skdp.targets.registry._elsewhere import ELSEWHERE
 from skdp.targets.registry._entry import Entry, always
-from skdp.targets.registry._refused import REFUSED
-from skdp.targets.registry._stand_ins import STAND_INS, stand_in_of
+from skdp.targets.registry._refused import REASONS
+from skdp.targets.registry._stand_ins import STAND_IN_ENTRIES, stand_in_of
 
 __all__ = [
     "ELSEWHERE",
     "RECORD_ATTRIBUTES",
     "REFUSED",
     "REGISTRY",
-    "STAND_INS",
     "Entry",
     "check_releasable",
     "is_stateless",
@@ -62,7 +60,7 @@ RECORD_ATTRIBUTES = frozenset(
     }
 )
 
-REGISTRY: dict[type, Entry] = {
+_OWN: dict[str, Entry] = {
     **_linear.ENTRIES,
     **_probabilistic.ENTRIES,
     **_decomposition.ENTRIES,
@@ -70,9 +68,15 @@ REGISTRY: dict[type, Entry] = {
     **_preprocessing.ENTRIES,
     **_stand_ins.ENTRIES,
 }
-_OWN = frozenset(REGISTRY)
+REGISTRY = ClassTable(_OWN)
+REFUSED = ClassTable(REASONS)
 # Older versions of scikit-learn do not say so themselves.
-_LEARN_NOTHING = frozenset({FeatureHasher, HashingVectorizer})
+_LEARN_NOTHING = ClassSet(
+    [
+        "sklearn.feature_extraction.FeatureHasher",
+        "sklearn.feature_extraction.text.HashingVectorizer",
+    ]
+)
 
 
 def is_stateless(estimator: Any) -> bool:
@@ -136,7 +140,9 @@ def entry_of(estimator: Any, path: Sequence[str] = ()) -> Entry | None:
     """
     if path and ".calibrators[" in path[-1]:
         return calibrator_entry(estimator)
-    return REGISTRY.get(type(estimator))
+    kind = type(estimator)
+    own = STAND_IN_ENTRIES.get(f"{kind.__module__}.{kind.__name__}")
+    return REGISTRY.get(kind) if own is None else own
 
 
 def unserved(estimator: Any) -> tuple[str, ...]:
@@ -240,18 +246,18 @@ def register(
             "The 'kind' parameter of register must be a class of estimators. Got an object of "
             f"type {type(kind).__name__}."
         )
-    if kind in _OWN or kind in REFUSED or kind in ELSEWHERE:
+    if public_name(kind) in _OWN or kind in REFUSED or kind in ELSEWHERE:
         raise ValueError(
             f"The 'kind' parameter of register must be a class of your own. Got {kind.__name__}, "
             "about which the library has decided. Name attributes in 'release' instead."
         )
     if callable(attributes):
-        REGISTRY[kind] = Entry(attributes, finish, align)
+        REGISTRY.added[kind] = Entry(attributes, finish, align)
         return
     names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
     if not names:
         raise ValueError("The 'attributes' parameter of register must name at least one attribute.")
-    REGISTRY[kind] = Entry(always(*names), finish, align)
+    REGISTRY.added[kind] = Entry(always(*names), finish, align)
 
 
 def _unknown(estimator: Any, path: Sequence[str]) -> str:

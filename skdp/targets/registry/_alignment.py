@@ -36,6 +36,24 @@ class SignedRows:
         flipped = {name: moved[name] * signs for name in self.flipped}
         return moved | flipped | {self.reference: moved[self.reference] * signs[:, None]}
 
+    def many(self, values: Values, twin: Any) -> Values:
+        """Return the values of many fits, each with an axis for the fits in front, aligned.
+
+        Where each row of the twin has a nearest row of its own, that is the best matching.
+        """
+        rows, public = values[self.reference], getattr(twin, self.reference)
+        cosines = _unit_rows(rows) @ _unit_rows(public).T
+        order = np.abs(cosines).argmax(axis=1)
+        shared = (np.sort(order, axis=1) != np.arange(len(public))).any(axis=1)
+        for fit in np.flatnonzero(shared & np.isfinite(cosines).all(axis=(1, 2))):
+            order[fit] = _match(-np.abs(cosines[fit]))
+        fits = np.arange(len(rows))[:, None]
+        signs = np.where(cosines[fits, order, np.arange(len(public))] < 0, -1.0, 1.0)
+        names = values.keys() & {self.reference, *self.others, *self.flipped}
+        moved = values | {name: values[name][fits, order] for name in names}
+        flipped = {name: moved[name] * signs for name in self.flipped}
+        return moved | flipped | {self.reference: moved[self.reference] * signs[:, :, None]}
+
 
 @dataclass(frozen=True)
 class NearestRows:
@@ -63,7 +81,7 @@ def _moved(values: Values, names: tuple[str, ...], order: NDArray) -> Values:
 
 
 def _unit_rows(rows: NDArray) -> NDArray:
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
     return rows / np.where(lengths > 0, lengths, 1.0)
 
 

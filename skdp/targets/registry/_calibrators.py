@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.isotonic import IsotonicRegression
 
+from skdp._classes import public_name
 from skdp.targets.registry._entry import Entry, always
 from skdp.targets.registry._preprocessing import finish_isotonic, read_isotonic
 from skdp.targets.registry._repairs import positive
@@ -35,6 +35,6 @@ _by_attributes = {
 
 def calibrator_entry(fitted: Any) -> Entry | None:
     """Return the entry of a calibrator, None for one of an unknown kind."""
-    if type(fitted) is IsotonicRegression:
+    if public_name(type(fitted)) == "sklearn.isotonic.IsotonicRegression":
         return _isotonic
     return _by_attributes.get(frozenset(vars(fitted)))

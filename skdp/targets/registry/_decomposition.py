@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from scipy.special import psi
-from sklearn import decomposition, neighbors, neural_network
 
+from skdp._classes import named
 from skdp.targets.registry._alignment import NearestRows, SignedRows, Values, scaled_as_twin
-from skdp.targets.registry._entry import Entry, always, select
+from skdp.targets.registry._entry import Entry, always
 from skdp.targets.registry._repairs import orthonormal, positive
 
 # Smallest topic weight: its digamma function stays finite.
@@ -98,44 +98,45 @@ _nmf = Entry(
     drop=("n_steps_", "reconstruction_err_"),
 )
 
-ENTRIES: dict[type, Entry] = {
-    **dict.fromkeys(select(decomposition, "PCA IncrementalPCA"), _pca_entry),
-    **dict.fromkeys(select(decomposition, "SparsePCA MiniBatchSparsePCA"), _sparse_pca),
+ENTRIES: dict[str, Entry] = {
+    **dict.fromkeys(named("sklearn.decomposition", "PCA IncrementalPCA"), _pca_entry),
+    **dict.fromkeys(named("sklearn.decomposition", "SparsePCA MiniBatchSparsePCA"), _sparse_pca),
     **dict.fromkeys(
-        select(decomposition, "DictionaryLearning MiniBatchDictionaryLearning"), _dictionary
+        named("sklearn.decomposition", "DictionaryLearning MiniBatchDictionaryLearning"),
+        _dictionary,
     ),
-    **dict.fromkeys(select(decomposition, "NMF MiniBatchNMF"), _nmf),
-    decomposition.TruncatedSVD: Entry(
+    **dict.fromkeys(named("sklearn.decomposition", "NMF MiniBatchNMF"), _nmf),
+    "sklearn.decomposition.TruncatedSVD": Entry(
         always("components_"),
         _finish_truncated_svd,
         _signed,
         numbers="k d",
         drop=("explained_variance_", "explained_variance_ratio_", "singular_values_"),
     ),
-    decomposition.FactorAnalysis: Entry(
+    "sklearn.decomposition.FactorAnalysis": Entry(
         always("mean_", "components_", "noise_variance_"),
         _finish_factor_analysis,
         _signed,
         numbers="(k + 2) d",
         drop=("loglike_",),
     ),
-    decomposition.FastICA: Entry(
+    "sklearn.decomposition.FastICA": Entry(
         _fast_ica, _finish_fast_ica, _signed, numbers="(k + 1) d", drop=("whitening_",)
     ),
-    decomposition.LatentDirichletAllocation: Entry(
+    "sklearn.decomposition.LatentDirichletAllocation": Entry(
         always("components_"),
         _finish_topics,
         NearestRows("components_", unit=True),
         numbers="k d",
         drop=("bound_", "n_batch_iter_"),
     ),
-    neural_network.BernoulliRBM: Entry(
+    "sklearn.neural_network.BernoulliRBM": Entry(
         always("components_", "intercept_hidden_"),
         numbers="k (d + 1)",
         drop=("h_samples_", "intercept_visible_"),
         unserved=("score_samples",),
     ),
-    neighbors.NeighborhoodComponentsAnalysis: Entry(
+    "sklearn.neighbors.NeighborhoodComponentsAnalysis": Entry(
         always("components_"), align=_signed, numbers="k d"
     ),
 }

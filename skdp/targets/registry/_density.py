@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky, pinvh, solve_triangular
-from sklearn import cluster, covariance, mixture
 
+from skdp._classes import named
 from skdp.targets.registry._alignment import NearestRows
-from skdp.targets.registry._entry import Entry, always, select
+from skdp.targets.registry._entry import Entry, always
 from skdp.targets.registry._repairs import (
     from_triangle,
     nearest_covariance,
@@ -161,9 +161,9 @@ _precision_entry = Entry(
     drop=tuple(COVARIANCE.split()),
 )
 
-ENTRIES: dict[type, Entry] = {
-    **dict.fromkeys(select(cluster, "KMeans MiniBatchKMeans"), _k_means),
-    mixture.GaussianMixture: Entry(
+ENTRIES: dict[str, Entry] = {
+    **dict.fromkeys(named("sklearn.cluster", "KMeans MiniBatchKMeans"), _k_means),
+    "sklearn.mixture.GaussianMixture": Entry(
         always("weights_", "means_", "covariances_"),
         _finish_gaussian_mixture,
         _align_mixture,
@@ -171,7 +171,7 @@ ENTRIES: dict[type, Entry] = {
         numbers="k + k d (d + 3) / 2",
         drop=tuple(MIXTURE.split()),
     ),
-    mixture.BayesianGaussianMixture: Entry(
+    "sklearn.mixture.BayesianGaussianMixture": Entry(
         always("mean_precision_", "means_", "covariances_"),
         _finish_bayesian_mixture,
         _align_bayesian_mixture,
@@ -180,15 +180,19 @@ ENTRIES: dict[type, Entry] = {
         drop=tuple(MIXTURE.split()),
     ),
     **dict.fromkeys(
-        select(covariance, "EmpiricalCovariance ShrunkCovariance LedoitWolf OAS MinCovDet"),
+        named(
+            "sklearn.covariance", "EmpiricalCovariance ShrunkCovariance LedoitWolf OAS MinCovDet"
+        ),
         _covariance_entry,
     ),
-    covariance.EllipticEnvelope: Entry(
+    "sklearn.covariance.EllipticEnvelope": Entry(
         _elliptic_envelope,
         _finish_covariance,
         read=_read_covariance,
         numbers="d (d + 3) / 2 + 1",
         drop=tuple(COVARIANCE.split()),
     ),
-    **dict.fromkeys(select(covariance, "GraphicalLasso GraphicalLassoCV"), _precision_entry),
+    **dict.fromkeys(
+        named("sklearn.covariance", "GraphicalLasso GraphicalLassoCV"), _precision_entry
+    ),
 }

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-
-from skdp.targets.registry._entry import select
+from skdp._classes import ClassSet, named
 
 COMPOSITIONS = {
     "sklearn.calibration": "CalibratedClassifierCV",
@@ -38,12 +36,9 @@ TREES = {
 }
 
 
-def _all(modules: dict[str, str]) -> frozenset[type]:
-    return frozenset(
-        kind
-        for module, names in modules.items()
-        for kind in select(importlib.import_module(module), names)
-    )
-
-
-ELSEWHERE = _all(COMPOSITIONS) | _all(TREES)
+ELSEWHERE = ClassSet(
+    name
+    for table in (COMPOSITIONS, TREES)
+    for module, names in table.items()
+    for name in named(module, names)
+)

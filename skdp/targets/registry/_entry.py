@@ -80,8 +80,3 @@ class Always:
 def always(*names: str) -> Always:
     """Release the same attributes whatever the configuration."""
     return Always(names)
-
-
-def select(module: Any, names: str) -> list[type]:
-    """Return those of the named classes that this version of scikit-learn has."""
-    return [getattr(module, name) for name in names.split() if hasattr(module, name)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn import cross_decomposition, linear_model, neural_network, svm
 
-from skdp.targets.registry._entry import Entry, always, select
+from skdp._classes import named
+from skdp.targets.registry._entry import Entry, always
 
 # What the fits of linear models leave besides the coefficients: paths, scores, chosen penalties.
 LEFT_OVERS = (
@@ -61,10 +61,10 @@ _network = Entry(
     always("coefs_", "intercepts_"), numbers="all weights", drop=tuple(NETWORK.split())
 )
 
-ENTRIES: dict[type, Entry] = {
-    **dict.fromkeys(select(linear_model, LINEAR_MODELS), _linear),
-    **dict.fromkeys([svm.LinearSVC, svm.LinearSVR], _linear),
-    linear_model.SGDOneClassSVM: Entry(always("coef_", "offset_"), numbers="d + 1"),
-    **dict.fromkeys(select(cross_decomposition, "CCA PLSCanonical PLSRegression"), _pls),
-    **dict.fromkeys(select(neural_network, "MLPClassifier MLPRegressor"), _network),
+ENTRIES: dict[str, Entry] = {
+    **dict.fromkeys(named("sklearn.linear_model", LINEAR_MODELS), _linear),
+    **dict.fromkeys(named("sklearn.svm", "LinearSVC LinearSVR"), _linear),
+    "sklearn.linear_model.SGDOneClassSVM": Entry(always("coef_", "offset_"), numbers="d + 1"),
+    **dict.fromkeys(named("sklearn.cross_decomposition", "CCA PLSCanonical PLSRegression"), _pls),
+    **dict.fromkeys(named("sklearn.neural_network", "MLPClassifier MLPRegressor"), _network),
 }

@@ -8,23 +8,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import (
-    feature_extraction,
-    impute,
-    isotonic,
-    kernel_approximation,
-    preprocessing,
-    random_projection,
-)
 from sklearn.base import clone, is_regressor
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (imported for its effect)
-from sklearn.linear_model import BayesianRidge
 
-from skdp.targets.registry._entry import Entry, always, select
-from skdp.targets.registry._linear import ENTRIES as LINEAR
+from skdp._classes import ClassTable, named
+from skdp.targets.registry._entry import Entry, always
+from skdp.targets.registry._linear import ENTRIES as LINEAR_ENTRIES
 from skdp.targets.registry._linear import coefficients
 from skdp.targets.registry._repairs import positive, standard_deviations
 
+LINEAR = ClassTable(LINEAR_ENTRIES)
 # An isotonic function is released at this many evenly spaced points.
 N_KNOTS = 21
 
@@ -150,9 +142,9 @@ def _refuse_some_columns(estimator: Any) -> str | None:
 
 
 def _refuse_imputation(estimator: Any) -> str | None:
-    model = BayesianRidge() if estimator.estimator is None else estimator.estimator
+    model = estimator.estimator  # None stands for BayesianRidge
     linear = getattr(LINEAR.get(type(model)), "attributes", None) is coefficients
-    if not (linear and is_regressor(model)):
+    if model is not None and not (linear and is_regressor(model)):
         return f"it imputes with {type(model).__name__}. Use BayesianRidge or another linear model"
     if estimator.imputation_order not in {"roman", "arabic"}:
         return (
@@ -241,30 +233,36 @@ def _tfidf(fitted: Any) -> tuple[str, ...]:
 
 _encoder = Entry(always(), public=("categories_",), refuse=_refuse_infrequent, numbers="0")
 
-ENTRIES: dict[type, Entry] = {
-    preprocessing.StandardScaler: Entry(_standard_scaler, _finish_standard_scaler, numbers="2 d"),
-    preprocessing.MinMaxScaler: Entry(
+ENTRIES: dict[str, Entry] = {
+    "sklearn.preprocessing.StandardScaler": Entry(
+        _standard_scaler, _finish_standard_scaler, numbers="2 d"
+    ),
+    "sklearn.preprocessing.MinMaxScaler": Entry(
         always("data_min_", "data_max_"), _finish_min_max_scaler, numbers="2 d"
     ),
-    preprocessing.MaxAbsScaler: Entry(always("max_abs_"), _finish_max_abs_scaler, numbers="d"),
-    preprocessing.RobustScaler: Entry(_robust_scaler, _finish_robust_scaler, numbers="2 d"),
-    preprocessing.QuantileTransformer: Entry(
+    "sklearn.preprocessing.MaxAbsScaler": Entry(
+        always("max_abs_"), _finish_max_abs_scaler, numbers="d"
+    ),
+    "sklearn.preprocessing.RobustScaler": Entry(
+        _robust_scaler, _finish_robust_scaler, numbers="2 d"
+    ),
+    "sklearn.preprocessing.QuantileTransformer": Entry(
         always("quantiles_"), _finish_quantiles, numbers="n_quantiles d"
     ),
-    preprocessing.KBinsDiscretizer: Entry(
+    "sklearn.preprocessing.KBinsDiscretizer": Entry(
         always("bin_edges_"), _finish_bins, read=_read_bin_edges, numbers="(n_bins + 1) d"
     ),
-    preprocessing.SplineTransformer: Entry(
+    "sklearn.preprocessing.SplineTransformer": Entry(
         _splines, _finish_splines, read=_read_knots, numbers="2 d, or n_knots d"
     ),
-    preprocessing.TargetEncoder: Entry(
+    "sklearn.preprocessing.TargetEncoder": Entry(
         _target_encoder, public=("categories_",), numbers="all categories + 1, times k"
     ),
     # Its inverse undoes indicators, which are refused.
-    impute.SimpleImputer: Entry(
+    "sklearn.impute.SimpleImputer": Entry(
         _statistics, refuse=_refuse_indicator, unserved=("inverse_transform",), numbers="d"
     ),
-    impute.IterativeImputer: Entry(
+    "sklearn.impute.IterativeImputer": Entry(
         always("imputation_sequence_"),
         _finish_imputations,
         read=_read_imputations,
@@ -273,37 +271,37 @@ ENTRIES: dict[type, Entry] = {
         drop=("random_state_",),
         numbers="d (1 + d n_iter_)",
     ),
-    isotonic.IsotonicRegression: Entry(
+    "sklearn.isotonic.IsotonicRegression": Entry(
         always("y_thresholds_"),
         finish_isotonic,
         read=read_isotonic,
         anchored=True,
         numbers=str(N_KNOTS),
     ),
-    feature_extraction.text.TfidfTransformer: Entry(_tfidf, numbers="d"),
+    "sklearn.feature_extraction.text.TfidfTransformer": Entry(_tfidf, numbers="d"),
     # Nothing to release: what they learn is the number of columns, or declared to be public.
-    **dict.fromkeys(select(preprocessing, "OneHotEncoder OrdinalEncoder"), _encoder),
-    preprocessing.PolynomialFeatures: Entry(always(), numbers="0"),
-    impute.MissingIndicator: Entry(
+    **dict.fromkeys(named("sklearn.preprocessing", "OneHotEncoder OrdinalEncoder"), _encoder),
+    "sklearn.preprocessing.PolynomialFeatures": Entry(always(), numbers="0"),
+    "sklearn.impute.MissingIndicator": Entry(
         always(), public=("features_",), refuse=_refuse_some_columns, numbers="0"
     ),
-    kernel_approximation.RBFSampler: Entry(
+    "sklearn.kernel_approximation.RBFSampler": Entry(
         always(),
         public=("random_weights_", "random_offset_"),
         refuse=_refuse_open_seed_or_gamma,
         numbers="0",
     ),
-    kernel_approximation.SkewedChi2Sampler: Entry(
+    "sklearn.kernel_approximation.SkewedChi2Sampler": Entry(
         always(),
         public=("random_weights_", "random_offset_"),
         refuse=_refuse_open_seed,
         numbers="0",
     ),
-    kernel_approximation.PolynomialCountSketch: Entry(
+    "sklearn.kernel_approximation.PolynomialCountSketch": Entry(
         always(), public=("indexHash_", "bitHash_"), refuse=_refuse_open_seed, numbers="0"
     ),
     **dict.fromkeys(
-        select(random_projection, "GaussianRandomProjection SparseRandomProjection"),
+        named("sklearn.random_projection", "GaussianRandomProjection SparseRandomProjection"),
         Entry(always(), public=("components_",), refuse=_refuse_open_seed, numbers="0"),
     ),
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn import discriminant_analysis, dummy, naive_bayes, neighbors
 
 from skdp.targets.registry._entry import Entry, always
 from skdp.targets.registry._linear import DISCRIMINANT
@@ -143,39 +142,43 @@ def _dummy_regressor(fitted: Any) -> tuple[str, ...]:
     return () if fitted.strategy == "constant" else ("constant_",)
 
 
-ENTRIES: dict[type, Entry] = {
-    naive_bayes.GaussianNB: Entry(
+ENTRIES: dict[str, Entry] = {
+    "sklearn.naive_bayes.GaussianNB": Entry(
         _gaussian_nb, _finish_gaussian_nb, numbers="2 k d + k", drop=("class_count_", "epsilon_")
     ),
-    naive_bayes.MultinomialNB: Entry(_counts, _finish_multinomial_nb, numbers="k (d + 1)"),
-    naive_bayes.ComplementNB: Entry(
+    "sklearn.naive_bayes.MultinomialNB": Entry(
+        _counts, _finish_multinomial_nb, numbers="k (d + 1)"
+    ),
+    "sklearn.naive_bayes.ComplementNB": Entry(
         always("feature_count_"),
         _finish_complement_nb,
         numbers="k d",
         drop=("class_count_",),
     ),
-    naive_bayes.BernoulliNB: Entry(
+    "sklearn.naive_bayes.BernoulliNB": Entry(
         always("feature_count_", "class_count_"), _finish_bernoulli_nb, numbers="k (d + 1)"
     ),
-    naive_bayes.CategoricalNB: Entry(
+    "sklearn.naive_bayes.CategoricalNB": Entry(
         always("category_count_"), _finish_categorical_nb, numbers="k times all categories"
     ),
     # Its transform has attributes of its own, which would double the numbers.
-    discriminant_analysis.LinearDiscriminantAnalysis: Entry(
+    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": Entry(
         always("coef_", "intercept_"),
         numbers="k (d + 1)",
         drop=tuple(DISCRIMINANT.split()),
         unserved=("transform",),
     ),
-    discriminant_analysis.QuadraticDiscriminantAnalysis: Entry(
+    "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis": Entry(
         _quadratic,
         _finish_quadratic,
         read=_read_class_covariances,
         numbers="k d (d + 3) / 2 + k",
     ),
-    neighbors.NearestCentroid: Entry(
+    "sklearn.neighbors.NearestCentroid": Entry(
         _nearest_centroid, _finish_nearest_centroid, numbers="(k + 1) d", drop=("deviations_",)
     ),
-    dummy.DummyClassifier: Entry(_dummy_classifier, _finish_dummy_classifier, numbers="k"),
-    dummy.DummyRegressor: Entry(_dummy_regressor, numbers="k"),
+    "sklearn.dummy.DummyClassifier": Entry(
+        _dummy_classifier, _finish_dummy_classifier, numbers="k"
+    ),
+    "sklearn.dummy.DummyRegressor": Entry(_dummy_regressor, numbers="k"),
 }

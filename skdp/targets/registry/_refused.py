@@ -2,22 +2,7 @@
 
 from __future__ import annotations
 
-from sklearn import (
-    cluster,
-    decomposition,
-    feature_extraction,
-    feature_selection,
-    gaussian_process,
-    impute,
-    kernel_ridge,
-    manifold,
-    neighbors,
-    preprocessing,
-    semi_supervised,
-    svm,
-)
-
-from skdp.targets.registry._entry import select
+from skdp._classes import named
 
 FEW_FEATURES = (
     "With up to 3 features release its function through BernsteinTransformer; with more use a "
@@ -44,68 +29,70 @@ VOCABULARY = (
 SUPPORT_VECTORS = "its fitted state are the training records that support it"
 
 
-def _refuse(module: object, names: str, reason: str) -> dict[type, str]:
-    return dict.fromkeys(select(module, names), reason)
+def _refuse(module: str, names: str, reason: str) -> dict[str, str]:
+    return dict.fromkeys(named(module, names), reason)
 
 
-REFUSED: dict[type, str] = {
-    **_refuse(manifold, "TSNE MDS ClassicalMDS SpectralEmbedding", EMBEDDING),
+REASONS: dict[str, str] = {
+    **_refuse("sklearn.manifold", "TSNE MDS ClassicalMDS SpectralEmbedding", EMBEDDING),
     **_refuse(
-        manifold,
+        "sklearn.manifold",
         "Isomap LocallyLinearEmbedding",
         f"{RECORDS}: it embeds a new record among its neighbors. Use PCA or FactorAnalysis",
     ),
     **_refuse(
-        cluster,
+        "sklearn.cluster",
         "AgglomerativeClustering DBSCAN FeatureAgglomeration HDBSCAN OPTICS SpectralClustering "
         "SpectralBiclustering SpectralCoclustering",
         LABELLING,
     ),
     **_refuse(
-        cluster,
+        "sklearn.cluster",
         "AffinityPropagation",
         "its centers are training records. Use KMeans or GaussianMixture",
     ),
     **_refuse(
-        cluster,
+        "sklearn.cluster",
         "MeanShift Birch",
         "the number of its clusters depends on the data. Use KMeans or GaussianMixture",
     ),
     **_refuse(
-        neighbors,
+        "sklearn.neighbors",
         "KNeighborsClassifier KNeighborsRegressor KNeighborsTransformer KernelDensity "
         "LocalOutlierFactor NearestNeighbors RadiusNeighborsClassifier RadiusNeighborsRegressor "
         "RadiusNeighborsTransformer",
         f"{RECORDS}. {FEW_FEATURES}",
     ),
-    **_refuse(semi_supervised, "LabelPropagation LabelSpreading", f"{RECORDS}. {FEW_FEATURES}"),
     **_refuse(
-        gaussian_process,
+        "sklearn.semi_supervised", "LabelPropagation LabelSpreading", f"{RECORDS}. {FEW_FEATURES}"
+    ),
+    **_refuse(
+        "sklearn.gaussian_process",
         "GaussianProcessClassifier GaussianProcessRegressor",
         f"{RECORDS}. {FEW_FEATURES}",
     ),
     **_refuse(
-        svm,
+        "sklearn.svm",
         "NuSVC NuSVR OneClassSVM SVC SVR",
         f"{SUPPORT_VECTORS}. Use LinearSVC, LinearSVR or SGDOneClassSVM, after RBFSampler for "
         f"a kernel. {FEW_FEATURES}",
     ),
-    kernel_ridge.KernelRidge: f"{RECORDS}. Use Ridge, after RBFSampler for a kernel",
-    decomposition.KernelPCA: f"{RECORDS}. Use PCA, after RBFSampler for a kernel",
-    preprocessing.KernelCenterer: (
+    "sklearn.kernel_ridge.KernelRidge": f"{RECORDS}. Use Ridge, after RBFSampler for a kernel",
+    "sklearn.decomposition.KernelPCA": f"{RECORDS}. Use PCA, after RBFSampler for a kernel",
+    "sklearn.preprocessing.KernelCenterer": (
         "it centers kernels with the training records. Use RBFSampler and StandardScaler"
     ),
-    impute.KNNImputer: f"{RECORDS}. Use SimpleImputer or IterativeImputer",
+    "sklearn.impute.KNNImputer": f"{RECORDS}. Use SimpleImputer or IterativeImputer",
     **_refuse(
-        feature_selection,
+        "sklearn.feature_selection",
         "GenericUnivariateSelect RFE RFECV SelectFdr SelectFpr SelectFromModel SelectFwe "
         "SelectKBest SelectPercentile SequentialFeatureSelector VarianceThreshold",
         SELECTION,
     ),
-    **_refuse(feature_extraction.text, "CountVectorizer TfidfVectorizer", VOCABULARY),
-    feature_extraction.DictVectorizer: VOCABULARY,
+    **_refuse("sklearn.feature_extraction.text", "CountVectorizer TfidfVectorizer", VOCABULARY),
+    "sklearn.feature_extraction.DictVectorizer": VOCABULARY,
     **_refuse(
-        preprocessing,
+        "sklearn.preprocessing",
         "LabelBinarizer LabelEncoder MultiLabelBinarizer",
         "it transforms labels, and these are public. Use it as it is, on the declared labels",
     ),

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
-from sklearn.cluster import BisectingKMeans
-from sklearn.cross_decomposition import PLSSVD
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.kernel_approximation import Nystroem
-from sklearn.preprocessing import PowerTransformer
-
-from skdp.targets._bisecting import SplitKMeans, aligned_splits, leaves
-from skdp.targets._stand_ins import (
-    AffinePLSSVD,
-    DiscriminantProjection,
-    PublicNystroem,
-    StandardizedPowerTransformer,
-)
+from skdp._classes import public_name
 from skdp.targets.registry._alignment import SignedRows
 from skdp.targets.registry._entry import Entry, always
 from skdp.targets.registry._linear import DISCRIMINANT, PLS
 from skdp.targets.registry._repairs import standard_deviations
+
+DISCRIMINANT_ANALYSIS = "sklearn.discriminant_analysis.LinearDiscriminantAnalysis"
+POWER_TRANSFORMER = "sklearn.preprocessing.PowerTransformer"
 
 
 def stand_in_of(estimator: Any, transforms: bool) -> type | None:
@@ -38,12 +30,13 @@ def stand_in_of(estimator: Any, transforms: bool) -> type | None:
     type or None
         A class with the same parameters.
     """
-    kind = type(estimator)
-    if kind is LinearDiscriminantAnalysis:
-        return DiscriminantProjection if transforms else None
-    if kind is PowerTransformer and not estimator.standardize:
+    name = public_name(type(estimator))
+    is_kept = name == DISCRIMINANT_ANALYSIS and not transforms
+    is_public = name == POWER_TRANSFORMER and not estimator.standardize
+    if name not in _STAND_INS or is_kept or is_public:
         return None
-    return _STAND_INS.get(kind)
+    module, _, kind = _STAND_INS[name].rpartition(".")
+    return getattr(importlib.import_module(module), kind)
 
 
 def _power_transformer(fitted: Any) -> tuple[str, ...]:
@@ -64,11 +57,15 @@ def _refuse_precomputed(estimator: Any) -> str | None:
 
 def _read_splits(fitted: Any, twin: Any) -> dict[str, Any]:
     """Lay the tree of splits upon the twin's."""
+    from skdp.targets._bisecting import aligned_splits
+
     return {"split_centers_": aligned_splits(fitted, twin)}
 
 
 def _finish_splits(released: Any, twin: Any) -> None:
     """Take the centers of the clusters from the last splits."""
+    from skdp.targets._bisecting import leaves
+
     released.cluster_centers_ = leaves(released.split_clusters_, released.split_centers_)
 
 
@@ -93,27 +90,25 @@ _splits = Entry(
     numbers="2 (k - 1) d",
 )
 
-_STAND_INS: dict[type, type] = {
-    BisectingKMeans: SplitKMeans,
-    Nystroem: PublicNystroem,
-    PLSSVD: AffinePLSSVD,
-    PowerTransformer: StandardizedPowerTransformer,
-}
-STAND_INS = frozenset({*_STAND_INS.values(), DiscriminantProjection})
+_projection = Entry(
+    always("components_", "offset_"),
+    align=_affine,
+    numbers="k (d + 1)",
+    drop=("coef_", "intercept_", *DISCRIMINANT.split()),
+)
 
-ENTRIES: dict[type, Entry] = {
-    BisectingKMeans: _splits,
-    SplitKMeans: _splits,
-    Nystroem: _nystroem,
-    PublicNystroem: _nystroem,
-    PLSSVD: _pls_svd,
-    AffinePLSSVD: _pls_svd,
-    PowerTransformer: _power,
-    StandardizedPowerTransformer: _power,
-    DiscriminantProjection: Entry(
-        always("components_", "offset_"),
-        align=_affine,
-        numbers="k (d + 1)",
-        drop=("coef_", "intercept_", *DISCRIMINANT.split()),
-    ),
+ENTRIES: dict[str, Entry] = {
+    "sklearn.cluster.BisectingKMeans": _splits,
+    "sklearn.cross_decomposition.PLSSVD": _pls_svd,
+    "sklearn.kernel_approximation.Nystroem": _nystroem,
+    POWER_TRANSFORMER: _power,
 }
+# By name, as those of scikit-learn, since the classes that they derive from are slow to import.
+_STAND_INS = {
+    "sklearn.cluster.BisectingKMeans": "skdp.targets._bisecting.SplitKMeans",
+    "sklearn.cross_decomposition.PLSSVD": "skdp.targets._stand_ins.AffinePLSSVD",
+    "sklearn.kernel_approximation.Nystroem": "skdp.targets._stand_ins.PublicNystroem",
+    POWER_TRANSFORMER: "skdp.targets._stand_ins.StandardizedPowerTransformer",
+    DISCRIMINANT_ANALYSIS: "skdp.targets._stand_ins.DiscriminantProjection",
+}
+STAND_IN_ENTRIES = {_STAND_INS[name]: ENTRIES.get(name, _projection) for name in _STAND_INS}

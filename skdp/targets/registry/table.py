@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sklearn.utils import get_tags
 
 from skdp.targets.dispatch import REFUSED_COMPOSITIONS
-from skdp.targets.registry import REFUSED, REGISTRY, STAND_INS, Entry
+from skdp.targets.registry import REFUSED, REGISTRY, Entry
 
 
 class SupportedEstimator(NamedTuple):
@@ -45,7 +45,8 @@ def supported_estimators() -> list[SupportedEstimator]:
     """List the estimators that ``release="auto"`` knows.
 
     Registered classes of your own are among them. Beside these, it knows what is made of them,
-    such as pipelines, and everything that learns nothing in fit.
+    such as pipelines, and everything that learns nothing in fit. Listing the classes imports them,
+    the experimental IterativeImputer too.
 
     Returns
     -------
@@ -63,7 +64,7 @@ def supported_estimators() -> list[SupportedEstimator]:
     [SupportedEstimator(name='KMeans', kind='clusterer', released=('cluster_centers_',),
         numbers='k d')]
     """
-    lines = [_line(kind, entry) for kind, entry in REGISTRY.items() if kind not in STAND_INS]
+    lines = [_line(kind, entry) for kind, entry in REGISTRY.items()]
     return sorted(lines, key=lambda line: line.name.lower())
 
 
@@ -92,7 +93,9 @@ def refused_as_markdown() -> str:
     str
         A heading and one line for each class.
     """
-    refused = {kind.__name__: reason for kind, reason in (REFUSED | REFUSED_COMPOSITIONS).items()}
+    refused = {
+        kind.__name__: reason for kind, reason in {**REFUSED, **REFUSED_COMPOSITIONS}.items()
+    }
     rows = [
         f"| {name} | {reason[0].upper()}{reason[1:]}. |"
         for name, reason in sorted(refused.items(), key=lambda item: item[0].lower())

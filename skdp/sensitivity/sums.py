@@ -1,0 +1,178 @@
+"""Sums over the records of a pair, for targets that are functions of moments.
+
+The records of a pair are those that refits would see. An oracle that resamples a public table only
+says which of its records they are; then how often each occurs, times the statistics of the table,
+is the sum, and many pairs are one product of matrices.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.sensitivity.drawing import draw
+from skdp.sensitivity.pairs import PairSource
+from skdp.sensitivity.public_data import PublicDataOracle
+from skdp.sensitivity.seeding import streams, streams_of_pairs
+
+MAX_TABLE = 2**22
+"""Numbers of a table of statistics, and of counts (32 MB each); beyond it records are drawn."""
+
+MAX_LARGER = 4
+"""A table that has more times the records of a dataset is summed record by record."""
+
+N_ROWS = 64
+"""Pairs that are counted at a time: few, so that the counts stay in the cache."""
+
+Sums = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+def sums_of_pairs(pairs: PairSource) -> DrawnSums | TableSums:
+    """Choose how the sums are computed.
+
+    Parameters
+    ----------
+    pairs : PairSource
+        Target with moments, oracle, number of records and seed.
+
+    Returns
+    -------
+    DrawnSums or TableSums
+        The latter for a public table of moderate size.
+    """
+    oracle, moments = pairs.oracle, pairs.moments
+    if not _resamples(oracle):
+        return DrawnSums(pairs)
+    first = tuple(container[:1] for container in oracle.table)
+    width = moments.features(*first).shape[1]
+    n_statistics = width * (width + 1) // 2 if moments.products else width
+    n_records = len(oracle.table[0])
+    too_large = n_records > MAX_LARGER * pairs.n_samples or n_records * n_statistics > MAX_TABLE
+    return DrawnSums(pairs) if too_large else TableSums(pairs)
+
+
+def _resamples(oracle: Any) -> bool:
+    """Tell whether records are rows of a table; a subclass may do more with them."""
+    methods = ("__call__", "draw_indices", "table")
+    return isinstance(oracle, PublicDataOracle) and all(
+        getattr(type(oracle), name) is getattr(PublicDataOracle, name) for name in methods
+    )
+
+
+class DrawnSums:
+    """Sums over records as an oracle draws them, pair by pair.
+
+    Parameters
+    ----------
+    pairs : PairSource
+        Target with moments, oracle, number of records and seed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import AdditiveTarget, UniformOracle
+    >>> from skdp.sensitivity.pairs import PairSource
+    >>> from skdp.sensitivity.sums import DrawnSums
+    >>> target, X = AdditiveTarget(lambda X: X), np.ones((11, 1))
+    >>> source = PairSource(target, UniformOracle([(0, 1)]), 10, 0, target.closed_form(X))
+    >>> common, last = DrawnSums(source)(range(3))
+    >>> common.shape, last.shape
+    ((3, 1), (3, 2, 1))
+    """
+
+    def __init__(self, pairs: PairSource):
+        self._pairs = pairs
+
+    def __call__(self, pairs: range) -> Sums:
+        """Return the sums over the common records, and the features of the two others.
+
+        Parameters
+        ----------
+        pairs : range
+            Their numbers.
+
+        Returns
+        -------
+        common : ndarray of shape (n_pairs, ...)
+            For :meth:`Moments.pairs`.
+        last : ndarray of shape (n_pairs, 2, n_features)
+            For the same.
+        """
+        common, last = zip(*map(self._sum, pairs), strict=True)
+        return np.array(common), np.array(last)
+
+    def _sum(self, pair: int) -> Sums:
+        source = self._pairs
+        rng, _ = streams(source.seed, (pair,))
+        return source.moments.split(draw(source.oracle, source.n_samples + 1, rng))
+
+
+class TableSums:
+    """Sums over records of a public table, by how often each of them is drawn.
+
+    Parameters
+    ----------
+    pairs : PairSource
+        Target with moments, an oracle that resamples, number of records and seed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import AdditiveTarget, PublicDataOracle
+    >>> from skdp.sensitivity.pairs import PairSource
+    >>> from skdp.sensitivity.sums import DrawnSums, TableSums
+    >>> target, X = AdditiveTarget(lambda X: X), np.arange(20.0)[:, None]
+    >>> source = PairSource(target, PublicDataOracle(X), 10, 0, target.closed_form(X))
+    >>> np.array_equal(TableSums(source)(range(3))[0], DrawnSums(source)(range(3))[0])
+    True
+    """
+
+    def __init__(self, pairs: PairSource):
+        self._pairs = pairs
+        self._features = pairs.moments.features(*pairs.oracle.table)
+        self._statistics = self._features
+        self._unpack: Any = ...
+        if pairs.moments.products:  # symmetric: half of the products tell all
+            width = self._features.shape[1]
+            rows, columns = np.triu_indices(width)
+            self._statistics = self._features[:, rows] * self._features[:, columns]
+            self._unpack = np.empty((width, width), dtype=np.intp)
+            self._unpack[rows, columns] = self._unpack[columns, rows] = np.arange(len(rows))
+
+    def __call__(self, pairs: range) -> Sums:
+        """Do as :class:`DrawnSums`, up to rounding.
+
+        Parameters
+        ----------
+        pairs : range
+            Their numbers.
+
+        Returns
+        -------
+        common : ndarray of shape (n_pairs, ...)
+            For :meth:`Moments.pairs`.
+        last : ndarray of shape (n_pairs, 2, n_features)
+            For the same.
+        """
+        n_records, n_listed = self._pairs.n_samples + 1, len(self._features)
+        generators = streams_of_pairs(self._pairs.seed, pairs)
+        draw_indices = self._pairs.oracle.draw_indices
+        common = np.empty((len(pairs), self._statistics.shape[1]))
+        last = np.empty((len(pairs), 2), dtype=np.intp)
+        indices = np.zeros((N_ROWS, n_records), dtype=np.intp)
+        counts = np.empty((N_ROWS, n_listed))
+        first_of_row = np.arange(0, counts.size, n_listed)[:, None]
+        for start in range(0, len(pairs), N_ROWS):
+            rows = slice(start, min(start + N_ROWS, len(pairs)))
+            n_rows = rows.stop - start
+            for row, rng in enumerate(islice(generators, n_rows)):
+                indices[row] = draw_indices(n_records, rng)
+            counts.fill(0.0)
+            np.add.at(counts.reshape(-1), (first_of_row + indices[:, :-2]).ravel(), 1.0)
+            # always as many rows, since their number may decide how a sum is rounded
+            common[rows] = (counts @ self._statistics)[:n_rows]
+            last[rows] = indices[:n_rows, -2:]
+        return common[:, self._unpack], self._features[last]

@@ -1,0 +1,236 @@
+"""Runs that are killed or interrupted: what is finished is kept, and nothing goes on behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import skdp
+from skdp import SensitivitySampler
+from skdp.mechanisms.base import l1_norm
+from skdp.sensitivity import blocks, execution, progress
+
+N_PAIRS = 400
+PROBES = 2
+"""Pairs measured for the decision on workers: their norms are not used."""
+
+# A run that tells of each fit. Workers start whatever it takes. After some fits, it becomes slow.
+SCRIPT = """
+import os, sys, time
+import numpy as np
+from skdp import SensitivitySampler
+from skdp.mechanisms.base import l1_norm
+from skdp.sensitivity import execution
+
+directory, log, n_jobs, seconds, n_fast = *sys.argv[1:3], *map(float, sys.argv[3:])
+
+def oracle(n_samples, rng):
+    return rng.exponential(size=(n_samples, 1))
+
+def slow_mean(X):
+    with open(log, "a") as file:
+        file.write("x")
+    time.sleep(seconds if os.stat(log).st_size < n_fast else 0.5)
+    return X.mean()
+
+if __name__ == "__main__":
+    slow_mean.__module__ = oracle.__module__ = "script"
+    execution.STARTUP = 0.0
+    sampler = SensitivitySampler(oracle, gamma=None, n_pairs=400, random_state=0,
+                                 n_jobs=int(n_jobs), memory=directory, verbose=1)
+    estimate = sampler.sample(slow_mean, 5, l1_norm)
+    np.save(directory + "/norms.npy", estimate.norms)
+"""
+
+
+def exponential(n_samples, rng):
+    return rng.exponential(size=(n_samples, 1))
+
+
+def expected_norms():
+    sampler = SensitivitySampler(exponential, gamma=None, n_pairs=N_PAIRS, random_state=0)
+    return sampler.sample(np.mean, 5, l1_norm).norms
+
+
+class Run:
+    """The script in a process group of its own, as a shell starts it."""
+
+    def __init__(self, directory, name, *options):
+        self.log = directory / name
+        self.errors = directory / f"{name}.errors"
+        script = directory / "script.py"
+        script.write_text(SCRIPT)
+        command = [sys.executable, script, directory, self.log, *options]
+        with self.errors.open("w") as errors:
+            self.process = subprocess.Popen(
+                list(map(str, command)),
+                env=os.environ | {"PYTHONPATH": str(Path(skdp.__file__).parents[1])},
+                stderr=errors,
+                start_new_session=True,
+            )
+
+    @property
+    def n_calls(self):
+        return self.log.stat().st_size if self.log.exists() else 0
+
+    def wait_for(self, n_calls):
+        deadline = time.monotonic() + 120
+        while self.n_calls < n_calls:
+            assert self.process.poll() is None, self.errors.read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.002)
+
+    def signal(self, number):
+        """Signal the parent and all workers; return when they are gone, and how long it took."""
+        begin = time.monotonic()
+        os.killpg(self.process.pid, number)
+        self.process.wait(timeout=30)
+        while self.is_alive():
+            assert time.monotonic() < begin + 30
+            time.sleep(0.002)
+        return time.monotonic() - begin
+
+    def is_alive(self):
+        """Tell whether a process of the group is left."""
+        try:
+            os.killpg(self.process.pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def end(self):
+        self.process.wait(timeout=120)
+        assert self.process.returncode == 0, self.errors.read_text()
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start the script; no process is left behind, whatever fails."""
+    runs = []
+
+    def begin(name, n_jobs=1, seconds=0.002, n_fast=10**6):
+        runs.append(Run(tmp_path, name, n_jobs, seconds, n_fast))
+        return runs[-1]
+
+    yield begin
+    for run in runs:
+        if run.is_alive():
+            os.killpg(run.process.pid, signal.SIGKILL)
+        run.process.wait()
+
+
+def n_cached(directory):
+    return len(list(directory.rglob("output.pkl")))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_killed_run_goes_on_where_it_was(start, tmp_path, n_jobs):
+    """SIGKILL to all processes at three moments: each worker loses the chunk in work, no more."""
+    n_probes = PROBES if n_jobs > 1 else 0
+    moments = np.random.default_rng(n_jobs).integers(10, 200, 3)
+    for attempt, moment in enumerate(moments.tolist()):
+        before = n_cached(tmp_path)
+        run = start(f"attempt{attempt}", n_jobs, seconds=0.004)
+        run.wait_for(2 * n_probes + moment)
+        run.signal(signal.SIGKILL)
+        saved = blocks.CHUNK_SIZE * (n_cached(tmp_path) - before)
+        assert run.n_calls // 2 - n_probes - saved <= n_jobs * blocks.CHUNK_SIZE
+    before = n_cached(tmp_path)
+    run = start("last", n_jobs)
+    run.end()
+    np.testing.assert_array_equal(np.load(tmp_path / "norms.npy"), expected_norms())
+    assert n_cached(tmp_path) == N_PAIRS // blocks.CHUNK_SIZE
+    assert run.n_calls // 2 <= N_PAIRS - blocks.CHUNK_SIZE * before + n_probes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_interrupted_run_ends_at_once_and_keeps_its_chunks(start, tmp_path, n_jobs):
+    """Ctrl-C in a terminal reaches all processes. None waits for its chunk, of 25 s or more."""
+    run = start("first", n_jobs, n_fast=300)
+    run.wait_for(303)
+    assert run.signal(signal.SIGINT) < 5  # a fit takes .5 s, and an idle machine as much to end
+    assert run.process.returncode != 0
+    errors = run.errors.read_text()
+    assert "KeyboardInterrupt" in errors
+    saved = n_cached(tmp_path)
+    assert saved >= 1
+    if n_jobs == 1:
+        assert "100 of 400 pairs" in errors  # not a terminal: a line per chunk
+    run = start("second", n_jobs)
+    run.end()
+    np.testing.assert_array_equal(np.load(tmp_path / "norms.npy"), expected_norms())
+    assert run.n_calls // 2 <= N_PAIRS - blocks.CHUNK_SIZE * saved + PROBES
+
+
+@pytest.fixture
+def long_job(monkeypatch):
+    """Start workers whatever the job takes."""
+    monkeypatch.setattr(execution, "STARTUP", 0.0)
+
+
+@pytest.mark.slow
+def test_interrupted_caller_leaves_no_workers_at_work(long_job, tmp_path, monkeypatch):
+    """Whoever keeps the traceback, as a notebook does, keeps the generators of the run."""
+    log = tmp_path / "log"
+
+    def mean(X):
+        with log.open("a") as file:
+            file.write("x")
+        time.sleep(0.002)
+        return X.mean()
+
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(progress._Running, "add", interrupt)
+    sampler = SensitivitySampler(
+        exponential, gamma=None, n_pairs=2000, n_jobs=2, verbose=1, random_state=0
+    )
+    with pytest.raises(KeyboardInterrupt) as kept:
+        sampler.sample(mean, 5, l1_norm)
+    time.sleep(0.1)
+    n_calls = log.stat().st_size
+    time.sleep(0.5)
+    assert log.stat().st_size == n_calls < 4000
+    assert kept.tb is not None
+
+
+@pytest.mark.slow
+def test_lost_worker_loses_its_chunk_only(long_job, tmp_path):
+    """loky gives up when a worker is killed, for want of memory say; another run goes on."""
+    parent, fatal, log = os.getpid(), tmp_path / "fatal", tmp_path / "log"
+    fatal.touch()
+    log.touch()
+
+    def mean(X):
+        with log.open("a") as file:
+            file.write("x")
+        if os.getpid() != parent and log.stat().st_size > 300 and fatal.exists():
+            fatal.unlink(missing_ok=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return X.mean()
+
+    sampler = SensitivitySampler(
+        exponential, gamma=None, n_pairs=N_PAIRS, random_state=0, n_jobs=2, memory=tmp_path
+    )
+    with pytest.raises(Exception, match="worker process") as error:
+        sampler.sample(mean, 5, l1_norm)
+    assert type(error.value).__name__ == "TerminatedWorkerError"
+    saved = n_cached(tmp_path)
+    assert log.stat().st_size // 2 - PROBES - blocks.CHUNK_SIZE * saved <= 2 * blocks.CHUNK_SIZE
+    log.write_text("")
+    np.testing.assert_array_equal(sampler.sample(mean, 5, l1_norm).norms, expected_norms())
+    assert log.stat().st_size // 2 <= N_PAIRS - blocks.CHUNK_SIZE * saved + PROBES
+
+
+def test_two_processes_share_a_cache(start, tmp_path):
+    for run in [start("a", seconds=0.0005), start("b", seconds=0.0005)]:
+        run.end()
+    np.testing.assert_array_equal(np.load(tmp_path / "norms.npy"), expected_norms())
