@@ -28,7 +28,8 @@ class _ShippedOracle:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         # a subclass elsewhere that draws in its own way must make the claim itself
-        if cls.__module__ != __name__ and "__call__" in vars(cls):
+        own = vars(cls).keys() & {"__call__", "draw_indices"}
+        if own and not cls.__module__.startswith("skdp."):
             cls.independent_records = vars(cls).get("independent_records", False)
 
     def __init__(self, *facts: str) -> None:

@@ -20,6 +20,7 @@ PROBES = 2
 """Pairs measured for the decision on workers: their norms are not used."""
 
 # A run that tells of each fit. Workers start whatever it takes. After some fits, it becomes slow.
+# What differs from run to run is in the environment: a global variable is part of the target.
 SCRIPT = """
 import os, sys, time
 import numpy as np
@@ -27,18 +28,19 @@ from skdp import SensitivitySampler
 from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity import execution
 
-directory, log, n_jobs, seconds, n_fast = *sys.argv[1:3], *map(float, sys.argv[3:])
-
 def oracle(n_samples, rng):
     return rng.exponential(size=(n_samples, 1))
 
 def slow_mean(X):
+    log = os.environ["LOG"]
     with open(log, "a") as file:
         file.write("x")
-    time.sleep(seconds if os.stat(log).st_size < n_fast else 0.5)
+    fast = os.stat(log).st_size < int(os.environ["N_FAST"])
+    time.sleep(float(os.environ["SECONDS"]) if fast else 0.5)
     return X.mean()
 
 if __name__ == "__main__":
+    directory, n_jobs = sys.argv[1:]
     slow_mean.__module__ = oracle.__module__ = "script"
     execution.STARTUP = 0.0
     sampler = SensitivitySampler(oracle, gamma=None, n_pairs=400, random_state=0,
@@ -60,16 +62,17 @@ def expected_norms():
 class Run:
     """The script in a process group of its own, as a shell starts it."""
 
-    def __init__(self, directory, name, *options):
+    def __init__(self, directory, name, n_jobs, seconds, n_fast):
         self.log = directory / name
         self.errors = directory / f"{name}.errors"
         script = directory / "script.py"
         script.write_text(SCRIPT)
-        command = [sys.executable, script, directory, self.log, *options]
+        variables = {"LOG": self.log, "SECONDS": seconds, "N_FAST": n_fast}
+        variables["PYTHONPATH"] = Path(skdp.__file__).parents[1]
         with self.errors.open("w") as errors:
             self.process = subprocess.Popen(
-                list(map(str, command)),
-                env=os.environ | {"PYTHONPATH": str(Path(skdp.__file__).parents[1])},
+                [sys.executable, script, directory, str(n_jobs)],
+                env=os.environ | {name: str(value) for name, value in variables.items()},
                 stderr=errors,
                 start_new_session=True,
             )
