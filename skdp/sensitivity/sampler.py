@@ -12,6 +12,7 @@ from itertools import chain
 from numbers import Integral
 from typing import Any
 
+import joblib
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
@@ -43,6 +44,9 @@ PUBLIC_DATASET = (0, 1)
 # Pilot pairs are kept whole: at most so many, and at most so many numbers (256 MB) in all of them.
 MAX_PILOT_PAIRS = 1000
 MAX_PILOT_VALUES = 2**25
+
+# Few refits are cut finer, into about so many chunks: for more workers, and to keep more of them.
+LEAST_CHUNKS = 64
 
 
 class SensitivitySampler(BaseEstimator):
@@ -287,6 +291,9 @@ class SensitivitySampler(BaseEstimator):
         self, evaluate: Callable[[range], Any], pairs: range, chunk_size: int, *parts: Any
     ) -> Generator[Any, None, None]:
         """Evaluate pairs chunk by chunk, in their order; `parts` tell the run from others."""
+        one_by_one = self.memory is None and joblib.effective_n_jobs(self.n_jobs) == 1
+        if chunk_size == CHUNK_SIZE and not one_by_one:
+            chunk_size = min(chunk_size, 1 + len(pairs) // LEAST_CHUNKS)
         versions = sklearn.__version__, __version__
         key = "" if self.memory is None else fingerprint(*parts, chunk_size, versions)
         return run(evaluate, pairs, chunk_size, n_jobs=self.n_jobs, memory=self.memory, key=key)
