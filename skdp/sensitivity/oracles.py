@@ -25,6 +25,12 @@ class _ShippedOracle:
     independent_records = True
     classes_: NDArray | None = None
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        # a subclass elsewhere that draws in its own way must make the claim itself
+        if cls.__module__ != __name__ and "__call__" in vars(cls):
+            cls.independent_records = vars(cls).get("independent_records", False)
+
     def __init__(self, *facts: str) -> None:
         self._description = f"{type(self).__name__}({', '.join(fact for fact in facts if fact)})"
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skdp._data import Dataset, Schema
+from skdp._fingerprint import fingerprint
 from skdp._target import Target, as_target
 from skdp._version import __version__
 from skdp.sensitivity.adapters import as_oracle, describe_oracle
@@ -26,7 +27,7 @@ from skdp.sensitivity.blocks import CHUNK_SIZE, pair_measure
 from skdp.sensitivity.calibration import order_statistic
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.execution import fingerprint, run
+from skdp.sensitivity.execution import run
 from skdp.sensitivity.pairs import (
     Outcomes,
     PairSource,

@@ -292,3 +292,26 @@ def test_named_bounds_need_pandas(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match="needs pandas"):
         UniformOracle({"a": (0, 1)})
+
+
+def test_a_subclass_that_draws_in_its_own_way_claims_nothing_by_inheritance():
+    """Two records of different datasets would differ by more than two records of one."""
+
+    class Shifted(UniformOracle):
+        def __call__(self, n_samples, rng):
+            return super().__call__(n_samples, rng) + rng.normal()
+
+    class Claims(Shifted):
+        independent_records = True
+
+    class Named(UniformOracle):
+        pass
+
+    class Relabeled(UniformOracle):
+        independent_records = True
+
+        def __call__(self, n_samples, rng):
+            return 2 * super().__call__(n_samples, rng)
+
+    independent = [kind.independent_records for kind in (Shifted, Claims, Named, Relabeled)]
+    assert independent == [False, True, True, True]
