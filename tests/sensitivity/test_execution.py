@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skdp import PublicDataOracle, SensitivitySampler, UniformOracle
+from skdp import AdditiveTarget, PublicDataOracle, SensitivitySampler, UniformOracle
 from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity import execution
 from skdp.sensitivity import sampler as sampler_module
