@@ -81,8 +81,8 @@ class SensitivitySampler(BaseEstimator):
     memory : joblib.Memory, str, pathlib.Path or None, default=None
         Where finished chunks of pairs are kept, so that a run that was ended goes on where it
         was. Several processes may share it. It holds public numbers only. A run finds its chunks
-        by oracle, target and seed: give `random_state`. Functions count by their own code, not by
-        what they call.
+        by oracle, target and seed: give `random_state`. Functions count by code and by what they
+        use of their own module, and by name what they use of others.
     verbose : int, default=0
         If positive, show a progress bar with the estimate so far in terminals and notebooks where
         tqdm is installed, and a line per chunk of pairs elsewhere.

@@ -23,31 +23,32 @@ PROBES = 2
 """Pairs measured for the decision on workers: their norms are not used."""
 
 # A run that tells of each fit. Workers start whatever it takes. After some fits, it becomes slow.
+# What differs between attempts stands in the environment: global variables would be in the key.
 SCRIPT = """
-import os, sys, time
+import os, time
 import numpy as np
 from skdp import SensitivitySampler
 from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity import execution
 
-directory, log, n_jobs, seconds, n_fast = *sys.argv[1:3], *map(float, sys.argv[3:])
-
 def oracle(n_samples, rng):
     return rng.exponential(size=(n_samples, 1))
 
 def slow_mean(X):
+    log = os.environ["LOG"]
     with open(log, "a") as file:
         file.write("x")
-    time.sleep(seconds if os.stat(log).st_size < n_fast else 1.0)
+    fast = os.stat(log).st_size < int(os.environ["N_FAST"])
+    time.sleep(float(os.environ["SECONDS"]) if fast else 1.0)
     return X.mean()
 
 if __name__ == "__main__":
     slow_mean.__module__ = oracle.__module__ = "script"
     execution.STARTUP = 0.0
     sampler = SensitivitySampler(oracle, gamma=None, n_pairs=392, random_state=0,
-                                 n_jobs=int(n_jobs), memory=directory, verbose=1)
+                                 n_jobs=int(os.environ["N_JOBS"]), memory=".", verbose=1)
     estimate = sampler.sample(slow_mean, 5, l1_norm)
-    np.save(directory + "/norms.npy", estimate.norms)
+    np.save("norms.npy", estimate.norms)
 """
 
 
@@ -63,16 +64,17 @@ def expected_norms():
 class Run:
     """The script in a process group of its own, as a shell starts it."""
 
-    def __init__(self, directory, name, *options):
+    def __init__(self, directory, name, **options):
         self.log = directory / name
         self.errors = directory / f"{name}.errors"
         script = directory / "script.py"
         script.write_text(SCRIPT)
-        command = [sys.executable, script, directory, self.log, *options]
+        options |= {"LOG": self.log, "PYTHONPATH": Path(skdp.__file__).parents[1]}
         with self.errors.open("w") as errors:
             self.process = subprocess.Popen(
-                list(map(str, command)),
-                env=os.environ | {"PYTHONPATH": str(Path(skdp.__file__).parents[1])},
+                [sys.executable, script.name],
+                cwd=directory,
+                env=os.environ | {key: str(value) for key, value in options.items()},
                 stderr=errors,
                 start_new_session=True,
             )
@@ -117,7 +119,7 @@ def start(tmp_path):
     runs = []
 
     def begin(name, n_jobs=1, seconds=0.002, n_fast=10**6):
-        runs.append(Run(tmp_path, name, n_jobs, seconds, n_fast))
+        runs.append(Run(tmp_path, name, N_JOBS=n_jobs, SECONDS=seconds, N_FAST=n_fast))
         return runs[-1]
 
     yield begin
