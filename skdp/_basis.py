@@ -114,7 +114,11 @@ class PublicBasis:
         """
         u = np.array(value, dtype=np.float64).ravel()
         if self.size is not None and u.size != self.size:
-            raise ValueError(f"The basis is one of {self.size} values. Got {u.size} values.")
+            raise ValueError(
+                f"The basis is one of {self.size} values. Got {u.size} values. The target must "
+                "return as many values on every dataset, and a 'basis' of yours must have a "
+                "column for each of them."
+            )
         if self.scale is not None:
             u = u * self.scale
         if self.matrix is not None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._data import Dataset, neighboring_pair
+from skdp._fingerprint import digest
 
 
 @runtime_checkable
@@ -64,13 +65,16 @@ class FunctionTarget:
         self.function = function
         module = getattr(function, "__module__", None) or type(function).__module__
         name = getattr(function, "__qualname__", None) or type(function).__qualname__
-        self.description = f"{module}.{name}"
+        self.description = f"{module}.{name} ({digest(function)})"
         self._takes_seed = "random_state" in _parameter_names(function)
 
     def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
         """Evaluate the function and return its value as floats."""
         options = {"random_state": seed} if self._takes_seed else {}
-        return np.asarray(self.function(*dataset, **options), dtype=np.float64)
+        value = self.function(*dataset, **options)
+        if value is None:  # which numpy would take for a number that is missing
+            raise TypeError("the target returned None, not a number or an array of numbers")
+        return np.asarray(value, dtype=np.float64)
 
 
 def as_target(target: Target | Callable) -> Target:

@@ -19,6 +19,7 @@ from skdp.exceptions import PrivateEvaluationError
 from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.noise import byte_source
+from skdp.sensitivity.adapters import as_oracle, like_private
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
@@ -150,6 +151,11 @@ def release(
     >>> chosen.value
     'high'
     """
+    if not isinstance(mechanism, Mechanism):
+        raise TypeError(
+            "The 'mechanism' parameter of release must be a Mechanism, such as "
+            f"LaplaceMechanism(epsilon=1.0). Got {mechanism!r}."
+        )
     target = _prepare_target(target, mechanism, responses)
     dataset = as_dataset((X, y, sample_weight), "The private dataset")
     noise = byte_source(random_state)
@@ -175,6 +181,29 @@ def release(
         raise failure
     restore = getattr(target, "restore", None)
     return Release(value if restore is None else restore(value), guarantee, known)
+
+
+def check_kind_of_sensitivity(sensitivity: Any) -> None:
+    """Refuse what is no sensitivity.
+
+    Parameters
+    ----------
+    sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
+        As given by the user.
+
+    Raises
+    ------
+    TypeError
+        If it is something else, such as the oracle of a sampler.
+    """
+    kinds = SensitivitySampler | SensitivityEstimate | KnownSensitivity | Real
+    if not isinstance(sensitivity, kinds) or isinstance(sensitivity, bool):
+        hint = " Pass an oracle as SensitivitySampler(oracle)." if callable(sensitivity) else ""
+        raise TypeError(
+            "The 'sensitivity' parameter must be a SensitivitySampler, a SensitivityEstimate, a "
+            "KnownSensitivity or a number. Got an object of type "
+            f"{type(sensitivity).__name__}.{hint}"
+        )
 
 
 def _prepare_target(
@@ -207,15 +236,13 @@ def _settle_sensitivity(
     if isinstance(sensitivity, SensitivitySampler):
         schema = Schema.of(dataset, allow_nan=getattr(target, "allow_nan", False))
         sampler = sensitivity.with_fixed_seed()  # pilot pairs and pairs follow from one seed
+        sampler.set_params(oracle=like_private(as_oracle(sampler.oracle), dataset[0]))
         mechanism = _learn_basis(mechanism, sampler, target, n_samples, schema)
         sensitivity = sampler.sample(target, n_samples, mechanism.norm, schema)
     elif isinstance(sensitivity, Real) and not isinstance(sensitivity, bool):
         sensitivity = KnownSensitivity(float(sensitivity), mechanism.norm_name, n_samples)
-    elif not isinstance(sensitivity, SensitivityEstimate | KnownSensitivity):
-        raise TypeError(
-            "The 'sensitivity' parameter must be a SensitivitySampler, a SensitivityEstimate, a "
-            f"KnownSensitivity or a number. Got an object of type {type(sensitivity).__name__}."
-        )
+    else:
+        check_kind_of_sensitivity(sensitivity)
     mechanism = mechanism.with_basis(sensitivity.basis)
     if isinstance(sensitivity, KnownSensitivity):
         sensitivity.for_norm(mechanism.norm_name, n_samples)
@@ -270,11 +297,14 @@ def _check_usable(sensitivity: SensitivityEstimate | KnownSensitivity) -> None:
         causes = "; ".join(
             f"{count} with {cause!r}" for cause, count in sensitivity.failures.items()
         )
+        n_pairs = sensitivity.order_statistic.n_pairs
+        n_failed = sum(sensitivity.failures.values())
+        larger = ", or allow a larger gamma" if n_failed < n_pairs else ""
         raise ValueError(
-            f"The sampled sensitivity is infinite: of {sensitivity.order_statistic.n_pairs} pairs "
-            f"{sum(sensitivity.failures.values())} failed ({causes}), and the promise leaves room "
-            f"for {sensitivity.order_statistic.n_pairs - sensitivity.order_statistic.k}. Nothing "
-            "is released. Mend the oracle or the target, or allow a larger gamma."
+            f"The sampled sensitivity is infinite: of {n_pairs} pairs {n_failed} failed "
+            f"({causes}), and the promise leaves room for "
+            f"{n_pairs - sensitivity.order_statistic.k}. Nothing is released. "
+            f"Mend the oracle or the target{larger}."
         )
 
 
@@ -298,10 +328,15 @@ def _evaluate_privately(
             failure = type(error).__name__
     if failure is not None:
         value = None
+        advice = (
+            "Try it on public records first."
+            if shape is None
+            else "It worked on public records: look there for what the private ones may lack, such "
+            "as a class or variation in a column."
+        )
         raise PrivateEvaluationError(
             f"The target failed on the private data ({failure}); nothing is released. Details are "
-            "withheld, since they may describe the data. It worked on public records: look there "
-            "for what the private ones may lack, such as a class or variation in a column."
+            f"withheld, since they may describe the data. {advice}"
         )
     return value
 

@@ -31,6 +31,7 @@ from skdp import (
 )
 from skdp.estimator import released_target
 from skdp.risk import joint_risk
+from skdp.targets.configuration import describe
 
 X, y = make_classification(n_samples=200, n_features=4, n_redundant=0, random_state=0)
 X_public, y_public, X, y = X[:100], y[:100], X[100:], y[100:]
@@ -230,6 +231,34 @@ def test_reused_estimate_needs_no_new_pairs():
 def test_estimate_of_another_configuration_is_refused():
     model = private(LogisticRegression(), classes=[0, 1]).fit(X, y)
     model.set_params(sensitivity=model.sensitivity_, estimator__C=100.0)
+    with pytest.raises(ValueError, match="made for another target"):
+        model.fit(X, y)
+
+
+def frozen(scale):
+    return make_pipeline(FrozenEstimator(StandardScaler().fit(X_public * scale)), Ridge())
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (frozen(1.0), frozen(1000.0)),
+        (Ridge(alpha=np.ones(2000)), Ridge(alpha=np.repeat([1.0, 2.0, 1.0], [900, 200, 900]))),
+        (FunctionTransformer(lambda X: X), FunctionTransformer(lambda X: 1000 * X)),
+    ],
+    ids=["frozen", "long", "function"],
+)
+def test_what_is_not_shown_of_an_estimator_is_in_the_description(first, second):
+    """An estimate serves another fit only if the descriptions agree."""
+    assert repr(first) == repr(second) or "lambda" in repr(first)
+    descriptions = [describe(estimator) for estimator in (first, clone(first), second)]
+    assert descriptions[0] == descriptions[1] != descriptions[2]
+
+
+def test_estimate_is_refused_when_a_frozen_step_is_another():
+    model = private(frozen(1.0)).fit(X, y)
+    model.set_params(sensitivity=model.sensitivity_).fit(X, y)
+    model.set_params(estimator=frozen(1000.0))
     with pytest.raises(ValueError, match="made for another target"):
         model.fit(X, y)
 

@@ -1,12 +1,18 @@
 """release(): one path for any function."""
 
 import traceback
+from functools import partial
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 from skdp import (
+    AdditiveTarget,
     BernsteinMechanism,
+    BernsteinTarget,
+    BernsteinTransformer,
     GaussianMechanism,
     KnownSensitivity,
     LaplaceMechanism,
@@ -117,6 +123,30 @@ def test_estimate_serves_again():
     assert (again.guarantee.epsilon, again.guarantee.gamma) == (3.0, 0.05)
 
 
+BOX = BernsteinTransformer(degree=2, feature_range=(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (lambda X: X.mean(), lambda X: X.sum()),
+        (partial(np.quantile, q=0.5), partial(np.quantile, q=1.0)),
+        (AdditiveTarget(lambda X: X[:, 0]), AdditiveTarget(lambda X: 1000 * X[:, 0])),
+        (
+            BernsteinTarget(lambda X, points: points[:, 0] * X.mean(), BOX),
+            BernsteinTarget(lambda X, points: points[:, 0] * X.sum(), BOX),
+        ),
+    ],
+    ids=["lambda", "partial", "additive", "box"],
+)
+def test_functions_of_one_name_do_not_share_an_estimate(first, second):
+    """Else noise for a mean would hide a sum."""
+    estimate = SensitivitySampler(ORACLE, gamma=0.5).sample(first, 60, LAPLACE.norm)
+    assert release(first, X, mechanism=LAPLACE, sensitivity=estimate).sensitivity is estimate
+    with pytest.raises(ValueError, match="made for another target"):
+        release(second, X, mechanism=LAPLACE, sensitivity=estimate)
+
+
 @pytest.mark.parametrize(
     ("target", "records", "what"),
     [(column_means, X[:50], "number of records"), (np.mean, X, "target")],
@@ -153,6 +183,29 @@ def test_sensitivity_must_be_one():
         release(column_means, X, mechanism=LAPLACE, sensitivity="small")
 
 
+@pytest.mark.parametrize("sensitivity", [ORACLE, SensitivitySampler, lambda n, rng: rng.random(n)])
+def test_oracle_in_place_of_a_sampler_is_told_where_to_go(sensitivity):
+    with pytest.raises(TypeError, match=r"Pass an oracle as SensitivitySampler\(oracle\)"):
+        release(column_means, X, mechanism=LAPLACE, sensitivity=sensitivity)
+
+
+@pytest.mark.parametrize("mechanism", [1.0, LaplaceMechanism])
+def test_mechanism_must_be_one(mechanism):
+    with pytest.raises(TypeError, match="'mechanism' parameter of release must be a Mechanism"):
+        release(column_means, X, mechanism=mechanism, sensitivity=0.1)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_oracle_of_arrays_stands_in_for_a_frame(frame):
+    def difference(records):
+        return np.mean(np.asarray(records["b"]) - np.asarray(records["a"]))
+
+    sampler = SensitivitySampler(UniformOracle([(0, 1), (100, 101)]), random_state=0)
+    records = frame({"a": X[:, 0], "b": 100 + X[:, 1]})
+    released = release(difference, records, mechanism=LaplaceMechanism(100.0), sensitivity=sampler)
+    assert 95 < released.value < 105
+
+
 def counting(function):
     def counted(X):
         counted.sizes.append(len(X))
@@ -174,9 +227,33 @@ def test_infinite_sensitivity_names_the_causes_and_releases_nothing():
         raise FloatingPointError("did not converge")
 
     target = counting(fail)
-    with pytest.raises(ValueError, match=r"199 failed.*did not converge.*leaves room for 9"):
+    message = r"199 failed.*did not converge.*leaves room for 9.*Mend the oracle or the target\.$"
+    with pytest.raises(ValueError, match=message):
         release(target, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
     assert len(target.sizes) == 2 * 199  # pilot pairs and pairs, each failing at once
+
+
+def test_larger_gamma_is_advised_where_it_may_help():
+    def choosy(X):
+        assert X[-1, 0] > 0.5
+        return X.mean()
+
+    with pytest.raises(ValueError, match="Mend the oracle or the target, or allow a larger gamma"):
+        release(choosy, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (lambda X: None, "returned None"),
+        (lambda X: {"mean": X.mean()}, "not 'dict'"),
+        (lambda X: X[X[:, 0] > 0.5, 0], "must return as many values on every dataset"),
+    ],
+    ids=["none", "dict", "ragged"],
+)
+def test_target_that_returns_something_else_is_told(target, message):
+    with pytest.raises(ValueError, match=message):
+        release(target, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
 
 
 def test_bad_mechanism_is_refused_before_any_evaluation():
@@ -221,6 +298,14 @@ def test_private_failure_says_nothing_of_the_data(fail):
     assert error.__cause__ is None
     assert error.__context__ is None
     assert str(SECRET) not in "".join(traceback.format_exception(error))
+
+
+def test_success_on_public_records_is_claimed_only_where_there_were_some():
+    def fail(X):
+        raise ValueError(f"bad record {SECRET}")
+
+    with pytest.raises(PrivateEvaluationError, match=r"Try it on public records first\.$"):
+        release(fail, X, mechanism=LAPLACE, sensitivity=0.1)
 
 
 def test_private_warnings_are_silent(recwarn):

@@ -28,7 +28,7 @@ from skdp import (
     SensitivitySampler,
 )
 from skdp._data import as_dataset, neighboring_pair
-from skdp.sensitivity.drawing import as_oracle
+from skdp.sensitivity.adapters import as_oracle
 from skdp.targets.parameters import ParameterTarget
 
 NORM = LaplaceMechanism(epsilon=1.0, basis="identity").norm

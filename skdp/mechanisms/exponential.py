@@ -205,9 +205,10 @@ class ExponentialMechanism(Mechanism):
         self, scores: NDArray[np.float64], sensitivity: float
     ) -> tuple[NDArray[np.int64], int]:
         """Return how many steps each response is below the best, and the scale t."""
-        share = Fraction(self.epsilon) / (1 if self.monotone else 2)
+        epsilon = float(self.epsilon)  # numpy's numbers overflow, or are no rationals
+        share = Fraction(epsilon) / (1 if self.monotone else 2)
         # A large epsilon needs a fine step, or rounding t up would cost; 2^32 is fine enough.
-        parts = max(_PARTS, min(self.epsilon, 2.0**32))
+        parts = max(_PARTS, min(epsilon, 2.0**32))
         lattice, scale = lattice_scale(sensitivity, 1, share, parts, "ExponentialMechanism")
         integers = lattice.to_integers(scores)
         if self.base_measure is not None:

@@ -179,6 +179,7 @@ def gaussian_scale(
     >>> sigma * 2.0**lattice.exponent
     3.7307...
     """
+    epsilon, delta = float(epsilon), float(delta)  # numpy's float32 would compute in float32
     charge = math.isqrt(n_values - 1) + 1  # sqrt(n_values), rounded up
     ratio = gaussian_sigma(epsilon, delta)
     if method == "classical":

@@ -52,6 +52,7 @@ def laplace_scale(sensitivity: float, n_values: int, epsilon: float) -> tuple[La
     >>> lattice.exponent, scale * 2.0**lattice.exponent
     (-19, 0.500017...)
     """
+    epsilon = float(epsilon)  # numpy's numbers overflow, or are no rationals
     # A large epsilon needs a fine step too, or rounding t up would cost; 2^32 is fine enough.
     parts = max(1.0, n_values, min(epsilon, 2.0**32))
     return lattice_scale(sensitivity, n_values, Fraction(epsilon), parts, "LaplaceMechanism")

@@ -7,11 +7,9 @@ a path of its own. So the cache holds norms and failures of public pairs, nothin
 from __future__ import annotations
 
 import functools
-import inspect
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
-from pickle import PicklingError
 from time import perf_counter
 from typing import Any
 
@@ -125,63 +123,3 @@ def _cached(memory: Any) -> Any:
 
 def _run_cached(key: str, evaluate: Evaluate, pairs: range) -> Any:
     return run_chunk(evaluate, pairs)
-
-
-def fingerprint(*parts: Any) -> str:
-    """Name what results depend on, so that a cache can tell runs apart.
-
-    Parameters
-    ----------
-    *parts : object
-        Functions count by their code, defaults and enclosed variables (but not by the global
-        variables and other functions that they use), other objects by what pickling would store.
-
-    Returns
-    -------
-    str
-        Equal in every process for equal parts.
-
-    Raises
-    ------
-    TypeError
-        If a part cannot be pickled.
-
-    Examples
-    --------
-    >>> from skdp.sensitivity.execution import fingerprint
-    >>> fingerprint(lambda x: x + 1) == fingerprint(lambda x: x + 1)
-    True
-    >>> fingerprint(lambda x: x + 1) == fingerprint(lambda x: x + 2)
-    False
-    """
-    try:
-        return joblib.hash([_content(part) for part in parts])
-    except (PicklingError, TypeError, AttributeError) as error:
-        raise TypeError(
-            "With the 'memory' parameter of SensitivitySampler, oracle and target must be "
-            f"functions or objects that can be pickled. {error}"
-        ) from None
-
-
-def _content(thing: Any) -> Any:
-    """Replace functions, and our own objects that may hold some, by what tells them apart."""
-    if isinstance(thing, functools.partial):
-        return "partial", *map(_content, (thing.func, thing.args, thing.keywords))
-    if inspect.ismethod(thing):
-        return thing.__func__.__qualname__, _content(thing.__self__)
-    if inspect.isfunction(thing):
-        enclosed = [cell.cell_contents for cell in thing.__closure__ or ()]
-        defaults = (thing.__defaults__, thing.__kwdefaults__)
-        return thing.__qualname__, _code(thing.__code__), _content(enclosed), _content(defaults)
-    if isinstance(thing, list | tuple):
-        return [_content(part) for part in thing]
-    if isinstance(thing, dict):
-        return {name: _content(part) for name, part in thing.items()}
-    if type(thing).__module__.startswith("skdp.") and hasattr(thing, "__dict__"):
-        return type(thing).__qualname__, _content(vars(thing))
-    return thing
-
-
-def _code(code: Any) -> tuple:
-    constants = [_code(each) if inspect.iscode(each) else repr(each) for each in code.co_consts]
-    return code.co_code, constants, code.co_names

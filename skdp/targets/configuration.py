@@ -6,6 +6,7 @@ members and the categories that are public, and with no randomness that nobody c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from numbers import Integral
 from typing import Any
@@ -17,6 +18,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from skdp._classes import is_a, named
 from skdp._data import Dataset, n_records, take_records
+from skdp._fingerprint import digest
 from skdp.targets.composition import COMPOSITES, SEEDED_STRUCTURE, STRUCTURAL_SEED, walk
 
 # Transformers that leave missing values missing.
@@ -37,6 +39,26 @@ _BAGS = named("sklearn.ensemble", "BaggingClassifier BaggingRegressor")
 _PASS_WEIGHTS = named(
     "sklearn.ensemble", "StackingClassifier StackingRegressor VotingClassifier VotingRegressor"
 )
+
+
+def describe(estimator: Any) -> str:
+    """Describe an estimator as configured, so that another configuration has another description.
+
+    What scikit-learn shows is not enough: it shortens long parameters, and leaves out what a frozen
+    estimator has learned.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        As configured. All of it is public.
+
+    Returns
+    -------
+    str
+        One line.
+    """
+    shown = re.sub(" at 0x[0-9a-fA-F]+", "", " ".join(repr(estimator).split()))
+    return f"{shown} ({digest(estimator)})"
 
 
 def without_side_effects(estimator: Any) -> Any:

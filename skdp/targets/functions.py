@@ -17,7 +17,13 @@ from skdp.targets._bernstein_basis import gram_matrix, multiply_axes
 from skdp.targets.bernstein import BernsteinTransformer
 from skdp.targets.bernstein_density import BernsteinDensity
 from skdp.targets.closed_form import Moments
-from skdp.targets.configuration import fit_on, reorder, seed_names, without_side_effects
+from skdp.targets.configuration import (
+    describe,
+    fit_on,
+    reorder,
+    seed_names,
+    without_side_effects,
+)
 from skdp.targets.kernel_sums import kernel_sums
 from skdp.targets.released import (
     ReleasedClassifier,
@@ -207,7 +213,7 @@ class FittedFunctionTarget:
         self._points = self.transformer.lattice_
         self._seeds = seed_names(self.estimator)
         self._shuffled = _has_fixed_seed(self.estimator)
-        configured = " ".join(repr(estimator).split())
+        configured = describe(estimator)
         self.description = f"{self.method} of {configured} {_describe(self.transformer)}"
         if not hasattr(twin, "feature_names_in_"):
             self._evaluate(twin, self._points)  # refuses what can be refused before any record

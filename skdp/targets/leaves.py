@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from skdp._classes import ClassSet, is_a, named
 from skdp.targets.closed_form import Moments
 from skdp.targets.composition import drop_out_of_bag
+from skdp.targets.configuration import describe
 
 SINGLE = named(
     "sklearn.tree",
@@ -200,7 +201,7 @@ class LeafValues:
         self._ranges = ranges
         self._class_weight = _class_weight(last_step(twin))
         self._leaves = [np.flatnonzero(tree.children_left < 0) for tree in _trees(twin)]
-        configured = " ".join(repr(estimator).split())
+        configured = describe(estimator)
         # an estimate made for other trees is for another function
         self.description = f"leaf values of {configured}, structure {_digest(twin)}"
 

@@ -26,6 +26,7 @@ from skdp.targets.composition import (
     split_name,
 )
 from skdp.targets.configuration import (
+    describe,
     fit_on,
     order_matters,
     reorder,
@@ -97,7 +98,7 @@ class ParameterTarget:
         self._is_plain = public_name(type(self.estimator)) != "" and all(
             isinstance(value, str | int | float | None) for value in parameters
         )
-        configured = " ".join(repr(estimator).split())
+        configured = describe(estimator)
         self.description = f"{', '.join(self.names)} of {configured}{anchor_of(self._parts)}"
 
     def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:

@@ -1,17 +1,14 @@
 """Where and when pairs are evaluated: never what they are."""
 
-from functools import partial
-
 import joblib
 import numpy as np
 import pytest
 from scipy import sparse
 
-from skdp import AdditiveTarget, PublicDataOracle, SensitivitySampler, UniformOracle
+from skdp import PublicDataOracle, SensitivitySampler, UniformOracle
 from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity import execution
 from skdp.sensitivity import sampler as sampler_module
-from skdp.sensitivity.execution import fingerprint
 
 N_PAIRS = 400
 
@@ -147,27 +144,6 @@ def test_large_tables_are_mapped_not_copied(long_job, tmp_path, kind):
     assert len(set(log.read_text().splitlines())) == 1
     alone = sampler.set_params(n_jobs=1).sample(mapped, 5, l1_norm)
     assert alone.failures == {"RuntimeError: a copy": 120}  # the check sees a difference
-
-
-def test_fingerprint_sees_code_defaults_and_enclosed_values():
-    def make(step, exponent=1):
-        def function(X, shift=exponent):
-            return X + step + shift
-
-        return function
-
-    assert fingerprint(make(1)) == fingerprint(make(1))
-    different = [make(1), make(2), make(1, 3), partial(make(1), shift=2), np.mean, l1_norm]
-    assert len(set(map(fingerprint, different))) == len(different)
-
-
-def test_fingerprint_sees_data_and_parameters():
-    X = np.eye(3)
-    same = fingerprint(PublicDataOracle(X)), fingerprint(PublicDataOracle(X.copy()))
-    assert same[0] == same[1] != fingerprint(PublicDataOracle(2 * X))
-    first, second = AdditiveTarget(lambda X: X), AdditiveTarget(lambda X: X**2)
-    assert fingerprint(first) != fingerprint(second)
-    assert fingerprint(first.__call__) != fingerprint(second.__call__)
 
 
 def test_what_cannot_be_pickled_cannot_be_cached(tmp_path):
