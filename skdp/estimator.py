@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from skdp._validation import check_labels, check_private_dataset
 from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.base import Mechanism
-from skdp.release import release
+from skdp.release import check_kind_of_sensitivity, release
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.drawing import as_oracle, like_private
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -219,20 +219,27 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any = None, **others: Any
     ) -> tuple[Any, Any, Any]:
         """Check the parameters and the form of the data; what is not there is None."""
-        if not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")):
+        is_estimator = hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")
+        if not is_estimator or isinstance(self.estimator, type):
             raise TypeError(
-                "The 'estimator' parameter of PrivateEstimator must be a scikit-learn estimator. "
-                f"Got {self.estimator!r}."
+                "The 'estimator' parameter of PrivateEstimator must be a scikit-learn estimator, "
+                f"such as Ridge(). Got {self.estimator!r}."
             )
         if not isinstance(self.mechanism, Mechanism):
             raise TypeError(
                 "The 'mechanism' parameter of PrivateEstimator must be a Mechanism, such as "
                 f"LaplaceMechanism(epsilon=1.0). Got {self.mechanism!r}."
             )
+        check_kind_of_sensitivity(self.sensitivity)
         if self.classes is not None and not is_classifier(self.estimator):
             raise ValueError(
                 "The 'classes' parameter of PrivateEstimator is for classifiers. "
                 f"Got {type(self.estimator).__name__}: leave it None."
+            )
+        if isinstance(self.classes, str) or not isinstance(self.classes, Iterable | None):
+            raise TypeError(
+                "The 'classes' parameter of PrivateEstimator must list the labels, such as "
+                f"[0, 1]. Got {self.classes!r}."
             )
         if others:
             raise TypeError(

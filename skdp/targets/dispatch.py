@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from skdp._classes import ClassTable, is_a, named
@@ -70,10 +71,10 @@ def check_release(estimator: Any, release: Any) -> None:
     Raises
     ------
     TypeError
-        If a target cannot make an estimator of what is released.
+        If it is none of these, or a target cannot make an estimator of what is released.
     ValueError
-        If an estimator inside is refused, a tree is inside a composition, or the fits of a pair
-        could not be compared.
+        If it is another string, an estimator inside is refused, a tree is inside a composition, or
+        the fits of a pair could not be compared.
     """
     check_configuration(estimator)
     if isinstance(release, Target) and not hasattr(release, "restore"):
@@ -82,9 +83,22 @@ def check_release(estimator: Any, release: Any) -> None:
             "restore(value), which makes the released estimator. "
             f"Got {type(release).__name__}."
         )
+    if isinstance(release, str) and release != "auto":
+        raise ValueError(
+            "The 'release' parameter of PrivateEstimator must be 'auto' or a list of names of "
+            f"fitted attributes. Got {release!r}. A single name is a list too: [{release!r}]."
+        )
+    kinds = Iterable | LeafTarget | BernsteinTransformer | Target
+    if not isinstance(release, kinds):
+        raise TypeError(
+            "The 'release' parameter of PrivateEstimator must be 'auto', a list of names of fitted "
+            "attributes, a LeafTarget, a BernsteinTransformer or a target, which has a "
+            f"'description' and methods __call__ and 'restore'. Got {type(release).__name__}. "
+            "To release the value of a function, use skdp.release."
+        )
     if isinstance(release, LeafTarget):
         release.check(estimator)
-    elif isinstance(release, str) and release == "auto":
+    elif isinstance(release, str):
         for _, part in configured(estimator):
             check_releasable(part)
             _check_transforms(part)
