@@ -74,6 +74,8 @@ def _check_features(X: Any, tags: Tags) -> Any:
     names = column_names(X)
     if names is None and not sparse.issparse(X):
         X = np.asarray(X)
+    if tags.input_tags.string and len(X.shape) == 1 and X.dtype.kind in "OU" and len(X):
+        return X  # texts, for a vectorizer
     if len(X.shape) != 2 or 0 in X.shape:
         _refuse_shape(X.shape)
     if names is None:

@@ -24,13 +24,11 @@ from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.targets.composition import classes_of_outputs
 from skdp.targets.configuration import (
-    configured,
     takes,
     takes_weights,
     without_side_effects,
 )
-from skdp.targets.dispatch import check_release, make_target
-from skdp.targets.registry import is_stateless
+from skdp.targets.dispatch import check_release, make_target, warn_if_fitted
 from skdp.targets.twin import fit_seeded, fit_twin, synthetic_dataset
 
 # How often public records are drawn anew until they hold every class.
@@ -247,7 +245,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 f"Got {', '.join(sorted(others))} too."
             )
         check_release(self.estimator, self.release)
-        _warn_if_fitted(self.estimator)
+        warn_if_fitted(self.estimator)
         tags = get_tags(self.estimator)
         for kind in ("allow_nan", "categorical", "string"):
             setattr(tags.input_tags, kind, takes(self.estimator, kind))
@@ -388,20 +386,3 @@ def _holds_classes(y: Any, classes: list[NDArray]) -> bool:
     return all(
         np.isin(labels, column).all() for labels, column in zip(expected, columns, strict=True)
     )
-
-
-def _warn_if_fitted(estimator: Any) -> None:
-    """Point out a fitted estimator: the wrapper keeps it as a parameter, with all it has seen."""
-    for _, part in configured(estimator):
-        if is_stateless(part):
-            continue
-        if any(name.endswith("_") and not name.startswith("_") for name in vars(part)):
-            warnings.warn(
-                f"The 'estimator' parameter of PrivateEstimator holds a fitted "
-                f"{type(part).__name__}, which stays in the wrapper and in its pickle. If it has "
-                "seen private records, pass clone(estimator). If they were public and it is to "
-                "stay as it is, wrap it in sklearn.frozen.FrozenEstimator.",
-                PrivacyLeakWarning,
-                stacklevel=4,
-            )
-            return

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
 from skdp._classes import ClassTable, is_a, named
 from skdp._target import Target
+from skdp.exceptions import PrivacyLeakWarning
 from skdp.targets.bernstein import BernsteinTransformer
 from skdp.targets.configuration import check_configuration, configured
 from skdp.targets.functions import FittedFunctionTarget
 from skdp.targets.leaves import TREES, LeafTarget, last_step
 from skdp.targets.parameters import ParameterTarget
-from skdp.targets.registry import REGISTRY, check_releasable
+from skdp.targets.registry import REGISTRY, check_releasable, is_stateless
 
 _BOOSTED = (
     "each of its members is fitted to what those before it got wrong on the private records, so no "
@@ -109,6 +111,29 @@ def check_release(estimator: Any, release: Any) -> None:
                     f"{reason}."
                 )
         _check_trees(estimator)
+
+
+def warn_if_fitted(estimator: Any) -> None:
+    """Point out a fitted estimator: the wrapper keeps it as a parameter, with all it has seen.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        As configured.
+    """
+    for _, part in configured(estimator):
+        if is_stateless(part):
+            continue
+        if any(name.endswith("_") and not name.startswith("_") for name in vars(part)):
+            warnings.warn(
+                f"The 'estimator' parameter of PrivateEstimator holds a fitted "
+                f"{type(part).__name__}, which stays in the wrapper and in its pickle. If it has "
+                "seen private records, pass clone(estimator). If they were public and it is to "
+                "stay as it is, wrap it in sklearn.frozen.FrozenEstimator.",
+                PrivacyLeakWarning,
+                stacklevel=4,
+            )
+            return
 
 
 def make_target(estimator: Any, release: Any, twin: Any, weighted: bool = False) -> Any:
