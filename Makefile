@@ -11,7 +11,7 @@ OLDEST_STAMP := $(OLDEST)/.installed
 export MPLBACKEND := Agg
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-oldest lint docs examples bench clean
+.PHONY: help demo test test-oldest lint docs examples bench asv clean
 
 help:
 	@echo "make demo         private and exact SVM on real data, side by side"
@@ -21,6 +21,7 @@ help:
 	@echo "make docs         the documentation, in docs/_build/html"
 	@echo "make examples     every script in examples/, warnings as errors"
 	@echo "make bench        what sampling costs; BENCHMARKS=benchmarks/utility.py for another script"
+	@echo "make asv          the same cases under asv, for the history of the repository"
 	@echo "make clean        remove environments and everything built"
 
 $(STAMP): pyproject.toml constraints.txt
@@ -62,6 +63,10 @@ bench: $(STAMP)
 	@set -e; for script in $(BENCHMARKS); do \
 		echo "== $$script"; $(BIN)/python "$$script"; done
 
+asv: $(STAMP)
+	$(BIN)/asv machine --yes
+	$(BIN)/asv run --quick --python=same --show-stderr
+
 clean:
-	rm -rf $(VENV) $(OLDEST) docs/_build docs/generated docs/auto_examples
+	rm -rf $(VENV) $(OLDEST) .asv docs/_build docs/generated docs/auto_examples
 	rm -rf .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

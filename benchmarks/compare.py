@@ -1,10 +1,10 @@
 """Sensitivity sampling side by side: skdp, the loop a user would write, and the R package diffpriv.
 
-For each target one table row per method: how many pairs the calibrations need for gamma = .05 and
-.01, seconds per pair, seconds to a release at gamma = .05 by the method's own rule, and the peak
-memory of the process. The loop and diffpriv use the rule of the published sampler ("dkw"); the
-loop is timed on a few pairs and scaled to the number it needs. Times are medians of repetitions
-taken in turns. Everything runs on one core unless the line says otherwise.
+For each target one line per method: seconds per pair, how many pairs the rule of the method needs
+for gamma = .05 and .01, seconds of sampling to these promises, and the peak memory of a process
+that does it. skdp takes its default rule ("exact"), the loop that of the published sampler ("dkw").
+The loop is timed on a few pairs and scaled, and so is what would take longer than half a minute
+(~). Times are medians of repetitions taken in turns, on one core unless the line says otherwise.
 """
 
 from __future__ import annotations
@@ -16,37 +16,18 @@ import shutil
 import subprocess
 import sys
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import Any
 
-import numpy as np
-from scipy.stats import expon
-from sklearn.base import clone, is_classifier
-from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.naive_bayes import BernoulliNB, GaussianNB
-from sklearn.neighbors import KernelDensity
 from sklearn.svm import LinearSVC
+from suite.cases import CASES, density, loop, parameters, sample, sample_pairs
 from threadpoolctl import threadpool_limits
 
-from skdp import (
-    AdditiveTarget,
-    LaplaceMechanism,
-    PublicDataOracle,
-    SensitivitySampler,
-    order_statistic,
-)
-from skdp._data import as_dataset, neighboring_pair
-from skdp.sensitivity.drawing import as_oracle
-from skdp.targets.parameters import ParameterTarget
+from skdp import order_statistic
 
-NORM = LaplaceMechanism(epsilon=1.0, basis="identity").norm
-LATTICE = np.linspace(0, 1, 11)[:, None]
-BANDWIDTH = 0.05
+GAMMAS = (0.05, 0.01)
+LONG = 30.0
 USED_BY = {
     "exact": "skdp, by default (19 and 99 suffice)",
     "dkw": "diffpriv, and here the loop",
@@ -54,109 +35,13 @@ USED_BY = {
 }
 
 
-@dataclass
-class Case:
-    """A target, and how a user without this library would evaluate it."""
-
-    name: str
-    n_samples: int
-    oracle: Any
-    target: Any
-    evaluate: Any
-    n_timed: int
-    n_loop: int
-
-
-def mixture(n_samples, rng):
-    """Draw from .4 N(.5, var .02) + .6 N(.75, var .005)."""
-    first = rng.random((n_samples, 1)) < 0.4
-    deviations = rng.standard_normal((n_samples, 1))
-    return np.where(first, 0.5 + 0.02**0.5 * deviations, 0.75 + 0.005**0.5 * deviations)
-
-
-mixture.independent_records = True
-
-
-def kernel(X):
-    """Evaluate the kernel of each record on the lattice."""
-    deviations = (X - LATTICE.T) / BANDWIDTH
-    return np.exp(-0.5 * deviations * deviations) / (BANDWIDTH * np.sqrt(2 * np.pi))
-
-
-def refitted_density(X):
-    """Evaluate a kernel density estimate on the lattice."""
-    return np.exp(KernelDensity(bandwidth=BANDWIDTH).fit(X).score_samples(LATTICE))
-
-
-def estimator_case(estimator, n_samples, n_features, n_timed, n_loop):
-    """Make a case of an estimator, with its registered attributes."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((2 * n_samples, n_features)) * np.linspace(1, 2, n_features)
-    scores = X @ rng.standard_normal(n_features) + rng.standard_normal(2 * n_samples)
-    response = (scores > 0).astype(int) if is_classifier(estimator) else scores
-    dataset = (X,) if isinstance(estimator, PCA) else (X, response)
-    target = ParameterTarget(estimator, "auto", clone(estimator).fit(*dataset))
-    name = f"{type(estimator).__name__}, d = {n_features}"
-
-    def evaluate(*dataset):
-        return target.flatten(clone(estimator).fit(*dataset))
-
-    oracle = PublicDataOracle(*dataset)
-    return Case(name, n_samples, oracle, target, evaluate, n_timed, n_loop)
-
-
-def cases():
-    """Yield the cases one by one: they hold tables."""
-    exponential = as_oracle(expon())
-    yield Case("mean", 100, exponential, AdditiveTarget(np.asarray), np.mean, 50_000, 400)
-    yield Case("mean", 1000, exponential, AdditiveTarget(np.asarray), np.mean, 50_000, 400)
-    density = AdditiveTarget(kernel)
-    yield Case("KDE, k = 10", 5000, mixture, density, refitted_density, 50_000, 20)
-    yield estimator_case(GaussianNB(), 1000, 8, 2000, 40)
-    yield estimator_case(BernoulliNB(), 1000, 8, 2000, 40)
-    for estimator in (Ridge(), LinearRegression(), LinearDiscriminantAnalysis(), PCA()):
-        yield estimator_case(estimator, 1000, 8, 1000, 40)
-    yield estimator_case(LinearSVC(), 1000, 8, 40, 40)
-    yield estimator_case(LinearSVC(), 1000, 64, 8, 8)
-    yield estimator_case(LogisticRegression(), 1000, 20, 20, 20)
-    yield estimator_case(LogisticRegression(), 100_000, 20, 3, 3)
-
-
-def sample(case, n_pairs, seed=0, **options):
-    """Run the sampler and return its seconds."""
-    sampler = SensitivitySampler(
-        case.oracle, gamma=None, n_pairs=n_pairs, random_state=seed, **options
-    )
-    start = perf_counter()
-    estimate = sampler.sample(case.target, case.n_samples, NORM)
-    seconds = perf_counter() - start
-    if sum(estimate.failures.values()) > n_pairs // 10:
-        raise RuntimeError(f"Failed pairs would be cheap: {estimate.failures}")
-    return seconds
-
-
-def loop(case, n_pairs, seed=0):
-    """Draw, fit twice, take the norm, sort: what a user would write; return its seconds."""
-    rng = np.random.default_rng(seed)
-    start = perf_counter()
-    norms = []
-    for _ in range(n_pairs):
-        dataset, neighbor = neighboring_pair(as_dataset(case.oracle(case.n_samples + 1, rng)))
-        difference = np.ravel(case.evaluate(*dataset) - case.evaluate(*neighbor))
-        norms.append(np.abs(difference).sum())
-    norms.sort()
-    return perf_counter() - start
-
-
-def measure(case, n_repetitions):
-    """Return the seconds of the sampler, of the loop, and the time to a promise."""
-    sample(case, min(case.n_timed, 50))
-    loop(case, 2)
-    times = [
-        (sample(case, case.n_timed, seed), loop(case, case.n_loop, seed), sample(case, 199, seed))
-        for seed in range(n_repetitions)
+def pairs_needed(calibration):
+    """Return the number of pairs for each gamma."""
+    confidence = 0.95 if calibration == "conditional" else None
+    return [
+        order_statistic(gamma, calibration=calibration, confidence=confidence).n_pairs
+        for gamma in GAMMAS
     ]
-    return [median(column) for column in zip(*times, strict=True)]
 
 
 def peak_memory():
@@ -168,68 +53,92 @@ def peak_memory():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def alone(*arguments):
+    """Run this script in a process of its own and return what it prints."""
+    command = [sys.executable, __file__, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def seconds_to_promises(case, per_pair, n_repetitions):
+    """Time the sampler to each gamma, or scale where that takes long; return times and marks."""
+    found = []
+    for gamma, n_pairs in zip(GAMMAS, pairs_needed("exact"), strict=True):
+        if n_pairs * per_pair > LONG:
+            found.append(f"~{n_pairs * per_pair:.3g}")
+        else:
+            times = [sample(case, seed, gamma=gamma) for seed in range(n_repetitions)]
+            found.append(f"{median(times):.3g}")
+    return found
+
+
+def print_case(name, n_repetitions):
+    """Print a line for each method."""
+    case = CASES[name]()
+    sample_pairs(case, case.n_pairs)
+    peak = peak_memory()
+    loop(case, 2)
+    times = [
+        (sample_pairs(case, case.n_pairs, seed), loop(case, case.n_loop, seed))
+        for seed in range(n_repetitions)
+    ]
+    fast, slow = map(median, zip(*times, strict=True))
+    fast, slow = fast / case.n_pairs, slow / case.n_loop
+    releases = seconds_to_promises(case, fast, n_repetitions)
+    exact, dkw = pairs_needed("exact"), pairs_needed("dkw")
+    print(
+        f"{name:34}{case.n_samples:7}  skdp{fast:10.3g}{slow / fast:9.3g}"
+        f"{exact[0]:7}{releases[0]:>9}{exact[1]:8}{releases[1]:>9}{peak:9.0f}"
+    )
+    print(
+        f"{'':41}  loop{slow:10.3g}{'':9}{dkw[0]:7}{f'~{dkw[0] * slow:.3g}':>9}"
+        f"{dkw[1]:8}{f'~{dkw[1] * slow:.3g}':>9}{float(alone('--loop', name)):9.0f}"
+    )
+    if case.n_pairs == 50_000 and case.n_samples == 5000:
+        print(f"    50,000 pairs {50_000 * fast:.3f} s; the loop on 200 {200 * slow:.3f} s")
+    if name == "LinearSVC, d = 8":
+        minimal = median(sample_pairs(case, 19, seed) for seed in range(n_repetitions))
+        print(
+            f"    gamma = .05 from the 19 pairs that suffice: {minimal:.3g} s; by the rule of "
+            f"diffpriv the loop takes {dkw[0] * slow / minimal:.3g} times as long"
+        )
+
+
 def print_pairs():
     """Print how many pairs each calibration needs."""
     print("Pairs needed            gamma = .05   gamma = .01")
-    for calibration in ("exact", "dkw", "conditional"):
-        confidence = 0.95 if calibration == "conditional" else None
-        needed = [
-            order_statistic(gamma, calibration=calibration, confidence=confidence).n_pairs
-            for gamma in (0.05, 0.01)
-        ]
-        print(f"{calibration:20}{needed[0]:15}{needed[1]:14}  {USED_BY[calibration]}")
+    for calibration, used_by in USED_BY.items():
+        needed = pairs_needed(calibration)
+        print(f"{calibration:20}{needed[0]:15}{needed[1]:14}  {used_by}")
 
 
 def print_table(n_repetitions, names):
-    """Print a line for each case."""
+    """Print the cases, each measured in a process of its own."""
     print(
-        f"\n{'target':32}{'n':>8}{'skdp, s/pair':>14}{'loop, s/pair':>14}{'ratio':>8}"
-        f"{'199 skdp, s':>13}{'1305 loop, s':>14}{'ratio':>8}{'peak MB':>9}"
+        f"\n{'target':34}{'n':>7}  {'':4}{'s/pair':>10}{'ratio':>9}{'.05:':>7}{'s':>9}"
+        f"{'.01:':>8}{'s':>9}{'peak MB':>9}"
     )
-    for case in cases():
-        if names and not any(name in case.name for name in names):
-            continue
-        fast, slow, release = measure(case, n_repetitions)
-        fast, slow = fast / case.n_timed, slow / case.n_loop
-        print(
-            f"{case.name:32}{case.n_samples:8}{fast:14.3g}{slow:14.3g}{slow / fast:8.3g}"
-            f"{release:13.3g}{1305 * slow:14.3g}{1305 * slow / release:8.3g}{peak_memory():9.0f}",
-            flush=True,
-        )
-        if case.name.startswith("KDE"):
-            print(
-                f"    50,000 pairs {case.n_timed * fast:.3f} s; the loop on 200 {200 * slow:.3f} s"
-            )
-        if case.name == "LinearSVC, d = 8":
-            minimal = median(sample(case, 19, seed) for seed in range(n_repetitions))
-            print(
-                f"    the 19 pairs that suffice for gamma = .05: {minimal:.3g} s, "
-                f"ratio {1305 * slow / minimal:.3g}"
-            )
+    for name in CASES:
+        if not names or any(part in name for part in names):
+            print(alone("--case", name, "--n-repetitions", n_repetitions), end="", flush=True)
 
 
 def print_cores(n_pairs):
-    """Print what a second core gives."""
-    case = estimator_case(LinearSVC(), 1000, 8, 0, 0)
-    sample(case, n_pairs, n_jobs=2)  # starts the workers
-    one, two = sample(case, n_pairs), sample(case, n_pairs, n_jobs=2)
+    """Print what a second core gives, from the best of runs in turns: other load slows both."""
+    case = parameters(LinearSVC(), 1000, 8, 0, 0)
+    cold = sample_pairs(case, n_pairs, n_jobs=2)
+    turns = [(sample_pairs(case, n_pairs), sample_pairs(case, n_pairs, n_jobs=2)) for _ in range(5)]
+    one, two = (min(column) for column in zip(*turns, strict=True))
     print(
         f"\n{n_pairs} pairs of LinearSVC: one core {one:.2f} s, two {two:.2f} s, "
-        f"ratio {one / two:.2f} (load of the machine {os.getloadavg()[0]:.1f})"
+        f"ratio {one / two:.2f}; with workers to start {cold:.2f} s, ratio {one / cold:.2f} "
+        f"(load of the machine {os.getloadavg()[0]:.1f})"
     )
 
 
 def print_memory():
     """Print the peak memory of 500 and of 50,000 pairs, each in a process of its own."""
-    peaks = []
-    for n_pairs in (500, 50_000):
-        command = [sys.executable, __file__, "--peak", str(n_pairs)]
-        result = subprocess.run(command, capture_output=True, text=True, check=True)
-        peaks.append(float(result.stdout))
-    ratio = peaks[1] / peaks[0]
-    print(
-        f"Peak memory, KDE: 500 pairs {peaks[0]:.0f} MB, 50,000 {peaks[1]:.0f}, ratio {ratio:.3f}"
-    )
+    few, many = (float(alone("--peak", n_pairs)) for n_pairs in (500, 50_000))
+    print(f"Peak memory, KDE: 500 pairs {few:.0f} MB, 50,000 {many:.0f}, ratio {many / few:.3f}")
 
 
 def print_import():
@@ -268,26 +177,32 @@ def print_diffpriv():
 
 
 def main():
-    """Print everything."""
+    """Print everything, or what one process is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="only targets whose name holds one of these")
     parser.add_argument("--n-repetitions", type=int, default=3)
+    parser.add_argument("--case", help=argparse.SUPPRESS)
+    parser.add_argument("--loop", help=argparse.SUPPRESS)
     parser.add_argument("--peak", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.peak:
-        sample(Case("KDE", 5000, mixture, AdditiveTarget(kernel), None, 0, 0), options.peak)
-        print(peak_memory())
-        return
     with warnings.catch_warnings(), threadpool_limits(limits=1):
         warnings.simplefilter("ignore")
-        print_pairs()
-        print_table(options.n_repetitions, options.names)
-        if not options.names:
-            print_cores(1500)
-    if not options.names:
-        print_memory()
-        print_import()
-        print_diffpriv()
+        if options.peak:
+            sample_pairs(density(), options.peak)
+            print(peak_memory())
+        elif options.loop:
+            loop(CASES[options.loop](), 2)
+            print(peak_memory())
+        elif options.case:
+            print_case(options.case, options.n_repetitions)
+        else:
+            print_pairs()
+            print_table(options.n_repetitions, options.names)
+            if not options.names:
+                print_cores(1500)
+                print_memory()
+                print_import()
+                print_diffpriv()
 
 
 if __name__ == "__main__":

@@ -20,11 +20,12 @@ from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.oracles import (
     GaussianOracle,
     MakeOracle,
-    PublicDataOracle,
     UniformOracle,
 )
+from skdp.sensitivity.plan import SamplingPlan
+from skdp.sensitivity.public_data import PublicDataOracle
 from skdp.sensitivity.random_task import RandomTaskOracle
-from skdp.sensitivity.sampler import SamplingPlan, SensitivitySampler
+from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.svm_bounds import linear_svc_l1, linear_svm_l1, svm_l1
 from skdp.targets.bernstein import BernsteinTransformer
 from skdp.targets.bernstein_density import BernsteinDensity

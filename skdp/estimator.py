@@ -18,8 +18,8 @@ from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.base import Mechanism
 from skdp.release import check_kind_of_sensitivity, release
+from skdp.sensitivity.adapters import as_oracle, like_private
 from skdp.sensitivity.bounds import KnownSensitivity
-from skdp.sensitivity.drawing import as_oracle, like_private
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.targets.composition import classes_of_outputs

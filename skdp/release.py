@@ -19,8 +19,8 @@ from skdp.exceptions import PrivateEvaluationError
 from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.noise import byte_source
+from skdp.sensitivity.adapters import as_oracle, like_private
 from skdp.sensitivity.bounds import KnownSensitivity
-from skdp.sensitivity.drawing import as_oracle, like_private
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.targets.choice import ChoiceTarget

@@ -42,7 +42,7 @@ from skdp import (
     UniformOracle,
     mean_l1,
 )
-from skdp.sensitivity.drawing import as_oracle, like_private
+from skdp.sensitivity.adapters import as_oracle, like_private
 from skdp.targets.configuration import takes, takes_weights
 
 rng = np.random.default_rng(0)

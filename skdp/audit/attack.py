@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from skdp._data import Dataset, n_records, neighboring_pair, take_records
 from skdp._target import Target, as_target
 from skdp.mechanisms.base import l1_norm
-from skdp.sensitivity.drawing import as_oracle, draw
+from skdp.sensitivity.adapters import as_oracle
+from skdp.sensitivity.drawing import draw
 
 POOL_SIZE = 1000
 MOVES_PER_START = 50

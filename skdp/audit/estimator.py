@@ -21,7 +21,8 @@ from skdp.audit.lower_bound import reproducible_seed
 from skdp.audit.release import audit_release
 from skdp.estimator import released_target
 from skdp.mechanisms.base import Mechanism
-from skdp.sensitivity.drawing import as_oracle, draw
+from skdp.sensitivity.adapters import as_oracle
+from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.sampler import SensitivitySampler
 
 

@@ -143,10 +143,8 @@ class MomentMeasure:
         return Outcomes.join(self._measure_batch(pairs[s : s + self.at_once]) for s in starts)
 
     def _measure_batch(self, pairs: range) -> Outcomes:
-        """Measure some pairs, always as many at a time: how many decides how sums are rounded."""
-        sums = (_filled(each, self.at_once) for each in self._sums(pairs))
-        values = self.moments.pairs(*sums, self.pairs.n_samples)
-        outcomes = self._outcomes(*(each[: len(pairs)] for each in values))
+        values = self.moments.pairs(*self._sums(pairs), self.pairs.n_samples)
+        outcomes = self._outcomes(*values)
         for place, failure in enumerate(outcomes.failures):
             if failure:  # no value here: the refit has one, or says why there is none
                 refitted = measure_pair(self.pairs, self.norm, pairs[place])
@@ -175,8 +173,3 @@ class MomentMeasure:
 
     def _outcomes(self, values: NDArray, others: NDArray) -> Outcomes:
         return Outcomes.of_norms(distances(self.norm, values, others), values.shape[1:])
-
-
-def _filled(rows: NDArray, n_rows: int) -> NDArray:
-    """Repeat the first row at the end."""
-    return rows if len(rows) == n_rows else rows[np.arange(n_rows) % len(rows)]

@@ -15,10 +15,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.random import Generator, RandomState
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
-from skdp._data import Dataset, n_columns, n_records, take_records
-from skdp.sensitivity.drawing import describe_oracle
+from skdp.sensitivity.adapters import describe_oracle
 
 
 class _ShippedOracle:
@@ -26,6 +24,12 @@ class _ShippedOracle:
 
     independent_records = True
     classes_: NDArray | None = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        # a subclass elsewhere that draws in its own way must make the claim itself
+        if cls.__module__ != __name__ and "__call__" in vars(cls):
+            cls.independent_records = vars(cls).get("independent_records", False)
 
     def __init__(self, *facts: str) -> None:
         self._description = f"{type(self).__name__}({', '.join(fact for fact in facts if fact)})"
@@ -54,109 +58,6 @@ def _describe_y(classes: NDArray | None, has_response: bool) -> str:
     if classes is not None:
         return f"n_classes={len(classes)}"
     return "response" if has_response else ""
-
-
-def _check_table(X: Any, oracle: str) -> Any:
-    """Return a public table with rows that can be picked; only lists are copied."""
-    if isinstance(X, list | tuple):
-        X = np.asarray(X)
-    elif sparse.issparse(X):
-        X = X.tocsr()
-    if n_records(X) < 1:
-        _refuse(oracle, "X", "hold at least one record", "none")
-    return X
-
-
-def _resample(container: Any, indices: NDArray) -> Any:
-    taken = take_records(container, indices)
-    # rows repeat, and index labels of pandas that repeat break the alignment of frames
-    return taken.reset_index(drop=True) if hasattr(taken, "reset_index") else taken
-
-
-class PublicDataOracle(_ShippedOracle):
-    """Resample the records of a public table, with replacement.
-
-    The promise is then about pairs of datasets drawn from the empirical distribution of that
-    table. It must not be the private table.
-
-    Parameters
-    ----------
-    X : array-like, sparse matrix, or frame of pandas or polars, shape (n_records, n_features)
-        The public records. Referenced, not copied (lists are).
-    y : array-like or series, shape (n_records,) or (n_records, n_outputs), default=None
-        Their responses. With None the oracle returns `X` alone.
-
-    Attributes
-    ----------
-    classes_ : ndarray or None
-        The sorted labels in `y`; None without `y`, or when `y` holds fractions or gaps.
-
-    Raises
-    ------
-    ValueError
-        If there are no records, or `X` and `y` differ in their number.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp.sensitivity.oracles import PublicDataOracle
-    >>> oracle = PublicDataOracle(np.eye(3), ["a", "b", "b"])
-    >>> oracle
-    PublicDataOracle(n_records=3, n_features=3, labeled)
-    >>> X, y = oracle(5, np.random.default_rng(0))
-    >>> X.shape, y.shape
-    ((5, 3), (5,))
-    """
-
-    def __init__(self, X: Any, y: Any = None) -> None:
-        name = type(self).__name__
-        self._X = _check_table(X, name)
-        self._y = None if y is None else _check_table(y, name)
-        if y is not None and n_records(self._y) != n_records(self._X):
-            _refuse(name, "y", f"hold {n_records(self._X)} records, as X does", n_records(self._y))
-        self.classes_ = None if y is None else _labels_of(self._y)
-        width = n_columns(self._X)
-        super().__init__(
-            f"n_records={n_records(self._X)}",
-            "" if width is None else f"n_features={width}",
-            "" if y is None else "labeled",
-        )
-
-    def __call__(self, n_samples: int, rng: Generator) -> Any:
-        """Return `n_samples` records picked uniformly, with their responses if there are any."""
-        indices = self.draw_indices(n_samples, rng)
-        X = _resample(self._X, indices)
-        return X if self._y is None else (X, _resample(self._y, indices))
-
-    @property
-    def table(self) -> Dataset:
-        """The public records, ``(X,)`` or ``(X, y)``."""
-        return (self._X,) if self._y is None else (self._X, self._y)
-
-    def draw_indices(self, n_samples: int, rng: Generator) -> NDArray[np.int64]:
-        """Draw which records of the table a call would return.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records.
-        rng : numpy.random.Generator
-            Left in the same state as by a call.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Their positions in the table.
-        """
-        return rng.integers(n_records(self._X), size=n_samples)
-
-
-def _labels_of(y: Any) -> NDArray | None:
-    """Return the sorted labels, or None when `y` is a response in the reals."""
-    values = np.asarray(y)
-    if values.ndim != 1 or (values.dtype.kind == "f" and not np.all(values == np.rint(values))):
-        return None
-    return np.unique(values)
 
 
 class UniformOracle(_ShippedOracle):

@@ -11,14 +11,8 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from skdp._data import n_columns, n_records
-from skdp.sensitivity.oracles import (
-    _check_classes,
-    _check_table,
-    _describe_y,
-    _refuse,
-    _resample,
-    _ShippedOracle,
-)
+from skdp.sensitivity.oracles import _check_classes, _describe_y, _refuse, _ShippedOracle
+from skdp.sensitivity.public_data import _check_table, _resample
 
 _JITTER = 1e-6
 _LEAST_PER_CLASS = 2  # one may be the record that a pair leaves out

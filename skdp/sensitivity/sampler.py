@@ -7,7 +7,6 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from numbers import Integral
@@ -22,9 +21,10 @@ from skdp._data import Dataset, Schema
 from skdp._fingerprint import fingerprint
 from skdp._target import Target, as_target
 from skdp._version import __version__
+from skdp.sensitivity.adapters import as_oracle, describe_oracle
 from skdp.sensitivity.blocks import CHUNK_SIZE, pair_measure
-from skdp.sensitivity.calibration import OrderStatistic, order_statistic
-from skdp.sensitivity.drawing import as_oracle, describe_oracle, draw
+from skdp.sensitivity.calibration import order_statistic
+from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.execution import run
 from skdp.sensitivity.pairs import (
@@ -34,6 +34,7 @@ from skdp.sensitivity.pairs import (
     pilot_difference,
     run_chunk,
 )
+from skdp.sensitivity.plan import SamplingPlan
 from skdp.sensitivity.progress import follow
 from skdp.sensitivity.seeding import streams
 
@@ -43,54 +44,6 @@ PUBLIC_DATASET = (0, 1)
 # Pilot pairs are kept whole: at most so many, and at most so many numbers (256 MB) in all of them.
 MAX_PILOT_PAIRS = 1000
 MAX_PILOT_VALUES = 2**25
-
-
-@dataclass(frozen=True)
-class SamplingPlan:
-    """What a sampler would run, and what it would promise.
-
-    Parameters
-    ----------
-    order_statistic : OrderStatistic
-        How many pairs, which order statistic, and the promise.
-    n_samples : int
-        Number of records of each dataset of a pair.
-    oracle : str
-        Description of the source of records.
-    n_pilot_pairs : int, default=0
-        Number of further pairs, from which the mechanism would learn its basis. For a target of
-        very many values it is less.
-
-    Attributes
-    ----------
-    n_evaluations : int
-        How often the target would be evaluated: twice a pair.
-
-    Examples
-    --------
-    >>> from skdp import SensitivitySampler, UniformOracle
-    >>> plan = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.05).plan(n_samples=100)
-    >>> plan.n_evaluations
-    398
-    """
-
-    order_statistic: OrderStatistic
-    n_samples: int
-    oracle: str
-    n_pilot_pairs: int = 0
-
-    @property
-    def n_evaluations(self) -> int:
-        """How often the target would be evaluated: twice a pair."""
-        return 2 * (self.order_statistic.n_pairs + self.n_pilot_pairs)
-
-    def __str__(self) -> str:
-        pilots = f"{self.n_pilot_pairs} pilot pairs and " if self.n_pilot_pairs else ""
-        return (
-            f"{pilots}{self.order_statistic.n_pairs} pairs of datasets of {self.n_samples} records "
-            f"from {self.oracle}, {self.n_evaluations} evaluations of the target. "
-            f"{self.order_statistic}"
-        )
 
 
 class SensitivitySampler(BaseEstimator):

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.sensitivity.drawing import draw
-from skdp.sensitivity.oracles import PublicDataOracle
 from skdp.sensitivity.pairs import PairSource
+from skdp.sensitivity.public_data import PublicDataOracle
 from skdp.sensitivity.seeding import streams, streams_of_pairs
 
 MAX_TABLE = 2**22

@@ -12,7 +12,8 @@ from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.neighbors import KernelDensity
 
 from skdp._data import Schema
-from skdp.sensitivity.drawing import as_oracle, check_sample, describe_oracle, draw
+from skdp.sensitivity.adapters import as_oracle, describe_oracle
+from skdp.sensitivity.drawing import check_sample, draw
 
 
 def records(n_samples, rng):

@@ -17,8 +17,10 @@ from sklearn.datasets import (
 )
 
 from skdp._data import as_dataset
-from skdp.sensitivity.drawing import as_oracle, check_sample, describe_oracle
-from skdp.sensitivity.oracles import GaussianOracle, MakeOracle, PublicDataOracle, UniformOracle
+from skdp.sensitivity.adapters import as_oracle, describe_oracle
+from skdp.sensitivity.drawing import check_sample
+from skdp.sensitivity.oracles import GaussianOracle, MakeOracle, UniformOracle
+from skdp.sensitivity.public_data import PublicDataOracle
 from skdp.sensitivity.random_task import RandomTaskOracle
 
 SECRET = 31337.25
@@ -290,3 +292,26 @@ def test_named_bounds_need_pandas(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match="needs pandas"):
         UniformOracle({"a": (0, 1)})
+
+
+def test_a_subclass_that_draws_in_its_own_way_claims_nothing_by_inheritance():
+    """Two records of different datasets would differ by more than two records of one."""
+
+    class Shifted(UniformOracle):
+        def __call__(self, n_samples, rng):
+            return super().__call__(n_samples, rng) + rng.normal()
+
+    class Claims(Shifted):
+        independent_records = True
+
+    class Named(UniformOracle):
+        pass
+
+    class Relabeled(UniformOracle):
+        independent_records = True
+
+        def __call__(self, n_samples, rng):
+            return 2 * super().__call__(n_samples, rng)
+
+    independent = [kind.independent_records for kind in (Shifted, Claims, Named, Relabeled)]
+    assert independent == [False, True, True, True]

@@ -156,6 +156,14 @@ def test_nearly_singular_equations_are_refitted():
         (PCA(svd_solver="randomized", n_components=2), FEATURES, None, ["components_"]),
         (StandardScaler(with_std=False), FEATURES, None, ["mean_"]),
         (LinearDiscriminantAnalysis(), FEATURES, THREE, ["scalings_"]),
+        (LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.1), FEATURES, TWO, ["coef_"]),
+        (LinearDiscriminantAnalysis(priors=[0.2, 0.8]), FEATURES, TWO, ["coef_"]),
+        (NearestCentroid(metric="manhattan"), FEATURES, TWO, ["centroids_"]),
+        (NearestCentroid(shrink_threshold=0.1), FEATURES, TWO, ["centroids_"]),
+        (BernoulliNB(class_prior=[0.5, 0.5]), COUNTS, TWO, ["feature_log_prob_"]),
+        (ComplementNB(norm=True), COUNTS, TWO, ["feature_log_prob_"]),
+        (EmpiricalCovariance(assume_centered=True), FEATURES, None, ["covariance_"]),
+        (RidgeClassifier(class_weight="balanced"), FEATURES, TWO, REGRESSION),
     ],
     ids=lambda case: str(case)[:40],
 )
@@ -163,6 +171,18 @@ def test_other_parameters_attributes_and_records_are_refitted(estimator, X, y, n
     target = parameter_target(estimator, X, y, names)
     records = (X[:61],) if y is None else (X[:61], y[:61])
     assert target.closed_form(*records) is None
+
+
+@pytest.mark.parametrize(
+    ("estimator", "y"),
+    [(GaussianNB(), TWO), (Ridge(), RESPONSE), (StandardScaler(), RESPONSE)],
+    ids=str,
+)
+def test_weighted_records_are_refitted(estimator, y):
+    target = parameter_target(estimator, FEATURES, y, "auto")
+    weights = np.linspace(1, 2, N + 1)
+    assert target.closed_form(FEATURES[: N + 1], y[: N + 1]) is not None
+    assert target.closed_form(FEATURES[: N + 1], y[: N + 1], weights) is None
 
 
 def test_trial_catches_a_wrong_closed_form(monkeypatch):

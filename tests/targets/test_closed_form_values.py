@@ -89,6 +89,8 @@ def check_values(target, trial, records):
     if not (np.isfinite(values[0]).all() and np.isfinite(values[1]).all()):
         return False  # refitted
     assert expected is not None
+    for value, fitted in zip(values, expected, strict=True):
+        np.testing.assert_allclose(value, fitted, rtol=0, atol=1e-8 * np.abs(fitted).max() + 1e-14)
     difference = expected[0] - expected[1]
     error = np.abs(values[0] - values[1] - difference).max()
     assert error <= 1e-8 * np.abs(difference).max() + 1e-12 * np.abs(expected[0]).max() + 1e-14

@@ -1,0 +1,270 @@
+"""From anything that can be sampled to an oracle.
+
+An oracle is a function ``oracle(n_samples, rng) -> X`` or ``(X, y)`` that invents plausible
+records. `as_oracle` brings distributions of scipy and density estimators of scikit-learn into
+that form.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.random import Generator, RandomState
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._data import as_dataset, column_names, n_columns, n_records, take_records
+
+
+class Oracle(Protocol):
+    """A source of plausible, non-sensitive records.
+
+    It is called as ``oracle(n_samples, rng)`` with a `numpy.random.Generator` and returns `X`,
+    ``(X, y)`` or ``(X, y, sample_weight)`` with `n_samples` records. It must take all its
+    randomness from `rng`, so that the same generator state gives the same records in any process,
+    and its records must be exchangeable: their order may mean nothing. It must not be derived
+    from the private data.
+
+    Three attributes are optional.
+
+    - ``description`` (str): what the guarantee calls it; the name of the function otherwise.
+    - ``classes_`` (ndarray or None): the sorted class labels it draws from.
+    - ``independent_records`` (bool): whether its records are independent. False for a
+      dataset-level oracle, which draws something of the whole dataset first.
+    """
+
+    def __call__(self, n_samples: int, rng: Generator) -> Any:
+        """Return `n_samples` records."""
+        ...
+
+
+def describe_oracle(oracle: Any) -> str:
+    """Name an oracle for a guarantee or an error, without any of its records.
+
+    Parameters
+    ----------
+    oracle : callable
+        Shipped, adapted or the user's own.
+
+    Returns
+    -------
+    str
+        Its ``description``; else the qualified name of the function, or of the class.
+
+    Examples
+    --------
+    >>> from skdp.sensitivity.adapters import describe_oracle
+    >>> def loans(n_samples, rng):
+    ...     return rng.exponential(size=(n_samples, 1))
+    >>> describe_oracle(loans)
+    'loans'
+    """
+    while isinstance(oracle, functools.partial):
+        oracle = oracle.func
+    description = getattr(oracle, "description", None)
+    if isinstance(description, str):
+        return description
+    return getattr(oracle, "__qualname__", type(oracle).__name__)
+
+
+class _Adapter:
+    """An object that can be sampled, as an oracle of independent records."""
+
+    independent_records = True
+    classes_ = None
+
+    def __init__(self, source: Any, name: str) -> None:
+        self.source = source
+        self.description = name
+
+    def __repr__(self) -> str:
+        return f"as_oracle({self.description})"
+
+
+class _ScipyOracle(_Adapter):
+    """A frozen distribution of scipy.stats."""
+
+    def __call__(self, n_samples: int, rng: Generator) -> Any:
+        if hasattr(self.source, "rvs"):
+            X = self.source.rvs(size=n_samples, random_state=rng)
+        elif hasattr(self.source, "resample"):
+            X = self.source.resample(size=n_samples, seed=rng).T
+        else:
+            X = self.source.sample((n_samples,), rng=rng)
+        X = np.asarray(X)
+        # scipy drops the axis of a single column, and that of a single record
+        return X if X.ndim > 2 else X.reshape(n_samples, -1)
+
+
+class _EstimatorOracle(_Adapter):
+    """A fitted estimator with a `sample` method."""
+
+    def __init__(self, source: Any, name: str, seed_parameter: str | None) -> None:
+        super().__init__(source, name)
+        self.seed_parameter = seed_parameter
+
+    def __call__(self, n_samples: int, rng: Generator) -> Any:
+        # scikit-learn wants the legacy interface; this one draws from the same bits
+        seed = rng if self.seed_parameter == "rng" else RandomState(rng.bit_generator)
+        if self.seed_parameter is None:
+            source = copy.copy(self.source)
+            source.random_state = seed
+            sample = source.sample(n_samples)
+        else:
+            sample = self.source.sample(n_samples, **{self.seed_parameter: seed})
+        X = sample[0] if isinstance(sample, tuple) else sample
+        # mixtures return their records component by component; the order must mean nothing
+        return take_records(X, rng.permutation(n_records(X)))
+
+
+class _LikePrivate:
+    """An oracle whose arrays come in the form that the private records have."""
+
+    def __init__(self, oracle: Callable[[int, Generator], Any], convert: Callable[[Any], Any]):
+        self.oracle = oracle
+        self.convert = convert
+        self.description = describe_oracle(oracle)
+        self.classes_ = getattr(oracle, "classes_", None)
+        self.independent_records = getattr(oracle, "independent_records", False)
+
+    def __call__(self, n_samples: int, rng: Generator) -> Any:
+        X, *rest = as_dataset(self.oracle(n_samples, rng))
+        return (self.convert(X) if isinstance(X, np.ndarray) else X, *rest)
+
+
+def _name_columns(X: np.ndarray, frame: type, names: list[str]) -> Any:
+    matches = n_columns(X) == len(names)
+    return frame(dict(zip(names, X.T, strict=True))) if matches else X
+
+
+def _to_single(X: np.ndarray) -> np.ndarray:
+    return X.astype(np.float32) if X.dtype == np.float64 else X
+
+
+def like_private(oracle: Callable[[int, Generator], Any], X: Any) -> Callable:
+    """Let an oracle of arrays stand in for a frame, or for arrays of single precision.
+
+    Parameters
+    ----------
+    oracle : callable
+        As returned by `as_oracle`.
+    X : container
+        The private records. Only the kind of container, its type and the column names are read.
+
+    Returns
+    -------
+    callable
+        `oracle` itself for an array of double precision, or a sparse one. Else one that puts
+        arrays of as many columns into frames like X, or into single precision. Records that come
+        with names keep theirs.
+    """
+    names = column_names(X)
+    if names is not None:
+        convert = functools.partial(_name_columns, frame=type(X), names=names)
+        return _LikePrivate(oracle, convert)
+    single = isinstance(X, np.ndarray) and X.dtype == np.float32
+    return _LikePrivate(oracle, _to_single) if single else oracle
+
+
+def as_oracle(oracle: Any) -> Callable[[int, Generator], Any]:
+    """Return `oracle` as a callable ``oracle(n_samples, rng)``.
+
+    Parameters
+    ----------
+    oracle : callable, frozen scipy.stats distribution, or fitted estimator with `sample`
+        A callable is returned as it is. A distribution may be frozen (``norm(0, 1)``,
+        ``multivariate_normal(mean, cov)``), of the newer kind (``Normal(mu=0)``) or a
+        ``gaussian_kde``; a univariate one gives one column. Of an estimator such as
+        GaussianMixture or KernelDensity only the features are used, in random order, and it is
+        never changed.
+
+    Returns
+    -------
+    callable
+        An oracle; a distribution or estimator is referenced, not copied.
+
+    Raises
+    ------
+    TypeError
+        If `oracle` cannot be sampled reproducibly, with what to pass instead.
+    sklearn.exceptions.NotFittedError
+        If the estimator is not fitted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.stats import expon
+    >>> from skdp.sensitivity.adapters import as_oracle
+    >>> oracle = as_oracle(expon())
+    >>> oracle
+    as_oracle(expon)
+    >>> oracle(3, np.random.default_rng(0)).shape
+    (3, 1)
+    """
+    if isinstance(oracle, type):
+        raise TypeError(f"An oracle must be an object, not a class. Got {oracle.__name__} itself.")
+    if type(oracle).__module__.startswith("scipy.stats"):
+        return _adapt_scipy(oracle)
+    if callable(oracle):
+        _check_signature(oracle)
+        return oracle
+    if callable(getattr(oracle, "sample", None)) and not hasattr(oracle, "columns"):
+        return _adapt_estimator(oracle)
+    if callable(getattr(oracle, "rvs", None)):
+        return _ScipyOracle(oracle, type(oracle).__name__)
+    raise TypeError(
+        "An oracle must be a callable oracle(n_samples, rng) -> X or (X, y), a frozen scipy.stats "
+        f"distribution, or a fitted estimator with a sample method. Got {type(oracle).__name__}. "
+        "To resample a public table, wrap it: PublicDataOracle(X, y)."
+    )
+
+
+def _adapt_scipy(distribution: Any) -> _ScipyOracle:
+    name = type(distribution).__name__.removesuffix("_frozen")
+    if hasattr(distribution, "rvs"):
+        if callable(distribution):
+            raise TypeError(
+                "A scipy.stats distribution must be frozen to serve as an oracle. Got "
+                f"{name}. Call it with its parameters first, as in norm(loc=0, scale=1)."
+            )
+        name = getattr(getattr(distribution, "dist", None), "name", None) or name
+    elif not hasattr(distribution, "resample") and not hasattr(distribution, "sample"):
+        raise TypeError(f"scipy.stats cannot draw from {name}. Write a callable instead.")
+    return _ScipyOracle(distribution, name)
+
+
+def _adapt_estimator(estimator: Any) -> _EstimatorOracle:
+    name = type(estimator).__name__
+    if hasattr(estimator, "fit"):
+        check_is_fitted(
+            estimator,
+            msg="The oracle %(name)s is not fitted. Fit it on public records first.",
+        )
+    parameters = inspect.signature(estimator.sample).parameters
+    for seed_parameter in ("random_state", "rng"):
+        if seed_parameter in parameters:
+            return _EstimatorOracle(estimator, name, seed_parameter)
+    if not hasattr(estimator, "random_state"):
+        raise TypeError(
+            f"The draws of {name} cannot be reproduced: neither its sample method nor the object "
+            "has a 'random_state'. Wrap it in a callable oracle(n_samples, rng) that seeds it."
+        )
+    return _EstimatorOracle(estimator, name, None)
+
+
+def _check_signature(oracle: Callable) -> None:
+    try:
+        signature = inspect.signature(oracle)
+    except ValueError:  # some callables written in C do not tell theirs
+        return
+    try:
+        signature.bind(1, None)
+    except TypeError:
+        raise TypeError(
+            f"The oracle {describe_oracle(oracle)} must be callable as oracle(n_samples, rng). "
+            f"Its signature is {signature}."
+        ) from None
