@@ -233,6 +233,11 @@ def test_infinite_sensitivity_names_the_causes_and_releases_nothing():
     assert len(target.sizes) == 2 * 199  # pilot pairs and pairs, each failing at once
 
 
+def test_responses_must_be_as_many_as_records():
+    with pytest.raises(ValueError, match=r"as many responses .* Got parts of \[60, 59\]"):
+        release(slope, X, X[1:, 0], mechanism=LAPLACE, sensitivity=0.1)
+
+
 def test_gaps_are_for_the_function_to_judge():
     """Of 60 values of a column 54 are missing: the change of its mean is ten times larger."""
     gaps = np.random.default_rng(1).uniform(size=(1000, 2))
