@@ -22,6 +22,7 @@ from scipy import sparse
 from sklearn.base import is_regressor
 
 from skdp._classes import is_a
+from skdp._data import n_records
 
 MAX_EVALUATED = 2000
 """Most parameters for which the output should be evaluated once per parameter."""
@@ -84,7 +85,7 @@ def output_metric(
             moved = vector.copy()
             moved[j] += step
             jacobian[j] = (_evaluate(restore(moved), output, X) - here) / (moved[j] - vector[j])
-        metric = jacobian @ jacobian.T / X.shape[0]
+        metric = jacobian @ jacobian.T / n_records(X)
         far = _evaluate(restore(2 * vector), output, X)
         if not np.allclose(far, here + vector @ jacobian, rtol=1e-4, atol=1e-4 * np.ptp(here)):
             metric = _KEPT * metric + (1 - _KEPT) * np.diag(np.diag(metric))
