@@ -13,7 +13,7 @@ from scipy import optimize
 from scipy.linalg import qr
 from sklearn.base import clone
 
-from skdp._basis import PublicBasis
+from skdp._basis import LocalMetric, PublicBasis
 from skdp.mechanisms.basis import LEARNERS, learn_basis
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
@@ -206,6 +206,20 @@ def test_auto_takes_the_least_error_that_fresh_pairs_show(order):
     }
     for expected, (differences, metric) in cases.items():
         assert learn_basis("auto", differences, metric, order).kind == expected
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "predictive"])
+def test_a_local_metric_is_believed_less_far(kind):
+    """Of two values one matters 1e5 times as little; small changes alone do not prove that."""
+    differences = np.random.default_rng(0).normal(size=(2000, 2))
+    metric = np.diag([1.0, 1e-5])
+    errors = []
+    for each in (metric, LocalMetric(metric)):
+        basis = learn_basis(kind, differences, each, order=2)
+        noise = np.array([basis.backward(e) for e in np.eye(2)])
+        errors.append(np.sum(noise**2, axis=0))
+    # The optimal variance of value j is proportional to 1 / sqrt(M_jj): 316, and 100 at the floor.
+    np.testing.assert_allclose([b / a for a, b in errors], [10**2.5, 10**2], rtol=0.1)
 
 
 def test_few_pilot_pairs_do_not_make_the_rest_look_still():
