@@ -108,9 +108,9 @@ def learn_basis(
     >>> bool(1.8 < basis.scale[0] / basis.scale[1] < 2.2)
     True
     """
-    least = _LEAST_METRIC
+    local = False
     if isinstance(metric, LocalMetric):
-        metric, least = metric.matrix, _LEAST_LOCAL_METRIC
+        metric, local = metric.matrix, True
     differences, metric = _check(differences, metric)
     if not differences.any():
         return PublicBasis("identity", len(differences))
@@ -119,8 +119,8 @@ def learn_basis(
     kinds = [kind] if kind != "auto" else list(LEARNERS)
     if kind == "auto" and differences.shape[1] > MAX_LOW_RANK:
         kinds.remove("predictive")
-    learnt = [LEARNERS[each](differences, metric, order, least) for each in kinds]
-    return min(learnt, key=lambda each: each.error).basis
+    learnt = [LEARNERS[each](differences, metric, order, local) for each in kinds]
+    return min(learnt, key=_error_of).basis
 
 
 def _check(differences: Matrix, metric: Matrix | None) -> tuple[Matrix, Matrix | None]:
@@ -142,7 +142,7 @@ def _check(differences: Matrix, metric: Matrix | None) -> tuple[Matrix, Matrix |
     return differences, metric if metric.any() else None
 
 
-def _identity(differences: Matrix, metric: Matrix | None, order: int, least: float) -> Learnt:
+def _identity(differences: Matrix, metric: Matrix | None, order: int, local: bool) -> Learnt:
     """Take the values as they are."""
     d = differences.shape[1]
     spread = d if metric is None else _diagonal_of(metric).sum()
@@ -150,9 +150,9 @@ def _identity(differences: Matrix, metric: Matrix | None, order: int, least: flo
     return Learnt(PublicBasis("identity", len(differences)), error)
 
 
-def _diagonal(differences: Matrix, metric: Matrix | None, order: int, least: float) -> Learnt:
+def _diagonal(differences: Matrix, metric: Matrix | None, order: int, local: bool) -> Learnt:
     """Give each value a scale of its own; of the metric only the diagonal is used."""
-    units, metric = _in_units(differences, metric, least)
+    units, metric = _in_units(differences, metric, _least(local))
     scale = np.sqrt(_diagonal_of(metric)) / units
     coordinates = differences * scale
     weights = _weights(coordinates, order)
@@ -160,13 +160,14 @@ def _diagonal(differences: Matrix, metric: Matrix | None, order: int, least: flo
     return Learnt(basis, _expected_error(coordinates, _weights, order))
 
 
-def _predictive(differences: Matrix, metric: Matrix | None, order: int, least: float) -> Learnt:
+def _predictive(differences: Matrix, metric: Matrix | None, order: int, local: bool) -> Learnt:
     """Rotate to the principal axes of the output's change, and scale each.
 
     Beyond `MAX_DENSE` values only the leading axes are rotated, and the metric is taken for a
     diagonal.
     """
     n_pilot_pairs, d = differences.shape
+    least = _least(local)
     units, metric = _in_units(differences, metric, least)
     if d > MAX_DENSE:
         scale = np.sqrt(_diagonal_of(metric)) / units
@@ -176,21 +177,36 @@ def _predictive(differences: Matrix, metric: Matrix | None, order: int, least: f
         basis = PublicBasis(
             "predictive", n_pilot_pairs, scale=scale, reflectors=_leading_axes(z), weights=weights
         )
-    else:
-        root = _square_root(metric, least)
-        z = differences / units @ root
-        coordinates = _cross_fit(z, _principal_axes, np.matmul)
-        weights = _weights(coordinates, order)
-        matrix = (_principal_axes(z) / weights).T @ root / units
-        basis = PublicBasis("predictive", n_pilot_pairs, matrix=matrix)
+        return Learnt(basis, _expected_error(coordinates, _weights, order))
+    root = _root(metric, least)
+    z = differences / units @ root
+    finders = [_principal_axes] if local else [_shrunk_axes]
+    if n_pilot_pairs < d and not local:
+        finders.append(_own_axes)
+    return min((_rotated(z, find, root.T / units, order) for find in finders), key=_error_of)
+
+
+def _rotated(z: Matrix, find_axes: Callable[[Matrix], Matrix], to_z: Matrix, order: int) -> Learnt:
+    """Rotate to axes that are found in the changes z, and scale each."""
+    coordinates = _cross_fit(z, find_axes, np.matmul)
+    matrix = (find_axes(z) / _weights(coordinates, order)).T @ to_z
+    basis = PublicBasis("predictive", len(z), matrix=matrix)
     return Learnt(basis, _expected_error(coordinates, _weights, order))
 
 
-LEARNERS: dict[str, Callable[[Matrix, Matrix | None, int, float], Learnt]] = {
+LEARNERS: dict[str, Callable[[Matrix, Matrix | None, int, bool], Learnt]] = {
     "identity": _identity,
     "diagonal": _diagonal,
     "predictive": _predictive,
 }
+
+
+def _least(local: bool) -> float:
+    return _LEAST_LOCAL_METRIC if local else _LEAST_METRIC
+
+
+def _error_of(learnt: Learnt) -> float:
+    return learnt.error
 
 
 def _diagonal_of(metric: Matrix) -> Matrix:
@@ -215,16 +231,27 @@ def _in_units(differences: Matrix, metric: Matrix | None, least: float) -> tuple
     return units, metric
 
 
-def _square_root(metric: Matrix, least: float) -> Matrix:
+def _root(metric: Matrix, least: float) -> Matrix:
+    """Return R with R R' the metric, its columns along the axes of the metric."""
     if metric.ndim == 1:
         return np.diag(np.sqrt(metric))
     values, vectors = np.linalg.eigh(metric)
-    values = np.maximum(values, least * values[-1])
-    return (vectors * np.sqrt(values)) @ vectors.T
+    return vectors * np.sqrt(np.maximum(values, least * values[-1]))
 
 
 def _principal_axes(z: Matrix) -> Matrix:
     return np.linalg.eigh(z.T @ z)[1]
+
+
+def _shrunk_axes(z: Matrix) -> Matrix:
+    """Principal axes of second moments shrunk to their diagonal, the more the fewer the rows."""
+    n_rows, d = z.shape
+    moments = z.T @ z
+    return np.linalg.eigh(n_rows * moments + d * np.diag(np.diag(moments)))[1]
+
+
+def _own_axes(z: Matrix) -> Matrix:
+    return np.eye(z.shape[1])
 
 
 def _leading_axes(z: Matrix) -> Matrix:
