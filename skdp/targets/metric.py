@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import is_regressor
 
+from skdp._basis import LocalMetric
 from skdp._classes import is_a
 from skdp._data import n_records
-
-from skdp._basis import LocalMetric
 
 MAX_EVALUATED = 2000
 """Most parameters for which the output should be evaluated once per parameter."""
