@@ -87,11 +87,11 @@ def print_case(name, n_repetitions):
     exact, dkw = pairs_needed("exact"), pairs_needed("dkw")
     print(
         f"{name:34}{case.n_samples:7}  skdp{fast:10.3g}{slow / fast:9.3g}"
-        f"{exact[0]:7}{releases[0]:>9}{exact[1]:8}{releases[1]:>9}{peak:9.0f}"
+        f"{exact[0]:7}{releases[0]:>9}{exact[1]:8}{releases[1]:>10}{peak:9.0f}"
     )
     print(
         f"{'':41}  loop{slow:10.3g}{'':9}{dkw[0]:7}{f'~{dkw[0] * slow:.3g}':>9}"
-        f"{dkw[1]:8}{f'~{dkw[1] * slow:.3g}':>9}{float(alone('--loop', name)):9.0f}"
+        f"{dkw[1]:8}{f'~{dkw[1] * slow:.3g}':>10}{float(alone('--loop', name)):9.0f}"
     )
     if case.n_pairs == 50_000 and case.n_samples == 5000:
         print(f"    50,000 pairs {50_000 * fast:.3f} s; the loop on 200 {200 * slow:.3f} s")
@@ -115,7 +115,7 @@ def print_table(n_repetitions, names):
     """Print the cases, each measured in a process of its own."""
     print(
         f"\n{'target':34}{'n':>7}  {'':4}{'s/pair':>10}{'ratio':>9}{'.05:':>7}{'s':>9}"
-        f"{'.01:':>8}{'s':>9}{'peak MB':>9}"
+        f"{'.01:':>8}{'s':>10}{'peak MB':>9}"
     )
     for name in CASES:
         if not names or any(part in name for part in names):

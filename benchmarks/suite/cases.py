@@ -147,12 +147,12 @@ def _cases():
         (LinearRegression(), 10_000),
         (LinearDiscriminantAnalysis(), 10_000),
         (PCA(), 10_000),
-        (LinearSVC(), 50),
+        (LinearSVC(), 100),
     ):
         name = f"{type(estimator).__name__}, d = 8"
-        yield name, partial(parameters, estimator, 1000, 8, n_pairs, min(n_pairs, 40))
+        yield name, partial(parameters, estimator, 1000, 8, n_pairs, min(n_pairs, 100))
     yield "LinearSVC, d = 64", lambda: parameters(LinearSVC(), 1000, 64, 10, 10)
-    yield "LogisticRegression, d = 20", lambda: parameters(LogisticRegression(), 1000, 20, 25, 25)
+    yield "LogisticRegression, d = 20", lambda: parameters(LogisticRegression(), 1000, 20, 50, 50)
     large = partial(parameters, LogisticRegression(), 100_000, 20, 3, 3)
     yield "LogisticRegression, d = 20, large", large
 

@@ -22,14 +22,15 @@ from skdp.sensitivity.adapters import describe_oracle
 class _ShippedOracle:
     """What the shipped oracles share: a short description that never shows a record."""
 
-    independent_records = True
+    independent_records = False
     classes_: NDArray | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        # a subclass elsewhere that draws in its own way must make the claim itself
-        if cls.__module__ != __name__ and "__call__" in vars(cls):
-            cls.independent_records = vars(cls).get("independent_records", False)
+        # a class that draws in its own way must make the claim itself
+        own = vars(cls).keys()
+        if own & {"__call__", "draw_indices"} and "independent_records" not in own:
+            cls.independent_records = False
 
     def __init__(self, *facts: str) -> None:
         self._description = f"{type(self).__name__}({', '.join(fact for fact in facts if fact)})"
@@ -101,6 +102,8 @@ class UniformOracle(_ShippedOracle):
     >>> X.shape, y.shape
     ((4, 2), (4,))
     """
+
+    independent_records = True
 
     def __init__(
         self,
@@ -193,6 +196,8 @@ class GaussianOracle(_ShippedOracle):
     >>> X.shape, y.shape
     ((4, 2), (4,))
     """
+
+    independent_records = True
 
     def __init__(
         self,

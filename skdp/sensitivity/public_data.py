@@ -65,10 +65,13 @@ class PublicDataOracle(_ShippedOracle):
     ((5, 3), (5,))
     """
 
+    independent_records = True
+
     def __init__(self, X: Any, y: Any = None) -> None:
         name = type(self).__name__
         self._X = _check_table(X, name)
         self._y = None if y is None else _check_table(y, name)
+        self._n_records = n_records(self._X)
         if y is not None and n_records(self._y) != n_records(self._X):
             _refuse(name, "y", f"hold {n_records(self._X)} records, as X does", n_records(self._y))
         self.classes_ = None if y is None else _labels_of(self._y)
@@ -105,7 +108,7 @@ class PublicDataOracle(_ShippedOracle):
         ndarray of shape (n_samples,)
             Their positions in the table.
         """
-        return rng.integers(n_records(self._X), size=n_samples)
+        return rng.integers(self._n_records, size=n_samples)
 
 
 def _labels_of(y: Any) -> NDArray | None:

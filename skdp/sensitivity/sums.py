@@ -21,8 +21,8 @@ from skdp.sensitivity.seeding import streams, streams_of_pairs
 MAX_TABLE = 2**22
 """Numbers of a table of statistics, and of counts (32 MB each); beyond it records are drawn."""
 
-MAX_LARGER = 4
-"""A table that has more times the records of a dataset is summed record by record."""
+MAX_LARGER = 20
+"""Of a table with more times the records of a dataset, most would be counted in vain."""
 
 N_ROWS = 64
 """Pairs that are counted at a time: few, so that the counts stay in the cache."""
@@ -50,7 +50,10 @@ def sums_of_pairs(pairs: PairSource) -> DrawnSums | TableSums:
     width = moments.features(*first).shape[1]
     n_statistics = width * (width + 1) // 2 if moments.products else width
     n_records = len(oracle.table[0])
-    too_large = n_records > MAX_LARGER * pairs.n_samples or n_records * n_statistics > MAX_TABLE
+    too_large = (
+        n_records > MAX_LARGER * pairs.n_samples
+        or n_records * max(n_statistics, N_ROWS) > MAX_TABLE
+    )
     return DrawnSums(pairs) if too_large else TableSums(pairs)
 
 

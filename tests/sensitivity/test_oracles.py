@@ -294,6 +294,20 @@ def test_named_bounds_need_pandas(monkeypatch):
         UniformOracle({"a": (0, 1)})
 
 
+def test_only_oracles_of_records_claim_independent_ones():
+    claims = [
+        kind.independent_records
+        for kind in (
+            GaussianOracle,
+            PublicDataOracle,
+            UniformOracle,
+            MakeOracle,
+            RandomTaskOracle,
+        )
+    ]
+    assert claims == [True, True, True, False, False]
+
+
 def test_a_subclass_that_draws_in_its_own_way_claims_nothing_by_inheritance():
     """Two records of different datasets would differ by more than two records of one."""
 

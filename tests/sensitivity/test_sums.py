@@ -44,7 +44,11 @@ def test_counts_times_table_are_sums_of_drawn_records(products, pairs):
 def test_a_table_is_summed_where_it_is_small(monkeypatch):
     oracle = PublicDataOracle(X)
     assert isinstance(sums_of_pairs(source(oracle)), TableSums)
-    assert isinstance(sums_of_pairs(source(oracle, n_samples=37)), DrawnSums)  # 4 * 37 < 150
+    assert isinstance(sums_of_pairs(source(oracle, n_samples=7)), DrawnSums)  # 20 * 7 < 150
+    monkeypatch.setattr(sums, "MAX_TABLE", 150 * 64 - 1)
+    assert isinstance(sums_of_pairs(source(oracle)), DrawnSums)
+    monkeypatch.setattr(sums, "N_ROWS", 2)
+    assert isinstance(sums_of_pairs(source(oracle)), TableSums)
     monkeypatch.setattr(sums, "MAX_TABLE", 150 * 6 - 1)
     assert isinstance(sums_of_pairs(source(oracle)), DrawnSums)
     assert isinstance(sums_of_pairs(source(lambda n, rng: X[:n])), DrawnSums)
