@@ -21,6 +21,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import (
     MaxAbsScaler,
@@ -41,6 +42,7 @@ from skdp import (
     SensitivitySampler,
     UniformOracle,
     mean_l1,
+    release,
 )
 from skdp.sensitivity.adapters import as_oracle, like_private
 from skdp.targets.configuration import takes, takes_weights
@@ -193,6 +195,37 @@ def test_sparse(kind):
         assert model.predict(kind(X)).shape == (N,)
         known = private(estimator, X_public, sensitivity=1.0, classes=[0, 1, 2])
         assert known.fit(kind(X), three).predict(kind(X)).shape == (N,)
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csc_array])
+def test_dense_oracle_of_sparse_records(kind):
+    """Else the pairs would be fitted in another way than the private records, or not at all."""
+    model = private(Ridge(), X_public, y_public, mechanism=LaplaceMechanism(np.inf))
+    exact = Ridge().fit(kind(X), y)
+    np.testing.assert_allclose(model.fit(kind(X), y).predict(X), exact.predict(X))
+    drawn = like_private(PublicDataOracle(X_public), kind(X))(4, rng)[0]
+    assert type(drawn) is kind
+    with pytest.raises(TypeError, match="dense data is required"):
+        private(GaussianNB(), X_public, public_labels).fit(kind(X), labels)
+
+
+@pytest.mark.parametrize("container", [np.array, list, pd.Series, pl.Series])
+def test_one_column_stands_in_for_single_values(container):
+    ages = container(100 * X[:, 0])
+    sampler = SensitivitySampler(UniformOracle([(0, 100)]), random_state=0)
+    mechanism = LaplaceMechanism(100.0)
+    released = release(np.median, ages, mechanism=mechanism, sensitivity=sampler, random_state=0)
+    assert released.value == pytest.approx(100 * np.median(X[:, 0]), abs=2)
+    two = SensitivitySampler(UniformOracle([(0, 100), (0, 1)]))
+    with pytest.raises(ValueError, match="must have one dimension"):
+        release(np.median, ages, mechanism=mechanism, sensitivity=two)
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_numbers_do_not_stand_in_for_categories(library):
+    """With handle_unknown="ignore" all private categories would be unknown, silently."""
+    with pytest.raises(ValueError, match="column 'town' of the data holds something else than"):
+        private(table_model(Ridge()), X_public, y_public).fit(mixed(X, library), y)
 
 
 def test_string_labels():

@@ -21,7 +21,7 @@ from skdp.audit.lower_bound import reproducible_seed
 from skdp.audit.release import audit_release
 from skdp.estimator import released_target
 from skdp.mechanisms.base import Mechanism
-from skdp.sensitivity.adapters import as_oracle
+from skdp.sensitivity.adapters import as_oracle, like_private
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.sampler import SensitivitySampler
 
@@ -302,6 +302,7 @@ def _oracle_pairs(
 ) -> Iterator[tuple[Dataset, Dataset]]:
     """Draw pairs that calibrated nothing."""
     n, schema = n_records(dataset[0]), Schema.of(dataset)
+    oracle = like_private(oracle, dataset[0])
     # Spawned apart from the seeds of the noise, and from those of any sampler.
     for child in np.random.SeedSequence(seed, spawn_key=(1, 1)).spawn(pairs):
         yield neighboring_pair(draw(oracle, n + 1, np.random.default_rng(child), reference=schema))

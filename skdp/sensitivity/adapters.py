@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.random import Generator, RandomState
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data import as_dataset, column_names, n_columns, n_records, take_records
@@ -136,9 +137,26 @@ class _LikePrivate:
         return (self.convert(X) if isinstance(X, np.ndarray) else X, *rest)
 
 
-def _name_columns(X: np.ndarray, frame: type, names: list[str]) -> Any:
+def _name_columns(X: np.ndarray, frame: type, names: list[str], strange: list[str]) -> Any:
+    if strange:
+        raise ValueError(
+            f"The oracle returned an array, and {', '.join(strange)} of the data holds something "
+            "else than numbers. Let it return a frame with the columns of the data."
+        )
     matches = n_columns(X) == len(names)
     return frame(dict(zip(names, X.T, strict=True))) if matches else X
+
+
+def _is_number(dtype: Any) -> bool:
+    if hasattr(dtype, "is_numeric"):  # polars
+        return dtype.is_numeric() or str(dtype) == "Boolean"
+    return dtype.kind in "fiub"
+
+
+def _flatten(X: np.ndarray, kind: type) -> Any:
+    if X.ndim != 2 or X.shape[1] != 1:
+        return X
+    return X.ravel() if kind in (np.ndarray, list) else kind(X.ravel())
 
 
 def _to_single(X: np.ndarray) -> np.ndarray:
@@ -146,26 +164,34 @@ def _to_single(X: np.ndarray) -> np.ndarray:
 
 
 def like_private(oracle: Callable[[int, Generator], Any], X: Any) -> Callable:
-    """Let an oracle of arrays stand in for a frame, or for arrays of single precision.
+    """Let an oracle of arrays stand in for records of another form.
 
     Parameters
     ----------
     oracle : callable
         As returned by `as_oracle`.
     X : container
-        The private records. Only the kind of container, its type and the column names are read.
+        The private records. Only the kind of container, its types and column names are read.
 
     Returns
     -------
     callable
-        `oracle` itself for an array of double precision, or a sparse one. Else one that puts
-        arrays of as many columns into frames like X, or into single precision. Records that come
-        with names keep theirs.
+        `oracle` itself for an array of double precision. Else one that puts arrays of as many
+        columns into frames like X, arrays of one column into series or single values, and others
+        into sparse form or single precision, as X is. What comes in another form keeps it.
+        Calling it raises a ValueError if X is a frame with columns that hold no numbers.
     """
     names = column_names(X)
     if names is not None:
-        convert = functools.partial(_name_columns, frame=type(X), names=names)
-        return _LikePrivate(oracle, convert)
+        types = zip(names, X.dtypes, strict=True)
+        strange = [f"column {name!r}" for name, dtype in types if not _is_number(dtype)]
+        return _LikePrivate(
+            oracle, functools.partial(_name_columns, frame=type(X), names=names, strange=strange)
+        )
+    if sparse.issparse(X):
+        return _LikePrivate(oracle, type(X))
+    if n_columns(X) is None:
+        return _LikePrivate(oracle, functools.partial(_flatten, kind=type(X)))
     single = isinstance(X, np.ndarray) and X.dtype == np.float32
     return _LikePrivate(oracle, _to_single) if single else oracle
 

@@ -3,14 +3,18 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.base import is_classifier
 from sklearn.cluster import KMeans
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KernelDensity
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from skdp import (
@@ -130,6 +134,18 @@ def test_a_pair_without_a_value_counts_as_not_covered():
     audit = audit_estimator(model, X, labels, oracle=one_class, pairs=2, **OPTIONS)
     assert audit.lower_bounds.tolist() == [np.inf, np.inf]
     assert audit.violated
+
+
+def test_an_oracle_of_arrays_is_put_into_frames_as_in_fit():
+    """Else a model that asks for columns by name has no value on any pair, and is accused."""
+    frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
+    by_name = make_pipeline(make_column_transformer((StandardScaler(), ["x0"])), Ridge())
+    sampler = SensitivitySampler(plausible, gamma=0.2, n_pairs=4, random_state=0)
+    model = PrivateEstimator(by_name, mechanism=LaplaceMechanism(1.0), sensitivity=sampler)
+    audit = audit_estimator(
+        model.fit(frame, Y), frame, Y, pairs=2, n_search=100, n_final=200, rng=0
+    )
+    assert np.all(np.isfinite(audit.norms))
 
 
 def test_bad_calls_are_refused():
