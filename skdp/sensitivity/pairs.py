@@ -23,6 +23,8 @@ from skdp.sensitivity.seeding import streams
 # Pair i is drawn under the spawn key (i,), pilot pair i under (i, PILOT).
 PILOT = 2
 
+ROUNDING = 2.0**-46
+"""Of a value: what a dozen operations and the sum of a thousand numbers may lose."""
 
 NOT_FINITE = "the value is not finite"
 
@@ -352,13 +354,16 @@ def pilot_difference(source: PairSource, pair: int) -> NDArray[np.float64] | Non
     Returns
     -------
     ndarray of shape (d,) or None
-        The difference, raveled; None where there is none, or it is not finite.
+        The difference, raveled; None where there is none, or it is not finite. It is zero where
+        rounding explains it: a basis would take the rounding of a constant for a scale.
     """
     try:
         value, other = source.values(pair, PILOT)
     except NoValueError:
         return None
     difference = (value - other).ravel()
+    rounding = ROUNDING * np.maximum(np.abs(value), np.abs(other)).ravel()
+    difference[np.abs(difference) <= rounding] = 0.0
     return difference if np.isfinite(difference).all() else None
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from skdp import LaplaceMechanism, SensitivityEstimate, SensitivitySampler
+from skdp import LaplaceMechanism, SensitivityEstimate, SensitivitySampler, release
 from skdp.mechanisms.base import l1_norm
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.sensitivity import sampler as sampler_module
@@ -142,3 +142,23 @@ def test_estimate_holds_its_basis_through_json(tmp_path, basis):
     assert loaded == estimate
     assert loaded.basis == estimate.basis
     assert mechanism.with_basis(loaded.basis).norm_name == loaded.norm_name
+
+
+def test_rounding_of_a_constant_is_no_change():
+    """The diagonal of a correlation matrix is 1, give or take a bit: no scale to calibrate to."""
+
+    def correlations(X):
+        return np.corrcoef(X.T)
+
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    errors = {}
+    for basis in ("identity", "auto"):
+        mechanism, sensitivity = LaplaceMechanism(1.0, basis=basis), sampler(n_pairs=99)
+        released = release(
+            correlations, X, mechanism=mechanism, sensitivity=sensitivity, random_state=0
+        )
+        errors[basis] = np.abs(released.value - correlations(X)).sum()
+    assert errors["auto"] < 2 * errors["identity"]
+    differences = sampler().pilot_differences(correlations, 50).reshape(-1, 3, 3)
+    assert not np.diagonal(differences, axis1=1, axis2=2).any()
+    assert (differences != 0).any(axis=0).sum() == 6
