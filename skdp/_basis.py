@@ -17,6 +17,30 @@ _PARTS = ("scale", "matrix", "reflectors", "weights")
 
 
 @dataclass(frozen=True, eq=False)
+class LocalMetric:
+    """A metric of the output that holds for small changes of the values only.
+
+    Whoever learns a basis from it should not believe that a direction hardly matters. A metric
+    that holds for changes of any size is a plain array.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (d, d) or (d,)
+        The squared change of the output is about ``v' matrix v`` for a small change v; a vector is
+        a diagonal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp._basis import LocalMetric
+    >>> LocalMetric(np.eye(2)).matrix.shape
+    (2, 2)
+    """
+
+    matrix: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
 class PublicBasis:
     """An invertible linear map T of the target's values, made from public numbers.
 

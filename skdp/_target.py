@@ -56,6 +56,8 @@ class FunctionTarget:
     array(1.5)
     """
 
+    allow_nan = True  # np.nanmean wants records with gaps; a value that is not finite fails anyway
+
     def __init__(self, function: Callable):
         if not callable(function):
             raise TypeError(

@@ -74,6 +74,8 @@ def _check_features(X: Any, tags: Tags) -> Any:
     names = column_names(X)
     if names is None and not sparse.issparse(X):
         X = np.asarray(X)
+    if tags.input_tags.string and len(X.shape) == 1 and X.dtype.kind in "OU" and len(X):
+        return X  # texts, for a vectorizer
     if len(X.shape) != 2 or 0 in X.shape:
         _refuse_shape(X.shape)
     if names is None:
@@ -81,8 +83,23 @@ def _check_features(X: Any, tags: Tags) -> Any:
     for name in names:
         column = np.asarray(X[name])
         if column.dtype.kind == "f":
-            assert_all_finite(column, input_name="X", allow_nan=tags.input_tags.allow_nan)
+            _check_finite(column, tags)
     return X
+
+
+def _check_finite(numbers: Any, tags: Tags) -> None:
+    """Refuse infinite and, unless the estimator takes them, missing numbers; do not say where."""
+    flaw = None
+    try:
+        assert_all_finite(numbers, input_name="X", allow_nan=tags.input_tags.allow_nan)
+    except ValueError as error:
+        flaw = str(error)
+    if flaw is not None:
+        remedy = (
+            " The estimator takes no missing values. Wrap a pipeline that begins with an imputer, "
+            "and let the oracle yield missing values too."
+        )
+        raise ValueError(flaw + remedy if "NaN" in flaw else flaw)
 
 
 def _refuse_shape(shape: tuple[int, ...]) -> None:
@@ -102,7 +119,7 @@ def _check_numbers(X: Any, tags: Tags) -> NDArray:
         X = _as_floats(X)
     if X.dtype.kind == "f":
         numbers = X.tocsr() if sparse.issparse(X) else X  # not every sparse format has them ready
-        assert_all_finite(numbers, input_name="X", allow_nan=tags.input_tags.allow_nan)
+        _check_finite(numbers, tags)
     return X
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -17,20 +17,18 @@ from skdp._validation import check_labels, check_private_dataset
 from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.base import Mechanism
-from skdp.release import release
+from skdp.release import check_kind_of_sensitivity, release
 from skdp.sensitivity.adapters import as_oracle, like_private
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.targets.composition import classes_of_outputs
 from skdp.targets.configuration import (
-    configured,
     takes,
     takes_weights,
     without_side_effects,
 )
-from skdp.targets.dispatch import check_release, make_target
-from skdp.targets.registry import is_stateless
+from skdp.targets.dispatch import check_release, make_target, warn_if_fitted
 from skdp.targets.twin import fit_seeded, fit_twin, synthetic_dataset
 
 # How often public records are drawn anew until they hold every class.
@@ -219,20 +217,27 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any = None, **others: Any
     ) -> tuple[Any, Any, Any]:
         """Check the parameters and the form of the data; what is not there is None."""
-        if not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")):
+        is_estimator = hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")
+        if not is_estimator or isinstance(self.estimator, type):
             raise TypeError(
-                "The 'estimator' parameter of PrivateEstimator must be a scikit-learn estimator. "
-                f"Got {self.estimator!r}."
+                "The 'estimator' parameter of PrivateEstimator must be a scikit-learn estimator, "
+                f"such as Ridge(). Got {self.estimator!r}."
             )
         if not isinstance(self.mechanism, Mechanism):
             raise TypeError(
                 "The 'mechanism' parameter of PrivateEstimator must be a Mechanism, such as "
                 f"LaplaceMechanism(epsilon=1.0). Got {self.mechanism!r}."
             )
+        check_kind_of_sensitivity(self.sensitivity)
         if self.classes is not None and not is_classifier(self.estimator):
             raise ValueError(
                 "The 'classes' parameter of PrivateEstimator is for classifiers. "
                 f"Got {type(self.estimator).__name__}: leave it None."
+            )
+        if isinstance(self.classes, str) or not isinstance(self.classes, Iterable | None):
+            raise TypeError(
+                "The 'classes' parameter of PrivateEstimator must list the labels, such as "
+                f"[0, 1]. Got {self.classes!r}."
             )
         if others:
             raise TypeError(
@@ -240,7 +245,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 f"Got {', '.join(sorted(others))} too."
             )
         check_release(self.estimator, self.release)
-        _warn_if_fitted(self.estimator)
+        warn_if_fitted(self.estimator)
         tags = get_tags(self.estimator)
         for kind in ("allow_nan", "categorical", "string"):
             setattr(tags.input_tags, kind, takes(self.estimator, kind))
@@ -381,20 +386,3 @@ def _holds_classes(y: Any, classes: list[NDArray]) -> bool:
     return all(
         np.isin(labels, column).all() for labels, column in zip(expected, columns, strict=True)
     )
-
-
-def _warn_if_fitted(estimator: Any) -> None:
-    """Point out a fitted estimator: the wrapper keeps it as a parameter, with all it has seen."""
-    for _, part in configured(estimator):
-        if is_stateless(part):
-            continue
-        if any(name.endswith("_") and not name.startswith("_") for name in vars(part)):
-            warnings.warn(
-                f"The 'estimator' parameter of PrivateEstimator holds a fitted "
-                f"{type(part).__name__}, which stays in the wrapper and in its pickle. If it has "
-                "seen private records, pass clone(estimator). If they were public and it is to "
-                "stay as it is, wrap it in sklearn.frozen.FrozenEstimator.",
-                PrivacyLeakWarning,
-                stacklevel=4,
-            )
-            return

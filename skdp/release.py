@@ -110,8 +110,9 @@ def release(
     Raises
     ------
     ValueError
-        If the sensitivity does not belong to this target, mechanism or number of records, or is
-        zero or infinite, or if there are responses and nothing that chooses.
+        If the parts of the dataset differ in length, the sensitivity does not belong to this
+        target, mechanism or number of records, or is zero or infinite, or if there are responses
+        and nothing that chooses.
     PrivateEvaluationError
         If the target fails on the private data.
 
@@ -158,6 +159,12 @@ def release(
         )
     target = _prepare_target(target, mechanism, responses)
     dataset = as_dataset((X, y, sample_weight), "The private dataset")
+    lengths = [n_records(container) for container in dataset]
+    if len(set(lengths)) > 1:
+        raise ValueError(
+            "The private dataset must have as many responses and weights as records. "
+            f"Got parts of {lengths}."
+        )
     noise = byte_source(random_state)
     mechanism.guarantee()  # refuses its own parameters before any work is done
     mechanism, known = _settle_sensitivity(sensitivity, target, dataset, mechanism)

@@ -372,10 +372,28 @@ def test_failed_refit_keeps_the_earlier_release():
     np.testing.assert_array_equal(model.decision_function(X), before)
 
 
+def test_failure_on_public_records_says_so():
+    oracle = PublicDataOracle(X_public, np.column_stack([y_public, y_public]))
+    with pytest.raises(ValueError, match="y should be a 1d array") as caught:
+        private(LinearSVC(), oracle).fit(X, np.column_stack([y, y]))
+    assert caught.value.__notes__ == ["Raised when LinearSVC was fitted to public records."]
+
+
+def test_oracle_of_lists():
+    def lists(n_samples, rng):
+        rows, labels = PublicDataOracle(X_public, y_public)(n_samples, rng)
+        return rows.tolist(), labels.tolist()
+
+    assert private(LogisticRegression(), lists, epsilon=100.0).fit(X, y).score(X, y) > 0.7
+
+
 def test_frame_with_nan_is_refused():
     frame = pd.DataFrame(X.copy(), columns=NAMES)
     frame.loc[3, "dose"] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
+    with pytest.raises(ValueError, match=r"NaN.*begins with an imputer"):
+        private(LinearSVC()).fit(frame, y)
+    frame.loc[3, "dose"] = np.inf
+    with pytest.raises(ValueError, match=r"infinity.*[)]\.$"):
         private(LinearSVC()).fit(frame, y)
 
 
@@ -389,13 +407,19 @@ def test_estimate_of_another_size_is_refused():
     ("options", "message"),
     [
         ({"estimator": "svm"}, "'estimator' parameter of PrivateEstimator"),
+        ({"estimator": LinearSVC}, "'estimator' parameter of PrivateEstimator"),
         ({"mechanism": 1.0}, "'mechanism' parameter of PrivateEstimator"),
         ({"sensitivity": None}, "'sensitivity' parameter"),
+        ({"sensitivity": UniformOracle([(0, 1)])}, r"Pass an oracle as SensitivitySampler\("),
         ({"sensitivity": -1.0}, "KnownSensitivity"),
         ({"mechanism": LaplaceMechanism(0.0)}, "'epsilon' parameter of LaplaceMechanism"),
         ({"random_state": "seed"}, "'random_state'"),
         ({"estimator": Ridge(), "classes": [0, 1]}, "'classes' parameter .* for classifiers"),
+        ({"classes": 2}, "'classes' parameter .* must list the labels"),
+        ({"classes": "ab"}, "'classes' parameter .* must list the labels"),
         ({"release": ["coefficients_"]}, "'release' parameter"),
+        ({"release": "coef_"}, r"A single name is a list too: \['coef_'\]"),
+        ({"release": np.mean}, "To release the value of a function, use skdp.release"),
     ],
 )
 def test_bad_parameters_are_refused_before_the_private_fit(options, message):

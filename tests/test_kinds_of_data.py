@@ -15,6 +15,7 @@ from sklearn.ensemble import (
     StackingRegressor,
     VotingRegressor,
 )
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
@@ -152,6 +153,29 @@ def test_a_known_sensitivity_cannot_invent_categories(library):
     numbers = mixed(X, library)[["height", "age"]]
     scaled = make_pipeline(StandardScaler(), Ridge())
     assert private(scaled, X_public, sensitivity=1.0).fit(numbers, y).predict(numbers).size == N
+
+
+@pytest.mark.parametrize("container", [list, np.array, pd.Series])
+@pytest.mark.parametrize("learned", [False, True], ids=["hashed", "frozen"])
+def test_texts(container, learned):
+    """One text a record, for vectorizers that learn nothing or have learned from public text."""
+    texts, public = (["good day" if label else "bad day" for label in y] for y in (labels, three))
+    vectorizer = HashingVectorizer(n_features=16)
+    if learned:
+        vectorizer = FrozenEstimator(TfidfVectorizer().fit(public))
+    model = private(
+        make_pipeline(vectorizer, LogisticRegression(C=100.0)),
+        PublicDataOracle(public, three > 0),
+        mechanism=LaplaceMechanism(1000.0),
+        random_state=0,
+    ).fit(container(texts), labels.astype(bool))
+    assert model.score(texts, labels) == 1
+
+
+def test_numbers_are_no_texts():
+    vectorizer = make_pipeline(HashingVectorizer(n_features=16), LogisticRegression())
+    with pytest.raises(ValueError, match="must be two-dimensional"):
+        private(vectorizer, PublicDataOracle(X_public, public_labels)).fit(X[:, 0], labels)
 
 
 def test_a_known_sensitivity_cannot_invent_strings():

@@ -141,7 +141,8 @@ BOX = BernsteinTransformer(degree=2, feature_range=(0, 1))
 )
 def test_functions_of_one_name_do_not_share_an_estimate(first, second):
     """Else noise for a mean would hide a sum."""
-    estimate = SensitivitySampler(ORACLE, gamma=0.5).sample(first, 60, LAPLACE.norm)
+    sampler = SensitivitySampler(ORACLE, gamma=0.1, random_state=0)
+    estimate = sampler.sample(first, 60, LAPLACE.norm)
     assert release(first, X, mechanism=LAPLACE, sensitivity=estimate).sensitivity is estimate
     with pytest.raises(ValueError, match="made for another target"):
         release(second, X, mechanism=LAPLACE, sensitivity=estimate)
@@ -233,6 +234,28 @@ def test_infinite_sensitivity_names_the_causes_and_releases_nothing():
     assert len(target.sizes) == 2 * 199  # pilot pairs and pairs, each failing at once
 
 
+def test_responses_must_be_as_many_as_records():
+    with pytest.raises(ValueError, match=r"as many responses .* Got parts of \[60, 59\]"):
+        release(slope, X, X[1:, 0], mechanism=LAPLACE, sensitivity=0.1)
+
+
+def test_gaps_are_for_the_function_to_judge():
+    """Of 60 values of a column 54 are missing: the change of its mean is ten times larger."""
+    gaps = np.random.default_rng(1).uniform(size=(1000, 2))
+    gaps[np.arange(1000) % 10 > 0, 1] = np.nan
+    sampler = SensitivitySampler(PublicDataOracle(gaps), random_state=0)
+    full = SensitivitySampler(ORACLE, random_state=0)
+    sampled = [
+        release(
+            lambda X: np.nanmean(X, axis=0)[1], X, mechanism=LAPLACE, sensitivity=each
+        ).sensitivity.value
+        for each in (sampler, full)
+    ]
+    assert sampled[0] > 3 * sampled[1]
+    with pytest.raises(ValueError, match=r"199 failed .*'the value is not finite'"):
+        release(np.mean, X, mechanism=LAPLACE, sensitivity=sampler)
+
+
 def test_larger_gamma_is_advised_where_it_may_help():
     def choosy(X):
         assert X[-1, 0] > 0.5
@@ -247,7 +270,10 @@ def test_larger_gamma_is_advised_where_it_may_help():
     [
         (lambda X: None, "returned None"),
         (lambda X: {"mean": X.mean()}, "not 'dict'"),
-        (lambda X: X[X[:, 0] > 0.5, 0], "must return as many values on every dataset"),
+        (
+            lambda X: X[X[:, 0] > 0.5, 0],
+            "must return as many values on every|the shape of the value changed",
+        ),
     ],
     ids=["none", "dict", "ragged"],
 )

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp._basis import PublicBasis
+from skdp._basis import LocalMetric, PublicBasis
 from skdp.mechanisms.base import ByteSource, Mechanism, l1_norm, l2_norm
 from skdp.mechanisms.basis import LEARNERS, learn_basis
 from skdp.mechanisms.noise import OperatingSystemBytes, check_sensitivity, check_value
@@ -75,7 +75,9 @@ class AdditiveMechanism(Mechanism):
         return isinstance(self.basis, str) and self.basis != "identity"
 
     def fit_basis(
-        self, differences: NDArray[np.float64], metric: NDArray[np.float64] | None = None
+        self,
+        differences: NDArray[np.float64],
+        metric: NDArray[np.float64] | LocalMetric | None = None,
     ) -> Self:
         """Learn the basis from pilot pairs.
 
@@ -83,7 +85,7 @@ class AdditiveMechanism(Mechanism):
         ----------
         differences : ndarray of shape (n_pilot_pairs, d)
             Differences of the target's values on pairs that calibrate nothing.
-        metric : ndarray of shape (d, d) or (d,), or None, default=None
+        metric : ndarray of shape (d, d) or (d,), LocalMetric or None, default=None
             The squared change of the output is ``v' metric v`` for a change v of the value; a
             vector is a diagonal, None the identity.
 

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from skdp._basis import PublicBasis
+from skdp._basis import LocalMetric, PublicBasis
 
 # Beyond this many values a predictive basis is low rank plus diagonal.
 MAX_DENSE = 2000
@@ -37,7 +37,10 @@ MAX_RANK = 100
 # Beyond this many values "auto" does not try it: the reflectors would fill gigabytes.
 MAX_LOW_RANK = 100_000
 
-_LEAST_METRIC = 1e-4  # of the largest eigenvalue: directions said to matter less are not believed
+# Of the largest eigenvalue of the metric: directions said to matter less are not believed. What is
+# said of every change is believed further than what is said of small ones.
+_LEAST_METRIC = 1e-6
+_LEAST_LOCAL_METRIC = 1e-4
 _LEAST_CHANGE = 1e-3  # of the largest a_j: coordinates said to change less are not believed
 _N_FOLDS = 5
 _LEVEL = 0.95  # of the norms that are compared, as a calibration at gamma = .05 would
@@ -68,7 +71,9 @@ class Learnt(NamedTuple):
     error: float
 
 
-def learn_basis(kind: str, differences: Matrix, metric: Matrix | None, order: int) -> PublicBasis:
+def learn_basis(
+    kind: str, differences: Matrix, metric: Matrix | LocalMetric | None, order: int
+) -> PublicBasis:
     """Learn a basis from the differences of pilot pairs.
 
     Parameters
@@ -78,9 +83,9 @@ def learn_basis(kind: str, differences: Matrix, metric: Matrix | None, order: in
         values it does not consider "predictive".
     differences : ndarray of shape (n_pilot_pairs, d)
         Finite. Where all are zero, or there are none, the answer is the identity.
-    metric : ndarray of shape (d, d) or (d,), or None
+    metric : ndarray of shape (d, d) or (d,), LocalMetric or None
         The squared change of the output is ``v' metric v``; a vector is a diagonal, None the
-        identity.
+        identity. A `LocalMetric` is believed less far.
     order : {1, 2}
         p of the norm that the mechanism is calibrated to.
 
@@ -103,6 +108,9 @@ def learn_basis(kind: str, differences: Matrix, metric: Matrix | None, order: in
     >>> bool(1.8 < basis.scale[0] / basis.scale[1] < 2.2)
     True
     """
+    local = False
+    if isinstance(metric, LocalMetric):
+        metric, local = metric.matrix, True
     differences, metric = _check(differences, metric)
     if not differences.any():
         return PublicBasis("identity", len(differences))
@@ -111,8 +119,8 @@ def learn_basis(kind: str, differences: Matrix, metric: Matrix | None, order: in
     kinds = [kind] if kind != "auto" else list(LEARNERS)
     if kind == "auto" and differences.shape[1] > MAX_LOW_RANK:
         kinds.remove("predictive")
-    learnt = [LEARNERS[each](differences, metric, order) for each in kinds]
-    return min(learnt, key=lambda each: each.error).basis
+    learnt = [LEARNERS[each](differences, metric, order, local) for each in kinds]
+    return min(learnt, key=_error_of).basis
 
 
 def _check(differences: Matrix, metric: Matrix | None) -> tuple[Matrix, Matrix | None]:
@@ -134,7 +142,7 @@ def _check(differences: Matrix, metric: Matrix | None) -> tuple[Matrix, Matrix |
     return differences, metric if metric.any() else None
 
 
-def _identity(differences: Matrix, metric: Matrix | None, order: int) -> Learnt:
+def _identity(differences: Matrix, metric: Matrix | None, order: int, local: bool) -> Learnt:
     """Take the values as they are."""
     d = differences.shape[1]
     spread = d if metric is None else _diagonal_of(metric).sum()
@@ -142,9 +150,9 @@ def _identity(differences: Matrix, metric: Matrix | None, order: int) -> Learnt:
     return Learnt(PublicBasis("identity", len(differences)), error)
 
 
-def _diagonal(differences: Matrix, metric: Matrix | None, order: int) -> Learnt:
+def _diagonal(differences: Matrix, metric: Matrix | None, order: int, local: bool) -> Learnt:
     """Give each value a scale of its own; of the metric only the diagonal is used."""
-    units, metric = _in_units(differences, metric)
+    units, metric = _in_units(differences, metric, _least(local))
     scale = np.sqrt(_diagonal_of(metric)) / units
     coordinates = differences * scale
     weights = _weights(coordinates, order)
@@ -152,14 +160,15 @@ def _diagonal(differences: Matrix, metric: Matrix | None, order: int) -> Learnt:
     return Learnt(basis, _expected_error(coordinates, _weights, order))
 
 
-def _predictive(differences: Matrix, metric: Matrix | None, order: int) -> Learnt:
+def _predictive(differences: Matrix, metric: Matrix | None, order: int, local: bool) -> Learnt:
     """Rotate to the principal axes of the output's change, and scale each.
 
     Beyond `MAX_DENSE` values only the leading axes are rotated, and the metric is taken for a
     diagonal.
     """
     n_pilot_pairs, d = differences.shape
-    units, metric = _in_units(differences, metric)
+    least = _least(local)
+    units, metric = _in_units(differences, metric, least)
     if d > MAX_DENSE:
         scale = np.sqrt(_diagonal_of(metric)) / units
         z = differences * scale
@@ -168,28 +177,43 @@ def _predictive(differences: Matrix, metric: Matrix | None, order: int) -> Learn
         basis = PublicBasis(
             "predictive", n_pilot_pairs, scale=scale, reflectors=_leading_axes(z), weights=weights
         )
-    else:
-        root = _square_root(metric)
-        z = differences / units @ root
-        coordinates = _cross_fit(z, _principal_axes, np.matmul)
-        weights = _weights(coordinates, order)
-        matrix = (_principal_axes(z) / weights).T @ root / units
-        basis = PublicBasis("predictive", n_pilot_pairs, matrix=matrix)
+        return Learnt(basis, _expected_error(coordinates, _weights, order))
+    root = _root(metric, least)
+    z = differences / units @ root
+    finders = [_principal_axes] if local else [_shrunk_axes]
+    if n_pilot_pairs < d and not local:
+        finders.append(_own_axes)
+    return min((_rotated(z, find, root.T / units, order) for find in finders), key=_error_of)
+
+
+def _rotated(z: Matrix, find_axes: Callable[[Matrix], Matrix], to_z: Matrix, order: int) -> Learnt:
+    """Rotate to axes that are found in the changes z, and scale each."""
+    coordinates = _cross_fit(z, find_axes, np.matmul)
+    matrix = (find_axes(z) / _weights(coordinates, order)).T @ to_z
+    basis = PublicBasis("predictive", len(z), matrix=matrix)
     return Learnt(basis, _expected_error(coordinates, _weights, order))
 
 
-LEARNERS: dict[str, Callable[[Matrix, Matrix | None, int], Learnt]] = {
+LEARNERS: dict[str, Callable[[Matrix, Matrix | None, int, bool], Learnt]] = {
     "identity": _identity,
     "diagonal": _diagonal,
     "predictive": _predictive,
 }
 
 
+def _least(local: bool) -> float:
+    return _LEAST_LOCAL_METRIC if local else _LEAST_METRIC
+
+
+def _error_of(learnt: Learnt) -> float:
+    return learnt.error
+
+
 def _diagonal_of(metric: Matrix) -> Matrix:
     return metric if metric.ndim == 1 else np.diag(metric)
 
 
-def _in_units(differences: Matrix, metric: Matrix | None) -> tuple[Matrix, Matrix]:
+def _in_units(differences: Matrix, metric: Matrix | None, least: float) -> tuple[Matrix, Matrix]:
     """Give each value the unit of its own mean change, and floor the metric in these units.
 
     Then nothing that is learnt depends on the units in which the values came.
@@ -200,23 +224,34 @@ def _in_units(differences: Matrix, metric: Matrix | None) -> tuple[Matrix, Matri
         metric = np.ones(len(units))
     if metric.ndim == 1:
         metric = metric * units**2
-        return units, np.maximum(metric, _LEAST_METRIC * metric.max())
+        return units, np.maximum(metric, least * metric.max())
     metric = units[:, None] * metric * units
     diagonal = np.diag_indices(len(units))
-    metric[diagonal] = np.maximum(metric[diagonal], _LEAST_METRIC * metric[diagonal].max())
+    metric[diagonal] = np.maximum(metric[diagonal], least * metric[diagonal].max())
     return units, metric
 
 
-def _square_root(metric: Matrix) -> Matrix:
+def _root(metric: Matrix, least: float) -> Matrix:
+    """Return R with R R' the metric, its columns along the axes of the metric."""
     if metric.ndim == 1:
         return np.diag(np.sqrt(metric))
     values, vectors = np.linalg.eigh(metric)
-    values = np.maximum(values, _LEAST_METRIC * values[-1])
-    return (vectors * np.sqrt(values)) @ vectors.T
+    return vectors * np.sqrt(np.maximum(values, least * values[-1]))
 
 
 def _principal_axes(z: Matrix) -> Matrix:
     return np.linalg.eigh(z.T @ z)[1]
+
+
+def _shrunk_axes(z: Matrix) -> Matrix:
+    """Principal axes of second moments shrunk to their diagonal, the more the fewer the rows."""
+    n_rows, d = z.shape
+    moments = z.T @ z
+    return np.linalg.eigh(n_rows * moments + d * np.diag(np.diag(moments)))[1]
+
+
+def _own_axes(z: Matrix) -> Matrix:
+    return np.eye(z.shape[1])
 
 
 def _leading_axes(z: Matrix) -> Matrix:

@@ -276,7 +276,7 @@ def _permute_and_flip_law(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
     Let each response arrive at a uniform time. r is chosen when its coin shows heads and no other
     arrived before it, at time x, with heads. The integrand may fall off like exp(-n x), so the
-    interval is halved towards 0 until its last piece is below 1 / n.
+    interval is halved toward 0 until its last piece is below 1 / n.
     """
     nodes, node_weights = np.polynomial.legendre.leggauss(32)
     halvings = 2 + math.ceil(math.log2(weights.size + 1))

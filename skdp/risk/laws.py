@@ -180,7 +180,7 @@ class GaussianLoss(PrivacyLossDistribution):
 class PureLoss(PrivacyLossDistribution):
     """What is known of the loss of any mechanism that is epsilon0-differentially private.
 
-    `delta`, `epsilon`, `sample` and composition are those of randomised response, which no such
+    `delta`, `epsilon`, `sample` and composition are those of randomized response, which no such
     mechanism exceeds [1]_. Probabilities of the loss itself are not ordered in this way: `cdf` and
     `two_sided` are the largest lower bounds over all these mechanisms. The bound on the cdf comes
     from two outcomes, one with a loss just above l and one with a loss of -epsilon0.

@@ -28,7 +28,8 @@ class _ShippedOracle:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         # a class that draws in its own way must make the claim itself
-        if "__call__" in vars(cls) and "independent_records" not in vars(cls):
+        own = vars(cls).keys()
+        if own & {"__call__", "draw_indices"} and "independent_records" not in own:
             cls.independent_records = False
 
     def __init__(self, *facts: str) -> None:

@@ -12,6 +12,7 @@ from itertools import chain
 from numbers import Integral
 from typing import Any
 
+import joblib
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
@@ -45,6 +46,9 @@ PUBLIC_DATASET = (0, 1)
 MAX_PILOT_PAIRS = 1000
 MAX_PILOT_VALUES = 2**25
 
+# Few refits are cut finer, into about so many chunks: for more workers, and to keep more of them.
+LEAST_CHUNKS = 64
+
 
 class SensitivitySampler(BaseEstimator):
     """Sample how much a target changes when one record changes.
@@ -77,8 +81,8 @@ class SensitivitySampler(BaseEstimator):
     memory : joblib.Memory, str, pathlib.Path or None, default=None
         Where finished chunks of pairs are kept, so that a run that was ended goes on where it
         was. Several processes may share it. It holds public numbers only. A run finds its chunks
-        by oracle, target and seed: give `random_state`. Functions count by their own code, not by
-        what they call.
+        by oracle, target and seed: give `random_state`. Functions count by code and by what they
+        use of their own module, and by name what they use of others.
     verbose : int, default=0
         If positive, show a progress bar with the estimate so far in terminals and notebooks where
         tqdm is installed, and a line per chunk of pairs elsewhere.
@@ -288,6 +292,9 @@ class SensitivitySampler(BaseEstimator):
         self, evaluate: Callable[[range], Any], pairs: range, chunk_size: int, *parts: Any
     ) -> Generator[Any, None, None]:
         """Evaluate pairs chunk by chunk, in their order; `parts` tell the run from others."""
+        one_by_one = self.memory is None and joblib.effective_n_jobs(self.n_jobs) == 1
+        if chunk_size == CHUNK_SIZE and not one_by_one:
+            chunk_size = min(chunk_size, 1 + len(pairs) // LEAST_CHUNKS)
         versions = sklearn.__version__, __version__
         key = "" if self.memory is None else fingerprint(*parts, chunk_size, versions)
         return run(evaluate, pairs, chunk_size, n_jobs=self.n_jobs, memory=self.memory, key=key)

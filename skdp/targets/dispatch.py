@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
 from typing import Any
 
 from skdp._classes import ClassTable, is_a, named
 from skdp._target import Target
+from skdp.exceptions import PrivacyLeakWarning
 from skdp.targets.bernstein import BernsteinTransformer
 from skdp.targets.configuration import check_configuration, configured
 from skdp.targets.functions import FittedFunctionTarget
 from skdp.targets.leaves import TREES, LeafTarget, last_step
 from skdp.targets.parameters import ParameterTarget
-from skdp.targets.registry import REGISTRY, check_releasable
+from skdp.targets.registry import REGISTRY, check_releasable, is_stateless
 
 _BOOSTED = (
     "each of its members is fitted to what those before it got wrong on the private records, so no "
@@ -70,10 +73,10 @@ def check_release(estimator: Any, release: Any) -> None:
     Raises
     ------
     TypeError
-        If a target cannot make an estimator of what is released.
+        If it is none of these, or a target cannot make an estimator of what is released.
     ValueError
-        If an estimator inside is refused, a tree is inside a composition, or the fits of a pair
-        could not be compared.
+        If it is another string, an estimator inside is refused, a tree is inside a composition, or
+        the fits of a pair could not be compared.
     """
     check_configuration(estimator)
     if isinstance(release, Target) and not hasattr(release, "restore"):
@@ -82,9 +85,22 @@ def check_release(estimator: Any, release: Any) -> None:
             "restore(value), which makes the released estimator. "
             f"Got {type(release).__name__}."
         )
+    if isinstance(release, str) and release != "auto":
+        raise ValueError(
+            "The 'release' parameter of PrivateEstimator must be 'auto' or a list of names of "
+            f"fitted attributes. Got {release!r}. A single name is a list too: [{release!r}]."
+        )
+    kinds = Iterable | LeafTarget | BernsteinTransformer | Target
+    if not isinstance(release, kinds):
+        raise TypeError(
+            "The 'release' parameter of PrivateEstimator must be 'auto', a list of names of fitted "
+            "attributes, a LeafTarget, a BernsteinTransformer or a target, which has a "
+            f"'description' and methods __call__ and 'restore'. Got {type(release).__name__}. "
+            "To release the value of a function, use skdp.release."
+        )
     if isinstance(release, LeafTarget):
         release.check(estimator)
-    elif isinstance(release, str) and release == "auto":
+    elif isinstance(release, str):
         for _, part in configured(estimator):
             check_releasable(part)
             _check_transforms(part)
@@ -95,6 +111,29 @@ def check_release(estimator: Any, release: Any) -> None:
                     f"{reason}."
                 )
         _check_trees(estimator)
+
+
+def warn_if_fitted(estimator: Any) -> None:
+    """Point out a fitted estimator: the wrapper keeps it as a parameter, with all it has seen.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        As configured.
+    """
+    for _, part in configured(estimator):
+        if is_stateless(part):
+            continue
+        if any(name.endswith("_") and not name.startswith("_") for name in vars(part)):
+            warnings.warn(
+                f"The 'estimator' parameter of PrivateEstimator holds a fitted "
+                f"{type(part).__name__}, which stays in the wrapper and in its pickle. If it has "
+                "seen private records, pass clone(estimator). If they were public and it is to "
+                "stay as it is, wrap it in sklearn.frozen.FrozenEstimator.",
+                PrivacyLeakWarning,
+                stacklevel=4,
+            )
+            return
 
 
 def make_target(estimator: Any, release: Any, twin: Any, weighted: bool = False) -> Any:

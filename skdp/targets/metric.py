@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import is_regressor
 
+from skdp._basis import LocalMetric
 from skdp._classes import is_a
+from skdp._data import n_records
 
 MAX_EVALUATED = 2000
 """Most parameters for which the output should be evaluated once per parameter."""
@@ -38,7 +40,7 @@ def output_metric(
     vector: NDArray[np.float64],
     restore: Callable[[NDArray[np.float64]], Any],
     X: Any,
-) -> NDArray[np.float64] | None:
+) -> NDArray[np.float64] | LocalMetric | None:
     """Estimate the metric of an estimator's output.
 
     Parameters
@@ -54,9 +56,10 @@ def output_metric(
 
     Returns
     -------
-    ndarray of shape (n_parameters, n_parameters) or None
-        The metric; None if the estimator has no output that changes with the parameters. It takes
-        one evaluation per parameter, so there should be at most `MAX_EVALUATED`.
+    ndarray of shape (n_parameters, n_parameters), LocalMetric or None
+        The metric; local if the output is not linear in the parameters, None if the estimator has
+        no output that changes with them. It takes one evaluation per parameter, so there should
+        be at most `MAX_EVALUATED`.
 
     Examples
     --------
@@ -84,11 +87,15 @@ def output_metric(
             moved = vector.copy()
             moved[j] += step
             jacobian[j] = (_evaluate(restore(moved), output, X) - here) / (moved[j] - vector[j])
-        metric = jacobian @ jacobian.T / X.shape[0]
+        metric = jacobian @ jacobian.T / n_records(X)
         far = _evaluate(restore(2 * vector), output, X)
-        if not np.allclose(far, here + vector @ jacobian, rtol=1e-4, atol=1e-4 * np.ptp(here)):
-            metric = _KEPT * metric + (1 - _KEPT) * np.diag(np.diag(metric))
-    return metric if np.isfinite(metric).all() and metric.any() else None
+        straight = here + vector @ jacobian
+        linear = np.allclose(far, straight, rtol=1e-4, atol=1e-4 * np.ptp(here))
+    if not (np.isfinite(metric).all() and metric.any()):
+        return None
+    if linear:
+        return metric
+    return LocalMetric(_KEPT * metric + (1 - _KEPT) * np.diag(np.diag(metric)))
 
 
 def linear_metric(twin: Any, shapes: Sequence[tuple[int, ...]], X: Any) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import clone
 
+from skdp._basis import LocalMetric
 from skdp._classes import ClassSet, named, public_name
 from skdp._data import Dataset, find_non_finite, neighboring_pair
 from skdp.targets._packing import flat, is_float, take
@@ -231,7 +232,7 @@ class ParameterTarget:
         drop_out_of_bag(released)
         return released
 
-    def output_metric(self, *dataset: Any) -> NDArray[np.float64] | None:
+    def output_metric(self, *dataset: Any) -> NDArray[np.float64] | LocalMetric | None:
         """Tell how much the output depends on each released value, from public records.
 
         Parameters
@@ -241,7 +242,7 @@ class ParameterTarget:
 
         Returns
         -------
-        ndarray of shape (n_parameters, n_parameters) or (n_parameters,), or None
+        ndarray of shape (n_parameters, n_parameters) or (n_parameters,), LocalMetric or None
             The mean over the records of J'J, J being the Jacobian of the output of the twin in the
             released values; see `skdp.targets.metric`. For very many values, its diagonal if the
             model is linear, else None.

@@ -118,7 +118,11 @@ def fit_seeded(estimator: Any, dataset: Dataset) -> Any:
     """
     configured = estimator.get_params(deep=True)
     seeds = seed_names(estimator)
-    fit_on(estimator.set_params(**dict.fromkeys(seeds, 0)), dataset)
+    try:
+        fit_on(estimator.set_params(**dict.fromkeys(seeds, 0)), dataset)
+    except Exception as error:
+        error.add_note(f"Raised when {type(estimator).__name__} was fitted to public records.")
+        raise
     return estimator.set_params(**{name: configured[name] for name in seeds})
 
 

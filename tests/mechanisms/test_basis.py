@@ -13,7 +13,7 @@ from scipy import optimize
 from scipy.linalg import qr
 from sklearn.base import clone
 
-from skdp._basis import PublicBasis
+from skdp._basis import LocalMetric, PublicBasis
 from skdp.mechanisms.basis import LEARNERS, learn_basis
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
@@ -196,16 +196,68 @@ def test_units_of_the_values_do_not_matter(kind, order):
     np.testing.assert_allclose(got / got[0], expected / expected[0], rtol=1e-6)
 
 
+def fresh_error(basis, differences, metric, order):
+    """Squared .95 quantile of the norms, times the output error of unit noise."""
+    coordinates = np.array([basis.forward(v) for v in differences])
+    inverse = np.array([basis.backward(e) for e in np.eye(len(metric))]).T
+    quantile = np.quantile(np.linalg.norm(coordinates, order, axis=1), 0.95)
+    return quantile**2 * np.trace(inverse.T @ metric @ inverse)
+
+
 @pytest.mark.parametrize("order", [1, 2])
-def test_auto_takes_the_least_error_that_fresh_pairs_show(order):
-    """Correlated changes want a rotation, uneven ones scales, and few pairs of many values none."""
+def test_auto_takes_about_the_least_error_on_fresh_pairs(order):
+    """Correlated changes want a rotation, uneven ones scales, and few pairs of many values none.
+
+    In the first two cases the worst of the three has 1.5 times the error of the best or more.
+    """
+    plain = np.random.default_rng(0).normal(size=(2006, 100))
     cases = {
-        "predictive": (correlated(100, 10), metric_of(10)),
-        "diagonal": (uneven(25, 40), None),
-        "identity": (np.random.default_rng(0).normal(size=(6, 100)), None),
+        "predictive": (correlated(2100, 10), 100, metric_of(10)),
+        "diagonal": (uneven(2025, 40), 25, np.eye(40)),
+        "identity": (plain, 6, np.eye(100)),
     }
-    for expected, (differences, metric) in cases.items():
-        assert learn_basis("auto", differences, metric, order).kind == expected
+    for best, (differences, n_pilot_pairs, metric) in cases.items():
+        pilots, fresh = differences[:n_pilot_pairs], differences[n_pilot_pairs:]
+        errors = {
+            kind: fresh_error(learn_basis(kind, pilots, metric, order), fresh, metric, order)
+            for kind in [*LEARNERS, "auto"]
+        }
+        assert errors["auto"] < 1.08 * errors[best]
+        assert errors[best] < 1.001 * min(errors.values())
+        assert best == "identity" or max(errors.values()) > 1.5 * errors[best]
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_axes_of_the_metric_help_where_pairs_are_few(order):
+    """Changes along the axes of the metric, as for a linear model: 40 pairs need not find them."""
+    rotation = orthogonal(60)
+    metric = rotation.T * np.geomspace(1, 0.01, 60) @ rotation
+    differences = uneven(1040, 60, least=0.1) @ rotation
+    errors = [
+        fresh_error(
+            learn_basis("predictive", differences[:40], given_metric, order),
+            differences[40:],
+            metric,
+            order,
+        )
+        for given_metric in (metric, LocalMetric(metric))
+    ]
+    # What holds for small changes only is not taken for a guide.
+    assert errors[0] < 0.8 * errors[1]
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "predictive"])
+def test_a_local_metric_is_believed_less_far(kind):
+    """Of two values one matters 1e5 times as little; small changes alone do not prove that."""
+    differences = np.random.default_rng(0).normal(size=(2000, 2))
+    metric = np.diag([1.0, 1e-5])
+    errors = []
+    for each in (metric, LocalMetric(metric)):
+        basis = learn_basis(kind, differences, each, order=2)
+        noise = np.array([basis.backward(e) for e in np.eye(2)])
+        errors.append(np.sum(noise**2, axis=0))
+    # The optimal variance of value j is proportional to 1 / sqrt(M_jj): 316, and 100 at the floor.
+    np.testing.assert_allclose([b / a for a, b in errors], [10**2.5, 10**2], rtol=0.1)
 
 
 def test_few_pilot_pairs_do_not_make_the_rest_look_still():

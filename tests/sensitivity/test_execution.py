@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skdp import PublicDataOracle, SensitivitySampler, UniformOracle
+from skdp import AdditiveTarget, PublicDataOracle, SensitivitySampler, UniformOracle
 from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity import execution
 from skdp.sensitivity import sampler as sampler_module
@@ -90,6 +90,21 @@ def test_other_version_finds_no_chunk(tmp_path, monkeypatch, module):
         monkeypatch.setattr(module, "__version__", version)
         sampler.sample(mean, 5, l1_norm)
         assert log.stat().st_size == n_calls
+
+
+@pytest.mark.parametrize(
+    ("target", "n_pairs", "n_chunks"),
+    [(np.mean, 19, 19), (np.mean, 199, 50), (np.mean, 3200, 64), (AdditiveTarget(np.abs), 199, 1)],
+)
+def test_few_refits_make_many_chunks(tmp_path, target, n_pairs, n_chunks):
+    """Enough to busy 32 workers, and to lose little; closed forms take too short to be cut."""
+    sampler = SensitivitySampler(
+        exponential, gamma=None, n_pairs=n_pairs, random_state=0, memory=tmp_path
+    )
+    norms = sampler.sample(target, 5, l1_norm).norms
+    assert len(list(tmp_path.rglob("output.pkl"))) == n_chunks
+    uncut = sampler.set_params(memory=None).sample(target, 5, l1_norm).norms
+    np.testing.assert_array_equal(norms, uncut)
 
 
 def test_workers_use_the_cache_too(long_job, tmp_path):

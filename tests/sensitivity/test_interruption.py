@@ -13,38 +13,42 @@ import pytest
 import skdp
 from skdp import SensitivitySampler
 from skdp.mechanisms.base import l1_norm
-from skdp.sensitivity import blocks, execution, progress
+from skdp.sensitivity import execution, progress
 
-N_PAIRS = 400
+N_PAIRS = 392
+CHUNK_SIZE = 7
+"""A 64th part of the pairs, rounded up; it divides them."""
+
 PROBES = 2
 """Pairs measured for the decision on workers: their norms are not used."""
 
 # A run that tells of each fit. Workers start whatever it takes. After some fits, it becomes slow.
+# What differs between attempts stands in the environment: global variables would be in the key.
 SCRIPT = """
-import os, sys, time
+import os, time
 import numpy as np
 from skdp import SensitivitySampler
 from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity import execution
 
-directory, log, n_jobs, seconds, n_fast = *sys.argv[1:3], *map(float, sys.argv[3:])
-
 def oracle(n_samples, rng):
     return rng.exponential(size=(n_samples, 1))
 
 def slow_mean(X):
+    log = os.environ["LOG"]
     with open(log, "a") as file:
         file.write("x")
-    time.sleep(seconds if os.stat(log).st_size < n_fast else 0.5)
+    fast = os.stat(log).st_size < int(os.environ["N_FAST"])
+    time.sleep(float(os.environ["SECONDS"]) if fast else 1.0)
     return X.mean()
 
 if __name__ == "__main__":
     slow_mean.__module__ = oracle.__module__ = "script"
     execution.STARTUP = 0.0
-    sampler = SensitivitySampler(oracle, gamma=None, n_pairs=400, random_state=0,
-                                 n_jobs=int(n_jobs), memory=directory, verbose=1)
+    sampler = SensitivitySampler(oracle, gamma=None, n_pairs=392, random_state=0,
+                                 n_jobs=int(os.environ["N_JOBS"]), memory=".", verbose=1)
     estimate = sampler.sample(slow_mean, 5, l1_norm)
-    np.save(directory + "/norms.npy", estimate.norms)
+    np.save("norms.npy", estimate.norms)
 """
 
 
@@ -60,16 +64,17 @@ def expected_norms():
 class Run:
     """The script in a process group of its own, as a shell starts it."""
 
-    def __init__(self, directory, name, *options):
+    def __init__(self, directory, name, **options):
         self.log = directory / name
         self.errors = directory / f"{name}.errors"
         script = directory / "script.py"
         script.write_text(SCRIPT)
-        command = [sys.executable, script, directory, self.log, *options]
+        options |= {"LOG": self.log, "PYTHONPATH": Path(skdp.__file__).parents[1]}
         with self.errors.open("w") as errors:
             self.process = subprocess.Popen(
-                list(map(str, command)),
-                env=os.environ | {"PYTHONPATH": str(Path(skdp.__file__).parents[1])},
+                [sys.executable, script.name],
+                cwd=directory,
+                env=os.environ | {key: str(value) for key, value in options.items()},
                 stderr=errors,
                 start_new_session=True,
             )
@@ -114,7 +119,7 @@ def start(tmp_path):
     runs = []
 
     def begin(name, n_jobs=1, seconds=0.002, n_fast=10**6):
-        runs.append(Run(tmp_path, name, n_jobs, seconds, n_fast))
+        runs.append(Run(tmp_path, name, N_JOBS=n_jobs, SECONDS=seconds, N_FAST=n_fast))
         return runs[-1]
 
     yield begin
@@ -139,34 +144,34 @@ def test_killed_run_goes_on_where_it_was(start, tmp_path, n_jobs):
         run = start(f"attempt{attempt}", n_jobs, seconds=0.004)
         run.wait_for(2 * n_probes + moment)
         run.signal(signal.SIGKILL)
-        saved = blocks.CHUNK_SIZE * (n_cached(tmp_path) - before)
-        assert run.n_calls // 2 - n_probes - saved <= n_jobs * blocks.CHUNK_SIZE
+        saved = CHUNK_SIZE * (n_cached(tmp_path) - before)
+        assert run.n_calls // 2 - n_probes - saved <= n_jobs * CHUNK_SIZE
     before = n_cached(tmp_path)
     run = start("last", n_jobs)
     run.end()
     np.testing.assert_array_equal(np.load(tmp_path / "norms.npy"), expected_norms())
-    assert n_cached(tmp_path) == N_PAIRS // blocks.CHUNK_SIZE
-    assert run.n_calls // 2 <= N_PAIRS - blocks.CHUNK_SIZE * before + n_probes
+    assert n_cached(tmp_path) == N_PAIRS // CHUNK_SIZE
+    assert run.n_calls // 2 <= N_PAIRS - CHUNK_SIZE * before + n_probes
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_interrupted_run_ends_at_once_and_keeps_its_chunks(start, tmp_path, n_jobs):
-    """Ctrl-C in a terminal reaches all processes. None waits for its chunk, of 25 s or more."""
+    """Ctrl-C in a terminal reaches all processes. None waits for its chunk, of 14 s."""
     run = start("first", n_jobs, n_fast=300)
     run.wait_for(303)
-    assert run.signal(signal.SIGINT) < 5  # a fit takes .5 s, and an idle machine as much to end
+    assert run.signal(signal.SIGINT) < 5  # a second for the fit, half of one to end
     assert run.process.returncode != 0
     errors = run.errors.read_text()
     assert "KeyboardInterrupt" in errors
     saved = n_cached(tmp_path)
     assert saved >= 1
     if n_jobs == 1:
-        assert "100 of 400 pairs" in errors  # not a terminal: a line per chunk
+        assert "of 392 pairs" in errors  # not a terminal: a line per chunk
     run = start("second", n_jobs)
     run.end()
     np.testing.assert_array_equal(np.load(tmp_path / "norms.npy"), expected_norms())
-    assert run.n_calls // 2 <= N_PAIRS - blocks.CHUNK_SIZE * saved + PROBES
+    assert run.n_calls // 2 <= N_PAIRS - CHUNK_SIZE * saved + PROBES
 
 
 @pytest.fixture
@@ -224,10 +229,10 @@ def test_lost_worker_loses_its_chunk_only(long_job, tmp_path):
         sampler.sample(mean, 5, l1_norm)
     assert type(error.value).__name__ == "TerminatedWorkerError"
     saved = n_cached(tmp_path)
-    assert log.stat().st_size // 2 - PROBES - blocks.CHUNK_SIZE * saved <= 2 * blocks.CHUNK_SIZE
+    assert log.stat().st_size // 2 - PROBES - CHUNK_SIZE * saved <= 2 * CHUNK_SIZE
     log.write_text("")
     np.testing.assert_array_equal(sampler.sample(mean, 5, l1_norm).norms, expected_norms())
-    assert log.stat().st_size // 2 <= N_PAIRS - blocks.CHUNK_SIZE * saved + PROBES
+    assert log.stat().st_size // 2 <= N_PAIRS - CHUNK_SIZE * saved + PROBES
 
 
 def test_two_processes_share_a_cache(start, tmp_path):

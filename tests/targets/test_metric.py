@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeRegressor
 
+from skdp._basis import LocalMetric
 from skdp.targets import parameters
 from skdp.targets.metric import linear_metric
 from skdp.targets.parameters import ParameterTarget
@@ -81,14 +82,14 @@ def test_very_many_values_of_another_kind_have_none(monkeypatch):
 def test_transformed_records_count_as_output():
     """z = (x - mean) / sqrt(var): the squared slope in the mean is 1 / var."""
     target = make_target(StandardScaler())
-    metric = target.output_metric(X)
+    metric = target.output_metric(X).matrix
     np.testing.assert_allclose(np.diag(metric)[:5], 1 / target.twin.var_, rtol=1e-4)
 
 
 def test_directions_that_bend_are_believed_by_half():
     """A released scaler before a model: null directions of J'J matter for large changes."""
     target = make_target(make_pipeline(StandardScaler(), LinearSVC()))
-    metric = target.output_metric(X)
+    metric = target.output_metric(X).matrix
     scale = np.sqrt(np.diag(metric))
     correlations = metric / np.outer(scale, scale)
     off_diagonal = correlations - np.eye(len(scale))
@@ -117,6 +118,8 @@ def test_zero_parameters_are_moved_too():
 )
 def test_any_graded_output_serves(estimator, release):
     metric = make_target(estimator, release=release).output_metric(X)
+    assert isinstance(metric, LocalMetric) == isinstance(estimator, KMeans)
+    metric = getattr(metric, "matrix", metric)
     assert metric.shape == (15, 15)
     assert np.linalg.eigvalsh(metric)[0] > -1e-9
 
