@@ -81,8 +81,9 @@ def streams_of_pairs(seed: int, pairs: range) -> Iterator[Generator]:
 
 
 def _generators(seed: int, pairs: range, kind: type[BitGenerator]) -> Iterator[Generator]:
-    for state in _states(seed, np.arange(pairs.start, pairs.stop, dtype=np.uint32)):
-        rng = Generator(kind(_Hashed(state)))  # type: ignore[arg-type]
+    hashed = _Hashed()
+    for hashed.state in _states(seed, np.arange(pairs.start, pairs.stop, dtype=np.uint32)):
+        rng = Generator(kind(hashed))  # type: ignore[arg-type]
         rng.random(dtype=np.float32)  # as many bits as the seed of the target, in half the time
         yield rng
 
@@ -90,14 +91,13 @@ def _generators(seed: int, pairs: range, kind: type[BitGenerator]) -> Iterator[G
 class _Hashed(ISeedSequence):
     """A seed sequence whose words are known already."""
 
-    def __init__(self, state: NDArray[np.uint64]):
-        self._state = state
+    state: NDArray[np.uint64]
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray:
         """Return the words, which are as many as the default generator asks for."""
-        if dtype is not np.uint64 or n_words != len(self._state):
+        if dtype is not np.uint64 or n_words != len(self.state):
             return np.zeros(n_words, dtype)  # another generator: the comparison will tell
-        return self._state
+        return self.state
 
 
 def _states(seed: int, keys: NDArray[np.uint32]) -> NDArray[np.uint64]:

@@ -165,7 +165,7 @@ class TableSums:
         draw_indices = self._pairs.oracle.draw_indices
         common = np.empty((len(pairs), self._statistics.shape[1]))
         last = np.empty((len(pairs), 2), dtype=np.intp)
-        indices = np.zeros((N_ROWS, n_records), dtype=np.intp)
+        indices = np.empty((N_ROWS, n_records), dtype=np.intp)
         counts = np.empty((N_ROWS, n_listed))
         first_of_row = np.arange(0, counts.size, n_listed)[:, None]
         for start in range(0, len(pairs), N_ROWS):
@@ -173,9 +173,12 @@ class TableSums:
             n_rows = rows.stop - start
             for row, rng in enumerate(islice(generators, n_rows)):
                 indices[row] = draw_indices(n_records, rng)
+            last[rows] = indices[:n_rows, -2:]
+            places = indices[:n_rows]
+            places += first_of_row[:n_rows]
             counts.fill(0.0)
-            np.add.at(counts.reshape(-1), (first_of_row + indices[:, :-2]).ravel(), 1.0)
+            np.add.at(counts.reshape(-1), places.reshape(-1), 1.0)
+            np.subtract.at(counts.reshape(-1), places[:, -2:].reshape(-1), 1.0)
             # always as many rows, since their number may decide how a sum is rounded
             common[rows] = (counts @ self._statistics)[:n_rows]
-            last[rows] = indices[:n_rows, -2:]
         return common[:, self._unpack], self._features[last]

@@ -234,8 +234,7 @@ class LeafValues:
         """
         if is_a(self.twin, "sklearn.pipeline.Pipeline"):
             return None
-        total = functools.partial(self, seed=0)
-        return Moments(self._rows, _itself, linear=True, total=total)
+        return Moments(self._rows, _itself, linear=True, total=functools.partial(self, seed=0))
 
     def restore(self, vector: NDArray[np.float64]) -> Any:
         """Make a fitted estimator from released sums.
