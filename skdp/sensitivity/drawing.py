@@ -123,7 +123,10 @@ def check_sample(
 def _check_schema(schema: Schema, expected: Schema, oracle: str) -> None:
     got, wanted = _parts(schema), _parts(expected)
     if got != wanted:
-        raise ValueError(f"The oracle {oracle} returned {got}. It must return {wanted}, as fitted.")
+        raise ValueError(
+            f"The oracle {oracle} returned {got}. It must return {wanted}, "
+            "like the private records."
+        )
     if schema.n_columns != expected.n_columns:
         raise ValueError(
             f"The oracle {oracle} returned X with {_columns(schema)}. "

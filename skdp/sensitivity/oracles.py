@@ -303,6 +303,12 @@ class MakeOracle(_ShippedOracle):
                 _refuse(name, parameter, rule, repr(kwargs[parameter]))
         if not kwargs.get("shuffle", True):
             _refuse(name, "shuffle", "be True: the order of records may mean nothing", "False")
+        if not callable(generator):
+            raise TypeError(
+                f"The 'generator' parameter of {name} must be a function, such as "
+                "make_classification, and not what it returns. Got an object of type "
+                f"{type(generator).__name__}."
+            )
         try:
             inspect.signature(generator).bind(n_samples=1, random_state=0, **kwargs)
         except TypeError as error:

@@ -329,3 +329,9 @@ def test_a_subclass_that_draws_in_its_own_way_claims_nothing_by_inheritance():
 
     independent = [kind.independent_records for kind in (Shifted, Claims, Named, Relabeled)]
     assert independent == [False, True, True, True]
+
+
+def test_make_oracle_wants_the_generator_and_shows_no_records():
+    made = make_classification(random_state=0)
+    with pytest.raises(TypeError, match=r"not what it returns. Got an object of type tuple\.$"):
+        MakeOracle(made)
