@@ -66,7 +66,8 @@ def private(estimator, y_public, **options):
 def secrets(estimator, y):
     """Return the numbers that must not be found: records, responses and exact parameters."""
     target = ParameterTarget(estimator, "auto", clone(estimator).fit(X_public, y))
-    exact = target(X, y, seed=0)
+    plain = target.flatten(clone(target.estimator).fit(X, y))  # in another order: other last bits
+    exact = np.concatenate([target(X, y, seed=0), plain])
     numbers = [*X.ravel(), *exact[exact != 0]]
     return numbers + list(y) if y.dtype.kind == "f" else numbers
 
