@@ -36,10 +36,10 @@ from skdp.targets.registry import register
 from skdp.targets.registry.table import supported_estimators
 from skdp.targets.released import (
     ReleasedClassifier,
-    ReleasedDensity,
     ReleasedOutlierDetector,
     ReleasedRegressor,
 )
+from skdp.targets.released_density import ReleasedDensity
 
 if TYPE_CHECKING:
     from skdp import audit, risk

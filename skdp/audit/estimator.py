@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data import Dataset, Schema, as_dataset, n_records, neighboring_pair
 from skdp._target import Target
-from skdp.audit.lower_bound import reproducible_seed
+from skdp.audit._seed import reproducible_seed
 from skdp.audit.release import audit_release
 from skdp.estimator import released_target
 from skdp.mechanisms.base import Mechanism

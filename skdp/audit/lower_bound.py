@@ -22,6 +22,7 @@ from skdp.audit._rules import (
     label_rule,
     pair_rule,
 )
+from skdp.audit._seed import reproducible_seed
 from skdp.audit.certificates import label_bound, one_run_bound, pair_bound, resolution_limit
 
 SampledMechanism = Callable[[Any, int, np.random.Generator], ArrayLike]
@@ -228,25 +229,6 @@ def _check(pairs, claimed_epsilon, delta, n_search, n_final, alpha, method) -> l
             f"Got {delta!r}. Use method='pair'."
         )
     return pairs
-
-
-def reproducible_seed(rng: int | np.random.Generator | None) -> int:
-    """Reduce a source of randomness to one integer that can be reported.
-
-    Parameters
-    ----------
-    rng : int, Generator or None
-        None takes fresh entropy.
-
-    Returns
-    -------
-    int
-        A seed.
-    """
-    if isinstance(rng, np.random.Generator):
-        return int(rng.integers(2**63))
-    # numpy's annotation allows a sequence of integers here, which only a sequence passed in is
-    return int(np.random.SeedSequence(rng).entropy)  # type: ignore[arg-type]
 
 
 def _run(mechanism: SampledMechanism, x: Any, n: int, rng: np.random.Generator) -> NDArray[Any]:

@@ -21,11 +21,11 @@ from skdp.targets.kernel_sums import kernel_sums
 from skdp.targets.order import order_matters, reorder
 from skdp.targets.released import (
     ReleasedClassifier,
-    ReleasedDensity,
     ReleasedFunction,
     ReleasedOutlierDetector,
     ReleasedRegressor,
 )
+from skdp.targets.released_density import ReleasedDensity
 from skdp.targets.twin import in_container_of
 
 # What can be released of each kind of estimator; the first that it has is taken by default.

@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 from sklearn.inspection import DecisionBoundaryDisplay
 
 from skdp import BernsteinTransformer, ReleasedClassifier, ReleasedDensity, ReleasedRegressor
+from skdp.targets._simplex import project_to_simplex
 from skdp.targets.bernstein_density import BernsteinDensity
-from skdp.targets.released import project_to_simplex
 
 SQUARE = BernsteinTransformer(3).fit(np.zeros((1, 2)))
 COEFFICIENTS = np.random.default_rng(0).normal(size=(16, 3))

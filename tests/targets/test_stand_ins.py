@@ -1,5 +1,6 @@
 """Stand-ins compute what the classes do whose place they take, and can be released."""
 
+import itertools
 import pickle
 
 import numpy as np

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.targets._simplex import project_to_simplex
+
 # Smallest probability or count after a repair: its logarithm stays finite.
 TINY = 1e-10
 
@@ -32,10 +34,7 @@ def on_simplex(values: Any) -> NDArray:
     values = np.asarray(values, dtype=np.float64)
     if np.all(values > 0) and np.isclose(values.sum(), 1.0, rtol=0, atol=1e-12):
         return values
-    descending = np.sort(values)[::-1]
-    shifts = (1 - np.cumsum(descending)) / np.arange(1, len(values) + 1)
-    shift = shifts[np.flatnonzero(descending + shifts > 0)[-1]]
-    projected = np.maximum(values + shift, TINY)
+    projected = np.maximum(project_to_simplex(values[None])[0], TINY)
     return projected / projected.sum()
 
 

@@ -1,0 +1,39 @@
+"""The nearest vector of probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def project_to_simplex(values: ArrayLike) -> NDArray[np.float64]:
+    """Move each row to the nearest vector of probabilities.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_samples, n_classes)
+        Finite.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        ``max(values - t, 0)`` with t, row by row, such that the sum is one.
+
+    References
+    ----------
+    Held, Wolfe and Crowder, "Validation of subgradient optimization", Mathematical Programming 6,
+    1974.
+
+    Examples
+    --------
+    >>> from skdp.targets._simplex import project_to_simplex
+    >>> project_to_simplex([[0.2, 0.8], [1.5, -0.5], [0.6, 0.6]])
+    array([[0.2, 0.8],
+           [1. , 0. ],
+           [0.5, 0.5]])
+    """
+    values = np.asarray(values, dtype=np.float64)
+    descending = -np.sort(-values, axis=1)
+    shifts = (np.cumsum(descending, axis=1) - 1) / np.arange(1, values.shape[1] + 1)
+    n_positive = np.sum(descending > shifts, axis=1, keepdims=True)
+    return np.maximum(values - np.take_along_axis(shifts, n_positive - 1, axis=1), 0)
