@@ -57,7 +57,7 @@ class PublicBasis:
     kind : str
         How it came about: "identity", "diagonal", "predictive" or "given".
     n_pilot_pairs : int, default=0
-        From how many pairs of the oracle it was learnt.
+        From how many pairs of the oracle it was learned.
     scale : array-like of shape (d,) or None, default=None
         A diagonal, of finite numbers other than 0.
     matrix : array-like of shape (d, d) or None, default=None
@@ -218,7 +218,7 @@ class PublicBasis:
         return f"PublicBasis({self.kind!r}{pilots})"
 
     def __str__(self) -> str:
-        pilots = f" learnt from {self.n_pilot_pairs} pilot pairs" if self.n_pilot_pairs else ""
+        pilots = f" learned from {self.n_pilot_pairs} pilot pairs" if self.n_pilot_pairs else ""
         return f"{self.kind} basis{pilots}"
 
     def to_dict(self) -> dict[str, Any]:

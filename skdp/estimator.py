@@ -88,7 +88,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     sensitivity_ : SensitivityEstimate or KnownSensitivity
         What the noise was calibrated to.
     mechanism_ : Mechanism
-        The mechanism that released, with the basis that it learnt.
+        The mechanism that released, with the basis that it learned.
     classes_ : ndarray of shape (n_classes,)
         The class labels, for a classifier.
     n_features_in_ : int

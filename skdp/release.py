@@ -25,7 +25,7 @@ from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.targets.choice import ChoiceTarget
 
-# How the output depends on the value is learnt from so many records of the oracle, in a draw of
+# How the output depends on the value is learned from so many records of the oracle, in a draw of
 # their own.
 N_METRIC_RECORDS = 500
 METRIC_DRAW = 2**31

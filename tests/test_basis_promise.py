@@ -1,4 +1,4 @@
-"""The promise with a learnt basis: pilot pairs keep it, learning on the calibrating pairs does not.
+"""The promise with a learned basis: pilot pairs keep it, learning on the calibrating pairs does not.
 
 The target is a mean of 30 correlated features, so a difference costs next to nothing and fresh
 pairs can be measured by the thousand. gamma is attained exactly: m pairs with k = m leave a fresh
@@ -57,11 +57,11 @@ def mean_exceedance(mechanism, gamma, draw_pilots, n_trials):
     shares = []
     for trial in range(n_trials):
         source = PairSource(MeanTarget(), records, N_SAMPLES, seed=trial)
-        learnt = mechanism.fit_basis(np.array(draw_pilots(source, statistic.n_pairs)))
+        learned = mechanism.fit_basis(np.array(draw_pilots(source, statistic.n_pairs)))
         pairs = range(statistic.n_pairs)
-        norms = sorted(measure_pair(source, learnt.norm, pair).norm for pair in pairs)
+        norms = sorted(measure_pair(source, learned.norm, pair).norm for pair in pairs)
         fresh = (records(N_FRESH, rng) - records(N_FRESH, rng)) / N_SAMPLES
-        fresh_norms = np.array([learnt.norm(difference) for difference in fresh])
+        fresh_norms = np.array([learned.norm(difference) for difference in fresh])
         shares.append(np.mean(fresh_norms > norms[statistic.k - 1]))
     return np.mean(shares)
 
@@ -88,7 +88,7 @@ def test_promise_holds_with_pilot_pairs(mechanism, gamma):
 
 
 @pytest.mark.parametrize("gamma", [0.1, 0.05])
-def test_a_basis_learnt_on_the_calibrating_pairs_is_caught(gamma):
+def test_a_basis_learned_on_the_calibrating_pairs_is_caught(gamma):
     """The same bound with a quarter of the trials, and the mistake misses it by far."""
     mechanism = LaplaceMechanism(1.0, basis="predictive")
     assert mean_exceedance(mechanism, gamma, calibrating_pairs, n_trials=30) > 3 * gamma

@@ -1,4 +1,4 @@
-"""Releases in a learnt basis: what is recorded, used again, and refused."""
+"""Releases in a learned basis: what is recorded, used again, and refused."""
 
 import json
 
@@ -39,9 +39,9 @@ def private(mechanism, **options):
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_guarantee_and_estimate_say_what_was_learnt(mechanism):
+def test_guarantee_and_estimate_say_what_was_learned(mechanism):
     model = private(mechanism).fit(X, y)
-    assert model.guarantee_.basis == "predictive basis learnt from 99 pilot pairs"
+    assert model.guarantee_.basis == "predictive basis learned from 99 pilot pairs"
     assert model.sensitivity_.basis.n_pilot_pairs == 99
     assert len(model.sensitivity_.norms) == 99
     assert model.mechanism.basis == "auto"  # fitting changes no parameter
@@ -54,7 +54,7 @@ def test_an_estimate_brings_its_basis_to_later_releases(mechanism):
     estimate = model.sensitivity_
     stored = SensitivityEstimate.from_dict(json.loads(json.dumps(estimate.to_dict())))
     model.set_params(sensitivity=stored).fit(X, y)
-    assert model.guarantee_.basis == "predictive basis learnt from 99 pilot pairs"
+    assert model.guarantee_.basis == "predictive basis learned from 99 pilot pairs"
     np.testing.assert_array_equal(model.estimator_.coef_, first)
     model.set_params(mechanism__epsilon=1e6).fit(X, y)
     exact = LogisticRegression().fit(X, y)
@@ -96,8 +96,8 @@ def test_estimates_of_one_basis_are_refused_in_another():
         (diagonal, np.diag([1.0, 2, 3, 4, 5, 6]), "another norm: l1 in basis"),
         (identity, np.diag([1.0, 2, 3, 4, 5, 6]), "another norm: l1"),
         (gaussian, "auto", "another norm: l2 in basis"),
-        (diagonal, "predictive", "which is learnt from pilot pairs"),
-        (identity, "predictive", "which is learnt from pilot pairs"),
+        (diagonal, "predictive", "which is learned from pilot pairs"),
+        (identity, "predictive", "which is learned from pilot pairs"),
     ]:
         mechanism = LaplaceMechanism(1.0, basis=basis)
         with pytest.raises(ValueError, match=message):

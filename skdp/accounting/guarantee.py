@@ -47,7 +47,7 @@ class PrivacyGuarantee:
         subtract the noise, and the promise holds against everyone else only.
     basis : str or None, default=None
         In which public coordinates the noise was added, and from how many pilot pairs they were
-        learnt; None when in those of the value itself.
+        learned; None when in those of the value itself.
 
     Raises
     ------

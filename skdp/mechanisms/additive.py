@@ -55,7 +55,7 @@ class AdditiveMechanism(Mechanism):
 
     @property
     def public_basis(self) -> PublicBasis:
-        """The basis as it stands: the identity while "auto" has not learnt another."""
+        """The basis as it stands: the identity while "auto" has not learned another."""
         if isinstance(self.basis, PublicBasis):
             return self.basis
         if not isinstance(self.basis, str):
@@ -63,7 +63,7 @@ class AdditiveMechanism(Mechanism):
         if self.basis in ("diagonal", "predictive"):
             raise ValueError(
                 f"The 'basis' parameter of {type(self).__name__} is {self.basis!r}, which is "
-                "learnt from pilot pairs. Pass a SensitivitySampler as the sensitivity, or an "
+                "learned from pilot pairs. Pass a SensitivitySampler as the sensitivity, or an "
                 "estimate that was sampled in such a basis; a bound known on paper needs "
                 "basis='identity', or the matrix that it was proved for."
             )
@@ -225,7 +225,7 @@ class AdditiveMechanism(Mechanism):
             )
 
     def _basis_description(self) -> str | None:
-        """What the guarantee says about the basis; None for the identity that nobody learnt."""
+        """What the guarantee says about the basis; None for the identity that nobody learned."""
         if self.learns_basis:
             return None
         basis = self.public_basis

@@ -95,7 +95,7 @@ class Mechanism(BaseEstimator, ABC):
     the guarantee of each other on that very pair [1]_. A subclass sets `norm_name` and writes
     `norm`, `release` and `guarantee`; nothing else is needed for a new mechanism. One that sets
     `learns_basis` also has ``fit_basis(differences, metric)``, a copy of itself with the basis
-    fixed that it learnt from pilot pairs.
+    fixed that it learned from pilot pairs.
 
     References
     ----------

@@ -2,7 +2,7 @@
 
 Let T be any invertible matrix that does not depend on private data. Measuring T (f(D) - f(D')),
 adding noise to T f(D) and going back by T^-1 promises the same for every T, since going back is
-post-processing. What T changes is the error. All that is learnt here comes from public pairs that
+post-processing. What T changes is the error. All that is learned here comes from public pairs that
 calibrate nothing.
 
 The Lp norm of the mechanism (p = 1 for Laplace, 2 for Gaussian) is calibrated to a quantile of
@@ -15,7 +15,7 @@ coordinates changes the output by a squared length that is proportional to
 where a_j = (mean of abs(j-th coordinate of Q' z)^p)^(1/p). Setting the derivative to zero gives
 w_j^(p+2) proportional to a_j^p: the cube root of a_j for Laplace, the square root for Gaussian.
 
-Where a rotation is learnt, a_j is taken over coordinates of pairs that did not learn it: with
+Where a rotation is learned, a_j is taken over coordinates of pairs that did not learn it: with
 fewer pilot pairs than values the directions of their span would otherwise look like all there is.
 And the kinds of basis are compared on pairs that did not learn the weights.
 """
@@ -48,7 +48,7 @@ _LEVEL = 0.95  # of the norms that are compared, as a calibration at gamma = .05
 Matrix = NDArray[np.float64]
 
 
-class Learnt(NamedTuple):
+class Learned(NamedTuple):
     """A basis, and the squared error of the output that it makes us expect, up to a constant.
 
     Parameters
@@ -62,8 +62,8 @@ class Learnt(NamedTuple):
     Examples
     --------
     >>> from skdp._basis import PublicBasis
-    >>> from skdp.mechanisms.basis import Learnt
-    >>> Learnt(PublicBasis(), error=1.0).basis
+    >>> from skdp.mechanisms.basis import Learned
+    >>> Learned(PublicBasis(), error=1.0).basis
     PublicBasis('identity')
     """
 
@@ -119,8 +119,8 @@ def learn_basis(
     kinds = [kind] if kind != "auto" else list(LEARNERS)
     if kind == "auto" and differences.shape[1] > MAX_LOW_RANK:
         kinds.remove("predictive")
-    learnt = [LEARNERS[each](differences, metric, order, local) for each in kinds]
-    return min(learnt, key=_error_of).basis
+    learned = [LEARNERS[each](differences, metric, order, local) for each in kinds]
+    return min(learned, key=_error_of).basis
 
 
 def _check(differences: Matrix, metric: Matrix | None) -> tuple[Matrix, Matrix | None]:
@@ -142,25 +142,25 @@ def _check(differences: Matrix, metric: Matrix | None) -> tuple[Matrix, Matrix |
     return differences, metric if metric.any() else None
 
 
-def _identity(differences: Matrix, metric: Matrix | None, order: int, local: bool) -> Learnt:
+def _identity(differences: Matrix, metric: Matrix | None, order: int, local: bool) -> Learned:
     """Take the values as they are."""
     d = differences.shape[1]
     spread = d if metric is None else _diagonal_of(metric).sum()
     error = _expected_error(differences, lambda rows, order: np.ones(d), order) * spread / d
-    return Learnt(PublicBasis("identity", len(differences)), error)
+    return Learned(PublicBasis("identity", len(differences)), error)
 
 
-def _diagonal(differences: Matrix, metric: Matrix | None, order: int, local: bool) -> Learnt:
+def _diagonal(differences: Matrix, metric: Matrix | None, order: int, local: bool) -> Learned:
     """Give each value a scale of its own; of the metric only the diagonal is used."""
     units, metric = _in_units(differences, metric, _least(local))
     scale = np.sqrt(_diagonal_of(metric)) / units
     coordinates = differences * scale
     weights = _weights(coordinates, order)
     basis = PublicBasis("diagonal", len(differences), scale=scale / weights)
-    return Learnt(basis, _expected_error(coordinates, _weights, order))
+    return Learned(basis, _expected_error(coordinates, _weights, order))
 
 
-def _predictive(differences: Matrix, metric: Matrix | None, order: int, local: bool) -> Learnt:
+def _predictive(differences: Matrix, metric: Matrix | None, order: int, local: bool) -> Learned:
     """Rotate to the principal axes of the output's change, and scale each.
 
     Beyond `MAX_DENSE` values only the leading axes are rotated, and the metric is taken for a
@@ -177,7 +177,7 @@ def _predictive(differences: Matrix, metric: Matrix | None, order: int, local: b
         basis = PublicBasis(
             "predictive", n_pilot_pairs, scale=scale, reflectors=_leading_axes(z), weights=weights
         )
-        return Learnt(basis, _expected_error(coordinates, _weights, order))
+        return Learned(basis, _expected_error(coordinates, _weights, order))
     root = _root(metric, least)
     z = differences / units @ root
     finders = [_principal_axes] if local else [_shrunk_axes]
@@ -186,15 +186,15 @@ def _predictive(differences: Matrix, metric: Matrix | None, order: int, local: b
     return min((_rotated(z, find, root.T / units, order) for find in finders), key=_error_of)
 
 
-def _rotated(z: Matrix, find_axes: Callable[[Matrix], Matrix], to_z: Matrix, order: int) -> Learnt:
+def _rotated(z: Matrix, find_axes: Callable[[Matrix], Matrix], to_z: Matrix, order: int) -> Learned:
     """Rotate to axes that are found in the changes z, and scale each."""
     coordinates = _cross_fit(z, find_axes, np.matmul)
     matrix = (find_axes(z) / _weights(coordinates, order)).T @ to_z
     basis = PublicBasis("predictive", len(z), matrix=matrix)
-    return Learnt(basis, _expected_error(coordinates, _weights, order))
+    return Learned(basis, _expected_error(coordinates, _weights, order))
 
 
-LEARNERS: dict[str, Callable[[Matrix, Matrix | None, int, bool], Learnt]] = {
+LEARNERS: dict[str, Callable[[Matrix, Matrix | None, int, bool], Learned]] = {
     "identity": _identity,
     "diagonal": _diagonal,
     "predictive": _predictive,
@@ -205,8 +205,8 @@ def _least(local: bool) -> float:
     return _LEAST_LOCAL_METRIC if local else _LEAST_METRIC
 
 
-def _error_of(learnt: Learnt) -> float:
-    return learnt.error
+def _error_of(learned: Learned) -> float:
+    return learned.error
 
 
 def _diagonal_of(metric: Matrix) -> Matrix:
@@ -216,7 +216,7 @@ def _diagonal_of(metric: Matrix) -> Matrix:
 def _in_units(differences: Matrix, metric: Matrix | None, least: float) -> tuple[Matrix, Matrix]:
     """Give each value the unit of its own mean change, and floor the metric in these units.
 
-    Then nothing that is learnt depends on the units in which the values came.
+    Then nothing that is learned depends on the units in which the values came.
     """
     units = np.abs(differences).mean(axis=0)
     units[units == 0] = np.median(units[units > 0])
@@ -280,7 +280,7 @@ def _cross_fit(
     learn: Callable[[Matrix], Matrix],
     rotate: Callable[[Matrix, Matrix], Matrix],
 ) -> Matrix:
-    """Rotate each row by axes that were learnt without it."""
+    """Rotate each row by axes that were learned without it."""
     rotated = np.empty_like(z)
     for fold, rest in _folds(len(z)):
         rotated[fold] = rotate(z[fold], learn(z[rest]))

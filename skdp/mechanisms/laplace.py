@@ -77,7 +77,7 @@ class LaplaceMechanism(AdditiveMechanism):
     basis : {"auto", "identity", "diagonal", "predictive"} or array-like of shape (d, d), \
             default="auto"
         In which coordinates the difference is measured and the noise is added. A matrix T must be
-        invertible and must not depend on private data. The kinds are learnt from pilot pairs of
+        invertible and must not depend on private data. The kinds are learned from pilot pairs of
         the sampler: "diagonal" gives each value its own scale, "predictive" puts the noise where
         the output of the model does not change, and "auto" takes the one with the least expected
         error of the output. With a sensitivity known on paper there are no pilot pairs, and

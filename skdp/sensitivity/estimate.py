@@ -43,7 +43,7 @@ class SensitivityEstimate:
         How many pairs failed, by cause.
     basis : PublicBasis or None, default=None
         The coordinates in which the differences were measured, with the number of pilot pairs
-        that it was learnt from; None when in those of the value itself.
+        that it was learned from; None when in those of the value itself.
 
     Attributes
     ----------

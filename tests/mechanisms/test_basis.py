@@ -1,4 +1,4 @@
-"""Public bases: the maps, what is learnt, and the promise that holds in each of them."""
+"""Public bases: the maps, what is learned, and the promise that holds in each of them."""
 
 import json
 import math
@@ -77,7 +77,7 @@ def test_round_trip_to_working_precision(condition):
 
 
 @pytest.mark.parametrize("name", BASES)
-def test_learnt_bases_round_trip(name):
+def test_learned_bases_round_trip(name):
     value = np.random.default_rng(1).normal(size=(2, 4))
     basis = BASES[name]
     np.testing.assert_allclose(basis.backward(basis.forward(value)), value.ravel(), atol=1e-12)
@@ -137,11 +137,11 @@ def test_basis_is_a_value(low_rank):
 
 def test_basis_says_where_it_comes_from():
     assert repr(BASES["predictive"]) == "PublicBasis('predictive', n_pilot_pairs=60)"
-    assert str(BASES["predictive"]) == "predictive basis learnt from 60 pilot pairs"
+    assert str(BASES["predictive"]) == "predictive basis learned from 60 pilot pairs"
     assert str(BASES["given"]) == "given basis"
 
 
-# What is learnt.
+# What is learned.
 
 
 def output_error(log_weights, sizes, order):
@@ -156,11 +156,11 @@ def test_weights_against_numerical_optimization(order):
     basis = learn_basis("diagonal", differences, None, order)
     sizes = np.mean(np.abs(differences) ** order, axis=0) ** (1 / order)
     best = optimize.minimize(output_error, np.zeros(6), (sizes, order), tol=1e-12)
-    learnt = output_error(-np.log(basis.scale), sizes, order)
-    assert learnt <= best.fun * (1 + 1e-6)
+    learned = output_error(-np.log(basis.scale), sizes, order)
+    assert learned <= best.fun * (1 + 1e-6)
     # Neither no weights nor the sizes themselves would do.
-    assert output_error(np.zeros(6), sizes, order) > 1.2 * learnt
-    assert output_error(np.log(sizes), sizes, order) > 1.2 * learnt
+    assert output_error(np.zeros(6), sizes, order) > 1.2 * learned
+    assert output_error(np.log(sizes), sizes, order) > 1.2 * learned
 
 
 def test_gaussian_covariance_is_the_geometric_mean():
@@ -267,10 +267,10 @@ def test_few_pilot_pairs_do_not_make_the_rest_look_still():
     give the other 30 the least possible scale, and fresh pairs a norm many times as large.
     """
     rng = np.random.default_rng(0)
-    learnt = learn_basis("predictive", rng.normal(size=(20, 50)), None, order=2)
+    learned = learn_basis("predictive", rng.normal(size=(20, 50)), None, order=2)
     fresh = rng.normal(size=(1000, 50))
-    norms = np.linalg.norm([learnt.forward(v) for v in fresh], axis=1)
-    inverse = np.array([learnt.backward(e) for e in np.eye(50)])
+    norms = np.linalg.norm([learned.forward(v) for v in fresh], axis=1)
+    inverse = np.array([learned.backward(e) for e in np.eye(50)])
     error = np.mean(norms**2) * np.sum(inverse**2)
     assert error < 1.2 * 50**2  # the identity has 50 * 50
 
@@ -383,24 +383,24 @@ def test_a_matrix_is_a_basis():
     assert mechanism.norm_name == mechanism.with_basis(None).norm_name != "l1"
 
 
-def test_auto_is_the_identity_until_it_has_learnt():
+def test_auto_is_the_identity_until_it_has_learned():
     mechanism = LaplaceMechanism(1.0)
     assert mechanism.learns_basis
     assert (mechanism.norm_name, mechanism.guarantee().basis) == ("l1", None)
-    learnt = mechanism.fit_basis(DIFFERENCES, metric_of(8))
+    learned = mechanism.fit_basis(DIFFERENCES, metric_of(8))
     assert mechanism.basis == "auto"
-    assert learnt.basis == BASES["predictive"]
-    assert not learnt.learns_basis
-    assert learnt.norm_name == f"l1 in basis {BASES['predictive'].digest}"
-    assert learnt.guarantee().basis == "predictive basis learnt from 60 pilot pairs"
-    assert "noise in the predictive basis learnt from 60 pilot" in str(learnt.guarantee())
+    assert learned.basis == BASES["predictive"]
+    assert not learned.learns_basis
+    assert learned.norm_name == f"l1 in basis {BASES['predictive'].digest}"
+    assert learned.guarantee().basis == "predictive basis learned from 60 pilot pairs"
+    assert "noise in the predictive basis learned from 60 pilot" in str(learned.guarantee())
 
 
-def test_kinds_that_have_not_learnt_measure_nothing():
+def test_kinds_that_have_not_learned_measure_nothing():
     mechanism = LaplaceMechanism(1.0, basis="predictive")
     mechanism.guarantee()
     for use in (mechanism.norm, lambda v: mechanism.release(v, 1.0)):
-        with pytest.raises(ValueError, match="'predictive', which is learnt from pilot pairs"):
+        with pytest.raises(ValueError, match="'predictive', which is learned from pilot pairs"):
             use(np.ones(3))
 
 

@@ -63,7 +63,7 @@ def test_differences_do_not_depend_on_workers_or_chunks(monkeypatch, n_jobs, chu
     assert differences.tobytes() == expected.tobytes()
 
 
-def test_norms_in_a_learnt_basis_do_not_depend_on_workers():
+def test_norms_in_a_learned_basis_do_not_depend_on_workers():
     mechanism = LaplaceMechanism(1.0).fit_basis(sampler().pilot_differences(mean, 5) * [1, 5, 25])
     first, second = (sampler(n_jobs=n).sample(mean, 5, mechanism.norm) for n in (1, 2))
     assert first == second
