@@ -1,4 +1,4 @@
-"""The promise with a learned basis: pilot pairs keep it, learning on the calibrating pairs does not.
+"""The promise with a learned basis: kept by pilot pairs, and not when calibrating pairs teach it.
 
 The target is a mean of 30 correlated features, so a difference costs next to nothing and fresh
 pairs can be measured by the thousand. gamma is attained exactly: m pairs with k = m leave a fresh

@@ -82,7 +82,7 @@ def test_closed_forms():
     assert basic_composition(0.3, 7) == pytest.approx(2.1)
     expected = 0.1 * math.sqrt(200 * math.log(1e5)) + 100 * 0.1 * (math.exp(0.1) - 1)
     assert advanced_composition(0.1, 100, 1e-5) == pytest.approx(expected)
-    # It holds for randomised response, the worst mechanism of its level.
+    # It holds for randomized response, the worst mechanism of its level.
     assert advanced_composition(0.1, 100, 1e-5) > PureLoss(0.1).self_compose(100).epsilon(1e-5)
 
 

@@ -72,7 +72,7 @@ def test_two_releases_against_an_integral(epsilon):
 
 @pytest.mark.parametrize("epsilon0", [0.0371, 0.37, 2.2])
 @pytest.mark.parametrize("n", [2, 7, 120])
-def test_randomised_response_against_the_binomial_law(epsilon0, n):
+def test_randomized_response_against_the_binomial_law(epsilon0, n):
     composed = PureLoss(epsilon0).self_compose(n)
     hits = np.arange(n + 1)
     mass, loss = binom.pmf(hits, n, 1 / (1 + math.exp(-epsilon0))), epsilon0 * (2 * hits - n)
