@@ -29,7 +29,7 @@ class _ShippedOracle:
         super().__init_subclass__(**kwargs)
         # a class that draws in its own way must make the claim itself
         own = vars(cls).keys()
-        if own & {"__call__", "draw_indices"} and "independent_records" not in own:
+        if own & {"__call__", "draw_indices", "indices_at"} and "independent_records" not in own:
             cls.independent_records = False
 
     def __init__(self, *facts: str) -> None:

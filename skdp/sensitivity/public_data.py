@@ -93,7 +93,7 @@ class PublicDataOracle(_ShippedOracle):
         """The public records, ``(X,)`` or ``(X, y)``."""
         return (self._X,) if self._y is None else (self._X, self._y)
 
-    def draw_indices(self, n_samples: int, rng: Generator) -> NDArray[np.int64]:
+    def draw_indices(self, n_samples: int, rng: Generator) -> NDArray[np.intp]:
         """Draw which records of the table a call would return.
 
         Parameters
@@ -108,7 +108,22 @@ class PublicDataOracle(_ShippedOracle):
         ndarray of shape (n_samples,)
             Their positions in the table.
         """
-        return rng.integers(self._n_records, size=n_samples)
+        indices = np.empty(n_samples, dtype=np.intp)
+        self.indices_at(rng.random(n_samples), indices)
+        return indices
+
+    def indices_at(self, uniform: NDArray[np.float64], out: NDArray[np.intp]) -> None:
+        """Find which records uniform numbers stand for.
+
+        Parameters
+        ----------
+        uniform : ndarray
+            Numbers in [0, 1), of any shape. They have 53 bits, so that none of the records is
+            likelier than another by more than 2**-53.
+        out : ndarray of the same shape
+            Where the positions in the table go.
+        """
+        np.multiply(uniform, self._n_records, out=out, casting="unsafe")
 
 
 def _labels_of(y: Any) -> NDArray | None:

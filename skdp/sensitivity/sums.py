@@ -59,7 +59,7 @@ def sums_of_pairs(pairs: PairSource) -> DrawnSums | TableSums:
 
 def _resamples(oracle: Any) -> bool:
     """Tell whether records are rows of a table; a subclass may do more with them."""
-    methods = ("__call__", "draw_indices", "table")
+    methods = ("__call__", "draw_indices", "indices_at", "table")
     return isinstance(oracle, PublicDataOracle) and all(
         getattr(type(oracle), name) is getattr(PublicDataOracle, name) for name in methods
     )
@@ -162,9 +162,10 @@ class TableSums:
         """
         n_records, n_listed = self._pairs.n_samples + 1, len(self._features)
         generators = streams_of_pairs(self._pairs.seed, pairs)
-        draw_indices = self._pairs.oracle.draw_indices
+        indices_at = self._pairs.oracle.indices_at
         common = np.empty((len(pairs), self._statistics.shape[1]))
         last = np.empty((len(pairs), 2), dtype=np.intp)
+        uniform = np.empty((N_ROWS, n_records))
         indices = np.empty((N_ROWS, n_records), dtype=np.intp)
         counts = np.empty((N_ROWS, n_listed))
         first_of_row = np.arange(0, counts.size, n_listed)[:, None]
@@ -172,9 +173,10 @@ class TableSums:
             rows = slice(start, min(start + N_ROWS, len(pairs)))
             n_rows = rows.stop - start
             for row, rng in enumerate(islice(generators, n_rows)):
-                indices[row] = draw_indices(n_records, rng)
-            last[rows] = indices[:n_rows, -2:]
+                rng.random(out=uniform[row])
             places = indices[:n_rows]
+            indices_at(uniform[:n_rows], places)
+            last[rows] = places[:, -2:]
             places += first_of_row[:n_rows]
             counts.fill(0.0)
             np.add.at(counts.reshape(-1), places.reshape(-1), 1.0)

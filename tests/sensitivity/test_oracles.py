@@ -335,3 +335,17 @@ def test_make_oracle_wants_the_generator_and_shows_no_records():
     made = make_classification(random_state=0)
     with pytest.raises(TypeError, match=r"not what it returns. Got an object of type tuple\.$"):
         MakeOracle(made)
+
+
+def test_uniform_numbers_stand_for_all_records_of_a_table_and_no_other():
+    """Also the largest below one, whatever the rounding of the product."""
+    largest = np.nextafter(1.0, 0.0)
+    for n_records in (*range(1, 3000), 2**20 - 1, 2**20, 2**20 + 1):
+        oracle = PublicDataOracle(np.broadcast_to(np.zeros((1, 1)), (n_records, 1)))
+        ends = np.empty(2, dtype=np.intp)
+        oracle.indices_at(np.array([0.0, largest]), ends)
+        assert ends.tolist() == [0, n_records - 1]
+    oracle = PublicDataOracle(np.zeros((7, 1)))
+    places = np.empty(7 * 64, dtype=np.intp)
+    oracle.indices_at((np.arange(7 * 64) + 0.5) / (7 * 64), places)
+    assert np.bincount(places).tolist() == [64] * 7
