@@ -97,6 +97,7 @@ def _content(thing: Any, seen: set[int]) -> Any:
     ours = type(thing).__module__.startswith("skdp.") or hasattr(thing, "get_params")
     if ours and hasattr(thing, "__dict__") and not isinstance(thing, type):
         return type(thing).__qualname__, _content(vars(thing), seen)
+    # the method itself is wanted, not whether there is one
     call = getattr(type(thing), "__call__", None)  # noqa: B004
     return (thing, _function(call, seen)) if inspect.isfunction(call) else thing
 

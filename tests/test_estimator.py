@@ -18,6 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 
 from skdp import (
+    BernsteinMechanism,
     KnownSensitivity,
     LaplaceMechanism,
     MakeOracle,
@@ -61,11 +62,12 @@ def test_infinite_epsilon_gives_the_exact_estimator():
     np.testing.assert_array_equal(model.predict_proba(X), exact.predict_proba(X))
 
 
-def test_parameters_set_after_fit_leave_what_was_released():
-    model = private(LogisticRegression()).fit(X, y)
+@pytest.mark.parametrize("mechanism", [LaplaceMechanism(1.0), BernsteinMechanism(1.0)])
+def test_parameters_set_after_fit_leave_what_was_released(mechanism):
+    model = private(LogisticRegression(), mechanism=mechanism).fit(X, y)
     model.set_params(mechanism__epsilon=100.0)
     assert model.mechanism_.epsilon == model.guarantee_.epsilon == 1.0
-    assert model.mechanism_.basis == model.sensitivity_.basis
+    assert getattr(model.mechanism_, "basis", None) == model.sensitivity_.basis
     assert joint_risk(model).epsilon.max() == 1.0
     model.set_params(estimator__C=100.0)
     with pytest.raises(ValueError, match=r"LogisticRegression\(C=100.*Fit it again"):
