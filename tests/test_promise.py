@@ -1,0 +1,47 @@
+"""The promise, by fresh pairs in the form of the private data: container, dtypes, positions.
+
+At most a share of gamma = .05 of them may differ by more than the estimate. The share of 100 fresh
+pairs follows a beta-binomial law where the promise holds with equality, so the limit below is
+exceeded with probability 1e-9 over all cases together. A mismatch of
+forms or of positions gives shares of .3 to 1.
+"""
+
+import dataclasses
+import importlib.util
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+GAMMA, N_PAIRS, N_FRESH = 0.05, 199, 100
+
+path = Path(__file__).parents[1] / "benchmarks" / "coverage.py"
+spec = importlib.util.spec_from_file_location("coverage_of_the_promise", path)
+coverage = importlib.util.module_from_spec(spec)
+sys.modules[spec.name] = coverage  # dataclasses look there
+spec.loader.exec_module(coverage)
+
+LIMIT = stats.betabinom(N_FRESH, 10, 190).isf(1e-9 / len(coverage.CASES)) / N_FRESH
+
+
+def test_there_are_enough_cases_and_the_limit_is_sharp_enough():
+    assert len(coverage.CASES) >= 40
+    assert LIMIT < 0.4
+
+
+@pytest.mark.parametrize("case", coverage.CASES, ids=lambda case: case.name)
+def test_fresh_pairs_in_the_private_form_are_covered(case):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # solvers that stop early, on purpose
+        assert coverage.share_above(case, N_PAIRS, N_FRESH, GAMMA, seed=0) <= LIMIT
+
+
+def test_a_mismatch_of_forms_would_be_seen():
+    """An estimate made in double precision does not cover pairs in single precision."""
+    case = next(case for case in coverage.CASES if case.n_samples == 5000)
+    doubles = dataclasses.replace(case, private="float64")
+    value, twin = coverage.sample(doubles, N_PAIRS, GAMMA, seed=0)
+    assert np.mean(coverage.fresh_norms(case, twin, N_FRESH, seed=0) > value) > LIMIT
