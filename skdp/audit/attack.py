@@ -42,6 +42,9 @@ class SensitivityAttack:
         the sampler they count as infinite.
     sensitivity : float or None, default=None
         What the norm is compared with.
+    position : int, default=-1
+        Where these two stand, if the order means something to the target: in the place of this
+        record of `base`, which is then the last.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class SensitivityAttack:
     history: NDArray[np.float64] = field(repr=False)
     n_failures: int
     sensitivity: float | None = None
+    position: int = -1
 
     @property
     def ratio(self) -> float | None:
@@ -86,11 +90,11 @@ def find_large_sensitivity(
     """Search for a pair of neighboring datasets on which a target changes much.
 
     A sampled sensitivity covers all but a share gamma of the oracle's pairs. This shows what lies
-    beyond. Each restart draws a pair from the oracle; then single moves are tried and kept where
-    the norm grows: the record or its replacement becomes another record of the oracle, or takes
-    one coordinate from another record, or the least or largest value that coordinate has among
-    1,000 of them. A moved record stays in the box of the oracle's records; whether it is plausible
-    as a whole is for the reader to judge.
+    beyond. Each restart draws a pair from the oracle, and a position; then single moves are tried
+    and kept where the norm grows: the record or its replacement becomes another record of the
+    oracle, or takes one coordinate from another record, or the least or largest value that
+    coordinate has among 1,000 of them. A moved record stays in the box of the oracle's records;
+    whether it is plausible as a whole is for the reader to judge.
 
     Parameters
     ----------
@@ -141,7 +145,8 @@ def find_large_sensitivity(
     oracle = as_oracle(oracle)
     while len(search.history) < n_iter:
         records = draw(oracle, n_samples + 1 + POOL_SIZE, rng)
-        search.climb(_Pair(records, np.arange(n_samples + 1)), n_iter, rng)
+        position = int(rng.integers(n_samples))
+        search.climb(_Pair(records, np.arange(n_samples + 1), position), n_iter, rng)
     if search.best is None:
         raise ValueError(
             f"The target of find_large_sensitivity failed on all of {n_iter} pairs. Look at its "
@@ -157,6 +162,7 @@ def find_large_sensitivity(
         history=np.array(search.history),
         n_failures=search.n_failures,
         sensitivity=sensitivity,
+        position=search.best.position,
     )
 
 
@@ -168,11 +174,13 @@ def _take(dataset: Dataset, indices: NDArray[np.integer]) -> Dataset:
 class _Pair:
     """A pair of datasets as choices from a pool of records, with some coordinates exchanged.
 
-    The last two of the chosen records are the ones in which the datasets differ.
+    The last two of the chosen records are the ones in which the datasets differ; `position` is
+    where they stand.
     """
 
     pool: Dataset
     chosen: NDArray[np.integer]
+    position: int
     exchanged: dict[tuple[int, int], float] = field(default_factory=dict)
 
     def build(self) -> Dataset:
@@ -195,7 +203,7 @@ class _Pair:
         chosen = self.chosen.copy()
         chosen[place] = donor
         kept = {key: value for key, value in self.exchanged.items() if key[0] != place}
-        return _Pair(self.pool, chosen, kept)
+        return replace(self, chosen=chosen, exchanged=kept)
 
 
 class _Search:
@@ -219,7 +227,7 @@ class _Search:
 
     def evaluate(self, pair: _Pair) -> float:
         """Measure a pair; -inf where the target has no value."""
-        dataset, neighbor = neighboring_pair(pair.build())
+        dataset, neighbor = neighboring_pair(pair.build(), pair.position)
         height = -np.inf
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")

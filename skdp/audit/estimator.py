@@ -319,15 +319,19 @@ def _oracle_pairs(
 
 def _record_pairs(dataset: Dataset, record: Any, pairs: int) -> Iterator[tuple[Dataset, Dataset]]:
     """Put a record in the place of each of the first records of the dataset."""
-    arrays = [np.asarray(container) for container in dataset]
+    dataset = canonical(dataset)
+    schema = Schema.of(dataset)
     parts = record if isinstance(record, tuple) else (record,)
+    arrays = [np.asarray(container) for container in dataset]
+    n = len(arrays[0])
     for place in range(pairs):
-        order = np.roll(np.arange(len(arrays[0])), -place - 1)  # the replaced record comes last
+        order = np.arange(n)
+        order[[place, -1]] = order[[-1, place]]  # the pair changes them back
         joined = tuple(
             np.concatenate([array[order], np.asarray(part).reshape(1, *array.shape[1:])])
             for array, part in zip(arrays, parts, strict=True)
         )
-        yield neighboring_pair(joined)
+        yield neighboring_pair(schema.convert(joined, "The 'record' of audit_estimator"), place)
 
 
 def _audit_pair(

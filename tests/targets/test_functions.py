@@ -1,5 +1,7 @@
 """Functions on a lattice: what is evaluated, what is made of released values, what is refused."""
 
+import copy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -53,7 +55,9 @@ def fitted(degree, order=1, box=(0, 1), n_features=1, **options):
 
 def private(estimator, dataset, box, *, mechanism=NOISELESS, release=None, **options):
     """Fit privately; the oracle resamples the same records, since only mechanics are tested."""
-    sampler = SensitivitySampler(PublicDataOracle(*dataset), gamma=0.2, random_state=0)
+    sampler = SensitivitySampler(
+        PublicDataOracle(*copy.deepcopy(dataset)), gamma=0.2, random_state=0
+    )
     release = BernsteinTransformer(6, 2, box) if release is None else release
     options = {"sensitivity": sampler, "random_state": 0} | options
     model = PrivateEstimator(estimator, mechanism=mechanism, release=release, **options)
@@ -544,7 +548,7 @@ def test_learned_basis_takes_off_error():
     grid = np.linspace(0, 1, 101)[:, None]
     kernels = clone(KDE).fit(UNIT)
     target = FittedFunctionTarget(KDE, BernsteinTransformer(10, 3), kernels)
-    oracle = PublicDataOracle(UNIT)
+    oracle = PublicDataOracle(UNIT.copy())
     exact = fitted(10, 3).evaluate(fitted(10, 3).coefficients(target(UNIT, seed=0)), grid)
     errors = []
     for basis in ("auto", "identity"):
