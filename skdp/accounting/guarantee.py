@@ -6,6 +6,8 @@ import math
 from dataclasses import asdict, dataclass
 from enum import Enum
 
+from skdp._checks import check_count
+
 
 class NeighboringRelation(Enum):
     """Which two datasets count as neighboring."""
@@ -79,6 +81,8 @@ class PrivacyGuarantee:
     basis: str | None = None
 
     def __post_init__(self) -> None:
+        if self.n_samples is not None:
+            check_count("n_samples", self.n_samples, "PrivacyGuarantee")
         rules = {
             "epsilon": (self.epsilon > 0, "be positive (or inf)"),
             "delta": (0 <= self.delta < 1, "be in [0, 1)"),
@@ -87,7 +91,6 @@ class PrivacyGuarantee:
                 self.confidence is None or (0 < self.confidence < 1 and self.gamma > 0),
                 "be None, or in (0, 1) together with a gamma above 0",
             ),
-            "n_samples": (self.n_samples is None or self.n_samples >= 1, "be None or at least 1"),
         }
         for name, (holds, rule) in rules.items():
             if not holds:

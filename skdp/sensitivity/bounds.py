@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from skdp._checks import check_count
 
 ROUND_UP = 1 + 2.0**-48
 """Covers the rounding errors of a short formula, so that no bound is too small by one of them."""
@@ -261,29 +263,6 @@ def _widths(ranges: ArrayLike, n_features: int, owner: str) -> NDArray[np.float6
             f"({n_features}, 2), finite and with low at most high. Got {ranges!r}."
         )
     return box[:, 1] - box[:, 0]
-
-
-def check_count(name: str, value: object, owner: str) -> None:
-    """Refuse anything but a positive integer.
-
-    Parameters
-    ----------
-    name : str
-        The parameter.
-    value : object
-        What was passed.
-    owner : str
-        The function that the parameter belongs to.
-
-    Raises
-    ------
-    ValueError
-        If the value is not such an integer.
-    """
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(
-            f"The {name!r} parameter of {owner} must be an integer of at least 1. Got {value!r}."
-        )
 
 
 def check_number(

@@ -18,6 +18,7 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from skdp._checks import check_count
 from skdp._data import Dataset, Schema
 from skdp._fingerprint import fingerprint
 from skdp._target import Target, as_target
@@ -153,13 +154,9 @@ class SensitivitySampler(BaseEstimator):
         ValueError
             If no order statistic gives the promise asked for; the message names what is attainable.
         TypeError
-            If the oracle is none.
+            If the oracle is none, or a number of records or pairs is no integer.
         """
-        if n_samples < 1:
-            raise ValueError(
-                "The 'n_samples' parameter of SensitivitySampler.plan must be at least 1. "
-                f"Got {n_samples!r}."
-            )
+        n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
         statistic = order_statistic(
             self.gamma,
             self.n_pairs,
@@ -334,6 +331,7 @@ class SensitivitySampler(BaseEstimator):
         ValueError
             If the oracle returns something else than the records asked for.
         """
+        n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
         rng, _ = streams(self._entropy(), (*PUBLIC_DATASET, attempt))
         return draw(as_oracle(self.oracle), n_samples, rng, reference=schema, full=True)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from skdp._checks import check_count
 from skdp._classes import public_name
 from skdp.sensitivity.bounds import (
     PAIN_FREE,
     ROUND_UP,
     KnownSensitivity,
-    check_count,
     check_number,
 )
 

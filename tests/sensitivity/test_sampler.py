@@ -246,7 +246,7 @@ def test_plan_says_what_would_be_run():
 
 @pytest.mark.parametrize("n_samples", [0, -3])
 def test_plan_needs_a_record(n_samples):
-    with pytest.raises(ValueError, match=r"'n_samples' parameter of SensitivitySampler\.plan"):
+    with pytest.raises(ValueError, match=r"'n_samples' parameter of SensitivitySampler must be"):
         SensitivitySampler(normal).plan(n_samples)
 
 
