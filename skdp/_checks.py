@@ -14,9 +14,10 @@ def check_count(
     message = f"The {name!r} parameter of {owner} must be an integer {rule}. Got {value!r}"
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise TypeError(f"{message} of type {type(value).__name__}.")
-    if value < at_least or (at_most is not None and value > at_most):
+    count = int(value)
+    if count < at_least or (at_most is not None and count > at_most):
         raise ValueError(f"{message}.")
-    return int(value)
+    return count
 
 
 def _short(number: int) -> str:

@@ -17,6 +17,7 @@ from skdp._validation import check_labels, check_private_dataset
 from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.base import Mechanism
+from skdp.mechanisms.noise import byte_source
 from skdp.release import check_kind_of_sensitivity, release
 from skdp.sensitivity.adapters import as_oracle, like_private
 from skdp.sensitivity.bounds import KnownSensitivity
@@ -72,10 +73,11 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     classes : array-like of shape (n_classes,), or list of them for outputs, or None, default=None
         The class labels, which are public. None takes those of the oracle; where there is no
         oracle they are read from y, under a PrivacyLeakWarning.
-    random_state : int, numpy.random.RandomState, numpy.random.Generator or None, default=None
+    random_state : int or None, default=None
         Source of the noise. None takes the operating system's generator. A seed is for tests and
-        examples: whoever knows it can undo the noise, and the guarantee says so. The sampling has
-        a seed of its own, in the sampler.
+        examples: whoever knows it can undo the noise, and the difference of two releases that
+        share it shows that of the exact values to everybody. The guarantee says so. The sampling
+        has a seed of its own, in the sampler.
 
     Attributes
     ----------
@@ -154,7 +156,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
         release: str | Sequence[str] = "auto",
         classes: Any = None,
-        random_state: Any = None,
+        random_state: int | None = None,
     ):
         self.estimator = estimator
         self.mechanism = mechanism
@@ -239,6 +241,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 f"LaplaceMechanism(epsilon=1.0). Got {self.mechanism!r}."
             )
         check_kind_of_sensitivity(self.sensitivity)
+        byte_source(self.random_state)  # refuses what is no seed before any work is done
         if self.classes is not None and not is_classifier(self.estimator):
             raise ValueError(
                 "The 'classes' parameter of PrivateEstimator is for classifiers. "

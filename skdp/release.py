@@ -70,7 +70,7 @@ def release(
     sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
     responses: Iterable[Any] | None = None,
     sample_weight: Any = None,
-    random_state: Any = None,
+    random_state: int | None = None,
 ) -> Release:
     """Release the value of a function on private data.
 
@@ -98,9 +98,10 @@ def release(
         score for each, and the value is one of them. None releases the position of the choice.
     sample_weight : array-like of n_samples weights or None, default=None
         The private weights of the records, if the target takes them after `y`.
-    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
+    random_state : int or None, default=None
         Source of the noise. None takes the operating system's generator. A seed is for tests and
-        examples: whoever knows it can undo the noise, and the guarantee says so.
+        examples: whoever knows it can undo the noise, and the difference of two releases that
+        share it shows that of the exact values to everybody. The guarantee says so.
 
     Returns
     -------

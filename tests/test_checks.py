@@ -1,5 +1,7 @@
 """Every public count is an integer: no fraction, no NaN, no boolean."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
@@ -35,6 +37,7 @@ def noisy(x, n, rng):
     return x + rng.laplace(size=n)
 
 
+AUDIT = partial(audit_epsilon, noisy, [(0, 1)], claimed_epsilon=1.0)
 COUNTS = {
     "plan": ("n_samples", SensitivitySampler(ORACLE).plan),
     "sample": ("n_samples", lambda n: SensitivitySampler(ORACLE).sample(np.mean, n, l1_norm)),
@@ -54,9 +57,9 @@ COUNTS = {
     "attack": ("n_iter", lambda n: find_large_sensitivity(np.mean, ORACLE, 5, n)),
     "search": (
         "n_search",
-        lambda n: audit_epsilon(noisy, [(0, 1)], claimed_epsilon=1.0, n_search=n),
+        lambda n: AUDIT(n_search=n),
     ),
-    "final": ("n_final", lambda n: audit_epsilon(noisy, [(0, 1)], claimed_epsilon=1.0, n_final=n)),
+    "final": ("n_final", lambda n: AUDIT(n_final=n)),
     "pairs": ("pairs", lambda n: audit_estimator(MODEL, X[:, None], Y, oracle=ORACLE, pairs=n)),
     "record": (
         "pairs",

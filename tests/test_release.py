@@ -93,6 +93,27 @@ def test_seeded_noise_repeats_and_is_said():
     assert "whoever knows the seed" in str(first.guarantee)
 
 
+def test_one_seed_shows_the_difference_of_neighbors_and_the_guarantee_says_so():
+    values, neighbor = [], np.vstack([X[:-1], [0.25, 0.75]])
+    for records in (X, neighbor):
+        released = release(
+            column_means, records, mechanism=LAPLACE, sensitivity=2 / 60, random_state=7
+        )
+        values.append(released.value)
+    shown = values[1] - values[0]
+    np.testing.assert_allclose(shown, column_means(neighbor) - column_means(X), atol=1e-5)
+    assert "second release uses the seed the promise holds for no one" in str(released.guarantee)
+
+
+@pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState])
+def test_noise_comes_from_no_generator_object(kind):
+    def target(records):
+        raise AssertionError("evaluated")
+
+    with pytest.raises(TypeError, match="'random_state' parameter of a release must be None or"):
+        release(target, X, mechanism=LAPLACE, sensitivity=0.1, random_state=kind(0))
+
+
 def test_noise_has_the_scale_of_the_sensitivity():
     """Mean absolute deviation of 2,000 Laplace draws: its standard error is 1/sqrt(2000) of it.
 

@@ -46,7 +46,9 @@ class PrivacyGuarantee:
         Description of the source of plausible records; None when the sensitivity was known.
     seeded : bool, default=False
         Whether the noise came from a seeded generator. If so, whoever knows the seed can
-        subtract the noise, and the promise holds against everyone else only.
+        subtract the noise, and the promise holds against everyone else only. With a second
+        release from that seed it holds against no one: both have the same noise, so their
+        difference shows that of the exact values.
     basis : str or None, default=None
         In which public coordinates the noise was added, and from how many pilot pairs they were
         learned; None when in those of the value itself.
@@ -126,7 +128,10 @@ class PrivacyGuarantee:
         if self.basis is not None:
             parts.append(f"noise in the {self.basis}")
         if self.seeded:
-            parts.append("noise from a seeded generator: whoever knows the seed can undo it")
+            parts.append(
+                "noise from a seeded generator: whoever knows the seed can undo it, and once a "
+                "second release uses the seed the promise holds for no one"
+            )
         return ", ".join(parts)
 
     def to_dict(self) -> dict:

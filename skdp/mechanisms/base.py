@@ -91,7 +91,7 @@ def l2_norm(difference: ArrayLike) -> float:
     >>> l2_norm([3.0, -4.0])
     5.0
     """
-    return float(_up_if_subnormal(np.float64(math.hypot(*np.ravel(difference).tolist()))))
+    return float(_up_if_subnormal(np.array(math.hypot(*np.ravel(difference).tolist()))))
 
 
 def l2_norms(differences: NDArray[np.float64]) -> NDArray[np.float64]:

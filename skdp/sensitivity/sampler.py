@@ -89,7 +89,8 @@ class SensitivitySampler(BaseEstimator):
         tqdm is installed, and a line per chunk of pairs elsewhere.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
         Seed of the sampling, which is public. None draws a fresh one. It is recorded in the
-        estimate either way.
+        estimate either way. A generator gives each fit another seed, but `clone` copies it with
+        its state: all clones then draw the same pairs, as with an integer.
 
     See Also
     --------
@@ -336,7 +337,7 @@ class SensitivitySampler(BaseEstimator):
         return draw(as_oracle(self.oracle), n_samples, rng, reference=schema, full=True)
 
     def _entropy(self) -> int:
-        if isinstance(self.random_state, Integral):
+        if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):
             if self.random_state < 0:
                 raise ValueError(
                     "The 'random_state' parameter of SensitivitySampler must not be negative. "

@@ -42,7 +42,7 @@ def test_text_names_every_condition(guarantee):
     assert ("gamma=" in text) == (guarantee.gamma > 0 and not infinite)
     assert ("delta=" in text) == (guarantee.delta > 0 and not infinite)
     assert ("with confidence" in text) == (guarantee.confidence is not None)
-    assert text.endswith("whoever knows the seed can undo it") == guarantee.seeded
+    assert text.endswith("the promise holds for no one") == guarantee.seeded
     assert "replace-one" in text
 
 
@@ -66,7 +66,8 @@ def test_text_names_every_condition(guarantee):
         (
             {"epsilon": 1.0, "seeded": True},
             "epsilon=1 differential privacy, replace-one, sensitivity known, "
-            "noise from a seeded generator: whoever knows the seed can undo it",
+            "noise from a seeded generator: whoever knows the seed can undo it, and once a second "
+            "release uses the seed the promise holds for no one",
         ),
         (
             {"epsilon": math.inf, "gamma": 0.05, "oracle": "Table"},

@@ -106,7 +106,7 @@ def test_generators_give_the_seed(make):
     assert estimates[0] == estimates[1]
 
 
-@pytest.mark.parametrize("random_state", [-1, "seed"])
+@pytest.mark.parametrize("random_state", [-1, "seed", True])
 def test_random_state_is_refused(random_state):
     with pytest.raises(ValueError, match="'random_state' parameter of SensitivitySampler"):
         SensitivitySampler(exponential, random_state=random_state).sample(np.mean, 5, l1_norm)
