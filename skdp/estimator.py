@@ -192,6 +192,12 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             If a parameter is no estimator or mechanism, or fitting takes no weights.
         PrivateEvaluationError
             If the estimator cannot be fitted to the private data.
+
+        Warns
+        -----
+        UserWarning
+            If epsilon is above 20, delta above one over the number of records, or gamma above
+            1/2.
         """
         X, y, weights = self._check_dataset(X, y, **fit_params)
         sensitivity = self._prepare_sensitivity(X)

@@ -30,6 +30,10 @@ from skdp.targets.choice import ChoiceTarget
 N_METRIC_RECORDS = 500
 METRIC_DRAW = 2**31
 
+# A promise beyond these says next to nothing: it is given, with a warning.
+MOST_EPSILON = 20
+MOST_GAMMA = 0.5
+
 
 @dataclass(frozen=True)
 class Release:
@@ -117,6 +121,11 @@ def release(
     PrivateEvaluationError
         If the target fails on the private data.
 
+    Warns
+    -----
+    UserWarning
+        If epsilon is above 20, delta above one over the number of records, or gamma above 1/2.
+
     See Also
     --------
     PrivateEstimator : The same for an estimator.
@@ -167,7 +176,8 @@ def release(
             f"Got parts of {lengths}."
         )
     noise = byte_source(random_state)
-    mechanism.guarantee()  # refuses its own parameters before any work is done
+    promise = mechanism.guarantee()  # refuses its own parameters before any work is done
+    _warn_if_weak(promise, sensitivity, n_records(X))
     mechanism, known = _settle_sensitivity(sensitivity, target, dataset, mechanism)
     guarantee = replace(
         mechanism.guarantee(known.gamma),
@@ -212,6 +222,28 @@ def check_kind_of_sensitivity(sensitivity: Any) -> None:
             "KnownSensitivity or a number. Got an object of type "
             f"{type(sensitivity).__name__}.{hint}"
         )
+
+
+def _warn_if_weak(promise: PrivacyGuarantee, sensitivity: Any, n_samples: int) -> None:
+    """Point out a promise that says next to nothing, unless it is said to be none."""
+    if isinstance(sensitivity, SensitivitySampler):
+        sensitivity = sensitivity.plan(n_samples).order_statistic
+    gamma = getattr(sensitivity, "gamma", 0.0)  # a number has none
+    rules = {
+        f"epsilon={promise.epsilon:g} is above {MOST_EPSILON}, so that one record may make an "
+        "outcome 485 million times as likely and more. Choose one below 10, best around 1": (
+            promise.epsilon > MOST_EPSILON
+        ),
+        f"delta={promise.delta:g} is above one over the number of records, {1 / n_samples:.3g}. "
+        "To publish a record at random would keep such a promise. Choose a delta far below": (
+            promise.delta > 1 / n_samples
+        ),
+        f"gamma={gamma:g} is above {MOST_GAMMA:g}, so that the promise may hold for less than half "
+        "of the oracle's pairs. Choose one of .1 or less, with more pairs": gamma > MOST_GAMMA,
+    }
+    for message, is_weak in rules.items():
+        if is_weak and not math.isinf(promise.epsilon):
+            warnings.warn(f"The promise is weak: {message}.", UserWarning, stacklevel=3)
 
 
 def _prepare_target(

@@ -103,6 +103,11 @@ def test_guarantee_and_estimate_are_reported():
     assert private(LinearSVC(), random_state=0).fit(X, y).guarantee_.seeded
 
 
+def test_a_weak_promise_is_pointed_out():
+    with pytest.warns(UserWarning, match="gamma=0.6 is above 0.5"):
+        private(LinearSVC(), gamma=0.6).fit(X, y)
+
+
 @pytest.mark.parametrize("sensitivity", [0.1, KnownSensitivity(0.1, "l1", 100)])
 def test_known_sensitivity_is_plain_differential_privacy(sensitivity):
     model = private(LinearSVC(), sensitivity=sensitivity, classes=[0, 1]).fit(X, y)

@@ -1,6 +1,7 @@
 """release(): one path for any function."""
 
 import traceback
+import warnings
 from functools import partial
 
 import numpy as np
@@ -13,6 +14,7 @@ from skdp import (
     BernsteinMechanism,
     BernsteinTarget,
     BernsteinTransformer,
+    ExponentialMechanism,
     GaussianMechanism,
     KnownSensitivity,
     LaplaceMechanism,
@@ -103,6 +105,40 @@ def test_one_seed_shows_the_difference_of_neighbors_and_the_guarantee_says_so():
     shown = values[1] - values[0]
     np.testing.assert_allclose(shown, column_means(neighbor) - column_means(X), atol=1e-5)
     assert "second release uses the seed the promise holds for no one" in str(released.guarantee)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "sensitivity", "messages"),
+    [
+        (LaplaceMechanism(20.5), 0.1, ["epsilon=20.5 is above 20"]),
+        (ExponentialMechanism(21), 0.1, ["epsilon=21 is above 20"]),
+        (GaussianMechanism(1.0, 0.02), 0.1, ["above one over the number of records, 0.0167"]),
+        (LAPLACE, SensitivitySampler(ORACLE, gamma=0.6, n_pairs=9), ["gamma=0.6 is above 0.5"]),
+        (LAPLACE, SensitivitySampler(ORACLE, gamma=None, n_pairs=1), []),
+        (LAPLACE, exponential_mean(60, 0.7, 1.0), ["gamma=0.7 is above 0.5"]),
+        (GaussianMechanism(50.0, 0.1), 0.1, ["epsilon=50 ", "delta=0.1 "]),
+        (LaplaceMechanism(20), 0.1, []),
+        (GaussianMechanism(1.0, 1 / 60), 0.1, []),
+        (LaplaceMechanism(np.inf), 0.1, []),
+    ],
+)
+def test_a_weak_promise_is_pointed_out_once_and_before_any_evaluation(
+    mechanism, sensitivity, messages, recwarn
+):
+    shown = []
+
+    def target(records):
+        shown.append(len(recwarn))
+        return column_means(records)
+
+    warnings.simplefilter("always")
+    release(target, X, mechanism=mechanism, sensitivity=sensitivity)
+    assert len(recwarn) == len(messages) == min(shown)
+    for warning, message in zip(recwarn, messages, strict=True):
+        assert warning.category is UserWarning
+        assert message in str(warning.message)
+        assert "Choose" in str(warning.message)
+        assert warning.filename == __file__
 
 
 @pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState])
