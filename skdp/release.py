@@ -332,6 +332,13 @@ def _check_usable(sensitivity: SensitivityEstimate | KnownSensitivity) -> None:
             "shown. Nothing is released. If it was sampled, the target did not change on enough of "
             "the oracle's pairs: use an oracle with more varied records, or a smaller gamma."
         )
+    if isinstance(sensitivity, SensitivityEstimate) and sensitivity.is_rounding:
+        raise ValueError(
+            f"The sampled sensitivity, {sensitivity.value:.3g}, is one of rounding errors: on "
+            f"{sensitivity.n_rounding} of {sensitivity.order_statistic.n_pairs} pairs no number of "
+            "the target changed by more than rounding explains. Nothing is released. Use an oracle "
+            "with more varied records, a smaller gamma, or a target without large constants."
+        )
     if math.isinf(sensitivity.value):
         assert isinstance(sensitivity, SensitivityEstimate)
         causes = "; ".join(

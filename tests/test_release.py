@@ -20,6 +20,7 @@ from skdp import (
     LaplaceMechanism,
     PrivateEvaluationError,
     PublicDataOracle,
+    SensitivityEstimate,
     SensitivitySampler,
     UniformOracle,
     exponential_mean,
@@ -401,3 +402,44 @@ def test_private_warnings_are_silent(recwarn):
 
     release(warn, X, mechanism=LAPLACE, sensitivity=0.1)
     assert not recwarn.list
+
+
+def unit_length(records):
+    column = records[:, 0]
+    return np.array([np.linalg.norm(column / np.linalg.norm(column)), 5.0])
+
+
+def shares(records):
+    """Numbers that add up to 1, and to nothing else."""
+    return (records / records.sum()).sum()
+
+
+@pytest.mark.parametrize(
+    "target",
+    [unit_length, shares, AdditiveTarget(lambda X: X[:, :1] * 1e-15 + 1.0)],
+    ids=["length", "shares", "sums"],
+)
+def test_a_sensitivity_of_rounding_errors_is_refused(target):
+    """Noise of that size would hide nothing, and the lattice ends before the value is reached."""
+    sampler = SensitivitySampler(ORACLE, random_state=0)
+    estimate = sampler.sample(target, 60, LAPLACE.norm)
+    assert 0 <= estimate.value < 1e-13
+    assert estimate.is_rounding
+    for sensitivity in (sampler, SensitivityEstimate.from_dict(estimate.to_dict())):
+        with pytest.raises(ValueError, match=r"sensitivity is zero|is one of rounding errors"):
+            release(target, X, mechanism=LAPLACE, sensitivity=sensitivity)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-16, 1.0, 1e300])
+@pytest.mark.parametrize("kind", [AdditiveTarget, lambda function: function])
+def test_small_numbers_are_no_rounding_errors(scale, kind):
+    """Beside a constant they are measured as they are: their norms are not made smaller."""
+
+    def small(records):
+        return np.column_stack([np.full(len(records), 3.0), scale * records[:, 0]])
+
+    target = kind(small) if kind is AdditiveTarget else lambda X: small(X).mean(axis=0)
+    released = release(target, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
+    assert 0 < released.sensitivity.value <= scale / 60 * (1 + 1e-9)
+    assert released.sensitivity.value > scale / 120
+    assert not released.sensitivity.is_rounding

@@ -44,6 +44,9 @@ class SensitivityEstimate:
     basis : PublicBasis or None, default=None
         The coordinates in which the differences were measured, with the number of pilot pairs
         that it was learned from; None when in those of the value itself.
+    n_rounding : int, default=0
+        On how many pairs the target did not change by more than the rounding of its values. With
+        `k` of them or more the estimate is one of rounding errors, and nothing is released.
 
     Attributes
     ----------
@@ -76,6 +79,7 @@ class SensitivityEstimate:
     seed: int
     failures: dict[str, int] = field(default_factory=dict)
     basis: PublicBasis | None = None
+    n_rounding: int = 0
     value: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -99,6 +103,11 @@ class SensitivityEstimate:
     def confidence(self) -> float | None:
         """Confidence of a two-level statement, None for a joint one."""
         return self.order_statistic.confidence
+
+    @property
+    def is_rounding(self) -> bool:
+        """Whether the value would be 0 if pairs that differ by rounding did not differ."""
+        return self.n_rounding >= self.order_statistic.k
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SensitivityEstimate):

@@ -214,7 +214,8 @@ class SensitivitySampler(BaseEstimator):
         if self.verbose:
             chunks = follow(chunks, plan.order_statistic)
         with closing(chunks):
-            shape, norms, failures = _summarize(Outcomes.join(chunks))
+            outcomes = Outcomes.join(chunks)
+        shape, norms, failures = _summarize(outcomes)
         mechanism = getattr(norm, "__self__", None)
         return SensitivityEstimate(
             norms=norms,
@@ -226,6 +227,7 @@ class SensitivitySampler(BaseEstimator):
             oracle=plan.oracle,
             seed=pairs.seed,
             failures=failures,
+            n_rounding=int(outcomes.are_rounding.sum()),
             basis=getattr(mechanism, "public_basis", None),
         )
 
@@ -358,7 +360,7 @@ def _summarize(
     outcomes: Outcomes,
 ) -> tuple[tuple[int, ...] | None, NDArray[np.float64], dict[str, int]]:
     """Take the first pair's shape for the target's, and count a pair of another as failed."""
-    norms, shapes, failures = outcomes
+    norms, shapes, failures, _ = outcomes
     shape = next((shape for shape in shapes if shape is not None), None)
     for pair, other in enumerate(shapes):
         if other != shape and not failures[pair]:
