@@ -174,5 +174,6 @@ class MomentMeasure:
         return self._outcomes(values + self._origin, others + self._origin)
 
     def _outcomes(self, values: NDArray, others: NDArray) -> Outcomes:
-        rounding = within_rounding(values, others).reshape(len(values), -1).all(axis=1)
+        explained = within_rounding(values, others).reshape(len(values), -1)
+        rounding = np.logical_and.reduce(explained, axis=1)
         return Outcomes.of_norms(distances(self.norm, values, others), values.shape[1:], rounding)

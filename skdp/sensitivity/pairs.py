@@ -97,8 +97,8 @@ class Outcomes(NamedTuple):
             In their order.
         """
         norms, shapes, failures, rounding = zip(*outcomes, strict=True)
-        norms, rounding = np.array(norms, dtype=np.float64), np.array(rounding, dtype=bool)
-        return cls(norms, list(shapes), list(failures), rounding)
+        sizes = np.array(norms, dtype=np.float64)
+        return cls(sizes, list(shapes), list(failures), np.array(rounding, dtype=bool))
 
     @classmethod
     def of_norms(
