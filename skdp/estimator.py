@@ -292,7 +292,9 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             )
 
     def _prepare_sensitivity(self, X: Any) -> Any:
-        """Draw a sampler's seed once, since twin and pairs follow from it."""
+        """Draw a sampler's seed once, since twin and pairs follow from it; check a bound."""
+        if isinstance(self.sensitivity, KnownSensitivity):
+            return self.sensitivity.check_estimator(self.estimator, self.release)
         if not isinstance(self.sensitivity, SensitivitySampler):
             return self.sensitivity
         sampler = self.sensitivity.with_fixed_seed()
@@ -310,10 +312,16 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         if isinstance(sensitivity, SensitivitySampler):
             twin = _fit_to_oracle(estimator, sensitivity, dataset, classes)
         else:
+            self._check_number_of_classes(classes)
             twin = fit_twin(estimator, synthetic_dataset(dataset, classes))
         if is_classifier(twin):
             check_labels(dataset[1], classes_of_outputs(twin))
         return twin
+
+    def _check_number_of_classes(self, classes: list[NDArray] | None) -> None:
+        rule = getattr(self.sensitivity, "estimator", None)
+        if rule is not None:
+            rule.check_classes(classes or [])
 
     def _public_classes(self, sensitivity: Any, dataset: Dataset) -> list[NDArray] | None:
         """Find the labels, of all outputs or output by output; None where only draws tell."""
@@ -379,7 +387,7 @@ def released_target(model: PrivateEstimator, X: Any, y: Any = None) -> Any:
             f"records are of another form: {sampled.target} was released, and this would release "
             f"{target.description}. Fit it again."
         )
-    return target
+    return sampled.bounded(target)
 
 
 def _fit_to_oracle(

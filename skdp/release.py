@@ -57,7 +57,7 @@ class Release:
     >>> X = np.random.default_rng(0).uniform(size=(100, 1))
     >>> released = release(np.mean, X, mechanism=LaplaceMechanism(1.0), sensitivity=1 / 100)
     >>> print(released.guarantee)
-    epsilon=1 differential privacy, replace-one, n=100, sensitivity known
+    epsilon=1 differential privacy, replace-one, n=100, sensitivity 0.01 asserted by the caller
     """
 
     value: Any
@@ -184,10 +184,13 @@ def release(
         confidence=known.confidence,
         n_samples=n_records(X),
         oracle=known.oracle,
+        assumed=known.assumed,
         seeded=random_state is not None,
     )
     mechanism.rehearse(known.shape, known.value)
-    exact = _evaluate_privately(target, dataset, known.shape, noise)  # the one private evaluation
+    evaluated = known.bounded(target)
+    # the one private evaluation
+    exact = _evaluate_privately(evaluated, dataset, known.shape, noise)
     failure: Exception | None = None
     try:
         value = mechanism.release(exact, known.value, noise)
@@ -286,6 +289,7 @@ def _settle_sensitivity(
     mechanism = mechanism.with_basis(sensitivity.basis)
     if isinstance(sensitivity, KnownSensitivity):
         sensitivity.for_norm(mechanism.norm_name, n_samples)
+        sensitivity.check_records(dataset[0])
     else:
         _check_made_for(sensitivity, target, n_samples, mechanism)
     _check_usable(sensitivity)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._basis import PublicBasis
+from skdp._target import Target
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 
 
@@ -122,6 +123,25 @@ class SensitivityEstimate:
             f"n_samples={self.n_samples}, oracle={self.oracle}, "
             f"failures={sum(self.failures.values())})"
         )
+
+    @property
+    def assumed(self) -> None:
+        """Nothing that a guarantee has to say: the oracle is named there."""
+
+    def bounded(self, target: Target) -> Target:
+        """Return the function that was sampled, which is the one to be released.
+
+        Parameters
+        ----------
+        target : Target
+            What is to be released.
+
+        Returns
+        -------
+        Target
+            `target` itself.
+        """
+        return target
 
     def at(self, gamma: float) -> SensitivityEstimate:
         """Read the same draws at another level.

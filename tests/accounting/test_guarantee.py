@@ -61,11 +61,12 @@ def test_text_names_every_condition(guarantee):
         ),
         (
             {"epsilon": 2.0, "delta": 1e-5},
-            "(epsilon=2, delta=1e-05)-differential privacy, replace-one, sensitivity known",
+            "(epsilon=2, delta=1e-05)-differential privacy, replace-one, "
+            "sensitivity asserted by the caller",
         ),
         (
             {"epsilon": 1.0, "seeded": True},
-            "epsilon=1 differential privacy, replace-one, sensitivity known, "
+            "epsilon=1 differential privacy, replace-one, sensitivity asserted by the caller, "
             "noise from a seeded generator: whoever knows the seed can undo it, and once a second "
             "release uses the seed the promise holds for no one",
         ),
