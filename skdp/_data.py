@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -59,9 +58,10 @@ def as_dataset(sample: Any, source: str = "A dataset") -> Dataset:
     return tuple(dataset)
 
 
-def _belongs_to(container: Any, library: str) -> bool:
-    module = sys.modules.get(library)
-    return module is not None and isinstance(container, (module.DataFrame, module.Series))
+def belongs_to(container: Any, *libraries: str) -> bool:
+    """Return whether a container is a frame or series of one of these libraries."""
+    modules = [sys.modules[library] for library in libraries if library in sys.modules]
+    return any(isinstance(container, (each.DataFrame, each.Series)) for each in modules)
 
 
 def n_records(container: Any) -> int:
@@ -120,9 +120,9 @@ def take_records(container: Any, indices: NDArray[np.integer]) -> Any:
         return container.take(indices, axis=0)
     if sparse.issparse(container):
         return container.tocsr()[indices]
-    if _belongs_to(container, "pandas"):
+    if belongs_to(container, "pandas"):
         return container.take(indices)
-    if _belongs_to(container, "polars"):
+    if belongs_to(container, "polars"):
         return container[indices]
     n_records(container)  # refuses what holds no records
     return [container[index] for index in indices]
@@ -166,66 +166,26 @@ def n_columns(X: Any) -> int | None:
     return shape[1] if len(shape) == 2 else None
 
 
-@dataclass(frozen=True)
-class Schema:
-    """What is public about a dataset besides its size: its columns, and whether it has a response.
+def neighboring_pair(dataset: Dataset, position: int = -1) -> tuple[Dataset, Dataset]:
+    """Split n+1 records into two datasets of n that differ in one record.
 
-    Parameters
-    ----------
-    n_columns : int or None
-        Number of columns; None when X is not two-dimensional.
-    names : list of str or None
-        Names of the columns; None without names.
-    has_response : bool
-        Whether there is a y.
-    has_weights : bool, default=False
-        Whether the records have weights.
-    allow_nan : bool, default=False
-        Whether entries of X may be missing, for what is to be made of them. Not a fact about the
-        dataset.
-    """
-
-    n_columns: int | None
-    names: list[str] | None
-    has_response: bool
-    has_weights: bool = False
-    allow_nan: bool = False
-
-    @classmethod
-    def of(cls, dataset: Dataset, allow_nan: bool = False) -> Schema:
-        """Read the schema of a dataset; no record is looked at.
-
-        Parameters
-        ----------
-        dataset : tuple of containers
-            ``(X,)``, ``(X, y)`` or ``(X, y, sample_weight)``.
-        allow_nan : bool, default=False
-            Whether entries of X may be missing.
-
-        Returns
-        -------
-        Schema
-            Safe to send to other processes in place of the dataset.
-        """
-        X = dataset[0]
-        parts = len(dataset)
-        return cls(n_columns(X), column_names(X), parts > 1, parts > 2, allow_nan)
-
-
-def neighboring_pair(dataset: Dataset) -> tuple[Dataset, Dataset]:
-    """Split n+1 records into two datasets of n that differ in their last record.
+    Whatever the position, the first dataset holds records 1 to n, and the second has record n+1 in
+    the place of record n: for a function of which the order means nothing, all positions are one.
 
     Parameters
     ----------
     dataset : tuple of containers of n + 1 records each
         It is not modified. The first result may share its memory.
+    position : int, default=-1
+        Where the replaced record stands, from 0 to n-1; -1 is the last place. Record n stands
+        there, and the record of that place comes last.
 
     Returns
     -------
     dataset : tuple of containers
-        Records 1 to n.
+        Records 1 to n, of which two have changed places.
     neighbor : tuple of containers
-        Records 1 to n-1 and record n+1, in the same memory layout.
+        The same with record n+1 at the position, in the same memory layout.
 
     Raises
     ------
@@ -238,25 +198,34 @@ def neighboring_pair(dataset: Dataset) -> tuple[Dataset, Dataset]:
     >>> from skdp._data import neighboring_pair
     >>> neighboring_pair((np.array([1, 2, 3, 4]),))
     ((array([1, 2, 3]),), (array([1, 2, 4]),))
+    >>> neighboring_pair((np.array([1, 2, 3, 4]),), position=0)
+    ((array([3, 2, 1]),), (array([4, 2, 1]),))
     """
     if n_records(dataset[0]) < 2:
         raise ValueError("A pair of neighboring datasets is made from at least 2 records.")
-    first, second = zip(*[_replace_last(container) for container in dataset], strict=True)
+    first, second = zip(*[_replace(container, position) for container in dataset], strict=True)
     return first, second
 
 
-def _replace_last(container: Any) -> tuple[Any, Any]:
+def _replace(container: Any, position: int) -> tuple[Any, Any]:
+    n = n_records(container) - 1
     if isinstance(container, np.ndarray):
         container = np.ascontiguousarray(container)
         base = container[:-1]
+        if position not in (-1, n - 1):
+            base = base.copy()
+            base[[position, -1]] = base[[-1, position]]
         neighbor = base.copy()
-        neighbor[-1] = container[-1]
+        neighbor[position] = container[-1]
         return base, neighbor
-    n = n_records(container) - 1
     indices = np.arange(n)
+    indices[[position, -1]] = indices[[-1, position]]
     base = take_records(container, indices)
-    indices[-1] = n
-    return base, take_records(container, indices)
+    indices[position] = n
+    neighbor = take_records(container, indices)
+    if belongs_to(container, "pandas"):  # the labels of rows are no part of a record
+        return base.reset_index(drop=True), neighbor.reset_index(drop=True)
+    return base, neighbor
 
 
 def find_non_finite(container: Any, allow_nan: bool = False) -> str | None:
@@ -290,24 +259,25 @@ def find_non_finite(container: Any, allow_nan: bool = False) -> str | None:
 
 def _numeric_parts(container: Any) -> Iterator[tuple[str | None, NDArray]]:
     """Yield the numeric arrays of a container, each with the name of its column if it has one."""
-    if _belongs_to(container, "pandas"):
+    if belongs_to(container, "pandas"):
         columns = container.items() if container.ndim == 2 else [(None, container)]
         for name, column in columns:
             if column.dtype.kind in "iuf":  # integers too: the nullable ones may be missing
                 place = None if name is None else f"column {name!r}"
                 yield place, column.to_numpy(dtype=float, na_value=np.nan)
-    elif _belongs_to(container, "polars"):
+    elif belongs_to(container, "polars"):
         is_frame = len(container.shape) == 2
         for column in container.get_columns() if is_frame else [container]:
             if column.dtype.is_numeric():
                 yield f"column {column.name!r}" if is_frame else None, np.asarray(column, float)
     else:
-        values = _as_array(container)
+        values = as_array(container)
         if values.dtype.kind == "f":
             yield None, values
 
 
-def _as_array(container: Any) -> NDArray:
+def as_array(container: Any) -> NDArray:
+    """Return the numbers of a container; those of a sparse one are its stored entries."""
     if sparse.issparse(container):
         return container.tocsr().data
     try:

@@ -96,19 +96,21 @@ def as_target(target: Target | Callable) -> Target:
 
 
 def pair_values(
-    target: Target, records: Dataset, seed: int
+    target: Target, records: Dataset, seed: int, position: int = -1
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Evaluate a target on the two neighboring datasets made from n + 1 records.
 
     Parameters
     ----------
     target : Target
-        What to evaluate. One that knows a faster way has a method ``pair_values(records, seed)``,
-        which must give what two calls give.
+        What to evaluate. One that knows a faster way has a method
+        ``pair_values(records, seed, position)``, which must give what two calls give.
     records : tuple of containers of n_samples + 1 records each
         As drawn from an oracle.
     seed : int
         Seed of both evaluations.
+    position : int, default=-1
+        Where the replaced record stands; see :func:`skdp._data.neighboring_pair`.
 
     Returns
     -------
@@ -116,8 +118,8 @@ def pair_values(
         The two values.
     """
     if hasattr(target, "pair_values"):
-        return target.pair_values(records, seed)
-    dataset, neighbor = neighboring_pair(records)
+        return target.pair_values(records, seed, position)
+    dataset, neighbor = neighboring_pair(records, position)
     return target(*dataset, seed=seed), target(*neighbor, seed=seed)
 
 

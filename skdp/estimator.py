@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils import Tags, get_tags
 
-from skdp._data import Dataset, Schema, as_dataset, n_records
+from skdp._data import Dataset, n_records
 from skdp._delegation import DelegatedMethods
+from skdp._form import Schema
 from skdp._validation import check_labels, check_private_dataset
 from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
-from skdp.release import check_kind_of_sensitivity, release
-from skdp.sensitivity.adapters import as_oracle, like_private
+from skdp.release import check_kind_of_sensitivity, release, settle_form
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
@@ -200,9 +200,10 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             If epsilon is above 20, delta above one over the number of records, or gamma above
             1/2.
         """
-        X, y, weights = self._check_dataset(X, y, **fit_params)
-        sensitivity = self._prepare_sensitivity(X)
-        target = self._make_target(sensitivity, as_dataset((X, y, weights)))
+        dataset = self._check_dataset(X, y, **fit_params)
+        sensitivity, schema, dataset = self._settle_form(dataset)
+        target = self._make_target(sensitivity, schema, dataset)
+        X, y, weights = (*dataset, None, None)[:3]
         released = release(
             target,
             X,
@@ -232,10 +233,8 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 "attributes that it needs in 'release', where they are public."
             )
 
-    def _check_dataset(
-        self, X: Any, y: Any, sample_weight: Any = None, **others: Any
-    ) -> tuple[Any, Any, Any]:
-        """Check the parameters and the form of the data; what is not there is None."""
+    def _check_dataset(self, X: Any, y: Any, sample_weight: Any = None, **others: Any) -> Dataset:
+        """Check the parameters and the form of the data."""
         is_estimator = hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")
         if not is_estimator or isinstance(self.estimator, type):
             raise TypeError(
@@ -276,9 +275,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             )
         if sample_weight is not None:
             self._check_takes_weights(y)
-        dataset = check_private_dataset(X, y, sample_weight, tags)
-        X, y, sample_weight = (*dataset, None, None)[:3]
-        return X, y, sample_weight
+        return check_private_dataset(X, y, sample_weight, tags)
 
     def _check_takes_weights(self, y: Any) -> None:
         name = type(self.estimator).__name__
@@ -292,26 +289,24 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 "sensitivity that is known, and bounds on paper are for records without weights."
             )
 
-    def _prepare_sensitivity(self, X: Any) -> Any:
-        """Draw a sampler's seed once, since twin and pairs follow from it; check a bound."""
-        if isinstance(self.sensitivity, KnownSensitivity):
-            return self.sensitivity.check_estimator(self.estimator, self.release)
-        if not isinstance(self.sensitivity, SensitivitySampler):
-            return self.sensitivity
-        sampler = self.sensitivity.with_fixed_seed()
-        return sampler.set_params(oracle=like_private(as_oracle(sampler.oracle), X))
+    def _settle_form(self, dataset: Dataset) -> tuple[Any, Schema, Dataset]:
+        """Draw a sampler's seed once, since twin and pairs follow from it; settle the form."""
+        sensitivity = self.sensitivity
+        if isinstance(sensitivity, KnownSensitivity):
+            sensitivity = sensitivity.check_estimator(self.estimator, self.release)
+        return settle_form(sensitivity, dataset, takes(self.estimator, "allow_nan"))
 
-    def _make_target(self, sensitivity: Any, dataset: Dataset) -> Any:
+    def _make_target(self, sensitivity: Any, schema: Schema, dataset: Dataset) -> Any:
         """Make what is evaluated, of public records and the form of the private ones."""
-        twin = self._fit_twin(sensitivity, dataset)
+        twin = self._fit_twin(sensitivity, schema, dataset)
         return make_target(self.estimator, self.release, twin, weighted=len(dataset) == 3)
 
-    def _fit_twin(self, sensitivity: Any, dataset: Dataset) -> Any:
+    def _fit_twin(self, sensitivity: Any, schema: Schema, dataset: Dataset) -> Any:
         """Fit the public twin, and refuse private labels that it does not know."""
         estimator = without_side_effects(self.estimator)
         classes = self._public_classes(sensitivity, dataset)
         if isinstance(sensitivity, SensitivitySampler):
-            twin = _fit_to_oracle(estimator, sensitivity, dataset, classes)
+            twin = _fit_to_oracle(estimator, sensitivity, schema, n_records(dataset[0]), classes)
         else:
             self._check_number_of_classes(classes)
             twin = fit_twin(estimator, synthetic_dataset(dataset, classes))
@@ -380,8 +375,7 @@ def released_target(model: PrivateEstimator, X: Any, y: Any = None) -> Any:
         again.set_params(sensitivity__random_state=sampled.seed)
     if is_classifier(model.estimator) and model.classes is None:
         again.set_params(classes=model.classes_)
-    X, y, _ = again._check_dataset(X, y)
-    target = again._make_target(again._prepare_sensitivity(X), as_dataset((X, y)))
+    target = again._make_target(*again._settle_form(again._check_dataset(X, y)))
     if isinstance(sampled, SensitivityEstimate) and target.description != sampled.target:
         raise ValueError(
             f"This {type(model).__name__} has got other parameters since it was fitted, or the "
@@ -392,18 +386,21 @@ def released_target(model: PrivateEstimator, X: Any, y: Any = None) -> Any:
 
 
 def _fit_to_oracle(
-    estimator: Any, sampler: SensitivitySampler, dataset: Dataset, classes: list[NDArray] | None
+    estimator: Any,
+    sampler: SensitivitySampler,
+    schema: Schema,
+    n_samples: int,
+    classes: list[NDArray] | None,
 ) -> Any:
     """Fit to the oracle's records, drawn anew until they hold every class."""
-    schema = Schema.of(dataset, allow_nan=takes(estimator, "allow_nan"))
     for attempt in range(MAX_ATTEMPTS):
-        public = sampler.public_dataset(n_records(dataset[0]), schema, attempt)
+        public = sampler.public_dataset(n_samples, schema, attempt)
         if classes is None or _holds_classes(public[1], classes):
             return fit_seeded(estimator, public)
     shown = [labels.tolist() for labels in classes or []]
     raise ValueError(
         f"The oracle must yield every class of {shown[0] if len(shown) == 1 else shown}. "
-        f"{MAX_ATTEMPTS} datasets of {n_records(dataset[0])} records each lacked one. "
+        f"{MAX_ATTEMPTS} datasets of {n_samples} records each lacked one. "
         "Use an oracle in which each class is common, or declare only its labels in 'classes'."
     )
 

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._data import Dataset, Schema, as_dataset, n_records
+from skdp._data import Dataset, as_dataset, n_records
+from skdp._form import Schema, canonical, describe_key
 from skdp._target import Target, as_target
 from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.exceptions import PrivateEvaluationError
 from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.noise import byte_source
-from skdp.sensitivity.adapters import as_oracle, like_private
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
@@ -178,8 +178,11 @@ def release(
         )
     noise = byte_source(random_state)
     promise = mechanism.guarantee()  # refuses its own parameters before any work is done
+    check_kind_of_sensitivity(sensitivity)
     _warn_if_weak(promise, sensitivity, n_records(X))
-    mechanism, known = _settle_sensitivity(sensitivity, target, dataset, mechanism)
+    allow_nan = getattr(target, "allow_nan", False)
+    sensitivity, schema, dataset = settle_form(sensitivity, dataset, allow_nan)
+    mechanism, known = _settle_sensitivity(sensitivity, target, schema, n_records(X), mechanism)
     guarantee = replace(
         mechanism.guarantee(known.gamma),
         confidence=known.confidence,
@@ -250,6 +253,39 @@ def _warn_if_weak(promise: PrivacyGuarantee, sensitivity: Any, n_samples: int) -
             warnings.warn(f"The promise is weak: {message}.", UserWarning, stacklevel=3)
 
 
+def settle_form(sensitivity: Any, dataset: Dataset, allow_nan: bool) -> tuple[Any, Schema, Dataset]:
+    """Bring the private dataset into the form in which the sensitivity is sampled.
+
+    Parameters
+    ----------
+    sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
+        As given by the user.
+    dataset : tuple of containers
+        The private dataset, as it was passed. Only its form is looked at.
+    allow_nan : bool
+        Whether entries of X may be missing.
+
+    Returns
+    -------
+    sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
+        A sampler with its seed drawn, since all that is public follows from it.
+    schema : Schema
+        The form.
+    dataset : tuple of containers
+        The private dataset in this form.
+    """
+    if isinstance(sensitivity, SensitivitySampler):
+        sampler = sensitivity.with_fixed_seed()
+        return sampler, *sampler.agree(dataset, allow_nan)
+    dataset = canonical(dataset)
+    schema = Schema.of(dataset, allow_nan)
+    if isinstance(sensitivity, KnownSensitivity):
+        sensitivity.check_records(dataset[0])
+    if isinstance(sensitivity, SensitivityEstimate):
+        schema = schema.agree_with_key(sensitivity.form)
+    return sensitivity, schema, schema.convert(dataset, "The private dataset")
+
+
 def _prepare_target(
     target: Target | Callable, mechanism: Mechanism, responses: Iterable[Any] | None
 ) -> Target:
@@ -273,26 +309,19 @@ def _prepare_target(
 
 
 def _settle_sensitivity(
-    sensitivity: Any, target: Target, dataset: Dataset, mechanism: Mechanism
+    sensitivity: Any, target: Target, schema: Schema, n_samples: int, mechanism: Mechanism
 ) -> tuple[Mechanism, SensitivityEstimate | KnownSensitivity]:
     """Sample where it is to be sampled, in the basis of the mechanism, and refuse misfits."""
-    n_samples = n_records(dataset[0])
     if isinstance(sensitivity, SensitivitySampler):
-        schema = Schema.of(dataset, allow_nan=getattr(target, "allow_nan", False))
-        sampler = sensitivity.with_fixed_seed()  # pilot pairs and pairs follow from one seed
-        sampler.set_params(oracle=like_private(as_oracle(sampler.oracle), dataset[0]))
-        mechanism = _learn_basis(mechanism, sampler, target, n_samples, schema)
-        sensitivity = sampler.sample(target, n_samples, mechanism.norm, schema)
-    elif isinstance(sensitivity, Real) and not isinstance(sensitivity, bool):
+        mechanism = _learn_basis(mechanism, sensitivity, target, n_samples, schema)
+        sensitivity = sensitivity.sample(target, n_samples, mechanism.norm, schema)
+    elif isinstance(sensitivity, Real):
         sensitivity = KnownSensitivity(float(sensitivity), mechanism.norm_name, n_samples)
-    else:
-        check_kind_of_sensitivity(sensitivity)
     mechanism = mechanism.with_basis(sensitivity.basis)
     if isinstance(sensitivity, KnownSensitivity):
         sensitivity.for_norm(mechanism.norm_name, n_samples)
-        sensitivity.check_records(dataset[0])
     else:
-        _check_made_for(sensitivity, target, n_samples, mechanism)
+        _check_made_for(sensitivity, target, schema, n_samples, mechanism)
     _check_usable(sensitivity)
     return mechanism, sensitivity
 
@@ -314,6 +343,7 @@ def _learn_basis(
 def _check_made_for(
     sensitivity: SensitivityEstimate,
     target: Target,
+    schema: Schema,
     n_samples: int,
     mechanism: Mechanism,
 ) -> None:
@@ -328,6 +358,13 @@ def _check_made_for(
                 f"The 'sensitivity' was made for another {what}: {made_for}. This release has "
                 f"{needed}. Sample the sensitivity of this release."
             )
+    if sensitivity.form != schema.key:
+        raise ValueError(
+            "The 'sensitivity' was made for records of another form: "
+            f"{describe_key(sensitivity.form) or 'unknown'}. This release has "
+            f"{describe_key(schema.key)}. Bring the data into that form, or sample the sensitivity "
+            "of this release."
+        )
 
 
 def _check_usable(sensitivity: SensitivityEstimate | KnownSensitivity) -> None:

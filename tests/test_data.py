@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from skdp._data import (
-    Schema,
     as_dataset,
     column_names,
     find_non_finite,
@@ -95,11 +94,27 @@ def test_neighboring_pair_keeps_records_and_responses_together():
         np.testing.assert_array_equal(dataset[0][:, 0], dataset[1])
 
 
-def test_neighboring_pair_keeps_the_index_labels_of_rows():
+@pytest.mark.parametrize("position", [-1, 0, 1])
+def test_neighboring_pair_counts_the_rows_of_frames_anew(position):
+    """As those of the private records: a function may read their labels."""
     frame = pd.DataFrame({"a": [1, 2, 3]}, index=["x", "y", "z"])
-    (base,), (neighbor,) = neighboring_pair((frame,))
-    assert list(base.index) == ["x", "y"]
-    assert list(neighbor.index) == ["x", "z"]
+    for (dataset,) in neighboring_pair((frame,), position):
+        assert list(dataset.index) == [0, 1]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(CONTAINERS), st.integers(2, 8), st.data())
+def test_neighboring_pair_replaces_the_same_record_at_any_position(container, n, data):
+    make, n_dims = container
+    position = data.draw(st.integers(0, n - 1))
+    values = values_of(n + 1, n_dims)
+    (base,), (neighbor,) = neighboring_pair((make(values),), position)
+    base, neighbor = dense(base).astype(float), dense(neighbor).astype(float)
+    assert {str(row) for row in base} == {str(row) for row in values[:n]}
+    np.testing.assert_array_equal(base[position], values[n - 1])
+    np.testing.assert_array_equal(neighbor[position], values[n])
+    others = np.arange(n) != position
+    np.testing.assert_array_equal(base[others], neighbor[others])
 
 
 def test_neighboring_pair_needs_two_records():
@@ -141,8 +156,6 @@ def test_columns():
     assert n_columns(["a text", "another"]) is None
     assert n_columns([]) is None
     assert n_columns(np.zeros((2, 3, 4))) is None
-    assert Schema.of((frame, [0])) == Schema(2, ["a", "b"], True)
-    assert Schema.of((np.zeros(4),)) == Schema(None, None, False)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

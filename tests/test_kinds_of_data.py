@@ -44,7 +44,8 @@ from skdp import (
     mean_l1,
     release,
 )
-from skdp.sensitivity.adapters import as_oracle, like_private
+from skdp._form import Schema
+from skdp.sensitivity.drawing import draw
 from skdp.targets.configuration import takes, takes_weights
 
 rng = np.random.default_rng(0)
@@ -103,9 +104,8 @@ def test_single_precision_is_kept():
     assert np.isfinite(centers).all()
     model = private(LinearRegression(), X_public, y_public)
     assert model.fit(single, y).estimator_.coef_.dtype == np.float32
-    oracle = as_oracle(lambda n, rng: rng.integers(5, size=(n, 3)))
-    assert like_private(oracle, single)(4, rng)[0].dtype.kind == "i"
-    assert like_private(oracle, X) is oracle
+    drawn = draw(lambda n, r: r.integers(5, size=(n, 3)), 4, rng, schema=Schema.of((single,)))
+    assert drawn[0].dtype == np.float32
 
 
 @pytest.mark.parametrize("library", [pd, pl])
@@ -203,8 +203,8 @@ def test_dense_oracle_of_sparse_records(kind):
     model = private(Ridge(), X_public, y_public, mechanism=LaplaceMechanism(np.inf))
     exact = Ridge().fit(kind(X), y)
     np.testing.assert_allclose(model.fit(kind(X), y).predict(X), exact.predict(X))
-    drawn = like_private(PublicDataOracle(X_public), kind(X))(4, rng)[0]
-    assert type(drawn) is kind
+    drawn = draw(PublicDataOracle(X_public), 4, rng, schema=Schema.of((kind(X),)))
+    assert type(drawn[0]) is kind
     with pytest.raises(TypeError, match="dense data is required"):
         private(GaussianNB(), X_public, public_labels).fit(kind(X), labels)
 
@@ -217,14 +217,14 @@ def test_one_column_stands_in_for_single_values(container):
     released = release(np.median, ages, mechanism=mechanism, sensitivity=sampler, random_state=0)
     assert released.value == pytest.approx(100 * np.median(X[:, 0]), abs=2)
     two = SensitivitySampler(UniformOracle([(0, 100), (0, 1)]))
-    with pytest.raises(ValueError, match="must have one dimension"):
+    with pytest.raises(ValueError, match="2 columns, and that of the data has 1 dimension"):
         release(np.median, ages, mechanism=mechanism, sensitivity=two)
 
 
 @pytest.mark.parametrize("library", [pd, pl])
 def test_numbers_do_not_stand_in_for_categories(library):
     """With handle_unknown="ignore" all private categories would be unknown, silently."""
-    with pytest.raises(ValueError, match="column 'town' of the data holds something else than"):
+    with pytest.raises(ValueError, match=r"column 'town', holds .loat64, and that of the data .tr"):
         private(table_model(Ridge()), X_public, y_public).fit(mixed(X, library), y)
 
 

@@ -16,13 +16,14 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._checks import check_count
-from skdp._data import Dataset, Schema, as_dataset, n_records, neighboring_pair
+from skdp._data import Dataset, as_dataset, n_records, neighboring_pair
+from skdp._form import Schema, canonical
 from skdp._target import Target
 from skdp.audit._seed import reproducible_seed
 from skdp.audit.release import audit_release
 from skdp.estimator import released_target
 from skdp.mechanisms.base import Mechanism
-from skdp.sensitivity.adapters import as_oracle, like_private
+from skdp.sensitivity.adapters import as_oracle, describe_oracle
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.sampler import SensitivitySampler
 
@@ -298,11 +299,19 @@ def _oracle_pairs(
     oracle: Any, dataset: Dataset, pairs: int, seed: int
 ) -> Iterator[tuple[Dataset, Dataset]]:
     """Draw pairs that calibrated nothing."""
-    n, schema = n_records(dataset[0]), Schema.of(dataset)
-    oracle = like_private(oracle, dataset[0])
+    dataset = canonical(dataset)
+    n = n_records(dataset[0])
     # Spawned apart from the seeds of the noise, and from those of any sampler.
-    for child in np.random.SeedSequence(seed, spawn_key=(1, 1)).spawn(pairs):
-        yield neighboring_pair(draw(oracle, n + 1, np.random.default_rng(child), reference=schema))
+    generators = map(
+        np.random.default_rng, np.random.SeedSequence(seed, spawn_key=(1, 1)).spawn(pairs)
+    )
+    schema: Schema | None = None
+    for rng in generators:
+        drawn = draw(oracle, n + 1, rng)
+        if schema is None:
+            schema = Schema.of(dataset).agree(drawn)
+        records = schema.convert(drawn, f"The oracle {describe_oracle(oracle)}")
+        yield neighboring_pair(records, int(rng.integers(n)))
 
 
 def _record_pairs(dataset: Dataset, record: Any, pairs: int) -> Iterator[tuple[Dataset, Dataset]]:

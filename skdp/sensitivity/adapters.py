@@ -10,15 +10,16 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.random import Generator, RandomState
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data import as_dataset, column_names, n_columns, n_records, take_records
+from skdp._classes import named, public_name
+from skdp._data import n_records, take_records
 
 
 class Oracle(Protocol):
@@ -35,7 +36,8 @@ class Oracle(Protocol):
     - ``description`` (str): what the guarantee calls it; the name of the function otherwise.
     - ``classes_`` (ndarray or None): the sorted class labels it draws from.
     - ``independent_records`` (bool): whether its records are independent. False for a
-      dataset-level oracle, which draws something of the whole dataset first.
+      dataset-level oracle, which draws something of the whole dataset first. An attribute of the
+      oracle or of its own class counts, one that a class inherits does not.
     """
 
     def __call__(self, n_samples: int, rng: Generator) -> Any:
@@ -72,18 +74,49 @@ def describe_oracle(oracle: Any) -> str:
     return getattr(oracle, "__qualname__", type(oracle).__name__)
 
 
-class _Adapter:
-    """An object that can be sampled, as an oracle of independent records."""
+def has_independent_records(oracle: Any) -> bool:
+    """Return whether the records of an oracle are independent, so that two of them make a pair.
 
-    independent_records = True
+    An oracle must say so itself, or its class. What a class inherits does not count: a subclass
+    may draw something of the whole dataset first.
+    """
+    own = vars(type(oracle)) | getattr(oracle, "__dict__", {})
+    return own.get("independent_records", False) is True
+
+
+class _Adapter:
+    """An object that can be sampled, as an oracle."""
+
     classes_ = None
 
     def __init__(self, source: Any, name: str) -> None:
         self.source = source
         self.description = name
+        self.independent_records = _is_known(source) or has_independent_records(source)
 
     def __repr__(self) -> str:
         return f"as_oracle({self.description})"
+
+
+# Densities of scikit-learn that draw record by record.
+_DENSITIES = (
+    *named("sklearn.mixture", "GaussianMixture BayesianGaussianMixture"),
+    *named("sklearn.neighbors", "KernelDensity"),
+)
+
+
+def _is_known(source: Any) -> bool:
+    """Return whether an object is a class of scipy or scikit-learn that draws record by record."""
+    if public_name(type(source)) in _DENSITIES:
+        return True
+    law = getattr(source, "dist", source)  # of a frozen distribution, which may be the user's own
+    return _is_of_scipy(type(source)) and _is_of_scipy(type(law))
+
+
+def _is_of_scipy(kind: type) -> bool:
+    home = kind.__module__  # such as scipy.stats._kde
+    known = vars(sys.modules[home]).get(kind.__name__) if home.startswith("scipy.stats.") else None
+    return known is kind
 
 
 class _ScipyOracle(_Adapter):
@@ -120,80 +153,6 @@ class _EstimatorOracle(_Adapter):
         X = sample[0] if isinstance(sample, tuple) else sample
         # mixtures return their records component by component; the order must mean nothing
         return take_records(X, rng.permutation(n_records(X)))
-
-
-class _LikePrivate:
-    """An oracle whose arrays come in the form that the private records have."""
-
-    def __init__(self, oracle: Callable[[int, Generator], Any], convert: Callable[[Any], Any]):
-        self.oracle = oracle
-        self.convert = convert
-        self.description = describe_oracle(oracle)
-        self.classes_ = getattr(oracle, "classes_", None)
-        self.independent_records = getattr(oracle, "independent_records", False)
-
-    def __call__(self, n_samples: int, rng: Generator) -> Any:
-        X, *rest = as_dataset(self.oracle(n_samples, rng))
-        return (self.convert(X) if isinstance(X, np.ndarray) else X, *rest)
-
-
-def _name_columns(X: np.ndarray, frame: type, names: list[str], strange: list[str]) -> Any:
-    if strange:
-        raise ValueError(
-            f"The oracle returned an array, and {', '.join(strange)} of the data holds something "
-            "else than numbers. Let it return a frame with the columns of the data."
-        )
-    matches = n_columns(X) == len(names)
-    return frame(dict(zip(names, X.T, strict=True))) if matches else X
-
-
-def _is_number(dtype: Any) -> bool:
-    if hasattr(dtype, "is_numeric"):  # polars
-        return dtype.is_numeric() or str(dtype) == "Boolean"
-    return dtype.kind in "fiub"
-
-
-def _flatten(X: np.ndarray, kind: type) -> Any:
-    if X.ndim != 2 or X.shape[1] != 1:
-        return X
-    return X.ravel() if kind in (np.ndarray, list) else kind(X.ravel())
-
-
-def _to_single(X: np.ndarray) -> np.ndarray:
-    return X.astype(np.float32) if X.dtype == np.float64 else X
-
-
-def like_private(oracle: Callable[[int, Generator], Any], X: Any) -> Callable:
-    """Let an oracle of arrays stand in for records of another form.
-
-    Parameters
-    ----------
-    oracle : callable
-        As returned by `as_oracle`.
-    X : container
-        The private records. Only the kind of container, its types and column names are read.
-
-    Returns
-    -------
-    callable
-        `oracle` itself for an array of double precision. Else one that puts arrays of as many
-        columns into frames like X, arrays of one column into series or single values, and others
-        into sparse form or single precision, as X is. What comes in another form keeps it.
-        Calling it raises a ValueError if X is a frame with columns that hold no numbers.
-    """
-    names = column_names(X)
-    if names is not None:
-        types = zip(names, X.dtypes, strict=True)
-        strange = [f"column {name!r}" for name, dtype in types if not _is_number(dtype)]
-        return _LikePrivate(
-            oracle, functools.partial(_name_columns, frame=type(X), names=names, strange=strange)
-        )
-    if sparse.issparse(X):
-        return _LikePrivate(oracle, type(X))
-    if n_columns(X) is None:
-        return _LikePrivate(oracle, functools.partial(_flatten, kind=type(X)))
-    single = isinstance(X, np.ndarray) and X.dtype == np.float32
-    return _LikePrivate(oracle, _to_single) if single else oracle
 
 
 def as_oracle(oracle: Any) -> Callable[[int, Generator], Any]:

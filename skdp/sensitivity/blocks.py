@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._data import Dataset, take_records
-from skdp.sensitivity.drawing import draw
+from skdp.sensitivity.adapters import has_independent_records
 from skdp.sensitivity.pairs import (
     Outcomes,
     PairSource,
@@ -112,9 +112,7 @@ class MomentMeasure:
         self.pairs = pairs
         self.moments = moments = pairs.moments
         self.norm = norm
-        self.by_record = moments.linear and bool(
-            getattr(pairs.oracle, "independent_records", False)
-        )
+        self.by_record = moments.linear and has_independent_records(pairs.oracle)
         common, _ = moments.split(records)
         fitting = max(1, MAX_BATCH // common.size)
         if self.by_record:
@@ -157,7 +155,7 @@ class MomentMeasure:
     def _measure_by_record(self, pairs: range) -> Iterator[Outcomes]:
         for block in range(pairs.start // BLOCK_SIZE, -(-pairs.stop // BLOCK_SIZE)):
             rng, _ = streams(self.pairs.seed, (block, BLOCK))
-            records = draw(self.pairs.oracle, 2 * BLOCK_SIZE, rng)
+            records = self.pairs.draw(2 * BLOCK_SIZE, rng)
             for row in range(0, BLOCK_SIZE, self._n_rows):
                 first = block * BLOCK_SIZE + row
                 inside = slice(max(pairs.start - first, 0), max(pairs.stop - first, 0))

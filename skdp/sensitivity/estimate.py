@@ -6,11 +6,13 @@ import json
 import math
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp._basis import PublicBasis
+from skdp._form import Key
 from skdp._target import Target
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 
@@ -42,6 +44,9 @@ class SensitivityEstimate:
         Entropy of the sampling: the same seed gives the same norms.
     failures : dict of str to int, default={}
         How many pairs failed, by cause.
+    form : tuple, default=()
+        Container, columns and dtypes of the records, in words. An estimate serves datasets of this
+        form only: in another one the same numbers may be rounded or wrap around.
     basis : PublicBasis or None, default=None
         The coordinates in which the differences were measured, with the number of pilot pairs
         that it was learned from; None when in those of the value itself.
@@ -79,6 +84,7 @@ class SensitivityEstimate:
     oracle: str
     seed: int
     failures: dict[str, int] = field(default_factory=dict)
+    form: tuple[Key, ...] = ()
     basis: PublicBasis | None = None
     n_rounding: int = 0
     value: float = field(init=False)
@@ -90,6 +96,7 @@ class SensitivityEstimate:
                 "The 'norms' parameter of SensitivityEstimate must hold one value for each of the "
                 f"{self.order_statistic.n_pairs} pairs. Got shape {norms.shape}."
             )
+        object.__setattr__(self, "form", _as_tuples(self.form))
         norms.flags.writeable = False
         k = self.order_statistic.k
         object.__setattr__(self, "norms", norms)
@@ -236,3 +243,8 @@ class SensitivityEstimate:
             Equal to the one that was saved, bit for bit.
         """
         return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+
+
+def _as_tuples(nested: Any) -> Any:
+    """Turn the lists of JSON into tuples again."""
+    return tuple(map(_as_tuples, nested)) if isinstance(nested, list | tuple) else nested

@@ -25,13 +25,6 @@ class _ShippedOracle:
     independent_records = False
     classes_: NDArray | None = None
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        # a class that draws in its own way must make the claim itself
-        own = vars(cls).keys()
-        if own & {"__call__", "draw_indices", "indices_at"} and "independent_records" not in own:
-            cls.independent_records = False
-
     def __init__(self, *facts: str) -> None:
         self._description = f"{type(self).__name__}({', '.join(fact for fact in facts if fact)})"
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from skdp._data import Dataset
+from skdp._form import Schema
 from skdp._target import Target, pair_values
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.seeding import streams
@@ -168,6 +169,8 @@ class PairSource:
         Entropy of the sampling.
     moments : Moments or None, default=None
         How the values follow from moments of the records, where no refit is needed.
+    schema : Schema or None, default=None
+        The form in which the target gets its records; None leaves them as drawn.
 
     Examples
     --------
@@ -184,6 +187,11 @@ class PairSource:
     n_samples: int
     seed: int
     moments: Any = None
+    schema: Schema | None = None
+
+    def draw(self, n_records: int, rng: np.random.Generator) -> Dataset:
+        """Draw records in the form in which the target gets them."""
+        return draw(self.oracle, n_records, rng, schema=self.schema)
 
     def values(self, *key: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Evaluate the target on both datasets of a pair, with the same seed.
@@ -204,22 +212,23 @@ class PairSource:
             If the target fails, whatever the error.
         """
         rng, target_seed = streams(self.seed, key)
-        records = draw(self.oracle, self.n_samples + 1, rng)
+        records = self.draw(self.n_samples + 1, rng)
+        position = int(rng.integers(self.n_samples))
         try:
-            value, other = self._evaluate(records, target_seed)
+            value, other = self._evaluate(records, position, target_seed)
         except Exception as error:
             raise NoValueError(_one_line(error)) from error
         if value.shape != other.shape:
             raise NoValueError("the shape of the value changed")
         return value, other
 
-    def _evaluate(self, records: Dataset, seed: int) -> tuple[NDArray, NDArray]:
-        """Evaluate without refits, where that gives a value."""
+    def _evaluate(self, records: Dataset, position: int, seed: int) -> tuple[NDArray, NDArray]:
+        """Evaluate without refits, where that gives a value: there, the order means nothing."""
         if self.moments is not None:
             value, other = self.moments.pair(records)
             if np.isfinite(value).all() and np.isfinite(other).all():
                 return value, other
-        return pair_values(self.target, records, seed)
+        return pair_values(self.target, records, seed, position)
 
 
 def evaluate_each(evaluate: Callable[[int], Any], pairs: range) -> list:

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skdp._checks import check_count
-from skdp._data import Dataset, Schema
+from skdp._data import Dataset, n_records
 from skdp._fingerprint import fingerprint
+from skdp._form import Schema, canonical
 from skdp._target import Target, as_target
 from skdp._version import __version__
 from skdp.sensitivity.adapters import as_oracle, describe_oracle
@@ -39,9 +40,12 @@ from skdp.sensitivity.pairs import (
 from skdp.sensitivity.plan import SamplingPlan
 from skdp.sensitivity.progress import follow
 from skdp.sensitivity.seeding import streams
+from skdp.sensitivity.trial import check_is_public, try_oracle
 
 # Spawn key. Pair i uses (i,), which no longer key collides with, and pilot pair i uses (i, 2).
 PUBLIC_DATASET = (0, 1)
+# The last word of the key of the draws on which an oracle is tried; those below are fits.
+TRIAL = 2**31 + 1
 
 # Pilot pairs are kept whole: at most so many, and at most so many numbers (256 MB) in all of them.
 MAX_PILOT_PAIRS = 1000
@@ -55,8 +59,9 @@ class SensitivitySampler(BaseEstimator):
     """Sample how much a target changes when one record changes.
 
     Each pair draws ``n_samples + 1`` records from the oracle. The first dataset holds all but the
-    last of them, the second has the last one in place of the one before it. The target is
-    evaluated on both, and the norm of the difference is one sampled sensitivity. The estimate is
+    last of them, the second has the last one in place of one of these, at a position that is drawn
+    uniformly. The target is evaluated on both, and the norm of the difference is one sampled
+    sensitivity. The estimate is
     an order statistic of these norms, chosen so that a further pair exceeds it with probability at
     most gamma (algorithm 1 of [1]_, with three rules for the order statistic).
 
@@ -192,7 +197,8 @@ class SensitivitySampler(BaseEstimator):
             ``norm(difference)`` of the mechanism that will add the noise. The estimate records its
             name, and the basis of the mechanism.
         schema : Schema or None, default=None
-            The columns of the private dataset, which the oracle's must match.
+            The form of the private dataset, into which the oracle's records are brought. None takes
+            the form in which the oracle yields them; the estimate serves data of that form only.
 
         Returns
         -------
@@ -206,7 +212,9 @@ class SensitivitySampler(BaseEstimator):
         """
         plan = self.plan(n_samples)
         target = as_target(target)
-        pairs, records = self._prepare(target, n_samples, schema)
+        sampler = self.with_fixed_seed()
+        schema = schema or sampler._schema_of_draws(target, n_samples)
+        pairs, records = sampler._prepare(target, n_samples, schema)
         measure, chunk_size = pair_measure(pairs, norm, records)
         n_pairs = plan.order_statistic.n_pairs
         parts = (pairs, _norm_name(norm), None if hasattr(norm, "__self__") else norm)
@@ -229,6 +237,7 @@ class SensitivitySampler(BaseEstimator):
             failures=failures,
             n_rounding=int(outcomes.are_rounding.sum()),
             basis=getattr(mechanism, "public_basis", None),
+            form=schema.key,
         )
 
     def pilot_differences(
@@ -247,7 +256,7 @@ class SensitivitySampler(BaseEstimator):
         n_samples : int
             Number of records of the private dataset.
         schema : Schema or None, default=None
-            The columns of the private dataset, which the oracle's must match.
+            As for `sample`.
 
         Returns
         -------
@@ -261,7 +270,10 @@ class SensitivitySampler(BaseEstimator):
             As `sample`.
         """
         n_pairs = min(self.plan(n_samples).order_statistic.n_pairs, MAX_PILOT_PAIRS)
-        pairs, _ = self._prepare(as_target(target), n_samples, schema)
+        target = as_target(target)
+        sampler = self.with_fixed_seed()
+        schema = schema or sampler._schema_of_draws(target, n_samples)
+        pairs, _ = sampler._prepare(target, n_samples, schema)
         evaluate = partial(evaluate_each, partial(pilot_difference, pairs))
         # One pair alone tells how many numbers each of the others will hold.
         probes = (run_chunk(evaluate, range(pair, pair + 1))[0] for pair in range(n_pairs))
@@ -278,15 +290,59 @@ class SensitivitySampler(BaseEstimator):
         return np.array([first, *kept])
 
     def _prepare(
-        self, target: Target, n_samples: int, schema: Schema | None
+        self, target: Target, n_samples: int, schema: Schema
     ) -> tuple[PairSource, Dataset]:
         """Settle the seed, and refuse an unfit oracle before the first fit; return its records."""
         oracle = as_oracle(self.oracle)
         seed = self._entropy()
         rng, _ = streams(seed, (0,))
-        records = draw(oracle, n_samples + 1, rng, reference=schema, full=True)
+        records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
         moments = target.closed_form(*records) if hasattr(target, "closed_form") else None
-        return PairSource(target, oracle, n_samples, seed, moments), records
+        return PairSource(target, oracle, n_samples, seed, moments, schema), records
+
+    def agree(self, dataset: Dataset, allow_nan: bool = False) -> tuple[Schema, Dataset]:
+        """Settle the form in which private records and the oracle's are alike.
+
+        Parameters
+        ----------
+        dataset : tuple of containers
+            The private dataset, as it was passed. Only its form is looked at.
+        allow_nan : bool, default=False
+            Whether entries of X may be missing.
+
+        Returns
+        -------
+        schema : Schema
+            The form.
+        dataset : tuple of containers
+            The private dataset in this form.
+
+        Raises
+        ------
+        ValueError
+            If there is no such form, the oracle holds the private records, or does not draw.
+        """
+        oracle = as_oracle(self.oracle)
+        check_is_public(oracle, dataset)
+        dataset = canonical(dataset)
+        drawn = self._try(self._entropy(), n_records(dataset[0]))
+        schema = Schema.of(dataset, allow_nan).agree(drawn)
+        schema.convert(drawn, f"The oracle {describe_oracle(oracle)}")
+        return schema, schema.convert(dataset, "The private dataset")
+
+    def _schema_of_draws(self, target: Target, n_samples: int) -> Schema:
+        drawn = self._try(self._entropy(), n_samples)
+        return Schema.of(drawn, getattr(target, "allow_nan", False))
+
+    def _try(self, seed: int, n_samples: int) -> Dataset:
+        """Draw records of the oracle, and refuse one that does not draw."""
+        oracle = as_oracle(self.oracle)
+
+        def attempt(number: int) -> Dataset:
+            rng, _ = streams(seed, (*PUBLIC_DATASET, TRIAL + number))
+            return draw(oracle, n_samples + 1, rng)
+
+        return try_oracle(oracle, attempt)
 
     def _run(
         self, evaluate: Callable[[range], Any], pairs: range, chunk_size: int, *parts: Any
@@ -320,7 +376,7 @@ class SensitivitySampler(BaseEstimator):
         n_samples : int
             Number of records.
         schema : Schema or None, default=None
-            The columns of the private dataset, which the oracle's must match.
+            As for `sample`.
         attempt : int, default=0
             Another number gives another dataset.
 
@@ -336,7 +392,7 @@ class SensitivitySampler(BaseEstimator):
         """
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
         rng, _ = streams(self._entropy(), (*PUBLIC_DATASET, attempt))
-        return draw(as_oracle(self.oracle), n_samples, rng, reference=schema, full=True)
+        return draw(as_oracle(self.oracle), n_samples, rng, schema=schema, full=True)
 
     def _entropy(self) -> int:
         if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.sensitivity.drawing import draw
+from skdp._data import Dataset, n_records, take_records
 from skdp.sensitivity.pairs import PairSource
 from skdp.sensitivity.public_data import PublicDataOracle
 from skdp.sensitivity.seeding import streams, streams_of_pairs
@@ -44,25 +44,25 @@ def sums_of_pairs(pairs: PairSource) -> DrawnSums | TableSums:
         The latter for a public table of moderate size.
     """
     oracle, moments = pairs.oracle, pairs.moments
-    if not _resamples(oracle):
+    if type(oracle) is not PublicDataOracle:  # a subclass may do more with its rows
         return DrawnSums(pairs)
-    first = tuple(container[:1] for container in oracle.table)
+    first = _table(pairs, np.arange(1))
     width = moments.features(*first).shape[1]
     n_statistics = width * (width + 1) // 2 if moments.products else width
-    n_records = len(oracle.table[0])
+    n_listed = n_records(oracle.table[0])
     too_large = (
-        n_records > MAX_LARGER * pairs.n_samples
-        or n_records * max(n_statistics, N_ROWS) > MAX_TABLE
+        n_listed > MAX_LARGER * pairs.n_samples or n_listed * max(n_statistics, N_ROWS) > MAX_TABLE
     )
     return DrawnSums(pairs) if too_large else TableSums(pairs)
 
 
-def _resamples(oracle: Any) -> bool:
-    """Tell whether records are rows of a table; a subclass may do more with them."""
-    methods = ("__call__", "draw_indices", "indices_at", "table")
-    return isinstance(oracle, PublicDataOracle) and all(
-        getattr(type(oracle), name) is getattr(PublicDataOracle, name) for name in methods
-    )
+def _table(pairs: PairSource, rows: NDArray[np.intp] | None = None) -> Dataset:
+    """Return the public table, or some rows of it, as the target gets its records."""
+    table = pairs.oracle.table
+    if rows is not None:
+        table = tuple(take_records(container, rows) for container in table)
+    owner = f"The oracle {pairs.oracle.description}"
+    return table if pairs.schema is None else pairs.schema.convert(table, owner)
 
 
 class DrawnSums:
@@ -110,7 +110,7 @@ class DrawnSums:
     def _sum(self, pair: int) -> Sums:
         source = self._pairs
         rng, _ = streams(source.seed, (pair,))
-        return source.moments.split(draw(source.oracle, source.n_samples + 1, rng))
+        return source.moments.split(source.draw(source.n_samples + 1, rng))
 
 
 class TableSums:
@@ -135,7 +135,7 @@ class TableSums:
 
     def __init__(self, pairs: PairSource):
         self._pairs = pairs
-        self._features = pairs.moments.features(*pairs.oracle.table)
+        self._features = pairs.moments.features(*_table(pairs))
         self._statistics = self._features
         self._unpack: Any = ...
         if pairs.moments.products:  # symmetric: half of the products tell all
@@ -160,13 +160,13 @@ class TableSums:
         last : ndarray of shape (n_pairs, 2, n_features)
             For the same.
         """
-        n_records, n_listed = self._pairs.n_samples + 1, len(self._features)
+        n_drawn, n_listed = self._pairs.n_samples + 1, len(self._features)
         generators = streams_of_pairs(self._pairs.seed, pairs)
         indices_at = self._pairs.oracle.indices_at
         common = np.empty((len(pairs), self._statistics.shape[1]))
         last = np.empty((len(pairs), 2), dtype=np.intp)
-        uniform = np.empty((N_ROWS, n_records))
-        indices = np.empty((N_ROWS, n_records), dtype=np.intp)
+        uniform = np.empty((N_ROWS, n_drawn))
+        indices = np.empty((N_ROWS, n_drawn), dtype=np.intp)
         counts = np.empty((N_ROWS, n_listed))
         first_of_row = np.arange(0, counts.size, n_listed)[:, None]
         for start in range(0, len(pairs), N_ROWS):

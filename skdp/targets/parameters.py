@@ -114,7 +114,7 @@ class ParameterTarget:
         return self.flatten(fit_on(fitted, dataset))
 
     def pair_values(
-        self, records: Dataset, seed: int
+        self, records: Dataset, seed: int, position: int = -1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Evaluate the target on the two neighboring datasets of n + 1 records.
 
@@ -128,6 +128,8 @@ class ParameterTarget:
             Public records; see :func:`skdp._data.neighboring_pair`.
         seed : int
             Seed of both evaluations.
+        position : int, default=-1
+            Where the replaced record stands.
 
         Returns
         -------
@@ -137,7 +139,7 @@ class ParameterTarget:
         finite = not self._is_composite and all(
             find_non_finite(container) is None for container in records
         )
-        dataset, neighbor = neighboring_pair(records)
+        dataset, neighbor = neighboring_pair(records, position)
         with config_context(
             assume_finite=finite or None,  # None leaves it as it is
             skip_parameter_validation=True,

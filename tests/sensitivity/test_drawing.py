@@ -11,9 +11,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.neighbors import KernelDensity
 
-from skdp._data import Schema
-from skdp.sensitivity.adapters import as_oracle, describe_oracle
-from skdp.sensitivity.drawing import check_sample, draw
+from skdp._form import Schema
+from skdp.sensitivity.adapters import as_oracle, describe_oracle, has_independent_records
+from skdp.sensitivity.drawing import draw
 
 
 def records(n_samples, rng):
@@ -93,7 +93,7 @@ def test_adapters_are_described_by_name(name):
     oracle = as_oracle(ADAPTED[name][0])
     assert describe_oracle(oracle) == name
     assert repr(oracle) == f"as_oracle({name})"
-    assert oracle.independent_records
+    assert has_independent_records(oracle) == (name not in ("Seeded", "Drawable"))
     assert oracle.classes_ is None
 
 
@@ -206,49 +206,59 @@ FRAME = pd.DataFrame({"age": [1.0, 2.0], "sex": ["f", "m"]})
 X2 = np.zeros((2, 2))
 
 
+def drawn(dataset, reference=None):
+    """Draw a given dataset as records of the form of another."""
+    schema = None if reference is None else Schema.of(reference)
+
+    def f(n_samples, rng):
+        return dataset
+
+    return draw(f, 2, np.random.default_rng(0), schema=schema, full=True)
+
+
 @pytest.mark.parametrize(
     ("dataset", "reference"),
     [
         ((X2,), (np.ones((9, 2)),)),
         ((X2, [0, 1]), (np.ones((9, 2)), np.ones(9))),
         ((FRAME,), (FRAME,)),
-        ((X2,), (FRAME,)),  # an array can be given the names of the data
-        ((X2,), Schema(2, ["age", "sex"], False)),
+        ((X2,), (FRAME.assign(sex=1),)),  # an array can be given the names of the data
         ((np.zeros(2),), (np.ones(9),)),
         ((["one text", "another"],), (["a", "b", "c"],)),
     ],
 )
-def test_check_sample_accepts(dataset, reference):
-    check_sample(dataset, 2, oracle="f", reference=reference)
+def test_draw_brings_records_into_the_form_of_others(dataset, reference):
+    assert Schema.of(drawn(dataset, reference)) == Schema.of(reference)
 
 
 @pytest.mark.parametrize(
     ("dataset", "reference", "message"),
     [
-        ((X2,), (X2, [0, 1]), "The oracle f returned X. It must return X and y"),
-        ((X2, [0, 1]), (X2,), "The oracle f returned X and y. It must return X, "),
-        ((X2,), (np.zeros((2, 3)),), r"with 2 columns .* It must have 3 columns"),
-        ((np.zeros(2),), (np.zeros((2, 1)),), r"with one dimension. It must have 1 column \("),
-        ((FRAME,), (FRAME[["sex", "age"]],), r"columns \['age', 'sex'\]. .* \['sex', 'age'\], in"),
+        ((X2,), (X2, [0, 1]), "The oracle .* returned X. It must return X and y"),
+        ((X2, [0, 1]), (X2,), "The oracle .* returned X and y. It must return X, "),
+        ((X2,), (np.zeros((2, 3)),), "its X has 2 columns, and that of the data has 3 columns"),
+        ((np.zeros((2, 2)),), (np.zeros(2),), "its X has 2 columns, .* data has 1 dimension"),
+        (
+            (FRAME,),
+            (FRAME[["sex", "age"]],),
+            r"the columns \['age', 'sex'\], .* in this order",
+        ),
+        ((FRAME,), (X2,), "its X has column names, and that of the data has none"),
         ((X2, [0]), None, "returned 1 responses. It must return n_samples=2"),
         ((np.zeros((3, 2)),), None, "returned 3 records. It must return n_samples=2"),
         ((np.zeros((2, 2, 2)),), None, "X with 3 dimensions. It must have two"),
         ((FRAME.assign(age=np.inf),), None, "X with a number .* in column 'age'. Impute"),
         ((X2, [0.0, np.nan]), None, "returned y with a number"),
-        ((X2, [0, 7]), None, r"returned the labels \[7\]. .* classes \[0, 1\]"),
-        ((X2, ["a", "b"]), None, r"returned the labels \['a', 'b'\]"),
+        ((X2, ["a", "b"]), (X2, [0, 1]), "its y holds <U1, and that of the data int64"),
     ],
 )
-def test_check_sample_refuses(dataset, reference, message):
+def test_draw_refuses_what_cannot_stand_in_for_the_data(dataset, reference, message):
     with pytest.raises(ValueError, match=message):
-        check_sample(dataset, 2, oracle="f", reference=reference, classes=[0, 1])
+        drawn(dataset, reference)
 
 
-def test_long_lists_are_shortened_and_the_reference_shows_no_value():
-    dataset = (np.zeros((9, 1)), np.arange(9))
-    with pytest.raises(ValueError, match=r"\[1, 2, 3, 4, 5, ...\]"):
-        check_sample(dataset, 9, oracle="f", classes=[0, -1])
+def test_the_form_shows_no_value():
     private = np.full((9, 4), 31337.25)
     with pytest.raises(ValueError, match="4 columns") as caught:
-        check_sample(dataset[:1], 9, oracle="f", reference=(private,))
+        drawn((X2,), (private,))
     assert "31337" not in str(caught.value)

@@ -15,10 +15,12 @@ from sklearn.datasets import (
     make_low_rank_matrix,
     make_regression,
 )
+from sklearn.mixture import GaussianMixture
 
 from skdp._data import as_dataset
-from skdp.sensitivity.adapters import as_oracle, describe_oracle
-from skdp.sensitivity.drawing import check_sample
+from skdp._form import Schema
+from skdp.sensitivity.adapters import as_oracle, describe_oracle, has_independent_records
+from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.oracles import GaussianOracle, MakeOracle, UniformOracle
 from skdp.sensitivity.public_data import PublicDataOracle
 from skdp.sensitivity.random_task import RandomTaskOracle
@@ -59,12 +61,14 @@ def test_every_oracle_is_reproducible_pickles_and_fits_the_protocol(name):
     drawn = as_dataset(oracle(12, np.random.default_rng(5)))
     again = as_dataset(pickle.loads(pickle.dumps(oracle))(12, np.random.default_rng(5)))
     other = as_dataset(oracle(12, np.random.default_rng(6)))
-    check_sample(drawn, 12, oracle=name, reference=again, classes=oracle.classes_)
+    fitting = draw(oracle, 12, np.random.default_rng(5), schema=Schema.of(again), full=True)
+    assert Schema.of(fitting) == Schema.of(drawn)
+    assert oracle.classes_ is None or np.isin(drawn[1], oracle.classes_).all()
     for one, two in zip(drawn, again, strict=True):
         np.testing.assert_array_equal(one, two)
     assert not np.array_equal(drawn[0], other[0])
     assert describe_oracle(oracle) == repr(oracle) == oracle.description
-    assert oracle.independent_records == (not name.startswith(("task", "make")))
+    assert has_independent_records(oracle) == (not name.startswith(("task", "make")))
 
 
 def test_descriptions_are_short_and_never_show_the_table():
@@ -308,6 +312,11 @@ def test_only_oracles_of_records_claim_independent_ones():
     assert claims == [True, True, True, False, False]
 
 
+class Mixin:
+    def __call__(self, n_samples, rng):
+        return np.full((n_samples, 1), rng.random())
+
+
 def test_a_subclass_that_draws_in_its_own_way_claims_nothing_by_inheritance():
     """Two records of different datasets would differ by more than two records of one."""
 
@@ -327,8 +336,41 @@ def test_a_subclass_that_draws_in_its_own_way_claims_nothing_by_inheritance():
         def __call__(self, n_samples, rng):
             return 2 * super().__call__(n_samples, rng)
 
-    independent = [kind.independent_records for kind in (Shifted, Claims, Named, Relabeled)]
-    assert independent == [False, True, True, True]
+    class Mixed(Mixin, UniformOracle):
+        pass
+
+    kinds = (Shifted, Claims, Named, Relabeled, Mixed)
+    claims = [has_independent_records(kind([(0, 1)])) for kind in kinds]
+    assert claims == [False, True, False, True, False]
+
+
+class Hierarchical:
+    """With the interface of a density, and of a distribution."""
+
+    def sample(self, n_samples, rng):
+        return rng.normal() + 0.01 * rng.normal(size=(n_samples, 1))
+
+    def rvs(self, size, random_state):
+        return random_state.normal() + 0.01 * random_state.normal(size=size)
+
+
+class OwnLaw(stats.rv_continuous):
+    def _rvs(self, *args, size=None, random_state=None):
+        return random_state.normal() + 0.01 * random_state.normal(size=size)
+
+
+@pytest.mark.parametrize("source", [Hierarchical(), OwnLaw()(), type("M", (GaussianMixture,), {})])
+def test_what_can_only_be_sampled_claims_nothing(source):
+    source = source() if isinstance(source, type) else source
+    if isinstance(source, GaussianMixture):
+        source.fit(np.random.default_rng(0).normal(size=(30, 1)))
+    assert not has_independent_records(as_oracle(source))
+
+
+def test_a_source_may_claim_independent_records():
+    source = Hierarchical()
+    source.independent_records = True
+    assert has_independent_records(as_oracle(source))
 
 
 def test_make_oracle_wants_the_generator_and_shows_no_records():

@@ -133,16 +133,20 @@ def test_public_dataset_is_none_of_the_pairs():
 
 
 def test_pairs_of_datasets_are_neighbors():
-    pairs = []
+    pairs, positions = [], []
 
     def remember(X):
         pairs.append(X.copy())
         return 0.0
 
-    SensitivitySampler(normal, n_pairs=9, gamma=0.1, random_state=0).sample(remember, 6, l1_norm)
+    SensitivitySampler(normal, n_pairs=99, gamma=0.1, random_state=0).sample(remember, 6, l1_norm)
     for first, second in zip(pairs[::2], pairs[1::2], strict=True):
-        np.testing.assert_array_equal(first[:-1], second[:-1])
-        assert first[-1] != second[-1]
+        changed = (first != second).any(axis=1)
+        assert changed.sum() == 1
+        positions.append(int(np.flatnonzero(changed)[0]))
+    # each position with probability 1/6: a chi-square test at level 1e-9
+    assert stats.chisquare(np.bincount(positions, minlength=6)).pvalue > 1e-9
+    assert set(positions) == set(range(6))
 
 
 def test_failed_pairs_count_as_infinite():
@@ -210,7 +214,7 @@ def test_oracle_that_fails_halfway_is_refused():
     ("oracle", "message"),
     [
         (lambda n, rng: rng.normal(size=(n - 1, 2)), "records"),
-        (lambda n, rng: np.full((n, 2), np.nan), "finite"),
+        (lambda n, rng: np.where(rng.random((n, 2)) < 0.5, np.inf, 1.0), "finite"),
         (lambda n, rng: None, "X"),
     ],
     ids=["count", "not finite", "nothing"],

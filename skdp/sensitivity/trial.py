@@ -1,0 +1,176 @@
+"""What is found out about an oracle before it is used: that it draws, and from its generator.
+
+A private table in an oracle, or an oracle that does not draw at random, makes every guarantee void,
+and nothing that is sampled would show it.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from skdp._data import Dataset, as_array, belongs_to, n_records, take_records
+from skdp.sensitivity.adapters import describe_oracle
+
+# A legitimate oracle of few possible datasets may repeat one, but not so many times in a row.
+MAX_EQUAL = 30
+
+MAX_WORK = 10**6
+"""Steps after which two arrays are taken to share memory: strides can make a riddle of it."""
+
+RELATIVE_ERROR = 1e-6
+"""By which numbers of two equal draws may differ: some simulators round by the thread."""
+
+
+def try_oracle(oracle: Any, draw: Callable[[int], Dataset]) -> Dataset:
+    """Draw a dataset, and refuse an oracle whose records do not follow from its generator.
+
+    Parameters
+    ----------
+    oracle : callable
+        As returned by `as_oracle`.
+    draw : callable
+        ``draw(attempt)`` asks it for records, with a generator that depends on `attempt` only.
+
+    Returns
+    -------
+    tuple of containers
+        The draw of attempt 0.
+
+    Raises
+    ------
+    ValueError
+        If the same generator gives other records, or others give the same.
+    """
+    first = draw(0)
+    kept = tuple(take_records(part, np.arange(n_records(part))) for part in first)
+    if not _are_equal(kept, draw(0)):
+        raise ValueError(
+            f"The oracle {describe_oracle(oracle)} returned other records for the same rng. It "
+            "must take all its randomness from the generator 'rng' that it is called with."
+        )
+    if all(_are_equal(kept, draw(attempt)) for attempt in range(1, MAX_EQUAL)):
+        raise ValueError(
+            f"The oracle {describe_oracle(oracle)} returned the same records for {MAX_EQUAL} "
+            "generators. It must draw records at random, with the generator 'rng' that it is "
+            "called with: the norms of pairs that are all alike promise nothing."
+        )
+    return kept
+
+
+def check_is_public(oracle: Any, dataset: Dataset) -> None:
+    """Refuse an oracle that holds the private records themselves.
+
+    Only identity and shared memory are looked at, so that the answer tells nothing of a value. A
+    copy is not recognized.
+
+    Parameters
+    ----------
+    oracle : callable
+        As returned by `as_oracle`.
+    dataset : tuple of containers
+        The private dataset, as it was passed.
+
+    Raises
+    ------
+    ValueError
+        If they share memory.
+    """
+    private = [array for part in dataset for array in _arrays(part)]
+    for held in _held(oracle):
+        same = any(held is part for part in dataset)
+        if same or any(_overlap(array, other) for array in _arrays(held) for other in private):
+            raise ValueError(
+                f"The oracle {describe_oracle(oracle)} holds the private records. What is sampled "
+                "from them is not private, and nothing would be promised. An oracle must be made "
+                "of public records, or of knowledge."
+            )
+
+
+def _held(thing: Any, depth: int = 3) -> Iterator[Any]:
+    """Yield what an oracle refers to: attributes, enclosed and global variables, defaults."""
+    if isinstance(thing, np.ndarray | str | bytes) or sparse.issparse(thing) or depth < 0:
+        yield thing
+        return
+    yield thing
+    if belongs_to(thing, "pandas", "polars"):
+        return
+    parts: list[Any] = []
+    if isinstance(thing, functools.partial):
+        parts = [thing.func, *thing.args, *thing.keywords.values()]
+    elif isinstance(thing, list | tuple) and len(thing) < MAX_EQUAL:
+        parts = list(thing)
+    elif isinstance(thing, dict):
+        parts = list(thing.values())
+    elif inspect.ismethod(thing):
+        parts = [thing.__self__, thing.__func__]
+    elif inspect.isfunction(thing):
+        names = inspect.getclosurevars(thing)
+        parts = [*names.nonlocals.values(), *names.globals.values()]
+        parts += [*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
+    elif not isinstance(thing, type) and not inspect.ismodule(thing):
+        parts = list(getattr(thing, "__dict__", {}).values())
+    for part in parts:
+        yield from _held(part, depth - 1)
+
+
+def _arrays(container: Any) -> list[NDArray]:
+    """Return the arrays in which a container keeps its values, where it shows them."""
+    if isinstance(container, np.ndarray):
+        return [container]
+    if sparse.issparse(container):
+        return [container.data] if isinstance(container.data, np.ndarray) else []
+    if not belongs_to(container, "pandas", "polars"):
+        return []
+    columns = (
+        [container]
+        if len(container.shape) == 1
+        else [container[name] for name in container.columns]
+    )
+    found = []
+    for column in columns:
+        with suppress(Exception):  # a column that is no array shows none
+            options = {} if belongs_to(column, "pandas") else {"allow_copy": False}
+            found.append(np.asarray(column.to_numpy(**options)))
+    return found
+
+
+def _overlap(array: NDArray, other: NDArray) -> bool:
+    if not array.size or not other.size or not np.may_share_memory(array, other):
+        return False
+    try:
+        return np.shares_memory(array, other, max_work=MAX_WORK)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _are_equal(dataset: Dataset, other: Dataset) -> bool:
+    return len(dataset) == len(other) and all(map(_are_alike, dataset, other))
+
+
+def _are_alike(container: Any, other: Any) -> bool:
+    if type(container) is not type(other):
+        return False
+    if sparse.issparse(container):
+        return container.shape == other.shape and abs(container - other).sum() == 0
+    arrays = []
+    for each in (container, other):
+        is_frame = belongs_to(each, "pandas", "polars") and len(each.shape) == 2
+        parts = [each[name] for name in each.columns] if is_frame else [each]
+        arrays.append(list(map(as_array, parts)))
+    return len(arrays[0]) == len(arrays[1]) and all(map(_match, *arrays))
+
+
+def _match(array: NDArray, other: NDArray) -> bool:
+    if array.shape != other.shape:
+        return False
+    if array.dtype.kind in "fc" and other.dtype.kind in "fc":
+        return np.allclose(array, other, rtol=RELATIVE_ERROR, atol=0, equal_nan=True)
+    return bool(np.all((array == other) | ((array != array) & (other != other))))
