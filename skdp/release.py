@@ -280,7 +280,7 @@ def settle_form(sensitivity: Any, dataset: Dataset, allow_nan: bool) -> tuple[An
     dataset = canonical(dataset)
     schema = Schema.of(dataset, allow_nan)
     if isinstance(sensitivity, KnownSensitivity):
-        sensitivity.check_records(dataset[0])
+        sensitivity.check_records(*dataset)
     if isinstance(sensitivity, SensitivityEstimate):
         schema = schema.agree_with_key(sensitivity.form)
     return sensitivity, schema, schema.convert(dataset, "The private dataset")

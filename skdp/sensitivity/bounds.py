@@ -196,21 +196,28 @@ class KnownSensitivity:
         self.estimator.check_release(release)
         return replace(self, estimator=None)
 
-    def check_records(self, X: Any) -> None:
+    def check_records(self, *dataset: Any) -> None:
         """Refuse records that cannot be clipped to the ranges, by their form alone.
 
         Parameters
         ----------
-        X : container of records
-            No entry is looked at.
+        *dataset : containers
+            X, or X and y, of the private dataset. No entry is looked at.
 
         Raises
         ------
         ValueError
-            If there are more or fewer columns, they are no numbers, or clipping would fill them.
+            If there are more or fewer columns, they are no numbers, clipping would fill them, or
+            there are weights, which have no range.
         """
-        if self.ranges is not None:
-            check_clippable(X, self.ranges)
+        if self.ranges is None:
+            return
+        if len(dataset) > 2:
+            raise ValueError(
+                "The known sensitivity is for records without weights. Got sample_weight. Sample "
+                "the sensitivity, with an oracle that yields (X, y, sample_weight)."
+            )
+        check_clippable(dataset[0], self.ranges)
 
     def bounded(self, target: Target) -> Target:
         """Make the function that the bound is for, of one that supposes the ranges.

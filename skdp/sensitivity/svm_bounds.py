@@ -108,7 +108,7 @@ def linear_svm_l1(
         ROUND_UP * (exact + 2 * solver),
         "l1",
         n,
-        preconditions="both classes present, no weights",
+        preconditions="both classes present",
         source=source,
         ranges=_UNIT * d,
         estimator=EstimatorRule(_FREE, _FREE_NEEDS, (("C", C), ("tol", tol))),
@@ -174,9 +174,7 @@ def linear_svc_l1(
         ROUND_UP * (2 * C * (n_features + intercept_scaling**2) + 2 * solver_error),
         "l1",
         n_samples,
-        preconditions=(
-            f"both classes present, no weights, a solver within {solver_error:g} of the minimizer"
-        ),
+        preconditions=(f"both classes present, a solver within {solver_error:g} of the minimizer"),
         source="strong convexity, user guide, 'Sensitivities on paper'",
         ranges=_UNIT * n_features,
         estimator=_penalized(C, intercept_scaling),

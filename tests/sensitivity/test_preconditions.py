@@ -177,6 +177,11 @@ def test_sparse_records_stay_sparse_or_are_refused_unseen():
         release(never, sparse.csr_array(X), mechanism=NOISELESS, sensitivity=bound)
 
 
+def test_records_with_weights_are_refused_unseen():
+    with pytest.raises(ValueError, match=r"for records without weights\. Got sample_weight"):
+        release(never, X, y, mechanism=NOISELESS, sensitivity=mean_l1(N, 2), sample_weight=X[:, 1])
+
+
 # A machine that is not the one of the bound, with what the refusal says.
 OTHERS = [
     (LinearSVC(loss="hinge", C=1000), {}, r"LinearSVC\(C<=0.01\). Got 1000"),
@@ -224,7 +229,7 @@ def test_a_bound_serves_smaller_parameters_too(estimator, release):
     assert model.sensitivity_.value == BOUND.value
     assert str(model.guarantee_) == (
         f"epsilon=1 differential privacy, replace-one, n={N}, sensitivity 0.060002 known on paper, "
-        "records clipped to [0, 1], assuming both classes present, no weights, a solver within "
+        "records clipped to [0, 1], assuming both classes present, a solver within "
         "1e-06 of the minimizer"
     )
 
@@ -269,8 +274,7 @@ def test_what_remains_assumed_is_said():
     )
     assert text(linear_svm_l1(N, 2, 0.5, tol=1e-3)).endswith(
         "assuming that the target is coef_ and intercept_ of SVC(kernel='linear', "
-        "class_weight=None, max_iter=-1, C<=0.5, tol<=0.001), 2 classes, both classes present, "
-        "no weights"
+        "class_weight=None, max_iter=-1, C<=0.5, tol<=0.001), 2 classes, both classes present"
     )
     mine = KnownSensitivity(0.5, "l1", N, preconditions="nobody is taller than 3 m")
     assert text(mine) == (
