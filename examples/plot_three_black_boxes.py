@@ -17,6 +17,7 @@ from skdp import (
     LaplaceMechanism,
     SensitivitySampler,
     UniformOracle,
+    mean_l1,
     release,
 )
 
@@ -30,7 +31,7 @@ rng = np.random.default_rng(0)
 
 X = rng.uniform(size=(100, 1))
 laplace = LaplaceMechanism(epsilon=1.0)
-known = release(np.mean, X, mechanism=laplace, sensitivity=1 / 100)
+known = release(np.mean, X, mechanism=laplace, sensitivity=mean_l1(100))
 print(f"exact {X.mean():.4f}, private {known.value:.4f}")
 print(known.guarantee)
 

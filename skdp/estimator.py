@@ -18,6 +18,7 @@ from skdp._validation import check_labels, check_private_dataset
 from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.base import Mechanism
+from skdp.mechanisms.noise import byte_source
 from skdp.release import check_kind_of_sensitivity, release, settle_form
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -58,8 +59,9 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         Which noise, such as ``LaplaceMechanism(epsilon=1.0)``. Epsilon is the user's decision.
     sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
         How much the parameters can change: sampled at each fit, sampled earlier, or known on
-        paper. A number is a bound in the norm of the mechanism; the promise is then plain
-        differential privacy.
+        paper. Of a bound on paper the estimator is checked and the records are clipped to its
+        ranges. A number is a bound in the norm of the mechanism; the promise is then plain
+        differential privacy, and says that the caller asserts the number.
     release : "auto", sequence of str, LeafTarget, BernsteinTransformer or target, default="auto"
         What to release. "auto" takes the fitted attributes of :func:`supported_estimators`, of
         compositions of them such as pipelines, and the leaves of trees and forests. Names such as
@@ -72,10 +74,11 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     classes : array-like of shape (n_classes,), or list of them for outputs, or None, default=None
         The class labels, which are public. None takes those of the oracle; where there is no
         oracle they are read from y, under a PrivacyLeakWarning.
-    random_state : int, numpy.random.RandomState, numpy.random.Generator or None, default=None
+    random_state : int or None, default=None
         Source of the noise. None takes the operating system's generator. A seed is for tests and
-        examples: whoever knows it can undo the noise, and the guarantee says so. The sampling has
-        a seed of its own, in the sampler.
+        examples: whoever knows it can undo the noise, and the difference of two releases that
+        share it shows that of the exact values to everybody. The guarantee says so. The sampling
+        has a seed of its own, in the sampler.
 
     Attributes
     ----------
@@ -154,7 +157,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
         release: str | Sequence[str] = "auto",
         classes: Any = None,
-        random_state: Any = None,
+        random_state: int | None = None,
     ):
         self.estimator = estimator
         self.mechanism = mechanism
@@ -190,6 +193,12 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             If a parameter is no estimator or mechanism, or fitting takes no weights.
         PrivateEvaluationError
             If the estimator cannot be fitted to the private data.
+
+        Warns
+        -----
+        UserWarning
+            If epsilon is above 20, delta above one over the number of records, or gamma above
+            1/2.
         """
         dataset = self._check_dataset(X, y, **fit_params)
         sensitivity, schema, dataset = self._settle_form(dataset)
@@ -238,6 +247,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 f"LaplaceMechanism(epsilon=1.0). Got {self.mechanism!r}."
             )
         check_kind_of_sensitivity(self.sensitivity)
+        byte_source(self.random_state)  # refuses what is no seed before any work is done
         if self.classes is not None and not is_classifier(self.estimator):
             raise ValueError(
                 "The 'classes' parameter of PrivateEstimator is for classifiers. "
@@ -281,7 +291,10 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
 
     def _settle_form(self, dataset: Dataset) -> tuple[Any, Schema, Dataset]:
         """Draw a sampler's seed once, since twin and pairs follow from it; settle the form."""
-        return settle_form(self.sensitivity, dataset, takes(self.estimator, "allow_nan"))
+        sensitivity = self.sensitivity
+        if isinstance(sensitivity, KnownSensitivity):
+            sensitivity = sensitivity.check_estimator(self.estimator, self.release)
+        return settle_form(sensitivity, dataset, takes(self.estimator, "allow_nan"))
 
     def _make_target(self, sensitivity: Any, schema: Schema, dataset: Dataset) -> Any:
         """Make what is evaluated, of public records and the form of the private ones."""
@@ -295,10 +308,16 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         if isinstance(sensitivity, SensitivitySampler):
             twin = _fit_to_oracle(estimator, sensitivity, schema, n_records(dataset[0]), classes)
         else:
+            self._check_number_of_classes(classes)
             twin = fit_twin(estimator, synthetic_dataset(dataset, classes))
         if is_classifier(twin):
             check_labels(dataset[1], classes_of_outputs(twin))
         return twin
+
+    def _check_number_of_classes(self, classes: list[NDArray] | None) -> None:
+        rule = getattr(self.sensitivity, "estimator", None)
+        if rule is not None:
+            rule.check_classes(classes or [])
 
     def _public_classes(self, sensitivity: Any, dataset: Dataset) -> list[NDArray] | None:
         """Find the labels, of all outputs or output by output; None where only draws tell."""
@@ -363,7 +382,7 @@ def released_target(model: PrivateEstimator, X: Any, y: Any = None) -> Any:
             f"records are of another form: {sampled.target} was released, and this would release "
             f"{target.description}. Fit it again."
         )
-    return target
+    return sampled.bounded(target)
 
 
 def _fit_to_oracle(

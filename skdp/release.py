@@ -30,6 +30,10 @@ from skdp.targets.choice import ChoiceTarget
 N_METRIC_RECORDS = 500
 METRIC_DRAW = 2**31
 
+# A promise beyond these says next to nothing: it is given, with a warning.
+MOST_EPSILON = 20
+MOST_GAMMA = 0.5
+
 
 @dataclass(frozen=True)
 class Release:
@@ -53,7 +57,7 @@ class Release:
     >>> X = np.random.default_rng(0).uniform(size=(100, 1))
     >>> released = release(np.mean, X, mechanism=LaplaceMechanism(1.0), sensitivity=1 / 100)
     >>> print(released.guarantee)
-    epsilon=1 differential privacy, replace-one, n=100, sensitivity known
+    epsilon=1 differential privacy, replace-one, n=100, sensitivity 0.01 asserted by the caller
     """
 
     value: Any
@@ -70,7 +74,7 @@ def release(
     sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
     responses: Iterable[Any] | None = None,
     sample_weight: Any = None,
-    random_state: Any = None,
+    random_state: int | None = None,
 ) -> Release:
     """Release the value of a function on private data.
 
@@ -92,15 +96,17 @@ def release(
         Which noise, such as ``LaplaceMechanism(epsilon=1.0)``.
     sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
         How much the target can change: sampled now, sampled earlier for the same target and
-        number of records, or proved on paper. A number is a bound in the norm of the mechanism.
+        number of records, or proved on paper, where the records are clipped to the ranges of the
+        proof. A number is a bound in the norm of the mechanism, asserted by the caller.
     responses : iterable of object or None, default=None
         For the ExponentialMechanism: what to choose from, anything at all. The target returns one
         score for each, and the value is one of them. None releases the position of the choice.
     sample_weight : array-like of n_samples weights or None, default=None
         The private weights of the records, if the target takes them after `y`.
-    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
+    random_state : int or None, default=None
         Source of the noise. None takes the operating system's generator. A seed is for tests and
-        examples: whoever knows it can undo the noise, and the guarantee says so.
+        examples: whoever knows it can undo the noise, and the difference of two releases that
+        share it shows that of the exact values to everybody. The guarantee says so.
 
     Returns
     -------
@@ -115,6 +121,11 @@ def release(
         and nothing that chooses.
     PrivateEvaluationError
         If the target fails on the private data.
+
+    Warns
+    -----
+    UserWarning
+        If epsilon is above 20, delta above one over the number of records, or gamma above 1/2.
 
     See Also
     --------
@@ -166,8 +177,9 @@ def release(
             f"Got parts of {lengths}."
         )
     noise = byte_source(random_state)
-    mechanism.guarantee()  # refuses its own parameters before any work is done
+    promise = mechanism.guarantee()  # refuses its own parameters before any work is done
     check_kind_of_sensitivity(sensitivity)
+    _warn_if_weak(promise, sensitivity, n_records(X))
     allow_nan = getattr(target, "allow_nan", False)
     sensitivity, schema, dataset = settle_form(sensitivity, dataset, allow_nan)
     mechanism, known = _settle_sensitivity(sensitivity, target, schema, n_records(X), mechanism)
@@ -176,10 +188,13 @@ def release(
         confidence=known.confidence,
         n_samples=n_records(X),
         oracle=known.oracle,
+        assumed=known.assumed,
         seeded=random_state is not None,
     )
     mechanism.rehearse(known.shape, known.value)
-    exact = _evaluate_privately(target, dataset, known.shape, noise)  # the one private evaluation
+    evaluated = known.bounded(target)
+    # the one private evaluation
+    exact = _evaluate_privately(evaluated, dataset, known.shape, noise)
     failure: Exception | None = None
     try:
         value = mechanism.release(exact, known.value, noise)
@@ -216,6 +231,28 @@ def check_kind_of_sensitivity(sensitivity: Any) -> None:
         )
 
 
+def _warn_if_weak(promise: PrivacyGuarantee, sensitivity: Any, n_samples: int) -> None:
+    """Point out a promise that says next to nothing, unless it is said to be none."""
+    if isinstance(sensitivity, SensitivitySampler):
+        sensitivity = sensitivity.plan(n_samples).order_statistic
+    gamma = getattr(sensitivity, "gamma", 0.0)  # a number has none
+    rules = {
+        f"epsilon={promise.epsilon:g} is above {MOST_EPSILON}, so that one record may make an "
+        "outcome 485 million times as likely and more. Choose one below 10, best around 1": (
+            promise.epsilon > MOST_EPSILON
+        ),
+        f"delta={promise.delta:g} is above one over the number of records, {1 / n_samples:.3g}. "
+        "To publish a record at random would keep such a promise. Choose a delta far below": (
+            promise.delta > 1 / n_samples
+        ),
+        f"gamma={gamma:g} is above {MOST_GAMMA:g}, so that the promise may hold for less than half "
+        "of the oracle's pairs. Choose one of .1 or less, with more pairs": gamma > MOST_GAMMA,
+    }
+    for message, is_weak in rules.items():
+        if is_weak and not math.isinf(promise.epsilon):
+            warnings.warn(f"The promise is weak: {message}.", UserWarning, stacklevel=3)
+
+
 def settle_form(sensitivity: Any, dataset: Dataset, allow_nan: bool) -> tuple[Any, Schema, Dataset]:
     """Bring the private dataset into the form in which the sensitivity is sampled.
 
@@ -242,6 +279,8 @@ def settle_form(sensitivity: Any, dataset: Dataset, allow_nan: bool) -> tuple[An
         return sampler, *sampler.agree(dataset, allow_nan)
     dataset = canonical(dataset)
     schema = Schema.of(dataset, allow_nan)
+    if isinstance(sensitivity, KnownSensitivity):
+        sensitivity.check_records(*dataset)
     if isinstance(sensitivity, SensitivityEstimate):
         schema = schema.agree_with_key(sensitivity.form)
     return sensitivity, schema, schema.convert(dataset, "The private dataset")
@@ -334,6 +373,13 @@ def _check_usable(sensitivity: SensitivityEstimate | KnownSensitivity) -> None:
             "The sensitivity is zero, so no noise would be added and the exact value would be "
             "shown. Nothing is released. If it was sampled, the target did not change on enough of "
             "the oracle's pairs: use an oracle with more varied records, or a smaller gamma."
+        )
+    if isinstance(sensitivity, SensitivityEstimate) and sensitivity.is_rounding:
+        raise ValueError(
+            f"The sampled sensitivity, {sensitivity.value:.3g}, is one of rounding errors: on "
+            f"{sensitivity.n_rounding} of {sensitivity.order_statistic.n_pairs} pairs no number of "
+            "the target changed by more than rounding explains. Nothing is released. Use an oracle "
+            "with more varied records, a smaller gamma, or a target without large constants."
         )
     if math.isinf(sensitivity.value):
         assert isinstance(sensitivity, SensitivityEstimate)

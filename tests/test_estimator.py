@@ -103,6 +103,11 @@ def test_guarantee_and_estimate_are_reported():
     assert private(LinearSVC(), random_state=0).fit(X, y).guarantee_.seeded
 
 
+def test_a_weak_promise_is_pointed_out():
+    with pytest.warns(UserWarning, match="gamma=0.6 is above 0.5"):
+        private(LinearSVC(), gamma=0.6).fit(X, y)
+
+
 @pytest.mark.parametrize("sensitivity", [0.1, KnownSensitivity(0.1, "l1", 100)])
 def test_known_sensitivity_is_plain_differential_privacy(sensitivity):
     model = private(LinearSVC(), sensitivity=sensitivity, classes=[0, 1]).fit(X, y)
@@ -416,6 +421,9 @@ def test_estimate_of_another_size_is_refused():
         ({"sensitivity": -1.0}, "KnownSensitivity"),
         ({"mechanism": LaplaceMechanism(0.0)}, "'epsilon' parameter of LaplaceMechanism"),
         ({"random_state": "seed"}, "'random_state'"),
+        ({"random_state": np.random.default_rng(0)}, "'random_state'.*Leave it None"),
+        ({"random_state": np.random.RandomState(0)}, "'random_state'.*Leave it None"),
+        ({"random_state": True}, "'random_state'"),
         ({"estimator": Ridge(), "classes": [0, 1]}, "'classes' parameter .* for classifiers"),
         ({"classes": 2}, "'classes' parameter .* must list the labels"),
         ({"classes": "ab"}, "'classes' parameter .* must list the labels"),

@@ -1,6 +1,7 @@
 """release(): one path for any function."""
 
 import traceback
+import warnings
 from functools import partial
 
 import numpy as np
@@ -13,11 +14,13 @@ from skdp import (
     BernsteinMechanism,
     BernsteinTarget,
     BernsteinTransformer,
+    ExponentialMechanism,
     GaussianMechanism,
     KnownSensitivity,
     LaplaceMechanism,
     PrivateEvaluationError,
     PublicDataOracle,
+    SensitivityEstimate,
     SensitivitySampler,
     UniformOracle,
     exponential_mean,
@@ -80,7 +83,9 @@ def test_guarantee_of_a_sampled_sensitivity():
 
 def test_guarantee_of_a_known_sensitivity_is_plain():
     guarantee = release(column_means, X, mechanism=LAPLACE, sensitivity=1 / 60).guarantee
-    assert str(guarantee) == "epsilon=1 differential privacy, replace-one, n=60, sensitivity known"
+    promise, _, rest = str(guarantee).partition(", n=60, ")
+    assert promise == "epsilon=1 differential privacy, replace-one"
+    assert rest == "sensitivity 0.0166667 asserted by the caller"
 
 
 def test_seeded_noise_repeats_and_is_said():
@@ -91,6 +96,61 @@ def test_seeded_noise_repeats_and_is_said():
     np.testing.assert_array_equal(first.value, second.value)
     assert first.guarantee.seeded
     assert "whoever knows the seed" in str(first.guarantee)
+
+
+def test_one_seed_shows_the_difference_of_neighbors_and_the_guarantee_says_so():
+    values, neighbor = [], np.vstack([X[:-1], [0.25, 0.75]])
+    for records in (X, neighbor):
+        released = release(
+            column_means, records, mechanism=LAPLACE, sensitivity=2 / 60, random_state=7
+        )
+        values.append(released.value)
+    shown = values[1] - values[0]
+    np.testing.assert_allclose(shown, column_means(neighbor) - column_means(X), atol=1e-5)
+    assert "second release uses the seed the promise holds for no one" in str(released.guarantee)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "sensitivity", "messages"),
+    [
+        (LaplaceMechanism(20.5), 0.1, ["epsilon=20.5 is above 20"]),
+        (ExponentialMechanism(21), 0.1, ["epsilon=21 is above 20"]),
+        (GaussianMechanism(1.0, 0.02), 0.1, ["above one over the number of records, 0.0167"]),
+        (LAPLACE, SensitivitySampler(ORACLE, gamma=0.6, n_pairs=9), ["gamma=0.6 is above 0.5"]),
+        (LAPLACE, SensitivitySampler(ORACLE, gamma=None, n_pairs=1), []),
+        (LAPLACE, exponential_mean(60, 0.7, 1.0), ["gamma=0.7 is above 0.5"]),
+        (GaussianMechanism(50.0, 0.1), 0.1, ["epsilon=50 ", "delta=0.1 "]),
+        (LaplaceMechanism(20), 0.1, []),
+        (GaussianMechanism(1.0, 1 / 60), 0.1, []),
+        (LaplaceMechanism(np.inf), 0.1, []),
+    ],
+)
+def test_a_weak_promise_is_pointed_out_once_and_before_any_evaluation(
+    mechanism, sensitivity, messages, recwarn
+):
+    shown = []
+
+    def target(records):
+        shown.append(len(recwarn))
+        return column_means(records)
+
+    warnings.simplefilter("always")
+    release(target, X, mechanism=mechanism, sensitivity=sensitivity)
+    assert len(recwarn) == len(messages) == min(shown)
+    for warning, message in zip(recwarn, messages, strict=True):
+        assert warning.category is UserWarning
+        assert message in str(warning.message)
+        assert "Choose" in str(warning.message)
+        assert warning.filename == __file__
+
+
+@pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState])
+def test_noise_comes_from_no_generator_object(kind):
+    def target(records):
+        raise AssertionError("evaluated")
+
+    with pytest.raises(TypeError, match="'random_state' parameter of a release must be None or"):
+        release(target, X, mechanism=LAPLACE, sensitivity=0.1, random_state=kind(0))
 
 
 def test_noise_has_the_scale_of_the_sensitivity():
@@ -344,3 +404,44 @@ def test_private_warnings_are_silent(recwarn):
 
     release(warn, X, mechanism=LAPLACE, sensitivity=0.1)
     assert not recwarn.list
+
+
+def unit_length(records):
+    column = records[:, 0]
+    return np.array([np.linalg.norm(column / np.linalg.norm(column)), 5.0])
+
+
+def shares(records):
+    """Numbers that add up to 1, and to nothing else."""
+    return (records / records.sum()).sum()
+
+
+@pytest.mark.parametrize(
+    "target",
+    [unit_length, shares, AdditiveTarget(lambda X: X[:, :1] * 1e-15 + 1.0)],
+    ids=["length", "shares", "sums"],
+)
+def test_a_sensitivity_of_rounding_errors_is_refused(target):
+    """Noise of that size would hide nothing, and the lattice ends before the value is reached."""
+    sampler = SensitivitySampler(ORACLE, random_state=0)
+    estimate = sampler.sample(target, 60, LAPLACE.norm)
+    assert 0 <= estimate.value < 1e-13
+    assert estimate.is_rounding
+    for sensitivity in (sampler, SensitivityEstimate.from_dict(estimate.to_dict())):
+        with pytest.raises(ValueError, match=r"sensitivity is zero|is one of rounding errors"):
+            release(target, X, mechanism=LAPLACE, sensitivity=sensitivity)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-16, 1.0, 1e300])
+@pytest.mark.parametrize("kind", [AdditiveTarget, lambda function: function])
+def test_small_numbers_are_no_rounding_errors(scale, kind):
+    """Beside a constant they are measured as they are: their norms are not made smaller."""
+
+    def small(records):
+        return np.column_stack([np.full(len(records), 3.0), scale * records[:, 0]])
+
+    target = kind(small) if kind is AdditiveTarget else lambda X: small(X).mean(axis=0)
+    released = release(target, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
+    assert 0 < released.sensitivity.value <= scale / 60 * (1 + 1e-9)
+    assert released.sensitivity.value > scale / 120
+    assert not released.sensitivity.is_rounding

@@ -6,6 +6,8 @@ import math
 from dataclasses import asdict, dataclass
 from enum import Enum
 
+from skdp._checks import check_count
+
 
 class NeighboringRelation(Enum):
     """Which two datasets count as neighboring."""
@@ -32,7 +34,7 @@ class PrivacyGuarantee:
         Probability mass on which the bound may fail.
     gamma : float in [0, 1), default=0.0
         Probability that a pair drawn from the oracle is not covered. 0 when the sensitivity was
-        known and not sampled.
+        not sampled.
     confidence : float in (0, 1) or None, default=None
         Confidence of the two-level statement (``calibration="conditional"``); None when gamma is
         the joint probability over the pair and the sampler.
@@ -41,13 +43,18 @@ class PrivacyGuarantee:
     n_samples : int or None, default=None
         Number of records of the private dataset, which is public.
     oracle : str or None, default=None
-        Description of the source of plausible records; None when the sensitivity was known.
+        Description of the source of plausible records; None when the sensitivity was not sampled.
     seeded : bool, default=False
         Whether the noise came from a seeded generator. If so, whoever knows the seed can
-        subtract the noise, and the promise holds against everyone else only.
+        subtract the noise, and the promise holds against everyone else only. With a second
+        release from that seed it holds against no one: both have the same noise, so their
+        difference shows that of the exact values.
     basis : str or None, default=None
         In which public coordinates the noise was added, and from how many pilot pairs they were
         learned; None when in those of the value itself.
+    assumed : str or None, default=None
+        What the promise rests on and nobody checked: a sensitivity that the caller asserts, or
+        what the proof of one supposes. None when it was sampled.
 
     Raises
     ------
@@ -65,7 +72,7 @@ class PrivacyGuarantee:
     >>> print(PrivacyGuarantee(epsilon=1.0, gamma=0.05, n_samples=199, oracle="PublicDataOracle"))
     (epsilon=1, gamma=0.05)-random differential privacy, replace-one, n=199, oracle=PublicDataOracle
     >>> print(PrivacyGuarantee(epsilon=0.5, n_samples=100))
-    epsilon=0.5 differential privacy, replace-one, n=100, sensitivity known
+    epsilon=0.5 differential privacy, replace-one, n=100, sensitivity asserted by the caller
     """
 
     epsilon: float
@@ -77,8 +84,11 @@ class PrivacyGuarantee:
     oracle: str | None = None
     seeded: bool = False
     basis: str | None = None
+    assumed: str | None = None
 
     def __post_init__(self) -> None:
+        if self.n_samples is not None:
+            check_count("n_samples", self.n_samples, "PrivacyGuarantee")
         rules = {
             "epsilon": (self.epsilon > 0, "be positive (or inf)"),
             "delta": (0 <= self.delta < 1, "be in [0, 1)"),
@@ -87,7 +97,6 @@ class PrivacyGuarantee:
                 self.confidence is None or (0 < self.confidence < 1 and self.gamma > 0),
                 "be None, or in (0, 1) together with a gamma above 0",
             ),
-            "n_samples": (self.n_samples is None or self.n_samples >= 1, "be None or at least 1"),
         }
         for name, (holds, rule) in rules.items():
             if not holds:
@@ -118,12 +127,17 @@ class PrivacyGuarantee:
             parts.append(f"n={self.n_samples}")
         if self.oracle is not None:
             parts.append(f"oracle={self.oracle}")
+        if self.assumed is not None:
+            parts.append(self.assumed)
         elif not self.gamma:
-            parts.append("sensitivity known")
+            parts.append("sensitivity asserted by the caller")
         if self.basis is not None:
             parts.append(f"noise in the {self.basis}")
         if self.seeded:
-            parts.append("noise from a seeded generator: whoever knows the seed can undo it")
+            parts.append(
+                "noise from a seeded generator: whoever knows the seed can undo it, and once a "
+                "second release uses the seed the promise holds for no one"
+            )
         return ", ".join(parts)
 
     def to_dict(self) -> dict:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp._checks import check_count
 from skdp._data import Dataset, n_records, neighboring_pair, take_records
 from skdp._target import Target, as_target
 from skdp.mechanisms.base import l1_norm
@@ -135,11 +136,7 @@ def find_large_sensitivity(
     0.1
     """
     for name, value in (("n_samples", n_samples), ("n_iter", n_iter)):
-        if value < 1:
-            raise ValueError(
-                f"The {name!r} parameter of find_large_sensitivity must be at least 1. "
-                f"Got {value!r}."
-            )
+        check_count(name, value, "find_large_sensitivity")
     rng = np.random.default_rng(random_state)
     search = _Search(as_target(target), norm, seed=int(rng.integers(2**31)))
     oracle = as_oracle(oracle)

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._checks import check_count
 from skdp._data import Dataset, as_dataset, n_records, neighboring_pair
 from skdp._form import Schema, canonical
 from skdp._target import Target
@@ -198,11 +199,7 @@ def audit_estimator(
     check_is_fitted(private_estimator, "guarantee_")
     dataset = as_dataset((X, y))
     n = n_records(dataset[0])
-    if pairs < 1 or (record is not None and pairs > n):
-        raise ValueError(
-            "The 'pairs' parameter of audit_estimator must be at least 1, and at most the number "
-            f"of records when a record is given. Got {pairs!r}."
-        )
+    check_count("pairs", pairs, "audit_estimator", at_most=None if record is None else n)
     seed = reproducible_seed(rng)
     promise, known = private_estimator.guarantee_, private_estimator.sensitivity_
     target = released_target(private_estimator, X, y)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
+from skdp._checks import check_count
 from skdp.audit._points import loss_at, most_revealing_point
 from skdp.audit._rules import (
     CUT_ALPHA,
@@ -207,6 +208,8 @@ def audit_epsilon(
 def _check(pairs, claimed_epsilon, delta, n_search, n_final, alpha, method) -> list:
     """Refuse parameters outside their range; return the pairs as a list."""
     pairs = list(pairs)
+    check_count("n_search", n_search, "audit_epsilon", at_least=100)
+    check_count("n_final", n_final, "audit_epsilon")
     rules: dict[str, tuple[bool, str, Any]] = {
         "pairs": (
             len(pairs) > 0 and all(isinstance(p, (tuple, list)) and len(p) == 2 for p in pairs),
@@ -215,8 +218,6 @@ def _check(pairs, claimed_epsilon, delta, n_search, n_final, alpha, method) -> l
         ),
         "claimed_epsilon": (claimed_epsilon >= 0, "be at least 0", claimed_epsilon),
         "delta": (0 <= delta < 1, "be in [0, 1)", delta),
-        "n_search": (n_search >= 100, "be at least 100", n_search),
-        "n_final": (n_final >= 1, "be at least 1", n_final),
         "alpha": (0 < alpha < 1, "be in (0, 1)", alpha),
         "method": (method in METHODS, f"be one of {METHODS}", method),
     }

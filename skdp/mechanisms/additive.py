@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp._basis import LocalMetric, PublicBasis
-from skdp.mechanisms.base import ByteSource, Mechanism, l1_norm, l2_norm
+from skdp.mechanisms.base import ByteSource, Mechanism, l1_norm, l1_norms, l2_norm, l2_norms
 from skdp.mechanisms.basis import LEARNERS, learn_basis
 from skdp.mechanisms.noise import OperatingSystemBytes, check_sensitivity, check_value
 
 _NORMS = {1: l1_norm, 2: l2_norm}
+_MANY_NORMS = {1: l1_norms, 2: l2_norms}
 
 
 class AdditiveMechanism(Mechanism):
@@ -164,7 +165,7 @@ class AdditiveMechanism(Mechanism):
         if self.public_basis.digest:
             return np.array([self.distance(*pair) for pair in zip(values, others, strict=True)])
         differences = (values - others).reshape(len(values), -1)
-        return np.linalg.norm(differences, ord=self.order, axis=1)
+        return _MANY_NORMS[self.order](differences)
 
     def release(
         self, value: ArrayLike, sensitivity: float, rng: ByteSource | None = None

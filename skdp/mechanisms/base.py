@@ -40,7 +40,35 @@ def l1_norm(difference: ArrayLike) -> float:
     >>> l1_norm([3.0, -4.0])
     7.0
     """
-    return math.fsum(np.abs(np.ravel(difference)).tolist())
+    sizes = np.abs(np.ravel(difference)).tolist()
+    try:
+        return math.fsum(sizes)
+    except OverflowError:  # finite numbers, and a sum that is none
+        return math.inf
+
+
+def l1_norms(differences: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum the absolute values of each row.
+
+    Parameters
+    ----------
+    differences : ndarray of shape (n_pairs, d)
+        A difference in each row.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs,)
+        The `l1_norm` of each, up to rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.mechanisms.base import l1_norms
+    >>> l1_norms(np.array([[3.0, -4.0], [0.0, 1.0]]))
+    array([7., 1.])
+    """
+    with np.errstate(over="ignore"):
+        return np.abs(differences).sum(axis=1)
 
 
 def l2_norm(difference: ArrayLike) -> float:
@@ -54,7 +82,8 @@ def l2_norm(difference: ArrayLike) -> float:
     Returns
     -------
     float
-        The norm, to the last bit or two, without overflow or underflow on the way.
+        The norm, to the last bit or two, without overflow or underflow on the way. Where doubles
+        have fewer bits, below 2**-1022, it is rounded up.
 
     Examples
     --------
@@ -62,7 +91,42 @@ def l2_norm(difference: ArrayLike) -> float:
     >>> l2_norm([3.0, -4.0])
     5.0
     """
-    return math.hypot(*np.ravel(difference).tolist())
+    return float(_up_if_subnormal(np.array(math.hypot(*np.ravel(difference).tolist()))))
+
+
+def l2_norms(differences: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Measure the Euclidean length of each row.
+
+    Each row is scaled by a power of two before it is squared, which is exact.
+
+    Parameters
+    ----------
+    differences : ndarray of shape (n_pairs, d)
+        A difference in each row.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs,)
+        The `l2_norm` of each, up to rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.mechanisms.base import l2_norms
+    >>> l2_norms(np.array([[3.0, -4.0], [3e-200, 4e-200]]))
+    array([5.e+000, 5.e-200])
+    """
+    _, exponents = np.frexp(np.abs(differences).max(axis=1, initial=0.0))
+    with np.errstate(over="ignore", under="ignore"):
+        scaled = np.ldexp(differences, -exponents[:, None])
+        norms = np.ldexp(np.sqrt((scaled * scaled).sum(axis=1)), exponents)
+    return _up_if_subnormal(norms)
+
+
+def _up_if_subnormal(norms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Round up the norms that have too few bits for a small relative error."""
+    coarse = (norms > 0) & (norms < np.finfo(np.float64).smallest_normal)
+    return np.where(coarse, np.nextafter(norms, np.inf), norms)
 
 
 def sup_norm(difference: ArrayLike) -> float:

@@ -108,7 +108,7 @@ class LaplaceMechanism(AdditiveMechanism):
     >>> released.shape
     (2,)
     >>> print(mechanism.guarantee())
-    epsilon=1 differential privacy, replace-one, sensitivity known
+    epsilon=1 differential privacy, replace-one, sensitivity asserted by the caller
     """
 
     order: ClassVar[int] = 1

@@ -68,9 +68,10 @@ def byte_source(random_state: Any = None) -> ByteSource:
 
     Parameters
     ----------
-    random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default=None
-        None means the operating system, which is the only secret source. Anything else makes
-        noise that can be drawn again: for tests and examples.
+    random_state : int or None, default=None
+        None means the operating system, which is the only secret source. An integer makes noise
+        that can be drawn again: for tests and examples. No generator is taken: `clone` copies it
+        with its state, and so two releases with the same noise would look like two draws.
 
     Returns
     -------
@@ -80,7 +81,7 @@ def byte_source(random_state: Any = None) -> ByteSource:
     Raises
     ------
     TypeError
-        If `random_state` is none of these.
+        If `random_state` is anything else.
     ValueError
         If it is a negative integer.
 
@@ -92,17 +93,16 @@ def byte_source(random_state: Any = None) -> ByteSource:
     """
     if random_state is None:
         return OperatingSystemBytes()
-    known = (OperatingSystemBytes, np.random.Generator, np.random.RandomState)
-    if isinstance(random_state, known):
-        return random_state
     if not isinstance(random_state, numbers.Integral) or isinstance(random_state, bool):
         raise TypeError(
-            "The 'random_state' parameter must be None, an integer, a numpy Generator or a numpy "
-            f"RandomState. Got an object of type {type(random_state).__name__}."
+            "The 'random_state' parameter of a release must be None or an integer, as a generator "
+            "is copied with its state and then gives two releases the same noise. Got an object of "
+            f"type {type(random_state).__name__}. Leave it None, so that nobody knows the noise."
         )
     if random_state < 0:
         raise ValueError(
-            f"The 'random_state' parameter must be at least 0. Got {int(random_state)}."
+            "The 'random_state' parameter of a release must be at least 0. "
+            f"Got {int(random_state)}."
         )
     return np.random.default_rng(int(random_state))
 

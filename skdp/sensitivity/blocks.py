@@ -22,6 +22,7 @@ from skdp.sensitivity.pairs import (
     distances,
     measure_pair,
     measure_pairs,
+    within_rounding,
 )
 from skdp.sensitivity.seeding import streams
 from skdp.sensitivity.sums import sums_of_pairs
@@ -148,6 +149,7 @@ class MomentMeasure:
                 refitted = measure_pair(self.pairs, self.norm, pairs[place])
                 outcomes.norms[place], outcomes.shapes[place] = refitted.norm, refitted.shape
                 outcomes.failures[place] = refitted.failure
+                outcomes.are_rounding[place] = refitted.is_rounding
         return outcomes
 
     def _measure_by_record(self, pairs: range) -> Iterator[Outcomes]:
@@ -170,4 +172,6 @@ class MomentMeasure:
         return self._outcomes(values + self._origin, others + self._origin)
 
     def _outcomes(self, values: NDArray, others: NDArray) -> Outcomes:
-        return Outcomes.of_norms(distances(self.norm, values, others), values.shape[1:])
+        explained = within_rounding(values, others).reshape(len(values), -1)
+        rounding = np.logical_and.reduce(explained, axis=1)
+        return Outcomes.of_norms(distances(self.norm, values, others), values.shape[1:], rounding)

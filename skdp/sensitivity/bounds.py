@@ -2,19 +2,30 @@
 
 Each function returns a :class:`KnownSensitivity`: a number that knows its norm, the number of
 records it holds for, the probability with which it may fail, and where it comes from. None of them
-looks at a dataset. What a bound supposes about the records is in its `preconditions`; a map of
-single records, such as clipping to the declared range, makes it true of any records.
+looks at a dataset. What a bound supposes is checked where that is possible without a look at the
+records, or made true by clipping them; the rest is in its `preconditions`, and the guarantee says
+that it is assumed.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from skdp._checks import check_count
+from skdp._target import Target
+from skdp.sensitivity.preconditions import (
+    ClippedTarget,
+    EstimatorRule,
+    Ranges,
+    as_ranges,
+    check_clippable,
+)
 
 ROUND_UP = 1 + 2.0**-48
 """Covers the rounding errors of a short formula, so that no bound is too small by one of them."""
@@ -42,9 +53,17 @@ class KnownSensitivity:
         Probability that the bound fails on a pair drawn from the distribution named in
         `preconditions`; 0 when it holds for all records.
     preconditions : str, default=""
-        What is supposed about the records and about the target.
+        What is supposed about the records and about the target, and is not checked. The guarantee
+        repeats it.
     source : str, default=""
-        Where the proof is.
+        Where the proof is. Without one the guarantee says that the caller asserts the bound.
+    ranges : array-like of shape (n_features, 2) or None, default=None
+        Lowest and highest value of each column that the bound supposes. Records are clipped to
+        them before they are evaluated, so that it holds for any; missing numbers become 0 first.
+        None leaves records as they are.
+    estimator : EstimatorRule or None, default=None
+        The estimators that the bound is for, which PrivateEstimator checks; of any other target
+        the guarantee says that it is assumed to be one.
 
     Raises
     ------
@@ -57,6 +76,15 @@ class KnownSensitivity:
     >>> bound = mean_l1(n_samples=200, n_features=3)
     >>> round(bound.for_norm("l2", n_samples=200), 6)
     0.015
+    >>> print(bound.assumed)
+    sensitivity 0.015 known on paper, records clipped to [0, 1], assuming that the target is the
+    mean of each column
+
+    What a mean is of, it cannot check. A number asserts everything:
+
+    >>> from skdp import KnownSensitivity
+    >>> print(KnownSensitivity(1e-9, "l1", n_samples=200).assumed)
+    sensitivity 1e-09 asserted by the caller
     """
 
     value: float
@@ -65,6 +93,8 @@ class KnownSensitivity:
     gamma: float = 0.0
     preconditions: str = ""
     source: str = ""
+    ranges: Any = None
+    estimator: EstimatorRule | None = None
 
     confidence: ClassVar[None] = None
     shape: ClassVar[None] = None
@@ -73,7 +103,23 @@ class KnownSensitivity:
     @property
     def oracle(self) -> str | None:
         """The distribution that the statement is about; None when it is about all records."""
-        return self.preconditions if self.gamma else None
+        return (self.preconditions or None) if self.gamma else None
+
+    @property
+    def assumed(self) -> str:
+        """What the guarantee rests on, as it says it."""
+        known = "known on paper" if self.source else "asserted by the caller"
+        parts = [f"sensitivity {self.value:.6g} {known}"]
+        if self.ranges is not None:
+            same = set(self.ranges) if len(set(self.ranges)) == 1 else ()
+            box = "".join(f"[{low:g}, {high:g}]" for low, high in same) or "the declared ranges"
+            parts.append(f"records clipped to {box}")
+        suppositions = [f"that the target is {self.estimator}"] if self.estimator else []
+        if self.preconditions and not self.gamma:  # with a gamma they are the oracle
+            suppositions.append(self.preconditions)
+        if suppositions:
+            parts.append(f"assuming {', '.join(suppositions)}")
+        return ", ".join(parts)
 
     def __post_init__(self) -> None:
         check_number("value", self.value, "KnownSensitivity", at_least=0)
@@ -83,6 +129,8 @@ class KnownSensitivity:
                 "The 'norm_name' parameter of KnownSensitivity must be 'l1', 'l2' or 'sup'. "
                 f"Got {self.norm_name!r}."
             )
+        if self.ranges is not None:
+            object.__setattr__(self, "ranges", as_ranges(self.ranges, "KnownSensitivity"))
         if not 0 <= self.gamma < 1:
             raise ValueError(
                 f"The 'gamma' parameter of KnownSensitivity must be in [0, 1). Got {self.gamma!r}."
@@ -120,6 +168,72 @@ class KnownSensitivity:
             )
         return self.value
 
+    def check_estimator(self, estimator: Any, release: Any) -> KnownSensitivity:
+        """Refuse an estimator that the bound is not for, before any work.
+
+        Parameters
+        ----------
+        estimator : estimator object
+            Of which the fitted attributes are released.
+        release : object
+            The parameter of PrivateEstimator.
+
+        Returns
+        -------
+        KnownSensitivity
+            The same bound, with nothing left to assume about the estimator.
+
+        Raises
+        ------
+        TypeError
+            If it is of another class.
+        ValueError
+            If a parameter, or what is released, is not what was bounded.
+        """
+        if self.estimator is None:
+            return self
+        self.estimator.check(estimator)
+        self.estimator.check_release(release)
+        return replace(self, estimator=None)
+
+    def check_records(self, *dataset: Any) -> None:
+        """Refuse records that cannot be clipped to the ranges, by their form alone.
+
+        Parameters
+        ----------
+        *dataset : containers
+            X, or X and y, of the private dataset. No entry is looked at.
+
+        Raises
+        ------
+        ValueError
+            If there are more or fewer columns, they are no numbers, clipping would fill them, or
+            there are weights, which have no range.
+        """
+        if self.ranges is None:
+            return
+        if len(dataset) > 2:
+            raise ValueError(
+                "The known sensitivity is for records without weights. Got sample_weight. Sample "
+                "the sensitivity, with an oracle that yields (X, y, sample_weight)."
+            )
+        check_clippable(dataset[0], self.ranges)
+
+    def bounded(self, target: Target) -> Target:
+        """Make the function that the bound is for, of one that supposes the ranges.
+
+        Parameters
+        ----------
+        target : Target
+            What is to be released.
+
+        Returns
+        -------
+        Target
+            It sees records clipped to the ranges; `target` itself where there are none.
+        """
+        return target if self.ranges is None else ClippedTarget(target, self.ranges)
+
 
 def mean_l1(n_samples: int, n_features: int = 1, ranges: ArrayLike = (0, 1)) -> KnownSensitivity:
     """Bound the L1 norm of the change of a mean of bounded records.
@@ -132,7 +246,7 @@ def mean_l1(n_samples: int, n_features: int = 1, ranges: ArrayLike = (0, 1)) -> 
         Number of columns.
     ranges : pair of float, or array-like of shape (n_features, 2), default=(0, 1)
         Lowest and highest value, of all columns or column by column. Declared, never taken from
-        the private records.
+        the private records, which are clipped to them.
 
     Returns
     -------
@@ -150,8 +264,9 @@ def mean_l1(n_samples: int, n_features: int = 1, ranges: ArrayLike = (0, 1)) -> 
     >>> round(mean_l1(100, 2, [(0, 1), (18, 98)]).value, 9)
     0.81
     """
-    widths = _widths(ranges, n_features, "mean_l1")
-    return _mean_bound(math.fsum(widths), "l1", n_samples, "mean_l1")
+    box = _box(ranges, n_features, "mean_l1")
+    size = math.fsum(high - low for low, high in box)
+    return _mean_bound(size, "l1", n_samples, "mean_l1", box)
 
 
 def mean_l2(n_samples: int, n_features: int = 1, ranges: ArrayLike = (0, 1)) -> KnownSensitivity:
@@ -182,8 +297,9 @@ def mean_l2(n_samples: int, n_features: int = 1, ranges: ArrayLike = (0, 1)) -> 
     >>> round(mean_l2(100, 2, [(0, 3), (0, 4)]).value, 9)
     0.05
     """
-    widths = _widths(ranges, n_features, "mean_l2")
-    return _mean_bound(math.hypot(*widths), "l2", n_samples, "mean_l2")
+    box = _box(ranges, n_features, "mean_l2")
+    size = math.hypot(*(high - low for low, high in box))
+    return _mean_bound(size, "l2", n_samples, "mean_l2", box)
 
 
 def exponential_mean(n_samples: int, gamma: float, rate: float) -> KnownSensitivity:
@@ -238,52 +354,32 @@ def exponential_mean(n_samples: int, gamma: float, rate: float) -> KnownSensitiv
     )
 
 
-def _mean_bound(size: float, norm_name: str, n_samples: int, owner: str) -> KnownSensitivity:
+def _mean_bound(
+    size: float, norm_name: str, n_samples: int, owner: str, box: Ranges
+) -> KnownSensitivity:
     check_count("n_samples", n_samples, owner)
     return KnownSensitivity(
         ROUND_UP * size / n_samples,
         norm_name,
         n_samples,
-        preconditions="mean of records inside the declared ranges",
+        preconditions="that the target is the mean of each column",
         source="two records differ by at most the widths of the ranges",
+        ranges=box,
     )
 
 
-def _widths(ranges: ArrayLike, n_features: int, owner: str) -> NDArray[np.float64]:
-    """Width of each column's declared range."""
+def _box(ranges: ArrayLike, n_features: int, owner: str) -> Ranges:
+    """Declare the range of each column, where one may stand for all."""
     check_count("n_features", n_features, owner)
     box = np.asarray(ranges, dtype=np.float64)
     if box.shape == (2,):
         box = np.tile(box, (n_features, 1))
-    if box.shape != (n_features, 2) or not np.isfinite(box).all() or (box[:, 0] > box[:, 1]).any():
+    if box.shape != (n_features, 2):
         raise ValueError(
             f"The 'ranges' parameter of {owner} must be a pair (low, high) or an array of shape "
-            f"({n_features}, 2), finite and with low at most high. Got {ranges!r}."
+            f"({n_features}, 2). Got {ranges!r}."
         )
-    return box[:, 1] - box[:, 0]
-
-
-def check_count(name: str, value: object, owner: str) -> None:
-    """Refuse anything but a positive integer.
-
-    Parameters
-    ----------
-    name : str
-        The parameter.
-    value : object
-        What was passed.
-    owner : str
-        The function that the parameter belongs to.
-
-    Raises
-    ------
-    ValueError
-        If the value is not such an integer.
-    """
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(
-            f"The {name!r} parameter of {owner} must be an integer of at least 1. Got {value!r}."
-        )
+    return as_ranges(box, owner)
 
 
 def check_number(

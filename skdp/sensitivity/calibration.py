@@ -14,10 +14,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 from scipy.special import betainc, betaincc, lambertw
+
+from skdp._checks import check_count
 
 _MAX_PAIRS = 2**53  # beyond it, a number of pairs is not a floating-point number anymore
 _ULPS = 16 * sys.float_info.epsilon  # wider than the error of the few logarithms used here
@@ -65,6 +67,8 @@ class OrderStatistic:
     rho: float | None = None
 
     def __post_init__(self) -> None:
+        for name in ("n_pairs", "k"):
+            check_count(name, getattr(self, name), "OrderStatistic")
         rules = {
             "calibration": (self.calibration in list(_RULES), f"be one of {sorted(_RULES)}"),
             "k": (1 <= self.k <= self.n_pairs, f"be from 1 to n_pairs={self.n_pairs}"),
@@ -230,7 +234,7 @@ def _validate(gamma, n_pairs, calibration, confidence, owner):
     if gamma is not None:
         gamma = _check_probability("gamma", gamma, owner)
     if n_pairs is not None:
-        n_pairs = _check_n_pairs(n_pairs, owner)
+        n_pairs = check_count("n_pairs", n_pairs, owner, at_most=_MAX_PAIRS)
     if calibration != "conditional":
         return gamma, n_pairs, _RULES[calibration]()
     confidence = 0.95 if confidence is None else confidence
@@ -246,17 +250,6 @@ def _check_probability(name: str, value: Any, owner: str) -> float:
     if not (0 < value < 1 and 0 < float(value) < 1):
         raise ValueError(f"{rule} Got {value!r}.")
     return float(value)
-
-
-def _check_n_pairs(value: Any, owner: str) -> int:
-    """Return a number of pairs as an int."""
-    rule = f"The 'n_pairs' parameter of {owner} must be an integer from 1 to 2**53."
-    is_integer = isinstance(value, Integral) and not isinstance(value, bool)
-    if not is_integer:
-        raise TypeError(f"{rule} Got {value!r} of type {type(value).__name__}.")
-    if not 1 <= value <= _MAX_PAIRS:
-        raise ValueError(f"{rule} Got {value!r}.")
-    return int(value)
 
 
 class _Calibration(ABC):

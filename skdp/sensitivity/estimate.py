@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from skdp._basis import PublicBasis
 from skdp._form import Key
+from skdp._target import Target
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 
 
@@ -49,6 +50,9 @@ class SensitivityEstimate:
     basis : PublicBasis or None, default=None
         The coordinates in which the differences were measured, with the number of pilot pairs
         that it was learned from; None when in those of the value itself.
+    n_rounding : int, default=0
+        On how many pairs the target did not change by more than the rounding of its values. With
+        `k` of them or more the estimate is one of rounding errors, and nothing is released.
 
     Attributes
     ----------
@@ -82,6 +86,7 @@ class SensitivityEstimate:
     failures: dict[str, int] = field(default_factory=dict)
     form: tuple[Key, ...] = ()
     basis: PublicBasis | None = None
+    n_rounding: int = 0
     value: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -107,6 +112,11 @@ class SensitivityEstimate:
         """Confidence of a two-level statement, None for a joint one."""
         return self.order_statistic.confidence
 
+    @property
+    def is_rounding(self) -> bool:
+        """Whether the value would be 0 if pairs that differ by rounding did not differ."""
+        return self.n_rounding >= self.order_statistic.k
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SensitivityEstimate):
             return NotImplemented
@@ -120,6 +130,25 @@ class SensitivityEstimate:
             f"n_samples={self.n_samples}, oracle={self.oracle}, "
             f"failures={sum(self.failures.values())})"
         )
+
+    @property
+    def assumed(self) -> None:
+        """Nothing that a guarantee has to say: the oracle is named there."""
+
+    def bounded(self, target: Target) -> Target:
+        """Return the function that was sampled, which is the one to be released.
+
+        Parameters
+        ----------
+        target : Target
+            What is to be released.
+
+        Returns
+        -------
+        Target
+            `target` itself.
+        """
+        return target
 
     def at(self, gamma: float) -> SensitivityEstimate:
         """Read the same draws at another level.

@@ -41,6 +41,8 @@ class PairOutcome(NamedTuple):
         Shape of the target's value; None when there is none.
     failure : str or None
         Why the sensitivity is infinite; None when it is not.
+    is_rounding : bool, default=False
+        Whether the rounding of the two values explains that they differ.
 
     Examples
     --------
@@ -52,6 +54,7 @@ class PairOutcome(NamedTuple):
     norm: float
     shape: tuple[int, ...] | None
     failure: str | None
+    is_rounding: bool = False
 
 
 class Outcomes(NamedTuple):
@@ -65,6 +68,8 @@ class Outcomes(NamedTuple):
         Shape of the target's value on each pair.
     failures : list of str or None
         Why a sensitivity is infinite.
+    are_rounding : ndarray of bool of shape (n_pairs,)
+        Whether the rounding of the values explains a sensitivity.
 
     Examples
     --------
@@ -76,6 +81,7 @@ class Outcomes(NamedTuple):
     norms: NDArray[np.float64]
     shapes: list[tuple[int, ...] | None]
     failures: list[str | None]
+    are_rounding: NDArray[np.bool_]
 
     @classmethod
     def of(cls, outcomes: list[PairOutcome]) -> Outcomes:
@@ -91,11 +97,17 @@ class Outcomes(NamedTuple):
         Outcomes
             In their order.
         """
-        norms, shapes, failures = zip(*outcomes, strict=True)
-        return cls(np.array(norms, dtype=np.float64), list(shapes), list(failures))
+        norms, shapes, failures, rounding = zip(*outcomes, strict=True)
+        sizes = np.array(norms, dtype=np.float64)
+        return cls(sizes, list(shapes), list(failures), np.array(rounding, dtype=bool))
 
     @classmethod
-    def of_norms(cls, norms: NDArray[np.float64], shape: tuple[int, ...]) -> Outcomes:
+    def of_norms(
+        cls,
+        norms: NDArray[np.float64],
+        shape: tuple[int, ...],
+        are_rounding: NDArray[np.bool_],
+    ) -> Outcomes:
         """Collect norms of values of one shape.
 
         Parameters
@@ -104,6 +116,8 @@ class Outcomes(NamedTuple):
             Those that are not finite become failures.
         shape : tuple of int
             Shape of the values.
+        are_rounding : ndarray of bool of shape (n_pairs,)
+            Whether the rounding of the values explains a norm.
 
         Returns
         -------
@@ -113,7 +127,8 @@ class Outcomes(NamedTuple):
         failures: list[str | None] = [None] * len(norms)
         for pair in np.flatnonzero(~np.isfinite(norms)).tolist():
             failures[pair] = NOT_FINITE
-        return cls(np.where(np.isfinite(norms), norms, math.inf), [shape] * len(norms), failures)
+        norms = np.where(np.isfinite(norms), norms, math.inf)
+        return cls(norms, [shape] * len(norms), failures, are_rounding)
 
     @classmethod
     def join(cls, chunks: Iterable[Outcomes]) -> Outcomes:
@@ -129,9 +144,9 @@ class Outcomes(NamedTuple):
         Outcomes
             In their order.
         """
-        norms, shapes, failures = zip(*chunks, strict=True)
+        norms, shapes, failures, rounding = zip(*chunks, strict=True)
         joined = list(chain.from_iterable(shapes)), list(chain.from_iterable(failures))
-        return cls(np.concatenate(norms), *joined)
+        return cls(np.concatenate(norms), *joined, np.concatenate(rounding))
 
 
 class NoValueError(Exception):
@@ -164,7 +179,7 @@ class PairSource:
     >>> from skdp.sensitivity.pairs import PairSource, measure_pair
     >>> source = PairSource(FunctionTarget(np.ptp), lambda n, rng: np.arange(n), 9, seed=0)
     >>> measure_pair(source, abs, pair=0)
-    PairOutcome(norm=1.0, shape=(), failure=None)
+    PairOutcome(norm=1.0, shape=(), failure=None, is_rounding=False)
     """
 
     target: Target
@@ -285,7 +300,26 @@ def measure_pair(source: PairSource, norm: Callable[[NDArray], float], pair: int
     size = distance(norm, value, other)
     if not math.isfinite(size):
         return PairOutcome(math.inf, value.shape, NOT_FINITE)
-    return PairOutcome(size, value.shape, None)
+    return PairOutcome(size, value.shape, None, bool(within_rounding(value, other).all()))
+
+
+def within_rounding(values: NDArray, others: NDArray) -> NDArray[np.bool_]:
+    """Compare two values number by number, of one pair or of many.
+
+    Parameters
+    ----------
+    values, others : ndarray
+        Of the same shape.
+
+    Returns
+    -------
+    ndarray of bool of that shape
+        Whether rounding explains the difference. That says nothing of its size: no norm may be
+        taken for smaller because of it.
+    """
+    differences = np.abs(values - others)
+    explained = ROUNDING * np.maximum(np.abs(values), np.abs(others))
+    return (differences <= explained) & np.isfinite(differences)
 
 
 def distance(norm: Callable[[NDArray], float], value: NDArray, other: NDArray) -> float:
@@ -370,9 +404,7 @@ def pilot_difference(source: PairSource, pair: int) -> NDArray[np.float64] | Non
         value, other = source.values(pair, PILOT)
     except NoValueError:
         return None
-    difference = (value - other).ravel()
-    rounding = ROUNDING * np.maximum(np.abs(value), np.abs(other)).ravel()
-    difference[np.abs(difference) <= rounding] = 0.0
+    difference = np.where(within_rounding(value, other), 0.0, value - other).ravel()
     return difference if np.isfinite(difference).all() else None
 
 

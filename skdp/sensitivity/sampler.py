@@ -18,6 +18,7 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from skdp._checks import check_count
 from skdp._data import Dataset, n_records
 from skdp._fingerprint import fingerprint
 from skdp._form import Schema, canonical
@@ -93,7 +94,8 @@ class SensitivitySampler(BaseEstimator):
         tqdm is installed, and a line per chunk of pairs elsewhere.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
         Seed of the sampling, which is public. None draws a fresh one. It is recorded in the
-        estimate either way.
+        estimate either way. A generator gives each fit another seed, but `clone` copies it with
+        its state: all clones then draw the same pairs, as with an integer.
 
     See Also
     --------
@@ -158,13 +160,9 @@ class SensitivitySampler(BaseEstimator):
         ValueError
             If no order statistic gives the promise asked for; the message names what is attainable.
         TypeError
-            If the oracle is none.
+            If the oracle is none, or a number of records or pairs is no integer.
         """
-        if n_samples < 1:
-            raise ValueError(
-                "The 'n_samples' parameter of SensitivitySampler.plan must be at least 1. "
-                f"Got {n_samples!r}."
-            )
+        n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
         statistic = order_statistic(
             self.gamma,
             self.n_pairs,
@@ -224,7 +222,8 @@ class SensitivitySampler(BaseEstimator):
         if self.verbose:
             chunks = follow(chunks, plan.order_statistic)
         with closing(chunks):
-            shape, norms, failures = _summarize(Outcomes.join(chunks))
+            outcomes = Outcomes.join(chunks)
+        shape, norms, failures = _summarize(outcomes)
         mechanism = getattr(norm, "__self__", None)
         return SensitivityEstimate(
             norms=norms,
@@ -236,6 +235,7 @@ class SensitivitySampler(BaseEstimator):
             oracle=plan.oracle,
             seed=pairs.seed,
             failures=failures,
+            n_rounding=int(outcomes.are_rounding.sum()),
             basis=getattr(mechanism, "public_basis", None),
             form=schema.key,
         )
@@ -390,11 +390,12 @@ class SensitivitySampler(BaseEstimator):
         ValueError
             If the oracle returns something else than the records asked for.
         """
+        n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
         rng, _ = streams(self._entropy(), (*PUBLIC_DATASET, attempt))
         return draw(as_oracle(self.oracle), n_samples, rng, schema=schema, full=True)
 
     def _entropy(self) -> int:
-        if isinstance(self.random_state, Integral):
+        if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):
             if self.random_state < 0:
                 raise ValueError(
                     "The 'random_state' parameter of SensitivitySampler must not be negative. "
@@ -415,7 +416,7 @@ def _summarize(
     outcomes: Outcomes,
 ) -> tuple[tuple[int, ...] | None, NDArray[np.float64], dict[str, int]]:
     """Take the first pair's shape for the target's, and count a pair of another as failed."""
-    norms, shapes, failures = outcomes
+    norms, shapes, failures, _ = outcomes
     shape = next((shape for shape in shapes if shape is not None), None)
     for pair, other in enumerate(shapes):
         if other != shape and not failures[pair]:

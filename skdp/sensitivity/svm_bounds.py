@@ -5,17 +5,28 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from skdp._checks import check_count
 from skdp._classes import public_name
 from skdp.sensitivity.bounds import (
     PAIN_FREE,
     ROUND_UP,
     KnownSensitivity,
-    check_count,
     check_number,
 )
+from skdp.sensitivity.preconditions import EstimatorRule
 
 if TYPE_CHECKING:
     from sklearn.svm import SVC, LinearSVC
+
+_UNIT = ((0.0, 1.0),)
+_FREE, _PENALIZED = "sklearn.svm.SVC", "sklearn.svm.LinearSVC"
+_FREE_NEEDS = (("kernel", "linear"), ("class_weight", None), ("max_iter", -1))
+_PENALIZED_NEEDS = (
+    ("loss", "hinge"),
+    ("penalty", "l2"),
+    ("class_weight", None),
+    ("multi_class", "ovr"),  # the other one is another problem, for two classes too
+)
 
 _FLOAT32_KERNEL = 2.0**-22
 """libsvm keeps kernel values in single precision: four times the relative error of one."""
@@ -97,11 +108,10 @@ def linear_svm_l1(
         ROUND_UP * (exact + 2 * solver),
         "l1",
         n,
-        preconditions=(
-            f"coef_ and intercept_ of SVC(kernel='linear', C={C:g}, tol<={tol:g}), two classes "
-            f"present, no weights, records in [0, 1]^{d}"
-        ),
+        preconditions="both classes present",
         source=source,
+        ranges=_UNIT * d,
+        estimator=EstimatorRule(_FREE, _FREE_NEEDS, (("C", C), ("tol", tol))),
     )
 
 
@@ -164,12 +174,10 @@ def linear_svc_l1(
         ROUND_UP * (2 * C * (n_features + intercept_scaling**2) + 2 * solver_error),
         "l1",
         n_samples,
-        preconditions=(
-            f"coef_ and intercept_ of LinearSVC(loss='hinge', C={C:g}, "
-            f"intercept_scaling={intercept_scaling:g}) within {solver_error:g} of the minimizer, "
-            f"two classes present, no weights, records in [0, 1]^{n_features}"
-        ),
+        preconditions=(f"both classes present, a solver within {solver_error:g} of the minimizer"),
         source="strong convexity, user guide, 'Sensitivities on paper'",
+        ranges=_UNIT * n_features,
+        estimator=_penalized(C, intercept_scaling),
     )
 
 
@@ -213,28 +221,29 @@ def svm_l1(
     >>> round(svm_l1(machine, n_samples=1000, n_features=8, solver_error=1e-6).value, 6)
     0.054002
     """
-    free = public_name(type(estimator)) == "sklearn.svm.SVC"
-    if not free and public_name(type(estimator)) != "sklearn.svm.LinearSVC":
+    kind = public_name(type(estimator))
+    if kind not in (_FREE, _PENALIZED):
         raise TypeError(
             f"svm_l1 knows SVC and LinearSVC. Got {type(estimator).__name__}. "
             "Sample the sensitivity instead."
         )
     params = estimator.get_params()
-    needed = (
-        {"kernel": "linear", "class_weight": None, "max_iter": -1}
-        if free
-        else {"loss": "hinge", "penalty": "l2", "class_weight": None}
-    )
-    for name, value in needed.items():
-        if params[name] != value:
-            raise ValueError(
-                f"svm_l1 needs {type(estimator).__name__}({name}={value!r}). Got {params[name]!r}."
-            )
-    if free:
-        return linear_svm_l1(n_samples, n_features, params["C"], tol=params["tol"])
-    if solver_error is None:
+    if kind == _FREE:
+        bound = linear_svm_l1(n_samples, n_features, params["C"], tol=params["tol"])
+    elif solver_error is None:
         raise ValueError("svm_l1 needs the 'solver_error' parameter for a LinearSVC. Got None.")
-    scaling = params["intercept_scaling"] if params["fit_intercept"] else 0.0
-    return linear_svc_l1(
-        n_samples, n_features, params["C"], solver_error=solver_error, intercept_scaling=scaling
+    else:
+        scaling = params["intercept_scaling"] if params["fit_intercept"] else 0.0
+        bound = linear_svc_l1(
+            n_samples, n_features, params["C"], solver_error=solver_error, intercept_scaling=scaling
+        )
+    bound.check_estimator(estimator, "auto")
+    return bound
+
+
+def _penalized(C: float, intercept_scaling: float) -> EstimatorRule:
+    if intercept_scaling == 0:
+        return EstimatorRule(_PENALIZED, (*_PENALIZED_NEEDS, ("fit_intercept", False)), (("C", C),))
+    return EstimatorRule(
+        _PENALIZED, _PENALIZED_NEEDS, (("C", C), ("intercept_scaling", intercept_scaling))
     )

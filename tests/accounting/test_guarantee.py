@@ -42,7 +42,7 @@ def test_text_names_every_condition(guarantee):
     assert ("gamma=" in text) == (guarantee.gamma > 0 and not infinite)
     assert ("delta=" in text) == (guarantee.delta > 0 and not infinite)
     assert ("with confidence" in text) == (guarantee.confidence is not None)
-    assert text.endswith("whoever knows the seed can undo it") == guarantee.seeded
+    assert text.endswith("the promise holds for no one") == guarantee.seeded
     assert "replace-one" in text
 
 
@@ -61,12 +61,14 @@ def test_text_names_every_condition(guarantee):
         ),
         (
             {"epsilon": 2.0, "delta": 1e-5},
-            "(epsilon=2, delta=1e-05)-differential privacy, replace-one, sensitivity known",
+            "(epsilon=2, delta=1e-05)-differential privacy, replace-one, "
+            "sensitivity asserted by the caller",
         ),
         (
             {"epsilon": 1.0, "seeded": True},
-            "epsilon=1 differential privacy, replace-one, sensitivity known, "
-            "noise from a seeded generator: whoever knows the seed can undo it",
+            "epsilon=1 differential privacy, replace-one, sensitivity asserted by the caller, "
+            "noise from a seeded generator: whoever knows the seed can undo it, and once a second "
+            "release uses the seed the promise holds for no one",
         ),
         (
             {"epsilon": math.inf, "gamma": 0.05, "oracle": "Table"},

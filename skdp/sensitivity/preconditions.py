@@ -1,0 +1,301 @@
+"""What a bound known on paper supposes, as far as it can be checked or made true.
+
+The parameters of an estimator are checked. That records lie in a box is made true: a map of single
+records keeps neighbors neighbors, and is applied whatever the records are. No check looks at them,
+as its outcome would leak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from skdp._classes import public_name
+from skdp._data import n_columns
+from skdp._target import Target
+
+Ranges = tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class EstimatorRule:
+    """The estimators that a bound was proved for.
+
+    Parameters
+    ----------
+    kind : str
+        The class, with its module.
+    equal : tuple of (str, object)
+        Parameters that must have a value.
+    at_most : tuple of (str, float)
+        Parameters in which the bound grows, with the value that it was computed for.
+    attributes : tuple of str
+        The fitted attributes whose change is bounded.
+    n_classes : int
+        For how many classes.
+
+    Examples
+    --------
+    >>> from skdp.sensitivity.preconditions import EstimatorRule
+    >>> rule = EstimatorRule("sklearn.svm.LinearSVC", (("loss", "hinge"),), (("C", 0.1),))
+    >>> print(rule)
+    coef_ and intercept_ of LinearSVC(loss='hinge', C<=0.1), 2 classes
+    """
+
+    kind: str
+    equal: tuple[tuple[str, Any], ...]
+    at_most: tuple[tuple[str, float], ...] = ()
+    attributes: tuple[str, ...] = ("coef_", "intercept_")
+    n_classes: int = 2
+
+    @property
+    def name(self) -> str:
+        """The class without its module."""
+        return self.kind.rpartition(".")[2]
+
+    def __str__(self) -> str:
+        rules = [f"{name}={value!r}" for name, value in self.equal]
+        rules += [f"{name}<={value:g}" for name, value in self.at_most]
+        attributes = " and ".join(self.attributes)
+        return f"{attributes} of {self.name}({', '.join(rules)}), {self.n_classes} classes"
+
+    def check(self, estimator: Any) -> None:
+        """Refuse another estimator.
+
+        Parameters
+        ----------
+        estimator : estimator object
+            Only its class and parameters are read.
+
+        Raises
+        ------
+        TypeError
+            If it is of another class. Inside a pipeline the steps before it would take the records
+            out of the box.
+        ValueError
+            If a parameter makes it another one than that of the bound.
+        """
+        if public_name(type(estimator)) != self.kind:
+            raise TypeError(
+                f"The known sensitivity is for {self.name} itself. "
+                f"Got {type(estimator).__name__}. Sample the sensitivity instead."
+            )
+        params = estimator.get_params()
+        for name, value in self.equal:
+            if params.get(name, value) != value:
+                self._refuse(f"{name}={value!r}", params[name])
+        for name, most in self.at_most:
+            if not params[name] <= most:
+                self._refuse(f"{name}<={most!r}", params[name])
+
+    def _refuse(self, rule: str, got: Any) -> None:
+        raise ValueError(
+            f"The known sensitivity is for {self.name}({rule}). Got {got!r}. Make the bound for "
+            "the estimator that is fitted, or sample the sensitivity."
+        )
+
+    def check_release(self, release: Any) -> None:
+        """Refuse to release something else than what is bounded.
+
+        Parameters
+        ----------
+        release : object
+            As for PrivateEstimator.
+
+        Raises
+        ------
+        ValueError
+            If it is neither "auto" nor a list of some of the attributes.
+        """
+        named = isinstance(release, Sequence) and set(release) <= set(self.attributes)
+        if not (named or (isinstance(release, str) and release == "auto")):
+            raise ValueError(
+                "The 'release' parameter of PrivateEstimator must be 'auto' or list some of "
+                f"{list(self.attributes)}, which the known sensitivity bounds. Got {release!r}."
+            )
+
+    def check_classes(self, classes: Sequence[NDArray]) -> None:
+        """Refuse another number of classes.
+
+        Parameters
+        ----------
+        classes : sequence of ndarray of shape (n_classes,)
+            The public labels, output by output.
+
+        Raises
+        ------
+        ValueError
+            If there are not as many as in the proof.
+        """
+        numbers = [len(labels) for labels in classes]
+        if numbers != [self.n_classes]:
+            raise ValueError(
+                f"The known sensitivity is for {self.n_classes} classes. Got "
+                f"{', '.join(map(str, numbers))}. Sample the sensitivity instead."
+            )
+
+
+def as_ranges(ranges: ArrayLike, owner: str) -> Ranges:
+    """Check the ranges of columns.
+
+    Parameters
+    ----------
+    ranges : array-like of shape (n_features, 2)
+        Lowest and highest value of each column.
+    owner : str
+        Whose parameter this is, for the message.
+
+    Returns
+    -------
+    tuple of (float, float)
+        The same numbers.
+
+    Raises
+    ------
+    ValueError
+        If they are no ranges, or a number is not finite.
+
+    Examples
+    --------
+    >>> from skdp.sensitivity.preconditions import as_ranges
+    >>> as_ranges([[0, 1], [18, 98]], "an example")
+    ((0.0, 1.0), (18.0, 98.0))
+    """
+    box = np.asarray(ranges, dtype=np.float64)
+    fits = box.ndim == 2 and box.shape[1] == 2 and len(box) > 0 and np.isfinite(box).all()
+    if not fits or (box[:, 0] > box[:, 1]).any():
+        raise ValueError(
+            f"The 'ranges' parameter of {owner} must have shape (n_features, 2), finite and with "
+            f"low at most high in each row. Got {ranges!r}."
+        )
+    return tuple((low, high) for low, high in box.tolist())
+
+
+def check_clippable(X: Any, ranges: Ranges) -> None:
+    """Refuse records whose form does not fit the ranges; no entry is looked at.
+
+    Parameters
+    ----------
+    X : container
+        The private records.
+    ranges : tuple of (float, float)
+        The range of each column; of a series, or a list of numbers, there is one.
+
+    Raises
+    ------
+    ValueError
+        If there are more or fewer columns, some are no numbers, or X is sparse and a range lacks
+        0, so that clipping would fill it.
+    """
+    shape = getattr(X, "shape", (0,))
+    columns = n_columns(X) if n_columns(X) is not None or len(shape) > 1 else 1
+    if columns != len(ranges):
+        got = "X with more than two dimensions" if columns is None else f"{columns} in X"
+        raise ValueError(
+            f"The known sensitivity has ranges for {len(ranges)} column(s), to which records are "
+            f"clipped. Got {got}. Declare the 'ranges' of each column."
+        )
+    if not _is_numeric(X):
+        raise ValueError(
+            "The known sensitivity has ranges, to which records are clipped, so X must hold "
+            "numbers only. Got columns of another type. Encode them first, by a public rule."
+        )
+    if sparse.issparse(X) and any(not low <= 0 <= high for low, high in ranges):
+        raise ValueError(
+            "The known sensitivity has a range without 0, so clipping would fill the sparse X. "
+            "Pass X dense, or choose 'ranges' that hold 0."
+        )
+
+
+def _is_numeric(X: Any) -> bool:
+    """Read the types of the columns; a list has none, and fails in the evaluation if it must."""
+    if hasattr(X, "dtype"):  # an array, sparse or not, or a series
+        return _holds_numbers(X.dtype)
+    return all(_holds_numbers(dtype) for dtype in getattr(X, "dtypes", ()))
+
+
+def _holds_numbers(dtype: Any) -> bool:
+    if hasattr(dtype, "is_numeric"):  # polars
+        return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
+    return getattr(dtype, "kind", "O") in "fiub"
+
+
+def clip(X: Any, ranges: Ranges) -> Any:
+    """Move each record to the nearest one in the box.
+
+    Parameters
+    ----------
+    X : container
+        The records.
+    ranges : tuple of (float, float)
+        As for `check_clippable`.
+
+    Returns
+    -------
+    container
+        Of the same kind and in doubles. A missing number becomes 0 and is clipped like any other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.sensitivity.preconditions import clip
+    >>> clip(np.array([[2.0, np.nan], [-3.0, 20.0]]), ((0, 1), (18, 98)))
+    array([[ 1., 18.],
+           [ 0., 20.]])
+    """
+    low, high = np.array(ranges, dtype=np.float64).T
+    if sparse.issparse(X):
+        rows = X.astype(np.float64).tocsr(copy=True)
+        rows.sum_duplicates()
+        rows.data = _clip(rows.data, low[rows.indices], high[rows.indices])
+        return rows.asformat(X.format)
+    if hasattr(X, "iloc"):  # pandas
+        numbers = X.to_numpy(dtype=np.float64, na_value=np.nan)
+        kept = {"columns": X.columns} if numbers.ndim == 2 else {"name": X.name}
+        return type(X)(_clip(numbers, low, high), index=X.index, **kept)
+    if hasattr(X, "to_numpy"):  # polars
+        if len(X.shape) == 1:
+            return type(X)(X.name, _clip(np.asarray(X, dtype=np.float64), low, high))
+        parts = [np.asarray(column, dtype=np.float64) for column in X.get_columns()]
+        return type(X)(_clip(np.column_stack(parts), low, high), schema=X.columns)
+    clipped = _clip(np.asarray(X, dtype=np.float64), low, high)
+    return clipped.tolist() if isinstance(X, list) else clipped
+
+
+def _clip(numbers: NDArray[np.float64], low: NDArray, high: NDArray) -> NDArray[np.float64]:
+    return np.clip(np.where(np.isnan(numbers), 0.0, numbers), low, high)
+
+
+class ClippedTarget:
+    """A target that sees clipped records.
+
+    Parameters
+    ----------
+    target : Target
+        What is evaluated.
+    ranges : tuple of (float, float)
+        To which.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp._target import FunctionTarget
+    >>> from skdp.sensitivity.preconditions import ClippedTarget
+    >>> ClippedTarget(FunctionTarget(np.mean), ((0, 1),))(np.array([0.5, 99.5]), seed=0)
+    array(0.75)
+    """
+
+    def __init__(self, target: Target, ranges: Ranges):
+        self.target = target
+        self.ranges = ranges
+        self.description = target.description
+
+    def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
+        """Evaluate the target on the clipped records."""
+        X, *others = dataset
+        return self.target(clip(X, self.ranges), *others, seed=seed)

@@ -1,0 +1,85 @@
+"""Every public count is an integer: no fraction, no NaN, no boolean."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+from skdp import (
+    BernsteinTransformer,
+    KnownSensitivity,
+    LaplaceMechanism,
+    OrderStatistic,
+    PrivacyGuarantee,
+    PrivateEstimator,
+    SensitivitySampler,
+    UniformOracle,
+    exponential_mean,
+    linear_svc_l1,
+    linear_svm_l1,
+    mean_l1,
+    mean_l2,
+    order_statistic,
+)
+from skdp.audit import audit_epsilon, audit_estimator, find_large_sensitivity
+from skdp.mechanisms.base import l1_norm
+from skdp.risk import basic_composition, dkw_factor
+
+ORACLE = UniformOracle([(0, 1)], y_bounds=(0, 1))
+X, Y = np.random.default_rng(0).uniform(size=(2, 20))
+MODEL = PrivateEstimator(
+    Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=0.1, random_state=0
+).fit(X[:, None], Y)
+
+
+def noisy(x, n, rng):
+    return x + rng.laplace(size=n)
+
+
+AUDIT = partial(audit_epsilon, noisy, [(0, 1)], claimed_epsilon=1.0)
+COUNTS = {
+    "plan": ("n_samples", SensitivitySampler(ORACLE).plan),
+    "sample": ("n_samples", lambda n: SensitivitySampler(ORACLE).sample(np.mean, n, l1_norm)),
+    "pilots": ("n_samples", lambda n: SensitivitySampler(ORACLE).pilot_differences(np.mean, n)),
+    "public": ("n_samples", SensitivitySampler(ORACLE).public_dataset),
+    "n_pairs": ("n_pairs", lambda n: SensitivitySampler(ORACLE, gamma=None, n_pairs=n).plan(5)),
+    "order_statistic": ("n_pairs", lambda n: order_statistic(0.5, n)),
+    "OrderStatistic": ("n_pairs", lambda n: OrderStatistic(n, 1, 0.9, "exact")),
+    "k": ("k", lambda n: OrderStatistic(9, n, 0.9, "exact")),
+    "KnownSensitivity": ("n_samples", lambda n: KnownSensitivity(1, "l1", n)),
+    "PrivacyGuarantee": ("n_samples", lambda n: PrivacyGuarantee(epsilon=1.0, n_samples=n)),
+    "mean_l1": ("n_samples", mean_l1),
+    "mean_l2": ("n_features", lambda n: mean_l2(5, n)),
+    "exponential_mean": ("n_samples", lambda n: exponential_mean(n, 0.1, 1.0)),
+    "linear_svm_l1": ("n_features", lambda n: linear_svm_l1(5, n, 1.0)),
+    "linear_svc_l1": ("n_samples", lambda n: linear_svc_l1(n, 2, 1.0, solver_error=0)),
+    "attack": ("n_iter", lambda n: find_large_sensitivity(np.mean, ORACLE, 5, n)),
+    "search": (
+        "n_search",
+        lambda n: AUDIT(n_search=n),
+    ),
+    "final": ("n_final", lambda n: AUDIT(n_final=n)),
+    "pairs": ("pairs", lambda n: audit_estimator(MODEL, X[:, None], Y, oracle=ORACLE, pairs=n)),
+    "record": (
+        "pairs",
+        lambda n: audit_estimator(MODEL, X[:, None], Y, record=([0.5], 0.5), pairs=n),
+    ),
+    "risk": ("n", lambda n: basic_composition(0.1, n)),
+    "dkw_factor": ("n_pairs", lambda n: dkw_factor(0.5, n)),
+    "degree": ("degree", lambda n: BernsteinTransformer(degree=n).fit(X[:, None])),
+}
+
+
+@pytest.mark.parametrize("value", [1.1, 2.0, np.nan, True, np.True_, "3", 0, -1])
+@pytest.mark.parametrize("what", COUNTS)
+def test_what_is_no_count_is_refused(what, value):
+    name, call = COUNTS[what]
+    with pytest.raises((TypeError, ValueError), match=f"'{name}' parameter of .* must be"):
+        call(value)
+
+
+def test_integers_of_numpy_are_counts():
+    plan = SensitivitySampler(ORACLE, n_pairs=np.int32(19)).plan(np.int64(10))
+    assert (plan.n_samples, plan.order_statistic.n_pairs) == (10, 19)
+    assert mean_l1(np.uint8(10)).for_norm("l1", 10) == mean_l1(10).value
