@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._data import Dataset
-from skdp._silence import silence
+from skdp._silence import silence, untraced
 from skdp._target import Target
 from skdp.exceptions import PrivateEvaluationError
 
@@ -33,7 +33,7 @@ def evaluate_privately(
 ) -> Any:
     """Return the target's value on private data, with noise, or raise a new exception."""
     with _key, _signals() as signals, silence():
-        value, failure = _inside(target, dataset, seed, shape, add_noise, signals)
+        value, failure = untraced(_inside, target, dataset, seed, shape, add_noise, signals)
         if failure is not None:
             gc.collect()  # an exception and the frames that hold it are a circle
     try:
@@ -41,7 +41,7 @@ def evaluate_privately(
             raise failure
         return value
     finally:
-        del failure  # else it would keep this frame, and this frame the failure
+        del failure, signals  # else they would keep this frame, and this frame them
 
 
 def _inside(

@@ -9,7 +9,7 @@ import random
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from typing import Any
 
@@ -90,26 +90,42 @@ def _forgotten_warnings() -> Iterator[None]:
     once.clear()
     once.update(before)
     for module in list(sys.modules.values()):  # Python itself clears these when filters change
-        getattr(module, "__dict__", {}).get("__warningregistry__", {}).clear()
+        registry = getattr(module, "__dict__", {}).get("__warningregistry__")
+        if registry:
+            registry.clear()
 
 
 @contextmanager
 def _unhooked() -> Iterator[None]:
-    """Take away the hooks that are handed frames, values or exceptions."""
+    """Take away the hooks of threads, and that for exceptions which nobody can catch."""
     with ExitStack() as stack:
-        traces: list[tuple[Any, Any]] = [
-            (sys.gettrace, sys.settrace),
-            (sys.getprofile, sys.setprofile),
+        for get, put in (
             (threading.gettrace, threading.settrace),
             (threading.getprofile, threading.setprofile),
-        ]
-        for get, put in traces:
-            stack.callback(put, get())
+        ):
+            stack.callback(put, get())  # type: ignore[arg-type]
             put(None)
         for owner, name in ((sys, "unraisablehook"), (threading, "excepthook")):
             stack.callback(setattr, owner, name, getattr(owner, name))
             setattr(owner, name, _say_nothing)
         yield
+
+
+def untraced(function: Callable, *arguments: Any) -> Any:
+    """Call a function while no trace or profile function in Python is handed its frames.
+
+    Both are put back in the frame that took them away: a tracer counts calls and returns.
+    """
+    trace, profile = sys.gettrace(), sys.getprofile()
+    sys.settrace(None)
+    if callable(profile):  # a profiler in C could not be put back, and is not handed variables
+        sys.setprofile(None)
+    try:
+        return function(*arguments)
+    finally:
+        if callable(profile):
+            sys.setprofile(profile)
+        sys.settrace(trace)
 
 
 def _say_nothing(*_: Any) -> None:

@@ -110,7 +110,7 @@ def release(
         target, mechanism or number of records, or is zero or infinite, or if there are responses
         and nothing that chooses.
     PrivateEvaluationError
-        If the target fails on the private data.
+        If the target or the mechanism fails on the private data.
 
     See Also
     --------

@@ -7,13 +7,11 @@ members and the categories that are public, and with no randomness that nobody c
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
-import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
@@ -24,6 +22,7 @@ from skdp._fingerprint import digest
 from skdp.targets._canonical import CanonicalStep, columns_of
 from skdp.targets._packing import same
 from skdp.targets._parts import ReleasedPart
+from skdp.targets._quiet import make_quiet
 from skdp.targets.composition import COMPOSITES, SEEDED_STRUCTURE, STRUCTURAL_SEED, walk
 from skdp.targets.roles import roles, with_stand_ins
 
@@ -39,12 +38,6 @@ _PASS_GAPS = frozenset(
         "StandardScaler",
     }
 )
-
-# What makes a fit print, with the value that makes it silent.
-_VERBOSITY = {"verbose": 0, "verbosity": 0, "disp": 0, "iprint": -1}
-
-# What stands in the place of a member that is not there.
-_ABSENT = ("drop", "passthrough")
 
 _BAGS = named("sklearn.ensemble", "BaggingClassifier BaggingRegressor")
 _BY_POSITION = named("sklearn.model_selection", "PredefinedSplit TimeSeriesSplit")
@@ -86,57 +79,17 @@ def without_side_effects(estimator: Any) -> Any:
     Returns
     -------
     estimator object
-        A clone with every nested `memory` and callback None, every nested `verbose` off, also
-        those in options that are dicts, and none of scikit-learn's callbacks. A `random_state`
-        that decides what the members are, as in bagging, is 0 where it was left open. What keeps
-        its fitted state private has a stand-in that does not.
+        A clone with every nested `memory` and callback None, every nested `verbose` off, in
+        options too, and none of scikit-learn's callbacks. A `random_state` that decides what the
+        members are, as in bagging, is 0 where it was left open. What keeps its fitted state
+        private has a stand-in that does not.
     """
-    estimator = clone(estimator)
-    with warnings.catch_warnings():  # to some, scikit-learn says that they would not be called
-        warnings.simplefilter("ignore")
-        for member in _held(estimator):
-            if hasattr(member, "set_callbacks"):  # since scikit-learn 1.9; clones share them
-                member.set_callbacks()
+    estimator = make_quiet(clone(estimator))
     settings: dict[str, Any] = {}
-    for name, value in estimator.get_params(deep=True).items():
-        quiet = _silenced(name.rsplit("__", 1)[-1], value)
-        if quiet is not value:
-            settings[name] = quiet
     for prefix, member in configured(estimator):
         if is_a(member, *SEEDED_STRUCTURE) and not isinstance(member.random_state, Integral):
             settings[f"{prefix}random_state"] = STRUCTURAL_SEED
     return with_stand_ins(estimator.set_params(**settings))
-
-
-def _silenced(name: str, value: Any) -> Any:
-    """Return the value of a parameter, without what makes a fit show or keep something."""
-    if hasattr(value, "fit") or (isinstance(value, str) and value in _ABSENT):  # of any name
-        return value
-    if name == "memory" or "callback" in name or ("monitor" in name and callable(value)):
-        return None
-    quiet = _VERBOSITY.get(name)
-    if quiet is not None and isinstance(value, Real | np.bool_):
-        return type(value)(quiet) if float(value) > quiet else value  # type: ignore[call-arg]
-    if isinstance(value, dict) and "weight" not in name:  # those are by class, of any name
-        options = {key: _silenced(str(key), option) for key, option in value.items()}
-        return value if all(options[key] is value[key] for key in value) else options
-    return value
-
-
-def _held(value: Any) -> Iterator[Any]:
-    """Walk the estimators in a parameter, in lists and dicts too, but not what is frozen."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        for item in value:
-            yield from _held(item)
-    elif (
-        hasattr(value, "get_params")
-        and not isinstance(value, type)
-        and not is_a(value, "sklearn.frozen.FrozenEstimator")
-    ):
-        yield value
-        yield from _held(value.get_params(deep=False))
 
 
 def configured(estimator: Any) -> Iterator[tuple[str, Any]]:
