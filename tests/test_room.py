@@ -37,6 +37,7 @@ from skdp import (
     SensitivitySampler,
     release,
 )
+from skdp.mechanisms.noise import OperatingSystemBytes
 from skdp.targets.configuration import without_side_effects
 
 RNG = np.random.default_rng(0)
@@ -600,41 +601,95 @@ def reachable_arrays():
     return list({id(array): array for array in held}.values())
 
 
-@needs_signals
-@pytest.mark.parametrize("seed", range(10))
-def test_interrupts_at_any_moment_find_no_exact_value(seed):
-    """In the fit, between it and the noise, in the noise or after it: no object holds the value."""
-    n_values = 2000  # so that drawing the noise takes as long as the fit
-    exact = np.sort(np.tile(X.mean(axis=0), n_values // 2))  # made before, as a second computation
-    mark = exact[:7].tobytes()
-    del exact
-    alive = []
+N_VALUES = 500
+
+
+def long_target(alive):
+    """Make a target of many values, of which one repeats so that it can be recognized."""
 
     def target(X):
-        value = np.sort(np.tile(X.mean(axis=0), n_values // 2))
+        value = np.sort(np.tile(X.mean(axis=0), N_VALUES))
         alive.append(weakref.ref(value))
         np.linalg.svd(np.ones((150, 150)))
         return value
 
+    return target
+
+
+def assert_gone(alive):
+    """No object holds the exact value, nor a copy of it."""
+    assert not [value for reference in alive if (value := reference()) is not None]
+    mark = np.repeat(X.mean(axis=0).min(), 7).tobytes()
+    assert not [array for array in reachable_arrays() if mark in np.ndarray.tobytes(array)]
+
+
+def test_the_search_finds_what_a_frame_holds():
+    """An exception leads to it."""
+    alive = []
+
+    def fail():
+        exact = long_target(alive)(X)
+        return exact[len(exact)]
+
+    with pytest.raises(IndexError) as caught:
+        fail()
+    assert caught.tb is not None
+    with pytest.raises(AssertionError):
+        assert_gone([])
+
+
+@needs_signals
+@pytest.mark.parametrize("seed", range(10))
+def test_interrupts_between_draws_of_noise_find_no_exact_value(seed, monkeypatch):
+    """The first draw seeds the target; those that follow make noise."""
+    draws, alive, draw = [], [], OperatingSystemBytes.bytes
+
+    def interrupted(self, length):
+        draws.append(length)
+        if len(draws) == moment:
+            signal.raise_signal(signal.SIGINT)
+        return draw(self, length)
+
+    monkeypatch.setattr(OperatingSystemBytes, "bytes", interrupted)
+    moment = None
+    released(long_target(alive))
+    n_draws = len(draws)
+    assert n_draws >= 3
+    moment = 1 + int(np.random.default_rng(seed).integers(min(n_draws, 100)))
+    draws.clear()
+    with Handler(signal.SIGINT, signal.default_int_handler), pytest.raises(KeyboardInterrupt):
+        released(long_target(alive))
+    assert len(draws) >= moment
+    assert_gone(alive)
+
+
+@needs_signals
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("seed", range(10))
+def test_interrupts_at_any_moment_find_no_exact_value(seed):
+    """In the fit, between it and the noise, in the noise or after it."""
+    alive, handled = [], []
+
     def run():
         start = time.perf_counter()
-        released(target)
+        released(long_target(alive))
         return time.perf_counter() - start
 
     def interrupt(number, frame):
+        handled.append(number)
         raise KeyboardInterrupt(SECRET)
 
     duration = min(run() for _ in range(2))
-    fraction = (seed + np.random.default_rng(seed).uniform()) / 10
+    moment = duration * (seed + np.random.default_rng(seed).uniform()) / 10
     error = None
     with Handler(signal.SIGALRM, interrupt):
         try:
-            signal.setitimer(signal.ITIMER_REAL, max(fraction * duration, 1e-6))
-            released(target)
-            time.sleep(60)  # it has not come yet
-        except KeyboardInterrupt as caught:
+            signal.setitimer(signal.ITIMER_REAL, moment)
+            released(long_target(alive))
+            while not handled:
+                time.sleep(0.01)
+        except KeyboardInterrupt as caught:  # seldom it is lost, in a destructor
             error = caught
-    assert error is not None
-    assert len(alive) >= 2
-    assert not [value for reference in alive if (value := reference()) is not None]
-    assert not [array for array in reachable_arrays() if mark in np.ndarray.tobytes(array)]
+    assert handled
+    assert_gone(alive)
+    del error  # it was alive until here, with all that it leads to
