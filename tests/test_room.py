@@ -642,21 +642,20 @@ def test_the_search_finds_what_a_frame_holds():
 @pytest.mark.parametrize("seed", range(10))
 def test_interrupts_between_draws_of_noise_find_no_exact_value(seed, monkeypatch):
     """The first draw seeds the target; those that follow make noise."""
-    draws, alive, draw = [], [], OperatingSystemBytes.bytes
+    draws, alive, moment = [], [], None
 
-    def interrupted(self, length):
+    def draw(self, length):
         draws.append(length)
         if len(draws) == moment:
             signal.raise_signal(signal.SIGINT)
-        return draw(self, length)
+        return source.bytes(length)  # the number of draws is random
 
-    monkeypatch.setattr(OperatingSystemBytes, "bytes", interrupted)
-    moment = None
+    monkeypatch.setattr(OperatingSystemBytes, "bytes", draw)
+    source = np.random.default_rng(seed)
     released(long_target(alive))
-    n_draws = len(draws)
-    assert n_draws >= 3
-    moment = 1 + int(np.random.default_rng(seed).integers(min(n_draws, 100)))
+    moment = 1 + int(np.random.default_rng(seed).integers(len(draws)))
     draws.clear()
+    source = np.random.default_rng(seed)
     with Handler(signal.SIGINT, signal.default_int_handler), pytest.raises(KeyboardInterrupt):
         released(long_target(alive))
     assert len(draws) >= moment
