@@ -114,8 +114,8 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     replaced by those of the twin, probabilities are projected to the simplex, covariances made
     positive definite, knots sorted. This is post-processing and costs no privacy.
 
-    Warnings of the private fit are silenced, since they describe the data; those of the public
-    fits are shown.
+    Warnings, output and logs of the private fit are silenced, since they describe the data; those
+    of the public fits are shown. All fits are without callbacks, and with `verbose` switched off.
 
     References
     ----------

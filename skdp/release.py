@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from skdp._data import Dataset, as_dataset, n_records
 from skdp._form import Schema, canonical, describe_key
+from skdp._room import evaluate_privately
 from skdp._target import Target, as_target
 from skdp.accounting.guarantee import PrivacyGuarantee
-from skdp.exceptions import PrivateEvaluationError
-from skdp.mechanisms.base import ByteSource, Mechanism
+from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.sensitivity.bounds import KnownSensitivity
@@ -120,7 +116,7 @@ def release(
         target, mechanism or number of records, or is zero or infinite, or if there are responses
         and nothing that chooses.
     PrivateEvaluationError
-        If the target fails on the private data.
+        If the target or the mechanism fails on the private data.
 
     Warns
     -----
@@ -192,18 +188,13 @@ def release(
         seeded=random_state is not None,
     )
     mechanism.rehearse(known.shape, known.value)
-    evaluated = known.bounded(target)
-    # the one private evaluation
-    exact = _evaluate_privately(evaluated, dataset, known.shape, noise)
-    failure: Exception | None = None
-    try:
-        value = mechanism.release(exact, known.value, noise)
-    except Exception as error:
-        failure = error.with_traceback(None)  # the variables of the mechanism hold the value
-        failure.__cause__ = failure.__context__ = None
-    del exact
-    if failure is not None:
-        raise failure
+    value = evaluate_privately(  # the one private evaluation
+        known.bounded(target),
+        dataset,
+        seed=int.from_bytes(noise.bytes(4), "little") >> 1,
+        shape=known.shape,
+        add_noise=lambda exact: mechanism.release(exact, known.value, noise),
+    )
     restore = getattr(target, "restore", None)
     return Release(value if restore is None else restore(value), guarantee, known)
 
@@ -395,42 +386,3 @@ def _check_usable(sensitivity: SensitivityEstimate | KnownSensitivity) -> None:
             f"{n_pairs - sensitivity.order_statistic.k}. Nothing is released. "
             f"Mend the oracle or the target{larger}."
         )
-
-
-def _evaluate_privately(
-    target: Target, dataset: Dataset, shape: tuple[int, ...] | None, noise: ByteSource
-) -> NDArray[np.float64]:
-    """Evaluate the target on private data, and let nothing but its value out.
-
-    Warnings are silenced and the error is raised outside the handler, so that neither a message
-    nor a traceback with its local variables carries what the fit has seen.
-    """
-    seed = int.from_bytes(noise.bytes(4), "little") >> 1
-    value: Any = None
-    failure = None
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        try:
-            value = np.asarray(target(*dataset, seed=seed), dtype=np.float64)
-            failure = _describe_flaw(value, shape)
-        except Exception as error:
-            failure = type(error).__name__
-    if failure is not None:
-        value = None
-        advice = (
-            "Try it on public records first."
-            if shape is None
-            else "It worked on public records: look there for what the private ones may lack, such "
-            "as a class or variation in a column."
-        )
-        raise PrivateEvaluationError(
-            f"The target failed on the private data ({failure}); nothing is released. Details are "
-            f"withheld, since they may describe the data. {advice}"
-        )
-    return value
-
-
-def _describe_flaw(value: NDArray[np.float64], shape: tuple[int, ...] | None) -> str | None:
-    if shape is not None and value.shape != shape:
-        return "a value of another shape than on the oracle's records"
-    return None if np.isfinite(value).all() else "a value that is not finite"

@@ -310,18 +310,18 @@ def flawed(usual, on_private):
 
 
 @pytest.mark.parametrize(
-    ("target", "mechanism", "error"),
+    ("target", "mechanism", "what"),
     [
-        (flawed([], []), Stubborn(1.0), RuntimeError),
-        (flawed([], [1.0]), LaplaceMechanism(1.0), PrivateEvaluationError),
-        (flawed([1.0], [np.nan]), LaplaceMechanism(1.0), PrivateEvaluationError),
+        (flawed([], []), Stubborn(1.0), "mechanism"),
+        (flawed([], [1.0]), LaplaceMechanism(1.0), "shape"),
+        (flawed([1.0], [np.nan]), LaplaceMechanism(1.0), "not finite"),
     ],
     ids=["mechanism", "shape", "not finite"],
 )
-def test_variables_behind_an_error_hold_no_exact_value(target, mechanism, error):
+def test_variables_behind_an_error_hold_no_exact_value(target, mechanism, what):
     """They hold the data, which the caller has passed, and nothing that was computed from them."""
     oracle = PublicDataOracle(X_public, y_public)
-    with pytest.raises(error) as caught:
+    with pytest.raises(PrivateEvaluationError, match=what) as caught:
         release(target, X, y, mechanism=mechanism, sensitivity=SensitivitySampler(oracle))
     frames = [frame.f_locals for frame, _ in traceback.walk_tb(caught.tb)]
     held = [value for variables in frames[1:] for value in variables.values()]

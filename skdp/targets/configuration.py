@@ -22,6 +22,7 @@ from skdp._fingerprint import digest
 from skdp.targets._canonical import CanonicalStep, columns_of
 from skdp.targets._packing import same
 from skdp.targets._parts import ReleasedPart
+from skdp.targets._quiet import make_quiet
 from skdp.targets.composition import COMPOSITES, SEEDED_STRUCTURE, STRUCTURAL_SEED, walk
 from skdp.targets.roles import roles, with_stand_ins
 
@@ -78,18 +79,13 @@ def without_side_effects(estimator: Any) -> Any:
     Returns
     -------
     estimator object
-        A clone with every nested `memory` None and every nested `verbose` off. A `random_state`
-        that decides what the members are, as in bagging, is 0 where it was left open. What keeps
-        its fitted state private has a stand-in that does not.
+        A clone with every nested `memory` and callback None, every nested `verbose` off, in
+        options too, and none of scikit-learn's callbacks. A `random_state` that decides what the
+        members are, as in bagging, is 0 where it was left open. What keeps its fitted state
+        private has a stand-in that does not.
     """
-    estimator = clone(estimator)
+    estimator = make_quiet(clone(estimator))
     settings: dict[str, Any] = {}
-    for name, value in estimator.get_params(deep=True).items():
-        parameter = name.rsplit("__", 1)[-1]
-        if parameter == "memory" and value is not None:
-            settings[name] = None
-        elif parameter == "verbose" and isinstance(value, bool | int) and value > 0:
-            settings[name] = type(value)(0)
     for prefix, member in configured(estimator):
         if is_a(member, *SEEDED_STRUCTURE) and not isinstance(member.random_state, Integral):
             settings[f"{prefix}random_state"] = STRUCTURAL_SEED

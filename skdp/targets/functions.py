@@ -142,8 +142,8 @@ class FittedFunctionTarget:
     Parameters
     ----------
     estimator : estimator object
-        The estimator as configured. Parameters named `memory` and `verbose` are switched off,
-        since a cached or printed private fit would leave the guarantee.
+        The estimator as configured. Callbacks and parameters such as `memory` and `verbose` are
+        switched off, since what they show or keep of a private fit would leave the guarantee.
     transformer : BernsteinTransformer
         Lattice and box.
     twin : estimator object

@@ -59,8 +59,8 @@ class ParameterTarget:
     Parameters
     ----------
     estimator : estimator object
-        The estimator as configured. Parameters named `memory` and `verbose` are switched off,
-        since a cached or printed private fit would leave the guarantee.
+        The estimator as configured. Callbacks and parameters such as `memory` and `verbose` are
+        switched off, since what they show or keep of a private fit would leave the guarantee.
     release : "auto" or sequence of str
         The attributes to release. "auto" takes them from the registry; a name such as
         ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"`` reaches into a composition.
