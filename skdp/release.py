@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._data import Dataset, Schema, as_dataset, n_records
-from skdp._target import Target, as_target
+from skdp._fingerprint import REMEDY, obstacle_of
+from skdp._target import Target, as_target, target_key
 from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.exceptions import PrivateEvaluationError
 from skdp.mechanisms.base import ByteSource, Mechanism
@@ -240,12 +241,14 @@ def _settle_sensitivity(
 ) -> tuple[Mechanism, SensitivityEstimate | KnownSensitivity]:
     """Sample where it is to be sampled, in the basis of the mechanism, and refuse misfits."""
     n_samples = n_records(dataset[0])
+    key = None
     if isinstance(sensitivity, SensitivitySampler):
         schema = Schema.of(dataset, allow_nan=getattr(target, "allow_nan", False))
         sampler = sensitivity.with_fixed_seed()  # pilot pairs and pairs follow from one seed
         sampler.set_params(oracle=like_private(as_oracle(sampler.oracle), dataset[0]))
         mechanism = _learn_basis(mechanism, sampler, target, n_samples, schema)
         sensitivity = sampler.sample(target, n_samples, mechanism.norm, schema)
+        key = sensitivity.key  # it is this target's, though to be like nothing else
     elif isinstance(sensitivity, Real) and not isinstance(sensitivity, bool):
         sensitivity = KnownSensitivity(float(sensitivity), mechanism.norm_name, n_samples)
     else:
@@ -254,7 +257,7 @@ def _settle_sensitivity(
     if isinstance(sensitivity, KnownSensitivity):
         sensitivity.for_norm(mechanism.norm_name, n_samples)
     else:
-        _check_made_for(sensitivity, target, n_samples, mechanism)
+        _check_made_for(sensitivity, target, n_samples, mechanism, key or target_key(target))
     _check_usable(sensitivity)
     return mechanism, sensitivity
 
@@ -278,11 +281,11 @@ def _check_made_for(
     target: Target,
     n_samples: int,
     mechanism: Mechanism,
+    key: str,
 ) -> None:
     rules = {
         "number of records": (sensitivity.n_samples, n_samples),
         "norm": (sensitivity.norm_name, mechanism.norm_name),
-        "target": (sensitivity.target, target.description),
     }
     for what, (made_for, needed) in rules.items():
         if made_for != needed:
@@ -290,6 +293,15 @@ def _check_made_for(
                 f"The 'sensitivity' was made for another {what}: {made_for}. This release has "
                 f"{needed}. Sample the sensitivity of this release."
             )
+    if sensitivity.key != key:
+        obstacle = obstacle_of(key) or obstacle_of(sensitivity.key)
+        alike = sensitivity.target == target.description
+        raise ValueError(
+            f"The 'sensitivity' was made for another target: {sensitivity.target}. This release "
+            f"has {target.description}{', of other code or other values' if alike else ''}. "
+            "Sample the sensitivity of this release."
+            + (f" No estimate can be kept for it, since {obstacle}. {REMEDY}" if obstacle else "")
+        )
 
 
 def _check_usable(sensitivity: SensitivityEstimate | KnownSensitivity) -> None:

@@ -32,7 +32,7 @@ class SensitivityEstimate:
     norm_name : str
         The norm of the differences, such as "l1".
     target : str
-        Description of the target. An estimate serves the target that it was made for.
+        Description of the target.
     shape : tuple of int or None
         Shape of the target's values; None when no pair could be evaluated.
     oracle : str
@@ -44,6 +44,9 @@ class SensitivityEstimate:
     basis : PublicBasis or None, default=None
         The coordinates in which the differences were measured, with the number of pilot pairs
         that it was learned from; None when in those of the value itself.
+    key : str, default=""
+        What the target is known by; see the user guide. An estimate serves the target that it was
+        made for and no other; without a key it serves none.
 
     Attributes
     ----------
@@ -76,6 +79,7 @@ class SensitivityEstimate:
     seed: int
     failures: dict[str, int] = field(default_factory=dict)
     basis: PublicBasis | None = None
+    key: str = ""
     value: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -174,7 +178,17 @@ class SensitivityEstimate:
         -------
         SensitivityEstimate
             Equal to the one that was stored.
+
+        Raises
+        ------
+        ValueError
+            If it has no key, as estimates of earlier versions.
         """
+        if not values.get("key"):
+            raise ValueError(
+                "This SensitivityEstimate does not say by a 'key' which target it was made for, as "
+                "it was stored by an earlier version of skdp. Sample the sensitivity anew."
+            )
         norms = [math.inf if norm is None else norm for norm in values["norms"]]
         shape = None if values["shape"] is None else tuple(values["shape"])
         statistic = OrderStatistic(**values["order_statistic"])
