@@ -42,6 +42,7 @@ _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 _CACHED = type(functools.cache(len))
 _SLOTS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _DESCRIPTORS = (*_SLOTS, types.WrapperDescriptorType, types.MethodDescriptorType)
+_CHANCE = getattr(np.random.normal, "__self__", None)
 _GLOBALS = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
 
 # Whoever calls these reads things that nothing in the text names.
@@ -226,12 +227,15 @@ class _Reader:
         elif kind is property:
             self._put("property")
             self._read_each(thing.fget, thing.fset, thing.fdel)
+        elif kind is functools.cached_property:
+            self._put("cached property")
+            self._read_each(thing.func, thing.attrname)
         elif kind in (staticmethod, classmethod):
             self._put(kind.__name__)
             self.read(thing.__func__)
         elif kind in _DESCRIPTORS:
-            self._put(kind.__name__, thing.__name__)
-            self.read(thing.__objclass__)
+            self._put("descriptor")
+            self._read_each(thing.__name__, thing.__objclass__)
         elif kind is np.ufunc:
             self._read_ufunc(thing)
         elif not self._read_named(thing, kind):
@@ -263,7 +267,7 @@ class _Reader:
         else:
             rows = np.ascontiguousarray(array.T if by_columns else array)
             self._put(str(rows.nbytes))
-            self._hash.update(rows.reshape(-1).view(np.uint8))
+            self._hash.update(rows.reshape(-1).view(np.uint8).data)
 
     def _read_function(self, function: types.FunctionType) -> None:
         home = function.__globals__.get("__name__")
@@ -434,7 +438,7 @@ class _Reader:
         own = release_of(kind.__module__) is None
         self._put("instance")
         self.read(kind)
-        if thing is np.random.normal.__self__:  # numpy's own, whose state is chance
+        if thing is _CHANCE:  # numpy's own, whose state is chance
             self._put("global")
         elif kind.__module__.startswith("skdp.") and hasattr(thing, "key_parts"):
             self.read(thing.key_parts)
@@ -476,7 +480,8 @@ def _finds_anything(thing: Any) -> bool:
 
 def _global_names(code: types.CodeType) -> set[str]:
     steps = (step for each in code_within(code) for step in dis.get_instructions(each))
-    return {step.argval for step in steps if step.opname in _GLOBALS}
+    found = {(step.opname, step.argval) for step in steps if step.opname in _GLOBALS}
+    return {name for _, name in found - {("LOAD_NAME", "__name__")}}  # as the module of a class
 
 
 def _is_made_up(cls: type, name: str) -> bool:

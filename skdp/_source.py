@@ -26,13 +26,17 @@ _UNREAD = frozenset({"ctx", "kind", "type_comment"})
 
 
 def definition(function: FunctionType) -> _Definition | None:
-    """Find where a function is defined; None if its text is gone, or is another one by now."""
+    """Find where a function is defined; None if its text is gone, or is another one by now.
+
+    What is evaluated outside of it is left out: decorators, defaults and annotations are in no
+    code that could tell whether their text is still the same. They count by what they made.
+    """
     code = function.__code__
     for _ in range(2):
         text = "".join(linecache.getlines(code.co_filename, function.__globals__))
         found = _find(text, code)
         if found is not None:
-            return found
+            return _without_surroundings(found)
         linecache.checkcache(code.co_filename)  # it may remember the text of an earlier version
     return None
 
@@ -113,7 +117,8 @@ def _find(text: str, code: CodeType) -> _Definition | None:
 @functools.lru_cache(maxsize=64)
 def _parsed(text: str, filename: str, flags: int) -> tuple[dict, dict]:
     """Return definitions and code objects of a file, each by first line and name."""
-    definitions, compiled = defaultdict(list), defaultdict(list)
+    definitions: dict[tuple[int, str], list[_Definition]] = defaultdict(list)
+    compiled: dict[tuple[int, str], list[CodeType]] = defaultdict(list)
     flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # in cells of a notebook
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -131,6 +136,17 @@ def _parsed(text: str, filename: str, flags: int) -> tuple[dict, dict]:
     for each in code_within(code):
         compiled[each.co_firstlineno, each.co_name].append(each)
     return dict(definitions), dict(compiled)
+
+
+def _without_surroundings(node: _Definition) -> _Definition:
+    given = node.args
+    lists = [[ast.arg(each.arg) for each in part] for part in (given.posonlyargs, given.args)]
+    only = [ast.arg(each.arg) for each in given.kwonlyargs]
+    rest = [None if each is None else ast.arg(each.arg) for each in (given.vararg, given.kwarg)]
+    args = ast.arguments(*lists, rest[0], only, [], rest[1], [])
+    if isinstance(node, ast.Lambda):
+        return ast.Lambda(args, node.body)
+    return type(node)(node.name, args, node.body, [])
 
 
 def _is_same(code: CodeType, other: CodeType) -> bool:

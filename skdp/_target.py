@@ -144,9 +144,8 @@ def as_function_target(function: Callable) -> FunctionTarget:
 
 def identity_of(target: Target) -> Any:
     """Return what tells a target from others: the key of the user's own, else the target itself."""
-    if isinstance(target, KeyedTarget) or getattr(target, "key", None) is None:
-        return target
-    return _check_key(target.key, f"the target {type(target).__name__}")
+    key = None if isinstance(target, KeyedTarget) else getattr(target, "key", None)
+    return target if key is None else _check_key(key, f"the target {type(target).__name__}")
 
 
 def target_key(target: Target) -> str:

@@ -307,8 +307,9 @@ class SensitivitySampler(BaseEstimator):
         key = ""
         if self.memory is not None:
             target, moments = identity_of(source.target), source.moments is not None
-            drawn = replace(source, target=None, moments=None)  # the moments follow from the target
-            key = fingerprint(target, moments, drawn, *parts, chunk_size, versions)
+            # which moments there are follows from the target
+            drawn = vars(replace(source, moments=None)) | {"target": target}
+            key = fingerprint(drawn, moments, *parts, chunk_size, versions)
         return run(evaluate, pairs, chunk_size, n_jobs=self.n_jobs, memory=self.memory, key=key)
 
     def with_fixed_seed(self) -> SensitivitySampler:
