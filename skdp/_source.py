@@ -140,10 +140,15 @@ def _parsed(text: str, filename: str, flags: int) -> tuple[dict, dict]:
 
 def _without_surroundings(node: _Definition) -> _Definition:
     given = node.args
-    lists = [[ast.arg(each.arg) for each in part] for part in (given.posonlyargs, given.args)]
-    only = [ast.arg(each.arg) for each in given.kwonlyargs]
-    rest = [None if each is None else ast.arg(each.arg) for each in (given.vararg, given.kwarg)]
-    args = ast.arguments(*lists, rest[0], only, [], rest[1], [])
+    args = ast.arguments(
+        posonlyargs=[ast.arg(each.arg) for each in given.posonlyargs],
+        args=[ast.arg(each.arg) for each in given.args],
+        vararg=None if given.vararg is None else ast.arg(given.vararg.arg),
+        kwonlyargs=[ast.arg(each.arg) for each in given.kwonlyargs],
+        kw_defaults=[],
+        kwarg=None if given.kwarg is None else ast.arg(given.kwarg.arg),
+        defaults=[],
+    )
     if isinstance(node, ast.Lambda):
         return ast.Lambda(args, node.body)
     return type(node)(node.name, args, node.body, [])
