@@ -8,6 +8,8 @@ import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from skdp._version import __version__
 
@@ -47,6 +49,12 @@ def _release_of(module: str) -> str | None:
     return top if top in sys.stdlib_module_names and is_standard else None
 
 
+def _is_from_folder(package: metadata.Distribution) -> bool:
+    """Tell whether a package was installed from a folder that is still here, to be edited."""
+    origin = json.loads(package.read_text("direct_url.json") or "{}")
+    return "dir_info" in origin and Path(url2pathname(urlsplit(origin["url"]).path)).is_dir()
+
+
 @functools.cache
 def _versions_of(top: str) -> str | None:
     """Name the packages that installed a module; what was installed from a folder is the user's."""
@@ -55,7 +63,6 @@ def _versions_of(top: str) -> str | None:
     except metadata.PackageNotFoundError:
         names = set(metadata.packages_distributions().get(top, []))
         packages = [metadata.distribution(name) for name in sorted(names)]
-    origins = [json.loads(each.read_text("direct_url.json") or "{}") for each in packages]
-    if not packages or any("dir_info" in origin for origin in origins):
+    if not packages or any(map(_is_from_folder, packages)):
         return None
     return ", ".join(f"{each.name} {each.version}" for each in packages)

@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
 import skdp
 from skdp import (
@@ -29,6 +31,7 @@ from skdp import (
     SensitivityEstimate,
     SensitivitySampler,
     UniformOracle,
+    _installed,
     release,
 )
 from skdp._fingerprint import fingerprint, key_of, obstacle_of
@@ -482,7 +485,6 @@ def test_every_process_finds_the_same(load, tmp_path):
 
 
 SAMPLED = """
-import sys
 import numpy as np
 from skdp import FunctionTarget, LaplaceMechanism, SensitivityEstimate, SensitivitySampler
 from skdp import UniformOracle, release
@@ -504,10 +506,9 @@ def targets():
 mechanism = LaplaceMechanism(1.0)
 for name, target in targets():
     path = name + ".json"
-    if sys.argv[1:] == [] and {first}:
+    if {first}:
         sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.2, random_state=0)
         sampler.sample(target, 20, mechanism.norm).save(path)
-        SensitivityEstimate.load(path)
     try:
         release(target, np.ones((20, 1)), mechanism=mechanism,
                 sensitivity=SensitivityEstimate.load(path), random_state=0)
@@ -709,10 +710,6 @@ def test_targets_of_functions_take_their_key_along():
 
 def test_public_structure_of_a_target_counts():
     """What the twin gives to the function, and not only what the user has configured."""
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder
-    from sklearn.tree import DecisionTreeRegressor
-
     estimator = make_pipeline(OneHotEncoder(sparse_output=False), Ridge())
     y = np.arange(4.0)
     tables = [np.array([["a"], ["b"], ["a"], [letter]]) for letter in "bcb"]
@@ -727,12 +724,35 @@ def test_public_structure_of_a_target_counts():
 
 
 def test_installed_versions_count(monkeypatch):
-    from skdp import _installed
-
     before = key_of(np.mean), key_of(Ridge())
     monkeypatch.setattr(_installed, "_release_of", lambda module: f"{module} 99")
     assert key_of(np.mean) != before[0]
     assert key_of(Ridge()) != before[1]
+
+
+@pytest.mark.parametrize(("folder", "is_read"), [("here", True), ("gone", False)])
+def test_a_package_installed_from_a_folder_is_read(folder, is_read, tmp_path, monkeypatch):
+    """It changes without its version; one that was built elsewhere, as conda's, does not."""
+    site, sources = tmp_path / "site-packages", tmp_path / "here"
+    (site / "ownlib-1.0.dist-info").mkdir(parents=True)
+    sources.mkdir()
+    origin = {"url": (tmp_path / folder).as_uri(), "dir_info": {}}
+    (site / "ownlib-1.0.dist-info" / "METADATA").write_text("Name: ownlib\nVersion: 1.0\n")
+    (site / "ownlib-1.0.dist-info" / "direct_url.json").write_text(json.dumps(origin))
+    monkeypatch.syspath_prepend(site)
+    keys = []
+    for number in (1, 2):
+        (site / "ownlib.py").write_text(f"def target(X):\n    return X * {number}\n")
+        for cache in (_installed._release_of, _installed._versions_of):
+            cache.cache_clear()
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)
+        importlib.invalidate_caches()
+        sys.modules.pop("ownlib", None)
+        keys.append(key_of(importlib.import_module("ownlib").target))
+    sys.modules.pop("ownlib")
+    _installed._release_of.cache_clear()
+    assert (keys[0] != keys[1]) == is_read
+    assert not any(map(obstacle_of, keys))
 
 
 def test_patches_of_installed_classes_count(monkeypatch):
