@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from skdp._basis import PublicBasis
+from skdp._target import FunctionTarget
 from skdp._version import __version__ as __version__
 from skdp.accounting.guarantee import NeighboringRelation, PrivacyGuarantee
 from skdp.displays import RiskDisplay
@@ -52,6 +53,7 @@ __all__ = [
     "BernsteinTransformer",
     "ExponentialMechanism",
     "FittedFunctionTarget",
+    "FunctionTarget",
     "GaussianMechanism",
     "GaussianOracle",
     "KnownSensitivity",

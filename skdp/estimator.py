@@ -14,6 +14,7 @@ from sklearn.utils import Tags, get_tags
 from skdp._data import Dataset, n_records
 from skdp._delegation import DelegatedMethods
 from skdp._form import Schema
+from skdp._target import target_key
 from skdp._validation import check_labels, check_private_dataset
 from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.exceptions import PrivacyLeakWarning
@@ -376,7 +377,7 @@ def released_target(model: PrivateEstimator, X: Any, y: Any = None) -> Any:
     if is_classifier(model.estimator) and model.classes is None:
         again.set_params(classes=model.classes_)
     target = again._make_target(*again._settle_form(again._check_dataset(X, y)))
-    if isinstance(sampled, SensitivityEstimate) and target.description != sampled.target:
+    if isinstance(sampled, SensitivityEstimate) and target_key(target) != sampled.key:
         raise ValueError(
             f"This {type(model).__name__} has got other parameters since it was fitted, or the "
             f"records are of another form: {sampled.target} was released, and this would release "

@@ -10,9 +10,10 @@ from numbers import Real
 from typing import Any
 
 from skdp._data import Dataset, as_dataset, n_records
+from skdp._fingerprint import REMEDY, obstacle_of
 from skdp._form import Schema, canonical, describe_key
 from skdp._room import evaluate_privately
-from skdp._target import Target, as_target
+from skdp._target import Target, as_target, target_key
 from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
@@ -304,16 +305,19 @@ def _settle_sensitivity(
     sensitivity: Any, target: Target, schema: Schema, n_samples: int, mechanism: Mechanism
 ) -> tuple[Mechanism, SensitivityEstimate | KnownSensitivity]:
     """Sample where it is to be sampled, in the basis of the mechanism, and refuse misfits."""
+    key = None
     if isinstance(sensitivity, SensitivitySampler):
         mechanism = _learn_basis(mechanism, sensitivity, target, n_samples, schema)
         sensitivity = sensitivity.sample(target, n_samples, mechanism.norm, schema)
+        key = sensitivity.key  # it is this target's, though to be like nothing else
     elif isinstance(sensitivity, Real):
         sensitivity = KnownSensitivity(float(sensitivity), mechanism.norm_name, n_samples)
     mechanism = mechanism.with_basis(sensitivity.basis)
     if isinstance(sensitivity, KnownSensitivity):
         sensitivity.for_norm(mechanism.norm_name, n_samples)
     else:
-        _check_made_for(sensitivity, target, schema, n_samples, mechanism)
+        key = key or target_key(target)
+        _check_made_for(sensitivity, target, schema, n_samples, mechanism, key)
     _check_usable(sensitivity)
     return mechanism, sensitivity
 
@@ -338,11 +342,11 @@ def _check_made_for(
     schema: Schema,
     n_samples: int,
     mechanism: Mechanism,
+    key: str,
 ) -> None:
     rules = {
         "number of records": (sensitivity.n_samples, n_samples),
         "norm": (sensitivity.norm_name, mechanism.norm_name),
-        "target": (sensitivity.target, target.description),
     }
     for what, (made_for, needed) in rules.items():
         if made_for != needed:
@@ -356,6 +360,15 @@ def _check_made_for(
             f"{describe_key(sensitivity.form) or 'unknown'}. This release has "
             f"{describe_key(schema.key)}. Bring the data into that form, or sample the sensitivity "
             "of this release."
+        )
+    if sensitivity.key != key:
+        obstacle = obstacle_of(key) or obstacle_of(sensitivity.key)
+        alike = sensitivity.target == target.description
+        raise ValueError(
+            f"The 'sensitivity' was made for another target: {sensitivity.target}. This release "
+            f"has {target.description}{', of other code or other values' if alike else ''}. "
+            "Sample the sensitivity of this release."
+            + (f" No estimate can be kept for it, since {obstacle}. {REMEDY}" if obstacle else "")
         )
 
 

@@ -35,7 +35,7 @@ class SensitivityEstimate:
     norm_name : str
         The norm of the differences, such as "l1".
     target : str
-        Description of the target. An estimate serves the target that it was made for.
+        Description of the target.
     shape : tuple of int or None
         Shape of the target's values; None when no pair could be evaluated.
     oracle : str
@@ -53,6 +53,9 @@ class SensitivityEstimate:
     n_rounding : int, default=0
         On how many pairs the target did not change by more than the rounding of its values. With
         `k` of them or more the estimate is one of rounding errors, and nothing is released.
+    key : str, default=""
+        What the target is known by; see the user guide. An estimate serves the target that it was
+        made for and no other; without a key it serves none.
 
     Attributes
     ----------
@@ -87,6 +90,7 @@ class SensitivityEstimate:
     form: tuple[Key, ...] = ()
     basis: PublicBasis | None = None
     n_rounding: int = 0
+    key: str = ""
     value: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -210,7 +214,17 @@ class SensitivityEstimate:
         -------
         SensitivityEstimate
             Equal to the one that was stored.
+
+        Raises
+        ------
+        ValueError
+            If it has no key, as estimates of earlier versions.
         """
+        if not values.get("key"):
+            raise ValueError(
+                "This SensitivityEstimate does not say by a 'key' which target it was made for, as "
+                "it was stored by an earlier version of skdp. Sample the sensitivity anew."
+            )
         norms = [math.inf if norm is None else norm for norm in values["norms"]]
         shape = None if values["shape"] is None else tuple(values["shape"])
         statistic = OrderStatistic(**values["order_statistic"])

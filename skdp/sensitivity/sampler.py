@@ -7,6 +7,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from numbers import Integral
@@ -22,7 +23,7 @@ from skdp._checks import check_count
 from skdp._data import Dataset, n_records
 from skdp._fingerprint import fingerprint
 from skdp._form import Schema, canonical
-from skdp._target import Target, as_target
+from skdp._target import Target, as_target, identity_of, target_key
 from skdp._version import __version__
 from skdp.sensitivity.adapters import as_oracle, describe_oracle
 from skdp.sensitivity.blocks import CHUNK_SIZE, pair_measure
@@ -87,8 +88,8 @@ class SensitivitySampler(BaseEstimator):
     memory : joblib.Memory, str, pathlib.Path or None, default=None
         Where finished chunks of pairs are kept, so that a run that was ended goes on where it
         was. Several processes may share it. It holds public numbers only. A run finds its chunks
-        by oracle, target and seed: give `random_state`. Functions count by code and by what they
-        use of their own module, and by name what they use of others.
+        by oracle, target and seed: give `random_state`. Functions and classes count by their
+        text and by all that they read; those without a text are refused.
     verbose : int, default=0
         If positive, show a progress bar with the estimate so far in terminals and notebooks where
         tqdm is installed, and a line per chunk of pairs elsewhere.
@@ -212,13 +213,14 @@ class SensitivitySampler(BaseEstimator):
         """
         plan = self.plan(n_samples)
         target = as_target(target)
+        key = target_key(target)  # before it runs: a function may keep what it finds
         sampler = self.with_fixed_seed()
         schema = schema or sampler._schema_of_draws(target, n_samples)
         pairs, records = sampler._prepare(target, n_samples, schema)
         measure, chunk_size = pair_measure(pairs, norm, records)
         n_pairs = plan.order_statistic.n_pairs
-        parts = (pairs, _norm_name(norm), None if hasattr(norm, "__self__") else norm)
-        chunks = self._run(measure, range(n_pairs), chunk_size, *parts)
+        parts = (_norm_name(norm), None if hasattr(norm, "__self__") else norm)
+        chunks = self._run(measure, range(n_pairs), chunk_size, pairs, *parts)
         if self.verbose:
             chunks = follow(chunks, plan.order_statistic)
         with closing(chunks):
@@ -238,6 +240,7 @@ class SensitivitySampler(BaseEstimator):
             n_rounding=int(outcomes.are_rounding.sum()),
             basis=getattr(mechanism, "public_basis", None),
             form=schema.key,
+            key=key,
         )
 
     def pilot_differences(
@@ -345,14 +348,25 @@ class SensitivitySampler(BaseEstimator):
         return try_oracle(oracle, attempt)
 
     def _run(
-        self, evaluate: Callable[[range], Any], pairs: range, chunk_size: int, *parts: Any
+        self,
+        evaluate: Callable[[range], Any],
+        pairs: range,
+        chunk_size: int,
+        source: PairSource,
+        *parts: Any,
     ) -> Generator[Any, None, None]:
-        """Evaluate pairs chunk by chunk, in their order; `parts` tell the run from others."""
+        """Evaluate pairs chunk by chunk; source and `parts` tell the run from others."""
         one_by_one = self.memory is None and joblib.effective_n_jobs(self.n_jobs) == 1
         if chunk_size == CHUNK_SIZE and not one_by_one:
             chunk_size = min(chunk_size, 1 + len(pairs) // LEAST_CHUNKS)
         versions = sklearn.__version__, __version__
-        key = "" if self.memory is None else fingerprint(*parts, chunk_size, versions)
+        key = ""
+        if self.memory is not None:
+            target, moments = identity_of(source.target), source.moments is not None
+            # which moments there are follows from the target
+            form = None if source.schema is None else source.schema.key
+            drawn = vars(replace(source, moments=None)) | {"target": target, "schema": form}
+            key = fingerprint(drawn, moments, *parts, chunk_size, versions)
         return run(evaluate, pairs, chunk_size, n_jobs=self.n_jobs, memory=self.memory, key=key)
 
     def with_fixed_seed(self) -> SensitivitySampler:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._target import Target, as_target
+from skdp._target import KeyedTarget, Target, as_target, identity_of
 
 
-class ChoiceTarget:
+class ChoiceTarget(KeyedTarget):
     """The scores of a list of responses; what is released is one of the responses.
 
     Parameters
@@ -42,6 +42,7 @@ class ChoiceTarget:
         self.responses = list(responses)
         if not self.responses:
             raise ValueError("The 'responses' must hold at least one response. Got none.")
+        self.key_parts = identity_of(self._scores), len(self.responses)
         self.description = f"{self._scores.description} over {len(self.responses)} responses"
 
     def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:

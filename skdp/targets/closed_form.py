@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._data import Dataset, n_records, take_records
-from skdp._target import FunctionTarget
+from skdp._target import KeyedTarget, as_function_target
 from skdp.targets._closed_forms import ClosedForm, Records, closed_forms
 
 TOLERANCE = 1e-8
@@ -155,7 +155,7 @@ class Moments:
         return self.values(both[0], n_samples), self.values(both[1], n_samples)
 
 
-class AdditiveTarget:
+class AdditiveTarget(KeyedTarget):
     """A mean over the records, as a target: f(D) = (1/n) sum of phi(x_i).
 
     Means, moments, histograms and kernel densities on a lattice are of this kind. A pair of
@@ -167,7 +167,8 @@ class AdditiveTarget:
     ----------
     phi : callable
         ``phi(X)`` or ``phi(X, y)`` returns one row of floats per record: shape (n_records,) or
-        (n_records, ...). A row may depend on its own record only.
+        (n_records, ...). A row may depend on its own record only. A :class:`FunctionTarget`
+        brings a key of its own.
 
     Raises
     ------
@@ -197,7 +198,8 @@ class AdditiveTarget:
     """
 
     def __init__(self, phi: Callable):
-        self._phi = FunctionTarget(phi)
+        self._phi = as_function_target(phi)
+        self.key_parts = (self._phi,)
         self.description = f"mean of {self._phi.description}"
 
     def __call__(self, *dataset: Any, seed: int = 0) -> NDArray[np.float64]:

@@ -18,7 +18,6 @@ from sklearn.utils.validation import has_fit_parameter
 
 from skdp._classes import is_a, named
 from skdp._data import Dataset
-from skdp._fingerprint import digest
 from skdp.targets._canonical import CanonicalStep, columns_of
 from skdp.targets._packing import same
 from skdp.targets._parts import ReleasedPart
@@ -49,10 +48,7 @@ _PASS_WEIGHTS = named(
 
 
 def describe(estimator: Any) -> str:
-    """Describe an estimator as configured, so that another configuration has another description.
-
-    What scikit-learn shows is not enough: it shortens long parameters, and leaves out what a frozen
-    estimator has learned.
+    """Describe an estimator as configured, for people: scikit-learn shortens long parameters.
 
     Parameters
     ----------
@@ -64,8 +60,7 @@ def describe(estimator: Any) -> str:
     str
         One line.
     """
-    shown = re.sub(" at 0x[0-9a-fA-F]+", "", " ".join(repr(estimator).split()))
-    return f"{shown} ({digest(estimator)})"
+    return re.sub(" at 0x[0-9a-fA-F]+", "", " ".join(repr(estimator).split()))
 
 
 def without_side_effects(estimator: Any) -> Any:

@@ -171,6 +171,7 @@ def make_target(estimator: Any, release: Any, twin: Any, weighted: bool = False)
         target = ParameterTarget(estimator, release, twin)
     if weighted:
         target.description += ", weighted"
+        target.key_parts += ("weighted",)
     return target
 
 

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from skdp._classes import public_name
-from skdp._target import FunctionTarget
+from skdp._target import KeyedTarget, as_function_target
 from skdp.targets._bernstein_basis import gram_matrix, multiply_axes
 from skdp.targets.bernstein import BernsteinTransformer
 from skdp.targets.bernstein_density import BernsteinDensity
@@ -40,7 +41,7 @@ DENSITY = ("score_samples",)
 MAX_METRIC = 2000
 
 
-class BernsteinTarget:
+class BernsteinTarget(KeyedTarget):
     """The values of a function on a box, and the function made of them once they are released.
 
     Parameters
@@ -49,7 +50,8 @@ class BernsteinTarget:
         ``function(X, points)`` or ``function(X, y, points)`` evaluates the function that the
         dataset determines. `points` has shape (n_points, n_variables); the result has shape
         (n_points,) or (n_points, n_outputs). When it has a parameter `random_state`, it is given
-        an integer there, the same for both evaluations of a pair.
+        an integer there, the same for both evaluations of a pair. A :class:`FunctionTarget`
+        brings a key of its own.
     transformer : BernsteinTransformer
         Lattice and box. If it is not fitted, the box has one row of its `feature_range` for each
         variable; a pair makes it an interval.
@@ -81,9 +83,10 @@ class BernsteinTarget:
     """
 
     def __init__(self, function: Callable, transformer: BernsteinTransformer):
-        self._function = FunctionTarget(function)
+        self._function = as_function_target(function)
         self.transformer = _fitted(transformer)
         self._points = self.transformer.lattice_
+        self.key_parts = self._function, self._points
         self.description = f"{self._function.description} {_describe(self.transformer)}"
 
     def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
@@ -132,7 +135,7 @@ class BernsteinTarget:
         return lattice_metric(self.transformer, n_values)
 
 
-class FittedFunctionTarget:
+class FittedFunctionTarget(KeyedTarget):
     """A function that an estimator learns, through its values on a lattice.
 
     Evaluating the target clones the estimator, fits it cold, and evaluates one of its methods at
@@ -207,6 +210,10 @@ class FittedFunctionTarget:
         self._points = self.transformer.lattice_
         self._seeds = seed_names(self.estimator)
         self._shuffled = order_matters(self.estimator)
+        self.key_parts = (
+            *(self.method, self.estimator, self._kind, self._columns, self._points),
+            *(self._shuffled, sklearn.__version__),
+        )
         configured = describe(estimator)
         self.description = f"{self.method} of {configured} {_describe(self.transformer)}"
         if not hasattr(twin, "feature_names_in_"):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import copy
 import functools
 import hashlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 
 from skdp._classes import ClassSet, is_a, named
+from skdp._target import KeyedTarget
 from skdp.targets.closed_form import Moments
 from skdp.targets.composition import drop_out_of_bag
 from skdp.targets.configuration import describe
@@ -170,7 +173,7 @@ class LeafTarget(BaseEstimator):
         return np.broadcast_to(ranges, (tree.n_outputs_, 2))
 
 
-class LeafValues:
+class LeafValues(KeyedTarget):
     """The target of :class:`skdp.LeafTarget`: sums over the records in each leaf.
 
     Parameters
@@ -201,8 +204,12 @@ class LeafValues:
         self._ranges = ranges
         self._class_weight = _class_weight(last_step(twin))
         self._leaves = [np.flatnonzero(tree.children_left < 0) for tree in _trees(twin)]
+        # an estimate made for other trees, or for other steps before them, is for another function
+        self.key_parts = (
+            *(estimator, list(_steps_before(twin)), list(map(_structure, _trees(twin)))),
+            *(ranges, None if ranges is not None else self._classes(), sklearn.__version__),
+        )
         configured = describe(estimator)
-        # an estimate made for other trees is for another function
         self.description = f"leaf values of {configured}, structure {_digest(twin)}"
 
     def __call__(
@@ -359,6 +366,13 @@ def last_step(estimator: Any) -> Any:
     return estimator
 
 
+def _steps_before(estimator: Any) -> Iterator[Any]:
+    """Walk the fitted steps that a record passes before it comes to the trees."""
+    while is_a(estimator, "sklearn.pipeline.Pipeline"):
+        yield from (step for _, step in estimator.steps[:-1])
+        estimator = estimator.steps[-1][1]
+
+
 def _trees(estimator: Any) -> list:
     last = last_step(estimator)
     return [last.tree_] if is_a(last, *SINGLE) else [tree.tree_ for tree in last.estimators_]
@@ -368,9 +382,15 @@ def _digest(twin: Any) -> str:
     """Name the structure: equal for trees that send every record to the same leaves."""
     parts = hashlib.sha256()
     for tree in _trees(twin):
-        for array in (tree.children_left, tree.children_right, tree.feature, tree.threshold):
+        for array in _structure(tree):
             parts.update(np.ascontiguousarray(array).tobytes())
     return parts.hexdigest()[:16]
+
+
+def _structure(tree: Any) -> tuple[NDArray, ...]:
+    """Return what decides to which leaf a record goes, missing values included."""
+    children = tree.children_left, tree.children_right
+    return *children, tree.feature, tree.threshold, tree.missing_go_to_left
 
 
 def _parents(tree: Any) -> NDArray[np.intp]:

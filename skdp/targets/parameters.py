@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import clone
@@ -15,6 +16,7 @@ from sklearn.base import clone
 from skdp._basis import LocalMetric
 from skdp._classes import ClassSet, named, public_name
 from skdp._data import Dataset, find_non_finite, neighboring_pair
+from skdp._target import KeyedTarget
 from skdp.targets._packing import flat, is_float, take
 from skdp.targets._parts import ReleasedPart, anchor_of
 from skdp.targets.closed_form import Moments, closed_form_of
@@ -49,7 +51,7 @@ ONE_STREAM = ClassSet(
 _thread = threading.local()
 
 
-class ParameterTarget:
+class ParameterTarget(KeyedTarget):
     """The fitted parameters of an estimator, flattened.
 
     Evaluating the target clones the estimator, fits it cold, and joins the released attributes
@@ -99,6 +101,11 @@ class ParameterTarget:
         self._is_composite = any(hasattr(value, "fit") for value in parameters)
         self._is_plain = public_name(type(self.estimator)) != "" and all(
             isinstance(value, str | int | float | None) for value in parameters
+        )
+        released = [(part.path, part.names, part.entry, part.anchor()) for part in self._parts]
+        self.key_parts = (
+            *(self.names, self.estimator, released),
+            *(self._shuffled, sklearn.__version__),
         )
         configured = describe(estimator)
         self.description = f"{', '.join(self.names)} of {configured}{anchor_of(self._parts)}"

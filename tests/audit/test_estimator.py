@@ -224,7 +224,7 @@ def test_target_is_made_again_as_it_was(estimator, release):
         estimator, mechanism=mechanism, sensitivity=sampler, release=release, random_state=0
     ).fit(*private)
     target = released_target(model, *private)
-    assert target.description == model.sensitivity_.target
+    assert target.key == model.sensitivity_.key
     seed = int.from_bytes(np.random.default_rng(0).bytes(4), "little") >> 1
     again = target.restore(target(*private, seed=seed))
     name = "score_samples" if hasattr(model, "score_samples") else "predict"

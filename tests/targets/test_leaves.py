@@ -285,6 +285,7 @@ def test_auto_takes_the_leaves_and_names_the_parameters_of_others():
     ridge = Ridge().fit(X, y)
     assert isinstance(make_target(Ridge(), "auto", ridge), ParameterTarget)
     weighted = make_target(Ridge(), "auto", ridge, weighted=True)
+    assert weighted.key != make_target(Ridge(), "auto", ridge).key
     assert weighted.description == make_target(Ridge(), "auto", ridge).description + ", weighted"
 
 
@@ -293,7 +294,7 @@ def test_an_estimate_serves_only_the_trees_it_was_made_for():
     one = LeafTarget().bind(tree, clone(tree).fit(X, y))
     same = LeafTarget().bind(tree, clone(tree).fit(X, y))
     other = LeafTarget().bind(tree, clone(tree).fit(X_public, y_public))
-    assert one.description == same.description != other.description
+    assert one.key == same.key != other.key
     model = PrivateEstimator(
         tree,
         mechanism=LaplaceMechanism(1.0),
