@@ -79,6 +79,16 @@ def has_independent_records(oracle: Any) -> bool:
 
     An oracle must say so itself, or its class. What a class inherits does not count: a subclass
     may draw something of the whole dataset first.
+
+    Parameters
+    ----------
+    oracle : callable
+        As returned by `as_oracle`.
+
+    Returns
+    -------
+    bool
+        The attribute `independent_records` of the oracle, or of its class and no base of that.
     """
     own = vars(type(oracle)) | getattr(oracle, "__dict__", {})
     return own.get("independent_records", False) is True

@@ -190,7 +190,20 @@ class PairSource:
     schema: Schema | None = None
 
     def draw(self, n_records: int, rng: np.random.Generator) -> Dataset:
-        """Draw records in the form in which the target gets them."""
+        """Draw records in the form in which the target gets them.
+
+        Parameters
+        ----------
+        n_records : int
+            How many.
+        rng : numpy.random.Generator
+            Where the oracle takes its randomness.
+
+        Returns
+        -------
+        tuple of containers
+            As from :func:`skdp.sensitivity.drawing.draw`.
+        """
         return draw(self.oracle, n_records, rng, schema=self.schema)
 
     def values(self, *key: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
