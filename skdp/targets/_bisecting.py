@@ -12,9 +12,10 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-# Two fits may round differently when they run on several threads: column by column, by a share of
-# the distance of the clusters, and by one of the digits of their centers.
-TOLERANCE, ROUNDING = 1e-8, 1e-14
+# Two fits may round differently when they run on several threads.
+TOLERANCE = 1e-8
+# Of the distance of the clusters, and this of their centers, both column by column.
+ROUNDING = 1e-14
 
 
 class SplitKMeans(BisectingKMeans):

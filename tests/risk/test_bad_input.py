@@ -77,7 +77,9 @@ CALLS = {
     "affordable_epsilon": (MODEL.affordable_epsilon, ["budget", "epsilon0", "confidence"]),
     "epsilon_range": (MODEL.epsilon_range, ["budget", "max_error", "sensitivity"]),
     "joint_risk": (
-        lambda **given: joint_risk(LaplaceMechanism(1.0), **given).noise_probability,
+        lambda estimate, confidence: (
+            joint_risk(LaplaceMechanism(1.0), estimate, confidence=confidence).noise_probability
+        ),
         ["estimate", "confidence"],
     ),
     "privacy_loss_distribution": (
