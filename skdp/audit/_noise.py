@@ -9,6 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
+def _check_positive(owner: object, **values: float) -> None:
+    for name, value in values.items():
+        if not 0 < value < math.inf:
+            raise ValueError(
+                f"The {name!r} parameter of {type(owner).__name__} must be positive and finite. "
+                f"Got {value!r}."
+            )
+
+
 def _rows(x: ArrayLike, n: int) -> tuple[NDArray[np.float64], tuple[int, ...]]:
     """Return the dataset as floats, and the shape of n noisy copies of it."""
     values = np.asarray(x, dtype=np.float64)
@@ -32,6 +41,9 @@ class LaplaceNoise:
     scale: float
     slope: float = 0.0
     clip: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        _check_positive(self, scale=self.scale)
 
     def __call__(self, x: ArrayLike, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Return n independent outputs."""
@@ -67,6 +79,9 @@ class GaussianNoise:
 
     sigma: float
 
+    def __post_init__(self) -> None:
+        _check_positive(self, sigma=self.sigma)
+
     def __call__(self, x: ArrayLike, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Return n independent outputs."""
         values, shape = _rows(x, n)
@@ -89,6 +104,9 @@ class ExponentialNoise:
 
     scale: float
 
+    def __post_init__(self) -> None:
+        _check_positive(self, scale=self.scale)
+
     def __call__(self, x: ArrayLike, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Return n independent outputs."""
         values, shape = _rows(x, n)
@@ -110,22 +128,32 @@ class TruncatedLaplace:
     scale : float
         Scale of the noise.
     low, high : float
-        The interval.
+        The interval; its ends may be infinite.
     """
 
     scale: float
     low: float
     high: float
 
-    def _cdf(self, t: ArrayLike, x: float) -> NDArray[np.float64]:
-        z = (np.asarray(t, dtype=float) - x) / self.scale
-        half = 0.5 * np.exp(-np.abs(z))
-        return np.where(z < 0, half, 1 - half)
+    def __post_init__(self) -> None:
+        _check_positive(self, scale=self.scale)
+        if not self.low < self.high:
+            raise ValueError(
+                "The 'low' parameter of TruncatedLaplace must be below 'high'. "
+                f"Got {self.low!r} and {self.high!r}."
+            )
+
+    def _ends(self, x: float) -> tuple[float, float]:
+        """Return the interval as seen from a dataset, in units of the noise."""
+        if not (self.low <= x <= self.high and math.isfinite(x)):
+            raise ValueError("TruncatedLaplace is known for datasets inside its interval only.")
+        return (self.low - x) / self.scale, (self.high - x) / self.scale
 
     def __call__(self, x: float, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Return n independent outputs, by inversion of the truncated law."""
-        ends = self._cdf([self.low, self.high], x)
-        u = ends[0] + (ends[1] - ends[0]) * rng.random(n)
+        below, above = self._ends(x)
+        first, last = math.exp(below) / 2, 1 - math.exp(-above) / 2
+        u = first + (last - first) * rng.random(n)
         upper = u > 0.5
         z = np.where(upper, -1.0, 1.0) * np.log(2 * np.where(upper, 1 - u, u))
         return np.clip(x + self.scale * z, self.low, self.high)
@@ -133,12 +161,15 @@ class TruncatedLaplace:
     def epsilon(self, x: float, x_prime: float) -> float:
         """Return the larger of the two losses at the ends of the interval.
 
-        The log ratio is monotone in the output, so its extremes are at the ends.
+        The log ratio is monotone in the output, so its extremes are at the ends. There it is the
+        distance of the datasets, or what it tends to.
         """
-        mass = [float(np.diff(self._cdf([self.low, self.high], v))[0]) for v in (x, x_prime)]
-        ends = np.array([self.low, self.high])
-        ratio = (np.abs(ends - x_prime) - np.abs(ends - x)) / self.scale
-        return float(np.max(np.abs(ratio + math.log(mass[1] / mass[0]))))
+        logs = [
+            math.log(-math.expm1(below) - math.expm1(-above))
+            for below, above in (self._ends(x), self._ends(x_prime))
+        ]
+        distance = (x - x_prime) / self.scale
+        return max(abs(logs[1] - logs[0] + distance), abs(logs[1] - logs[0] - distance))
 
 
 @dataclass(frozen=True)
@@ -155,6 +186,9 @@ class GeometricNoise:
 
     rate: float
     clip: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        _check_positive(self, rate=self.rate)
 
     def __call__(self, x: int, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Return n independent outputs: the difference of two geometric numbers is the noise."""
@@ -186,6 +220,13 @@ class RandomizedResponse:
     p: float
     n_answers: int = 2
 
+    def __post_init__(self) -> None:
+        if not 0 < self.p < 1 or self.n_answers < 2:
+            raise ValueError(
+                "The 'p' parameter of RandomizedResponse must be between 0 and 1, and 'n_answers' "
+                f"at least 2. Got {self.p!r} and {self.n_answers!r}."
+            )
+
     def __call__(self, x: int, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Return n independent outputs."""
         shift = rng.integers(1, self.n_answers, size=n)
@@ -209,6 +250,9 @@ class PrefixSums:
     """
 
     scale: float
+
+    def __post_init__(self) -> None:
+        _check_positive(self, scale=self.scale)
 
     def __call__(self, x: ArrayLike, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Return n independent outputs of as many columns as x has values."""
@@ -235,6 +279,9 @@ class TextbookLaplace:
     """
 
     scale: float
+
+    def __post_init__(self) -> None:
+        _check_positive(self, scale=self.scale)
 
     def __call__(self, x: float, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Return n independent outputs."""

@@ -6,6 +6,9 @@ import math
 
 from skdp.risk._checks import check_count, check_real, check_stronger
 
+# Level of a release whose exponential is still a double.
+LARGEST = 700.0
+
 
 def dkw_n_pairs(rho: float, confidence: float = 0.95) -> int:
     """Number of pairs for which the distribution of the sampled sensitivity is known to `rho`.
@@ -15,7 +18,7 @@ def dkw_n_pairs(rho: float, confidence: float = 0.95) -> int:
 
     Parameters
     ----------
-    rho : float in (0, 1)
+    rho : float in (1e-150, 1)
         Largest distance of the empirical distribution function from the true one.
     confidence : float in (0, 1), default=0.95
         Probability that the distance is not larger.
@@ -35,7 +38,7 @@ def dkw_n_pairs(rho: float, confidence: float = 0.95) -> int:
     >>> dkw_n_pairs(0.1), dkw_n_pairs(0.01)
     (185, 18445)
     """
-    rho = check_real("rho", "dkw_n_pairs", rho, 0.0, 1.0)
+    rho = check_real("rho", "dkw_n_pairs", rho, 1e-150, 1.0)  # its square is a double
     confidence = check_real("confidence", "dkw_n_pairs", confidence, 0.0, 1.0)
     return math.ceil(math.log(2 / (1 - confidence)) / (2 * rho**2))
 
@@ -95,7 +98,8 @@ def sampled_confidence(confidence: float, rho: float, n_pairs: int) -> float:
     0.8574
     """
     confidence = check_real("confidence", "sampled_confidence", confidence, 0.0, 1.0, closed="r")
-    return max(0.0, confidence - rho) * dkw_factor(rho, n_pairs)
+    factor = dkw_factor(rho, n_pairs)
+    return max(0.0, confidence - rho) * factor
 
 
 def basic_composition(epsilon0: float, n: int) -> float:
@@ -128,7 +132,7 @@ def advanced_composition(epsilon0: float, n: int, delta: float) -> float:
 
     Parameters
     ----------
-    epsilon0 : float in (0, inf)
+    epsilon0 : float in (0, 700)
         Level of each release.
     n : int of at least 1
         Number of releases.
@@ -151,7 +155,7 @@ def advanced_composition(epsilon0: float, n: int, delta: float) -> float:
     >>> round(advanced_composition(0.1, n=100, delta=1e-5), 3)
     5.85
     """
-    epsilon0 = check_real("epsilon0", "advanced_composition", epsilon0, 0.0, math.inf)
+    epsilon0 = check_real("epsilon0", "advanced_composition", epsilon0, 0.0, LARGEST)
     mean = epsilon0 * math.expm1(epsilon0)
     return _azuma(epsilon0, mean, n, delta, "advanced_composition")
 
@@ -173,7 +177,7 @@ def composition_at_risk(
     ----------
     epsilon : float in (0, epsilon0]
         The stronger level.
-    epsilon0 : float in (0, inf)
+    epsilon0 : float in (0, 700)
         Bound on the absolute loss of each release.
     confidence : float in [0, 1)
         A true lower bound on the probability that the absolute loss is at most epsilon, such as
@@ -200,7 +204,7 @@ def composition_at_risk(
     >>> round(composition_at_risk(0.25, 0.5, confidence, n=100, delta=1e-5), 2)
     37.75
     """
-    epsilon, epsilon0 = check_stronger("composition_at_risk", epsilon, epsilon0)
+    epsilon, epsilon0 = check_stronger("composition_at_risk", epsilon, epsilon0, LARGEST)
     confidence = check_real("confidence", "composition_at_risk", confidence, 0.0, 1.0, closed="l")
     mean = confidence * (math.expm1(epsilon) - epsilon)
     mean += (1 - confidence) * (math.expm1(epsilon0) - epsilon0)
@@ -211,4 +215,4 @@ def _azuma(epsilon0: float, mean: float, n: int, delta: float, owner: str) -> fl
     """Level that the sum of n losses in [-epsilon0, epsilon0] exceeds with mass at most delta."""
     n = check_count("n", owner, n)
     delta = check_real("delta", owner, delta, 0.0, 1.0)
-    return epsilon0 * math.sqrt(2 * n * math.log(1 / delta)) + n * mean
+    return epsilon0 * math.sqrt(-2 * n * math.log(delta)) + n * mean

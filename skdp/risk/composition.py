@@ -24,7 +24,7 @@ from scipy.optimize import minimize_scalar
 from scipy.signal import lfilter
 from scipy.special import logsumexp
 
-from skdp.risk._checks import check_real
+from skdp.risk._checks import MOST, check_count, check_levels, check_real
 from skdp.risk.loss import PrivacyLossDistribution
 
 _TAIL = 1e-16  # mass of the sum that the window of the convolution may cut off
@@ -120,7 +120,18 @@ class GridLoss(PrivacyLossDistribution):
     _below: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        mass = self.probabilities
+        owner = type(self).__name__
+        check_real("step", owner, self.step, 0.0, math.inf)
+        check_count("first", owner, self.first, -MOST)
+        check_real("infinity", owner, self.infinity, 0.0, 1.0, closed="lr")
+        check_real("limit", owner, self.limit, -math.inf, math.inf, closed="r")
+        mass = check_levels("probabilities", owner, self.probabilities, 0.0)
+        if mass.ndim != 1 or not mass.size or not np.isfinite(mass).all():
+            raise ValueError(
+                f"The 'probabilities' parameter of {owner} must be a vector of finite numbers. "
+                f"Got shape {mass.shape}."
+            )
+        object.__setattr__(self, "probabilities", mass)
         # tail[i] = sum_{j >= i} p_j and other[i] = sum_{j >= i} p_j exp(l_i - l_j), so that
         # delta(epsilon) = tail[i] + infinity - exp(epsilon - l_i) other[i] just below l_i.
         tail = np.cumsum(mass[::-1])[::-1]
@@ -152,9 +163,9 @@ class GridLoss(PrivacyLossDistribution):
         first, last = math.floor(low / step), math.ceil(high / step)
         _check_size(last - first + 1, step)
         curve = law.delta(step * np.arange(first, last + 1))
-        # Negative slope of the curve in exp(epsilon), times exp(epsilon); convex, so falling.
-        slope = np.append(np.maximum(curve[:-1] - curve[1:], 0.0) / math.expm1(step), 0.0)
-        mass = np.concatenate([[1 - curve[0]], math.exp(step) * slope[:-1]]) - slope
+        # Negative slopes of the curve in exp(epsilon), times its upper end; convex, so falling.
+        slope = np.maximum(curve[:-1] - curve[1:], 0.0) / -math.expm1(-step)
+        mass = np.append(1 - curve[0], slope) - math.exp(-step) * np.append(slope, 0.0)
         return cls(step, first, np.maximum(mass, 0.0), float(curve[-1]), law.bound)
 
     @property

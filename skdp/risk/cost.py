@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit
 
-from skdp.risk._checks import check_count, check_real, check_stronger
+from skdp.risk._checks import check_count, check_levels, check_real, check_stronger
 from skdp.risk.laws import LaplaceLoss
 from skdp.risk.paper import published_confidence
 
@@ -95,9 +95,9 @@ class CompensationModel:
         float or ndarray of float
             ``stakeholders * (minimum + budget * exp(-c / epsilon))``, of the shape of `epsilon`.
         """
-        epsilon = np.asarray(epsilon, dtype=float)
-        with np.errstate(divide="ignore"):
-            share = np.exp(-self.c / epsilon)
+        levels = np.abs(check_levels("epsilon", "cost", epsilon, 0.0))  # of zeros too
+        with np.errstate(divide="ignore", over="ignore"):
+            share = np.exp(-self.c / levels)
         return (self.stakeholders * (self.minimum + self.budget * share))[()]
 
     def confidence(self, epsilon: float, epsilon0: float) -> float:
@@ -154,13 +154,14 @@ class CompensationModel:
             The level. For ``law="paper"``, c = 1 it solves equation 10.
         """
         epsilon0 = check_real("epsilon0", "optimal_epsilon", epsilon0, 0.0, math.inf)
-        law = _CONFIDENCE[self.law]
+        law, size = _CONFIDENCE[self.law], math.log(self.c) - math.log(epsilon0)
 
         def saving(logit: Any) -> Any:  # as a share of the cost at epsilon0, exact near its ends
-            share = -np.expm1(-self.c / epsilon0 * np.exp(-logit))
+            with np.errstate(over="ignore"):
+                share = -np.expm1(-np.exp(size - logit))
             return share * law(epsilon0 * expit(logit), epsilon0)
 
-        reach = 12 + abs(math.log(epsilon0 / self.c))
+        reach = 12 + abs(size)
         grid = np.linspace(-reach, reach, 800)
         best = int(np.argmax(saving(grid)))
         bounds = grid[max(best - 1, 0)], grid[min(best + 1, 799)]
@@ -198,8 +199,8 @@ class CompensationModel:
         budget = check_real("budget", owner, budget, 0.0, math.inf)
         epsilon0 = check_real("epsilon0", owner, epsilon0, 0.0, math.inf)
         confidence = check_real("confidence", owner, confidence, 0.0, 1.0, closed="r")
-        least = confidence * self.cost(0.0) + (1 - confidence) * self.cost(epsilon0)
-        share = (budget - least) / (confidence * self.stakeholders * self.budget)
+        least = float(confidence * self.cost(0.0) + (1 - confidence) * self.cost(epsilon0))
+        share = (budget - least) / confidence / self.stakeholders / self.budget
         if share <= 0:
             raise ValueError(
                 f"The 'budget' parameter of {owner} must be above {least:.2f}, the cost with "

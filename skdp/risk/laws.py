@@ -19,6 +19,7 @@ from skdp.risk._checks import check_real
 from skdp.risk.loss import PrivacyLossDistribution
 
 _TAIL = 1e-16  # mass of an unbounded law that a grid may leave out; it is charged to delta
+_LARGEST = 1e150  # its square is a double
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class GaussianLoss(PrivacyLossDistribution):
 
     Parameters
     ----------
-    mu : float in (0, inf)
+    mu : float in (0, 1e150)
         L2 distance of the two target values over the standard deviation of the noise.
 
     References
@@ -128,7 +129,7 @@ class GaussianLoss(PrivacyLossDistribution):
     mu: float
 
     def __post_init__(self) -> None:
-        check_real("mu", type(self).__name__, self.mu, 0.0, math.inf)
+        check_real("mu", type(self).__name__, self.mu, 0.0, _LARGEST)
 
     def _cdf(self, loss: NDArray[np.float64]) -> Any:
         return ndtr(loss / self.mu - self.mu / 2)
@@ -149,8 +150,9 @@ class GaussianLoss(PrivacyLossDistribution):
             return 0.0
         # P(L > epsilon) is above delta(epsilon), so its quantile is a bracket.
         high = self.mu * (self.mu / 2 - float(ndtri(delta)))
-        root = brentq(lambda level: self.delta(level) - delta, 0.0, high, xtol=1e-13)
-        return float(root) + 2e-13 * (1 + high)
+        if self.delta(high) < delta:  # or else they agree to rounding
+            high = float(brentq(lambda level: self.delta(level) - delta, 0.0, high, xtol=1e-13))
+        return high + 2e-13 * (1 + high)
 
     def _quantile(self, probability: float) -> float:
         return self.mu * (self.mu / 2 + float(ndtri(probability)))
@@ -229,7 +231,8 @@ class PureLoss(PrivacyLossDistribution):
     def _quantile(self, probability: float) -> float:
         if probability >= expit(-self.epsilon0):
             return self.epsilon0
-        return math.log1p(-probability) - math.log1p(-probability * math.exp(self.epsilon0))
+        share = probability * math.exp(min(self.epsilon0, 700.0))  # above it only 1e-308 is left
+        return math.log1p(-probability) - math.log1p(-min(share, 1 - 2**-53))
 
     def _sample(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
         true = rng.random(size) < expit(self.epsilon0)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.risk._checks import check_count, check_real
+from skdp.risk._checks import check_count, check_levels, check_real
 
 
 class PrivacyLossDistribution(ABC):
@@ -37,9 +38,9 @@ class PrivacyLossDistribution(ABC):
         Returns
         -------
         float or ndarray of float in [0, 1]
-            ``P(L <= loss)``, of the shape of `loss`.
+            ``P(L <= loss)``, of the shape of `loss`; nan where that is.
         """
-        return self._cdf(np.asarray(loss, dtype=float))[()]
+        return _evaluated(self._cdf, check_levels("loss", "cdf", loss), 0.0, 1.0)
 
     def two_sided(self, epsilon: ArrayLike) -> Any:
         """Probability that the loss is at most a level in absolute value.
@@ -52,9 +53,9 @@ class PrivacyLossDistribution(ABC):
         Returns
         -------
         float or ndarray of float in [0, 1]
-            ``P(abs(L) <= epsilon)``, of the shape of `epsilon`.
+            ``P(abs(L) <= epsilon)``, of the shape of `epsilon`; nan where that is.
         """
-        return self._two_sided(np.asarray(epsilon, dtype=float))[()]
+        return _evaluated(self._two_sided, check_levels("epsilon", "two_sided", epsilon), 0.0, 1.0)
 
     def delta(self, epsilon: ArrayLike) -> Any:
         """Smallest delta of (epsilon, delta)-differential privacy.
@@ -67,9 +68,10 @@ class PrivacyLossDistribution(ABC):
         Returns
         -------
         float or ndarray of float in [0, 1]
-            The mean of ``max(0, 1 - exp(epsilon - L))``, of the shape of `epsilon`.
+            The mean of ``max(0, 1 - exp(epsilon - L))``, of the shape of `epsilon`; nan where
+            that is.
         """
-        return self._delta(np.asarray(epsilon, dtype=float))[()]
+        return _evaluated(self._delta, check_levels("epsilon", "delta", epsilon), 1.0, 0.0)
 
     def epsilon(self, delta: float) -> float:
         """Smallest epsilon of (epsilon, delta)-differential privacy.
@@ -92,7 +94,7 @@ class PrivacyLossDistribution(ABC):
 
         Parameters
         ----------
-        size : int
+        size : int of at least 0
             How many.
         rng : None, int or numpy.random.Generator, default=None
             Passed to `numpy.random.default_rng`.
@@ -102,7 +104,7 @@ class PrivacyLossDistribution(ABC):
         ndarray of float64 of shape (size,)
             Independent losses.
         """
-        return self._sample(np.random.default_rng(rng), size)
+        return self._sample(np.random.default_rng(rng), check_count("size", "sample", size, 0))
 
     def quantile(self, probability: float) -> float:
         """Smallest level that the loss does not exceed with a given probability.
@@ -146,6 +148,7 @@ class PrivacyLossDistribution(ABC):
             If the grid would be too large for the range of the loss.
         """
         n = check_count("n", "self_compose", n)
+        _check_step(step)
         return self if n == 1 else self._self_compose(n, step)
 
     def compose(
@@ -170,6 +173,7 @@ class PrivacyLossDistribution(ABC):
         ValueError
             If the grid would be too large for the range of the losses.
         """
+        _check_step(step)
         if isinstance(other, PrivacyLossDistribution):
             return self._compose(other, step)
         return self.self_compose(other, step=step)
@@ -210,3 +214,21 @@ class PrivacyLossDistribution(ABC):
         from skdp.risk.composition import convolved
 
         return convolved(self, other, step)
+
+
+def _check_step(step: float | None) -> None:
+    if step is not None:
+        check_real("step", "compose", step, 0.0, math.inf)
+
+
+def _evaluated(
+    function: Callable[[NDArray[np.float64]], Any],
+    levels: NDArray[np.float64],
+    lowest: float,
+    highest: float,
+) -> Any:
+    """Evaluate a probability at the finite levels; its limits are known, and nan stays nan."""
+    limits = np.where(levels > 0, highest, np.where(levels < 0, lowest, math.nan))
+    with np.errstate(over="ignore"):  # beyond the largest double the limits are as good
+        found = function(np.where(np.isfinite(levels), levels, 0.0))
+    return np.where(np.isfinite(levels), np.clip(found, 0.0, 1.0) + 0.0, limits)[()]

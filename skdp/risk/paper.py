@@ -29,8 +29,8 @@ from scipy.special import gammainc
 from scipy.stats import gamma, nbinom
 
 from skdp.exceptions import ReproductionWarning
-from skdp.risk._checks import check_count, check_real, check_stronger
-from skdp.risk.bounds import _azuma, dkw_factor
+from skdp.risk._checks import check_count, check_levels, check_real, check_stronger
+from skdp.risk.bounds import LARGEST, _azuma, dkw_factor
 
 _REASON = (
     "This number is reproduced from 'Differential Privacy at Risk' and is not a probability of "
@@ -41,6 +41,8 @@ _REASON = (
     "and 13 also drop the error of the sampled distribution. Use LaplaceLoss, joint_risk and "
     "self_compose for what holds; no guarantee is computed from this number."
 )
+
+_MOST_OUTPUTS, _LEAST = 10**9, 1e-305
 
 
 @cache  # a warning that is turned into an error is not cached, and raised again
@@ -76,8 +78,10 @@ def paper_t_cdf(x: ArrayLike, n_outputs: int = 1) -> Any:
     0.632121 0.356211
     """
     shape, weight = _mixture(n_outputs, "paper_t_cdf")
-    x = np.expand_dims(np.maximum(np.asarray(x, dtype=float), 0.0), -1)
-    return np.minimum(gammainc(shape, x) @ weight, 1.0)[()]
+    x = np.expand_dims(np.maximum(check_levels("x", "paper_t_cdf", x), 0.0), -1)
+    # The first is exponential; gammainc takes the smallest doubles for zero.
+    laws = np.where(shape == 1, -np.expm1(-x), gammainc(shape, x))
+    return np.minimum(laws @ weight, 1.0)[()]
 
 
 def paper_t_pdf(t: ArrayLike, n_outputs: int = 1) -> Any:
@@ -106,7 +110,9 @@ def paper_t_pdf(t: ArrayLike, n_outputs: int = 1) -> Any:
     0.367879
     """
     shape, weight = _mixture(n_outputs, "paper_t_pdf")
-    return (gamma.pdf(np.expand_dims(np.asarray(t, dtype=float), -1), shape) @ weight)[()]
+    t = np.expand_dims(check_levels("t", "paper_t_pdf", t), -1)
+    t = np.where(np.isinf(t), -1.0, t)  # no density there either
+    return (gamma.pdf(t, shape) @ weight)[()]
 
 
 def paper_confidence(epsilon: float, epsilon0: float, n_outputs: int = 1) -> float:
@@ -183,14 +189,18 @@ def paper_epsilon(confidence: float, epsilon0: float, n_outputs: int = 1) -> flo
     epsilon0 = check_real("epsilon0", "paper_epsilon", epsilon0, 0.0, math.inf)
     if check_count("n_outputs", "paper_epsilon", n_outputs) == 1:
         return -math.log1p(confidence * math.expm1(-epsilon0))
-    return float(
-        brentq(
-            lambda level: _ratio(level, epsilon0, n_outputs) - confidence,
-            0.0,
-            epsilon0,
-            xtol=1e-14 * epsilon0,
-        )
+    # The density is at most 1, and no mass that counts is so far beyond the largest shape.
+    low = confidence * paper_t_cdf(epsilon0, n_outputs) / 2
+    if low == 0:
+        return 5e-324  # the smallest double
+    high = min(epsilon0, 1000 + 100 * math.sqrt(n_outputs))
+    found = brentq(
+        lambda log_level: _ratio(math.exp(log_level), epsilon0, n_outputs) - confidence,
+        math.log(low),
+        math.log(high),
+        xtol=1e-14,
     )
+    return math.exp(found)
 
 
 def paper_sampled_confidence(confidence: float, rho: float, n_pairs: int) -> float:
@@ -302,7 +312,7 @@ def paper_composition(
     ----------
     epsilon : float in (0, epsilon0]
         The stronger level.
-    epsilon0 : float in (0, inf)
+    epsilon0 : float in (0, 700)
         Level of each release.
     confidence : float in [0, 1]
         Confidence of the stronger level.
@@ -333,7 +343,7 @@ def paper_composition(
     """
     _warn()
     owner = "paper_composition"
-    epsilon, epsilon0 = check_stronger(owner, epsilon, epsilon0)
+    epsilon, epsilon0 = check_stronger(owner, epsilon, epsilon0, LARGEST)
     confidence = check_real("confidence", owner, confidence, 0.0, 1.0, closed="lr")
     mean = confidence * epsilon * math.expm1(epsilon)
     mean += (1 - confidence) * epsilon0 * math.expm1(epsilon0)
@@ -362,12 +372,22 @@ def published_confidence(epsilon: ArrayLike, epsilon0: float, n_outputs: int) ->
 
 
 def _ratio(epsilon: ArrayLike, epsilon0: float, n_outputs: int) -> Any:
-    return paper_t_cdf(epsilon, n_outputs) / paper_t_cdf(epsilon0, n_outputs)
+    total = paper_t_cdf(epsilon0, n_outputs)
+    if total < _LEAST:
+        raise ValueError(
+            "The 'epsilon0' parameter of paper_confidence is so small that a share of it is no "
+            f"double. Got {epsilon0!r}."
+        )
+    return paper_t_cdf(epsilon, n_outputs) / total
 
 
 def _mixture(n_outputs: int, owner: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the shapes and the weights of the Gamma laws whose mixture is the law of T."""
     k = check_count("n_outputs", owner, n_outputs)
+    if k > _MOST_OUTPUTS:
+        raise ValueError(
+            f"The 'n_outputs' parameter of {owner} must be at most {_MOST_OUTPUTS}. Got {k}."
+        )
     # k - j above 14 sqrt(k) has a total weight below 1e-20: (k - j)^2 / (4k) = 49.
     shape = np.arange(1.0, min(k, math.ceil(14 * math.sqrt(k))) + 1)
     return shape, 2 * nbinom.pmf(k - shape, k, 0.5)

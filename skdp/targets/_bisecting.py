@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 # Two fits may round differently when they run on several threads.
 TOLERANCE = 1e-8
+# Of the distance of the clusters, and this of their centers, both column by column.
+ROUNDING = 1e-14
 
 
 class SplitKMeans(BisectingKMeans):
@@ -224,9 +226,9 @@ def _lay(
 
 def _split(before: NDArray, after: NDArray) -> int:
     """Find which cluster the fit with one cluster more has split."""
-    slack = TOLERANCE * (1 + np.abs(after).max())
-    same = np.abs(before - after[:-1]).max(axis=1) <= slack
-    moved = np.abs(before - after[1:]).max(axis=1) <= slack
+    slack = TOLERANCE * np.ptp(after, axis=0) + ROUNDING * np.abs(after).max(axis=0)
+    same = (np.abs(before - after[:-1]) <= slack).all(axis=1)
+    moved = (np.abs(before - after[1:]) <= slack).all(axis=1)
     possible = [i for i in range(len(before)) if same[:i].all() and moved[i + 1 :].all()]
     if len(possible) != 1:
         raise ValueError("the splits of the clusters cannot be told apart")

@@ -32,8 +32,9 @@ def project_to_simplex(values: ArrayLike) -> NDArray[np.float64]:
            [1. , 0. ],
            [0.5, 0.5]])
     """
-    values = np.asarray(values, dtype=np.float64)
-    descending = -np.sort(-values, axis=1)
-    shifts = (np.cumsum(descending, axis=1) - 1) / np.arange(1, values.shape[1] + 1)
+    rows = np.asarray(values, dtype=np.float64)
+    rows = rows - rows.max(axis=1, keepdims=True)  # has the same nearest point
+    descending = -np.sort(-rows, axis=1)
+    shifts = (np.cumsum(descending, axis=1) - 1) / np.arange(1, rows.shape[1] + 1)
     n_positive = np.sum(descending > shifts, axis=1, keepdims=True)
-    return np.maximum(values - np.take_along_axis(shifts, n_positive - 1, axis=1), 0)
+    return np.maximum(rows - np.take_along_axis(shifts, n_positive - 1, axis=1), 0)

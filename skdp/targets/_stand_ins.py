@@ -216,7 +216,8 @@ class AffineMap(TransformerMixin):
     """A transform that is an affine map, read off the transform of the class beside it.
 
     A mixin: ``class Mine(AffineMap, Theirs)``. What `Theirs` computes its transform from may be
-    private; its values at the origin and at the unit vectors are not, and they are all of it.
+    private; its values are not, and those at the origin, at the mean of the records, and one step
+    from there along each column are all of it.
 
     Attributes
     ----------
@@ -256,12 +257,19 @@ class AffineMap(TransformerMixin):
         """
         super().fit(X, y)
         names = self.__dict__.pop("feature_names_in_", None)  # the points below have none
-        points = np.vstack([np.zeros(self.n_features_in_), np.eye(self.n_features_in_)])
-        images = np.asarray(super().transform(points))
+        values = np.asarray(X, dtype=np.float64)
+        center = values.mean(axis=0)
+        # Steps as long as the records are far away: what is rounded off is then small beside them.
+        steps = np.maximum(np.abs(center), values.std(axis=0))
+        moved = center + np.where(steps > 0, steps, 1.0)
+        points = np.vstack(
+            [np.zeros_like(center), center, np.where(np.eye(len(center)), moved, center)]
+        )
+        images = np.asarray(super().transform(points), dtype=np.float64)
         if names is not None:
             self.feature_names_in_ = names
         self.offset_ = images[0]
-        self.components_ = (images[1:] - images[0]).T
+        self.components_ = ((images[2:] - images[1]) / (moved - center)[:, None]).T
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:

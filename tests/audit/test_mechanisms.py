@@ -225,3 +225,41 @@ def test_representation_counts_trailing_zeros():
     zeros = [0, 52, 52, 52, 51, 0, 52]
     expected = [64 * e + z for e, z in zip(exponents, zeros, strict=True)]
     assert representation(values).tolist() == expected
+
+
+@pytest.mark.parametrize("ends", [(0.0, math.inf), (-math.inf, 1.0), (-math.inf, math.inf), (0, 3)])
+def test_epsilon_of_redrawn_noise_is_the_largest_ratio_of_densities(ends):
+    """Also where an end is infinite: there the ratio of the densities has a limit."""
+    mechanism, points = TruncatedLaplace(0.5, *ends), np.linspace(-30, 30, 60_001)
+    points = points[(ends[0] <= points) & (points <= ends[1])]
+    laws = [stats.laplace(x, 0.5) for x in (0.0, 1.0)]
+    densities = [law.logpdf(points) - np.log(law.cdf(ends[1]) - law.cdf(ends[0])) for law in laws]
+    expected = np.abs(densities[0] - densities[1]).max()
+    assert mechanism.epsilon(0.0, 1.0) == pytest.approx(expected, rel=1e-12)
+    assert mechanism.epsilon(1.0, 0.0) == pytest.approx(expected, rel=1e-12)
+    assert mechanism.epsilon(0.5, 0.5) == 0
+    outputs = mechanism(1.0, 100, np.random.default_rng(0))
+    assert np.isfinite(outputs).all()
+    for outside in (math.nan, math.inf, -math.inf):
+        with pytest.raises(ValueError, match="inside its interval only"):
+            mechanism.epsilon(outside, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (LaplaceNoise, "scale"),
+        (GaussianNoise, "sigma"),
+        (ExponentialNoise, "scale"),
+        (GeometricNoise, "rate"),
+        (PrefixSums, "scale"),
+        (TextbookLaplace, "scale"),
+        (lambda scale: TruncatedLaplace(scale, 0.0, 1.0), "scale"),
+        (lambda low: TruncatedLaplace(1.0, low, 0.0), "low"),
+        (lambda p: RandomizedResponse(p and p + 1), "p"),
+    ],
+)
+def test_noise_without_a_size_is_refused(kind, name):
+    for wrong in (0.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match=f"'{name}' parameter of"):
+            kind(wrong)

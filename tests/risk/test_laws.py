@@ -229,7 +229,7 @@ def test_lattice_noise_has_nearly_this_law():
 @pytest.mark.parametrize("law", [LaplaceLoss, GaussianLoss, PureLoss])
 def test_parameters_outside_their_range(law):
     for wrong in (0.0, -1.0, math.inf, math.nan):
-        with pytest.raises(ValueError, match=rf"of {law.__name__} must be in \(0, inf\)"):
+        with pytest.raises(ValueError, match=rf"of {law.__name__} must be in \(0, (inf|1e\+150)\)"):
             law(wrong)
     for wrong in ("1", True, None):
         with pytest.raises(TypeError, match=f"of {law.__name__} must be a real number"):

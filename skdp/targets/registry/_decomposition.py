@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgWarning, inv, pinv
 from scipy.special import psi
 
 from skdp._classes import named
 from skdp.targets.registry._alignment import NearestRows, SignedRows, Values, scaled_as_twin
 from skdp.targets.registry._entry import Entry, always
-from skdp.targets.registry._repairs import orthonormal, positive
+from skdp.targets.registry._repairs import nonnegative, orthonormal, positive
 
-# Smallest topic weight: its digamma function stays finite.
+# Smallest topic weight of a release, unless the prior is smaller: its digamma function is moderate.
 SMALLEST_WEIGHT = 1e-3
+ROUNDING = float(np.finfo(np.float64).eps)
 
 
 def _pca(fitted: Any) -> tuple[str, ...]:
@@ -21,10 +25,10 @@ def _pca(fitted: Any) -> tuple[str, ...]:
 
 
 def _finish_pca(released: Any, twin: Any) -> None:
-    """Make the components orthonormal; a variance that is not positive becomes the twin's."""
+    """Make the components orthonormal; a negative variance becomes the twin's."""
     released.components_ = orthonormal(released.components_)
     if released.whiten:
-        released.explained_variance_ = positive(
+        released.explained_variance_ = nonnegative(
             released.explained_variance_, twin.explained_variance_
         )
     else:  # transform asks for its type only
@@ -37,8 +41,26 @@ def _finish_truncated_svd(released: Any, twin: Any) -> None:
 
 
 def _finish_factor_analysis(released: Any, twin: Any) -> None:
-    """A noise variance that is not positive becomes the twin's."""
-    released.noise_variance_ = positive(released.noise_variance_, twin.noise_variance_)
+    """A noise variance that is not positive becomes the twin's.
+
+    Where noise has made one factor so strong that rounding hides another one, noise variances
+    become at least the rounding of what the factors explain.
+    """
+    factors = released.components_
+    variances = positive(released.noise_variance_, twin.noise_variance_)
+    if not _has_inverse(np.eye(len(factors)) + factors / variances @ factors.T):
+        variances = np.maximum(variances, 100 * ROUNDING * np.sum(factors**2, axis=0))
+    released.noise_variance_ = variances
+
+
+def _has_inverse(matrix: NDArray) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinAlgWarning)
+        try:
+            inv(matrix)
+        except np.linalg.LinAlgError:
+            return False
+    return True
 
 
 def _fast_ica(fitted: Any) -> tuple[str, ...]:
@@ -47,29 +69,41 @@ def _fast_ica(fitted: Any) -> tuple[str, ...]:
 
 def _finish_fast_ica(released: Any, twin: Any) -> None:
     """Recompute the mixing matrix."""
-    released.mixing_ = np.linalg.pinv(released.components_)
+    released.mixing_ = pinv(released.components_)
 
 
 def _align_nmf(values: Values, twin: Any) -> Values:
-    """Order the components as the twin's; without a penalty their lengths mean nothing either."""
+    """Order the components as the twin's; without a penalty they have the lengths of the twin's.
+
+    What a component gains the weights of the records lose, so the factors reconstruct the same.
+    Only where `transform` stops early, by a loose `tol` or a small `max_iter`, it stops elsewhere.
+    """
     values = NearestRows("components_", unit=True)(values, twin)
     penalized = twin.alpha_W != 0 or twin.alpha_H not in {0, "same"}
     return values if penalized else scaled_as_twin(values, "components_", twin)
 
 
 def _finish_nmf(released: Any, twin: Any) -> None:
-    """Negative entries become zero; a component without positive ones becomes the twin's."""
+    """Negative entries become zero; a component that noise made negative becomes the twin's."""
     components = np.maximum(released.components_, 0)
-    is_empty = ~components.any(axis=1, keepdims=True)
-    released.components_ = np.where(is_empty, twin.components_, components)
+    is_negative = (released.components_ < 0).any(axis=1, keepdims=True)
+    is_lost = is_negative & ~components.any(axis=1, keepdims=True)
+    released.components_ = np.where(is_lost, twin.components_, components)
 
 
 def _finish_topics(released: Any, twin: Any) -> None:
-    """Topic weights below .001 become .001; the expectations follow from them."""
-    weights = np.maximum(released.components_, SMALLEST_WEIGHT)
+    """Topic weights below .001, or below their prior, become it; expectations follow from them."""
+    smallest = min(SMALLEST_WEIGHT, released.topic_word_prior_)
+    weights = np.maximum(released.components_, smallest)
     released.components_ = weights
     expected_log = psi(weights) - psi(weights.sum(axis=1, keepdims=True))
     released.exp_dirichlet_component_ = np.exp(expected_log)
+
+
+def _align_dictionary(values: Values, twin: Any) -> Values:
+    """Order the atoms as the twin's; an atom whose code is not negative has a sign of its own."""
+    rule = NearestRows("components_", unit=True) if twin.positive_code else _signed
+    return rule(values, twin)
 
 
 _signed = SignedRows("components_")
@@ -88,7 +122,7 @@ _sparse_pca = Entry(
     always("mean_", "components_"), align=_signed, numbers="(k + 1) d", drop=("error_",)
 )
 _dictionary = Entry(
-    always("components_"), align=_signed, numbers="k d", drop=("error_", "n_steps_")
+    always("components_"), align=_align_dictionary, numbers="k d", drop=("error_", "n_steps_")
 )
 _nmf = Entry(
     always("components_"),

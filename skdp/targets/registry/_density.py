@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cholesky, pinvh, solve_triangular
+from scipy.linalg import pinvh, solve_triangular
 
 from skdp._classes import named
 from skdp.targets.registry._alignment import NearestRows
 from skdp.targets.registry._entry import Entry, always
 from skdp.targets.registry._repairs import (
+    correlations,
     from_triangle,
+    lower_factor,
     nearest_covariance,
     on_simplex,
     positive,
@@ -60,8 +62,7 @@ def _finish_covariances(released: Any, twin: Any) -> None:
 
 def _precision_factor(matrix: np.ndarray) -> np.ndarray:
     """Return L^-T of the covariance L L^T, whose product with its transpose is the precision."""
-    lower = cholesky(matrix, lower=True)
-    return solve_triangular(lower, np.eye(len(matrix)), lower=True).T
+    return solve_triangular(lower_factor(matrix), np.eye(len(matrix)), lower=True).T
 
 
 def _finish_gaussian_mixture(released: Any, twin: Any) -> None:
@@ -108,8 +109,9 @@ def _read_covariance(fitted: Any, twin: Any) -> dict[str, Any]:
 
 
 def _finish_covariance(released: Any, twin: Any) -> None:
-    """Make the covariance positive definite and recompute the precision."""
-    released.covariance_ = nearest_covariance(from_triangle(released.covariance_), twin.covariance_)
+    """Make the covariance positive semidefinite; the precision is its pseudo-inverse."""
+    covariance = from_triangle(released.covariance_)
+    released.covariance_ = nearest_covariance(covariance, twin.covariance_, singular=True)
     released.precision_ = pinvh(released.covariance_) if released.store_precision else None
 
 
@@ -122,9 +124,10 @@ def _read_precision(fitted: Any, twin: Any) -> dict[str, Any]:
 
 
 def _finish_precision(released: Any, twin: Any) -> None:
-    """Make the precision positive definite and recompute the covariance."""
+    """Make the precision positive definite; the covariance is its inverse."""
     released.precision_ = nearest_covariance(from_triangle(released.precision_), twin.precision_)
-    released.covariance_ = pinvh(released.precision_)
+    scaled, deviations = correlations(released.precision_)
+    released.covariance_ = pinvh(scaled) / deviations / deviations[:, None]
 
 
 def _elliptic_envelope(fitted: Any) -> tuple[str, ...]:

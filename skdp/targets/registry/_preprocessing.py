@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,12 @@ from skdp._classes import ClassTable, named
 from skdp.targets.registry._entry import Entry, always
 from skdp.targets.registry._linear import ENTRIES as LINEAR_ENTRIES
 from skdp.targets.registry._linear import coefficients
-from skdp.targets.registry._repairs import positive, standard_deviations
+from skdp.targets.registry._repairs import (
+    nonnegative,
+    positive,
+    read_variances,
+    standard_deviations,
+)
 
 LINEAR = ClassTable(LINEAR_ENTRIES)
 # An isotonic function is released at this many evenly spaced points.
@@ -25,6 +29,10 @@ def _standard_scaler(fitted: Any) -> tuple[str, ...]:
     return ("mean_",) * bool(fitted.with_mean) + ("var_",) * bool(fitted.with_std)
 
 
+def _read_standard_scaler(fitted: Any, twin: Any) -> dict[str, Any]:
+    return {"var_": read_variances(fitted)} if fitted.with_std else {}
+
+
 def _finish_standard_scaler(released: Any, twin: Any) -> None:
     """Recompute the scale; a variance that noise made negative becomes the twin's."""
     if released.with_std:
@@ -33,19 +41,16 @@ def _finish_standard_scaler(released: Any, twin: Any) -> None:
 
 def _finish_min_max_scaler(released: Any, twin: Any) -> None:
     """Recompute scale and offset; a minimum above the maximum changes places with it."""
-    low, high = np.sort([released.data_min_, released.data_max_], axis=0)
-    released.data_min_, released.data_max_ = low, high
-    released.data_range_ = high - low
-    target_low, target_high = released.feature_range
-    width = np.where(released.data_range_ > 0, released.data_range_, 1.0)
-    released.scale_ = (target_high - target_low) / width
-    released.min_ = target_low - low * released.scale_
+    ends = np.sort([released.data_min_, released.data_max_], axis=0)
+    rebuilt = _refitted(released, ends)
+    for name in ("data_min_", "data_max_", "data_range_", "scale_", "min_"):
+        setattr(released, name, getattr(rebuilt, name))
 
 
 def _finish_max_abs_scaler(released: Any, twin: Any) -> None:
     """Recompute the scale; a negative maximum becomes the twin's."""
-    released.max_abs_ = np.where(released.max_abs_ < 0, twin.max_abs_, released.max_abs_)
-    released.scale_ = np.where(released.max_abs_ > 0, released.max_abs_, 1.0)
+    released.max_abs_ = nonnegative(released.max_abs_, twin.max_abs_)
+    released.scale_ = _refitted(released, released.max_abs_[None]).scale_
 
 
 def _robust_scaler(fitted: Any) -> tuple[str, ...]:
@@ -97,15 +102,16 @@ def _read_knots(fitted: Any, twin: Any) -> dict[str, Any]:
 
 
 def _finish_splines(released: Any, twin: Any) -> None:
-    """Sort the knots of each column, set equal ones apart, and build the splines anew."""
-    knots = np.sort(released.bsplines_, axis=1).T
-    if released.knots == "uniform":
-        knots = np.linspace(knots[0], knots[-1], released.n_knots)
-    smallest = 1e-10 * (1 + np.abs(knots).max())
-    for previous, row in itertools.pairwise(knots):
-        row[:] = np.maximum(row, previous + smallest)
-    rebuilt = clone(released).set_params(knots=knots).set_output(transform="default").fit(knots)
-    released.bsplines_ = rebuilt.bsplines_
+    """Sort the knots of each column, and build the splines anew.
+
+    The ends of two knots are their range, and the quantiles of as many records as knots are these.
+    """
+    released.bsplines_ = _refitted(released, np.sort(released.bsplines_, axis=1).T).bsplines_
+
+
+def _refitted(released: Any, rows: NDArray) -> Any:
+    """Let scikit-learn derive what follows from released values, by a fit on them."""
+    return clone(released).set_output(transform="default").fit(rows)
 
 
 def _target_encoder(fitted: Any) -> tuple[str, ...]:
@@ -235,7 +241,7 @@ _encoder = Entry(always(), public=("categories_",), refuse=_refuse_infrequent, n
 
 ENTRIES: dict[str, Entry] = {
     "sklearn.preprocessing.StandardScaler": Entry(
-        _standard_scaler, _finish_standard_scaler, numbers="2 d"
+        _standard_scaler, _finish_standard_scaler, read=_read_standard_scaler, numbers="2 d"
     ),
     "sklearn.preprocessing.MinMaxScaler": Entry(
         always("data_min_", "data_max_"), _finish_min_max_scaler, numbers="2 d"

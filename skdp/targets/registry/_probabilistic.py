@@ -11,11 +11,17 @@ from skdp.targets.registry._linear import DISCRIMINANT
 from skdp.targets.registry._repairs import (
     TINY,
     from_triangle,
+    lower_factor,
     nearest_covariance,
+    nonnegative,
     on_simplex,
     positive,
+    positive_counts,
     triangle,
 )
+
+# Share of the longest axis of a covariance that rounding may make of none.
+ROUNDING = float(np.finfo(np.float64).eps)
 
 
 def _gaussian_nb(fitted: Any) -> tuple[str, ...]:
@@ -25,7 +31,8 @@ def _gaussian_nb(fitted: Any) -> tuple[str, ...]:
 def _finish_gaussian_nb(released: Any, twin: Any) -> None:
     """Project the prior to the simplex; a variance that is not positive becomes the twin's."""
     released.var_ = positive(released.var_, twin.var_)
-    released.class_prior_ = on_simplex(released.class_prior_)
+    if released.priors is None:
+        released.class_prior_ = on_simplex(released.class_prior_)
 
 
 def _counts(fitted: Any) -> tuple[str, ...]:
@@ -33,23 +40,28 @@ def _counts(fitted: Any) -> tuple[str, ...]:
     return ("feature_count_",) + ("class_count_",) * learns_prior
 
 
-def _positive_counts(released: Any, alpha: Any) -> np.ndarray:
-    """Smoothed counts; where they are not positive they become tiny."""
-    released.feature_count_ = np.maximum(released.feature_count_, 0)
-    return np.maximum(released.feature_count_ + alpha, TINY)
+def _smoothing(released: Any) -> Any:
+    """Return what is added to the counts: scikit-learn raises it to 1e-10 unless told not to."""
+    return released.alpha if released.force_alpha else np.maximum(released.alpha, 1e-10)
+
+
+def _log_shares(counts: np.ndarray) -> np.ndarray:
+    """Return the logarithms of the shares in each row; what is not positive becomes tiny."""
+    counts = positive_counts(counts)
+    return np.log(counts) - np.log(counts.sum(axis=-1, keepdims=True))
 
 
 def _finish_class_prior(released: Any) -> None:
     """Recompute the log-prior from the class counts; one that is not positive becomes tiny."""
     if released.fit_prior and released.class_prior is None:
-        released.class_count_ = np.maximum(released.class_count_, TINY)
+        released.class_count_ = positive_counts(released.class_count_)
         released.class_log_prior_ = np.log(released.class_count_ / released.class_count_.sum())
 
 
 def _finish_multinomial_nb(released: Any, twin: Any) -> None:
     """Recompute the log-probabilities; negative counts become zero."""
-    counts = _positive_counts(released, released.alpha)
-    released.feature_log_prob_ = np.log(counts / counts.sum(axis=1, keepdims=True))
+    released.feature_count_ = np.maximum(released.feature_count_, 0)
+    released.feature_log_prob_ = _log_shares(released.feature_count_ + _smoothing(released))
     _finish_class_prior(released)
 
 
@@ -57,32 +69,32 @@ def _finish_complement_nb(released: Any, twin: Any) -> None:
     """Recompute the weights from the counts of the other classes; negative counts become zero."""
     released.feature_count_ = np.maximum(released.feature_count_, 0)
     released.feature_all_ = released.feature_count_.sum(axis=0)
-    others = released.feature_all_ + released.alpha - released.feature_count_
-    others = np.maximum(others, TINY)
+    others = released.feature_all_ + _smoothing(released) - released.feature_count_
+    others = positive_counts(others)
     logged = np.log(others / others.sum(axis=1, keepdims=True))
-    normalized = logged / logged.sum(axis=1, keepdims=True) if released.norm else -logged
-    released.feature_log_prob_ = normalized
+    total = logged.sum(axis=1, keepdims=True)  # zero with a single feature
+    normalized = logged / np.where(total < 0, total, 1.0)
+    released.feature_log_prob_ = normalized if released.norm else -logged
 
 
 def _finish_bernoulli_nb(released: Any, twin: Any) -> None:
     """Recompute the log-probabilities; counts are clipped to [0, count of the class]."""
-    released.class_count_ = np.maximum(released.class_count_, TINY)
-    n_records = released.class_count_[:, None]
+    released.class_count_ = positive_counts(released.class_count_)
+    n_records, alpha = released.class_count_[:, None], _smoothing(released)
     released.feature_count_ = np.clip(released.feature_count_, 0, n_records)
-    smoothed = released.feature_count_ + np.maximum(released.alpha, TINY)
-    total = n_records + 2 * np.maximum(released.alpha, TINY)
-    released.feature_log_prob_ = np.log(smoothed) - np.log(total)
+    present, total = released.feature_count_ + alpha, n_records + 2 * alpha
+    logged = np.log(np.where(present > 0, present, TINY * total)) - np.log(total)
+    # What is certain would have a complement whose logarithm is infinite.
+    released.feature_log_prob_ = np.where(np.exp(logged) < 1, logged, -TINY)
     _finish_class_prior(released)
 
 
 def _finish_categorical_nb(released: Any, twin: Any) -> None:
     """Recompute log-probabilities and class counts; negative counts become zero."""
     counts = [np.maximum(count, 0) for count in released.category_count_]
-    smoothed = [np.maximum(count + released.alpha, TINY) for count in counts]
     released.category_count_ = counts
-    released.feature_log_prob_ = [
-        np.log(count / count.sum(axis=1, keepdims=True)) for count in smoothed
-    ]
+    alpha = _smoothing(released)
+    released.feature_log_prob_ = [_log_shares(count + alpha) for count in counts]
     # Every column counts every record once, so each is a noisy count of the classes.
     released.class_count_ = np.mean([count.sum(axis=1) for count in counts], axis=0)
     _finish_class_prior(released)
@@ -106,10 +118,11 @@ def _finish_quadratic(released: Any, twin: Any) -> None:
         nearest_covariance(from_triangle(values), matrix)
         for values, matrix in zip(released.covariance_, public, strict=True)
     ]
-    decomposed = [np.linalg.eigh(matrix) for matrix in released.covariance_]
-    released.scalings_ = [np.maximum(sizes, TINY) for sizes, _ in decomposed]
-    released.rotations_ = [vectors for _, vectors in decomposed]
-    released.priors_ = on_simplex(released.priors_)
+    decomposed = [np.linalg.svd(lower_factor(matrix)) for matrix in released.covariance_]
+    released.scalings_ = [np.maximum(sizes, ROUNDING * sizes[0]) ** 2 for _, sizes, _ in decomposed]
+    released.rotations_ = [vectors for vectors, _, _ in decomposed]
+    if released.priors is None:
+        released.priors_ = on_simplex(released.priors_)
 
 
 def _nearest_centroid(fitted: Any) -> tuple[str, ...]:
@@ -121,9 +134,11 @@ def _nearest_centroid(fitted: Any) -> tuple[str, ...]:
 
 def _finish_nearest_centroid(released: Any, twin: Any) -> None:
     """A negative deviation becomes the twin's; the prior is projected to the simplex."""
-    released.class_prior_ = on_simplex(released.class_prior_)
-    spread = released.within_class_std_dev_
-    released.within_class_std_dev_ = np.where(spread < 0, twin.within_class_std_dev_, spread)
+    if str(released.priors) == "empirical":
+        released.class_prior_ = on_simplex(released.class_prior_)
+    released.within_class_std_dev_ = nonnegative(
+        released.within_class_std_dev_, twin.within_class_std_dev_
+    )
 
 
 def _dummy_classifier(fitted: Any) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from skdp._classes import public_name
 from skdp.targets.registry._alignment import SignedRows
 from skdp.targets.registry._entry import Entry, always
 from skdp.targets.registry._linear import DISCRIMINANT, PLS
-from skdp.targets.registry._repairs import standard_deviations
+from skdp.targets.registry._repairs import read_variances, standard_deviations
 
 DISCRIMINANT_ANALYSIS = "sklearn.discriminant_analysis.LinearDiscriminantAnalysis"
 POWER_TRANSFORMER = "sklearn.preprocessing.PowerTransformer"
@@ -43,6 +43,10 @@ def _power_transformer(fitted: Any) -> tuple[str, ...]:
     return ("lambdas_", "mean_", "var_") if fitted.standardize else ("lambdas_",)
 
 
+def _read_power_transformer(fitted: Any, twin: Any) -> dict[str, Any]:
+    return {"var_": read_variances(fitted)} if fitted.standardize else {}
+
+
 def _finish_power_transformer(released: Any, twin: Any) -> None:
     """Recompute the scale; a variance that noise made negative becomes the twin's."""
     if released.standardize:
@@ -70,7 +74,9 @@ def _finish_splits(released: Any, twin: Any) -> None:
 
 
 _affine = SignedRows("components_", flipped=("offset_",))
-_power = Entry(_power_transformer, _finish_power_transformer, numbers="3 d")
+_power = Entry(
+    _power_transformer, _finish_power_transformer, read=_read_power_transformer, numbers="3 d"
+)
 # Its landmarks are the public twin's in every fit: they are no secret, and not released.
 _nystroem = Entry(
     always(),

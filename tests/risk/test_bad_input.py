@@ -1,0 +1,283 @@
+"""Any number is answered rightly, or refused by the name of its parameter.
+
+On a grid of what is missing, infinite, zero, negative, tiny and huge, every public function and
+class either gives what quadrature of the definition gives, or raises an error that says which
+parameter is wrong.
+"""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.integrate import quad
+
+from skdp import LaplaceMechanism
+from skdp.risk import (
+    CompensationModel,
+    GaussianLoss,
+    GridLoss,
+    LaplaceLoss,
+    PureLoss,
+    advanced_composition,
+    basic_composition,
+    composition_at_risk,
+    dkw_factor,
+    dkw_n_pairs,
+    joint_risk,
+    paper_composition,
+    paper_confidence,
+    paper_epsilon,
+    paper_joint_confidence,
+    paper_sampled_confidence,
+    paper_t_cdf,
+    paper_t_pdf,
+    privacy_loss_distribution,
+    sampled_confidence,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.ReproductionWarning")
+
+NAN, INF = math.nan, math.inf
+ODD = [NAN, INF, -INF, 0.0, -0.0, -1.0, 5e-324, 1e-300, 0.5, 1.0, 1e10, 1e160, 1.7e308]
+NO_NUMBERS = [True, "1", None, [0.5], 1j]
+LAWS = [
+    *(LaplaceLoss(scale) for scale in (5e-324, 1e-9, 1.0, 800.0, 1e300)),
+    *(PureLoss(scale) for scale in (5e-324, 1e-9, 1.0, 745.0, 1e300)),
+    *(GaussianLoss(scale) for scale in (1e-9, 1.0, 40.0, 1e149)),
+    LaplaceLoss(0.5).self_compose(3),
+    GaussianLoss(0.5).compose(LaplaceLoss(0.1)),
+]
+MODEL = CompensationModel(budget=5500, stakeholders=100)
+CALLS = {
+    "LaplaceLoss": (LaplaceLoss, ["epsilon0"]),
+    "PureLoss": (PureLoss, ["epsilon0"]),
+    "GaussianLoss": (GaussianLoss, ["mu"]),
+    "dkw_n_pairs": (dkw_n_pairs, ["rho", "confidence"]),
+    "dkw_factor": (dkw_factor, ["rho", "n_pairs"]),
+    "sampled_confidence": (sampled_confidence, ["confidence", "rho", "n_pairs"]),
+    "basic_composition": (basic_composition, ["epsilon0", "n"]),
+    "advanced_composition": (advanced_composition, ["epsilon0", "n", "delta"]),
+    "composition_at_risk": (
+        composition_at_risk,
+        ["epsilon", "epsilon0", "confidence", "n", "delta"],
+    ),
+    "paper_composition": (paper_composition, ["epsilon", "epsilon0", "confidence", "n", "delta"]),
+    "paper_confidence": (paper_confidence, ["epsilon", "epsilon0", "n_outputs"]),
+    "paper_epsilon": (paper_epsilon, ["confidence", "epsilon0", "n_outputs"]),
+    "paper_sampled_confidence": (paper_sampled_confidence, ["confidence", "rho", "n_pairs"]),
+    "paper_joint_confidence": (
+        paper_joint_confidence,
+        ["epsilon", "epsilon0", "confidence", "rho", "n_pairs", "n_outputs", "eta"],
+    ),
+    "CompensationModel": (CompensationModel, ["budget", "stakeholders", "c", "minimum"]),
+    "cost_at_risk": (MODEL.cost_at_risk, ["epsilon", "epsilon0"]),
+    "optimal_epsilon": (MODEL.optimal_epsilon, ["epsilon0"]),
+    "affordable_epsilon": (MODEL.affordable_epsilon, ["budget", "epsilon0", "confidence"]),
+    "epsilon_range": (MODEL.epsilon_range, ["budget", "max_error", "sensitivity"]),
+    "joint_risk": (
+        lambda estimate, confidence: (
+            joint_risk(LaplaceMechanism(1.0), estimate, confidence=confidence).noise_probability
+        ),
+        ["estimate", "confidence"],
+    ),
+    "privacy_loss_distribution": (
+        lambda sensitivity: privacy_loss_distribution(LaplaceMechanism(1.0), sensitivity),
+        ["sensitivity"],
+    ),
+}
+USUAL = {
+    "epsilon": 0.5,
+    "epsilon0": 0.7,
+    "mu": 1.0,
+    "rho": 0.1,
+    "confidence": 0.6,
+    "n_pairs": 200,
+    "n": 10,
+    "delta": 1e-5,
+    "n_outputs": 2,
+    "eta": 1.5,
+    "budget": 600_000.0,
+    "stakeholders": 100,
+    "c": 1.0,
+    "minimum": 0.0,
+    "max_error": 10.0,
+    "sensitivity": 1.0,
+    "estimate": 0.1,
+}
+
+
+def answer(function):
+    """Return what a function returns, or None, and the message of its refusal, or an empty one."""
+    try:
+        return function(), ""
+    except (ValueError, TypeError) as error:
+        return None, str(error)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [(name, parameter) for name, (_, parameters) in CALLS.items() for parameter in parameters],
+)
+def test_parameters_are_answered_or_refused_by_name(name, parameter):
+    function, parameters = CALLS[name]
+    usual = {one: USUAL[one] for one in parameters}
+    answered = 0
+    takes_objects = parameter in ("estimate", "sensitivity")
+    for odd in [*ODD, 0, -1, 3, 10**400, 2**53, *([] if takes_objects else NO_NUMBERS)]:
+        found, refusal = answer(lambda odd=odd: function(**usual | {parameter: odd}))
+        if (
+            refusal
+        ):  # a level above that of the mechanism, or a budget below the cost, has two sides
+            assert "parameter of" in refusal, odd
+            continue
+        answered += 1
+        if isinstance(found, float | int | tuple | np.ndarray):
+            assert (np.asarray(found, dtype=float) >= 0).all(), odd  # and so not nan
+    assert answered
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: str(law)[:30])
+def test_probabilities_at_odd_levels(law):
+    levels = np.array(ODD)
+    for method, limits in (("cdf", (0, 1)), ("two_sided", (0, 1)), ("delta", (1, 0))):
+        function = getattr(law, method)
+        values = function(levels)
+        assert_array_equal(np.isnan(values), np.isnan(levels))
+        assert (function(-INF), function(INF)) == limits
+        order = np.argsort(levels[1:])
+        steps = np.diff(values[1:][order])
+        assert (steps <= 1e-15).all() if method == "delta" else (steps >= -1e-15).all()
+        assert ((values[1:] >= 0) & (values[1:] <= 1)).all()
+        assert not np.signbit(values[1:]).any()
+        alone = [function(level) for level in levels.tolist()]
+        assert_array_equal(alone, values)
+        assert function([]).shape == (0,)
+        assert_array_equal(function([[0, 1], [2, 3]]), function([[0.0, 1.0], [2.0, 3.0]]))
+        for wrong in ("1", None, 1j, True, [[1.0], [2.0, 3.0]]):
+            with pytest.raises(TypeError, match=f"parameter of {method} must hold real numbers"):
+                function(wrong)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: str(law)[:30])
+def test_levels_at_odd_probabilities(law):
+    for odd in ODD:
+        for method, name in (("epsilon", "delta"), ("quantile", "probability")):
+            level, refusal = answer(lambda m=method, o=odd: getattr(law, m)(o))
+            if refusal:
+                assert f"{name!r} parameter of {method} must be in" in refusal
+                continue
+            assert not math.isnan(level)
+            value = law.delta(level) if method == "epsilon" else 1 - law.cdf(level)
+            least = odd if method == "epsilon" else 1 - odd
+            coarse = abs(level) > 1e15  # a level that far is no double to a standard deviation
+            assert value <= least + 1e-9 or level >= law.bound or coarse
+    for wrong in (-1, 10**400):
+        with pytest.raises(ValueError, match="'size' parameter of sample must be at"):
+            law.sample(wrong)
+    for wrong in (NAN, 0.0, -1.0, INF):
+        with pytest.raises(ValueError, match="'step' parameter of compose must be in"):
+            law.self_compose(2, step=wrong)
+    assert law.sample(0).shape == (0,)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 0.3, 1.0, 5.0, 40.0])
+@pytest.mark.parametrize("kind", [LaplaceLoss, GaussianLoss])
+def test_laws_by_quadrature_of_their_definition(kind, scale):
+    """The noise is integrated piece by piece, as the loss has corners."""
+    if kind is LaplaceLoss:
+        cuts = [-60.0, 0.0, scale, scale + 60]
+
+        def density(u):
+            return math.exp(-abs(u)) / 2
+
+        def loss(u):
+            return abs(u - scale) - abs(u)
+    else:
+        cuts = [-40.0, 0.0, scale / 2, scale, 40.0 + scale]
+
+        def density(u):
+            return math.exp(-(u**2) / 2) / math.sqrt(2 * math.pi)
+
+        def loss(u):
+            return scale**2 / 2 - scale * u
+
+    def corner(level):  # the noise at which the loss passes the level
+        inside = (scale - level) / 2 if kind is LaplaceLoss else scale / 2 - level / scale
+        return min(max(inside, cuts[0]), cuts[-1])
+
+    def mean(function, level):
+        ends = sorted({*cuts, corner(level)})
+        pieces = (quad(function, *pair, epsabs=1e-13, limit=200) for pair in pairwise(ends))
+        return sum(value for value, _ in pieces)
+
+    for level in (-2 * scale, -0.4 * scale, 0.0, 0.1 * scale, 0.9 * scale, 3 * scale):
+        delta = mean(
+            lambda u, e=level: density(u) * max(0.0, -math.expm1(min(e - loss(u), 0.0))), level
+        )
+        below = mean(lambda u, e=level: density(u) * (loss(u) <= e), level)
+        assert_allclose(kind(scale).delta(level), delta, atol=1e-10)
+        assert_allclose(kind(scale).cdf(level), below, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["epsilon", "x", "t", "cost"])
+def test_arrays_of_levels_are_checked(name):
+    if name == "epsilon":
+        with pytest.raises(ValueError, match="'epsilon' parameter of joint_risk"):
+            joint_risk(LaplaceMechanism(1.0), 0.1, epsilon=[NAN])
+        assert joint_risk(LaplaceMechanism(1.0), 0.1, epsilon=[INF]).noise_probability == [[1.0]]
+        return
+    if name == "cost":
+        for wrong in (-1.0, -INF, [0.5, -1e-300]):
+            with pytest.raises(ValueError, match="'epsilon' parameter of cost must hold numbers"):
+                MODEL.cost(wrong)
+        assert_array_equal(MODEL.cost([-0.0, 5e-324, INF, NAN]), [0, 0, 550_000, NAN])
+        return
+    function = paper_t_cdf if name == "x" else paper_t_pdf
+    for n_outputs in (1, 3):
+        values = function(ODD, n_outputs)
+        assert_array_equal(np.isnan(values), np.isnan(ODD))
+        assert values[1] == pytest.approx(1.0 if name == "x" else 0.0, rel=1e-12)
+        assert values[2] == values[5] == 0
+    with pytest.raises(TypeError, match=f"'{name}' parameter of {function.__name__}"):
+        function("1")
+    with pytest.raises(ValueError, match="'n_outputs' parameter of"):
+        function(1.0, 2**50)
+
+
+@pytest.mark.parametrize("n_outputs", [2, 5])
+def test_published_level_is_found_at_any_size(n_outputs):
+    for epsilon0 in (1e-300, 1e-9, 1.0, 1e3, 1e300):
+        for confidence in (1e-12, 0.5, 1 - 1e-12):
+            level = paper_epsilon(confidence, epsilon0, n_outputs)
+            found = paper_confidence(level, epsilon0, n_outputs)
+            assert_allclose(found, confidence, rtol=1e-9)
+
+
+GRID = {"step": 0.1, "first": -1, "probabilities": np.full(4, 0.25), "infinity": 0.0, "limit": 0.2}
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        *(("step", value) for value in (0.0, -1.0, NAN, INF)),
+        *(("infinity", value) for value in (-0.1, 1.1, NAN)),
+        ("limit", NAN),
+        ("first", 2**60),
+        *(("probabilities", value) for value in ([], [[1.0]], [NAN], [-0.1], [INF])),
+    ],
+)
+def test_grid_of_no_law_is_refused(name, wrong):
+    with pytest.raises(ValueError, match=f"'{name}' parameter of GridLoss"):
+        GridLoss(**GRID | {name: wrong})
+    assert GridLoss(**GRID | {"probabilities": [1.0]}).cdf(INF) == 1
+
+
+def test_law_on_a_coarse_grid_is_above_itself():
+    """Also where the exponential of a step is no double."""
+    for law in (LaplaceLoss(1e6), PureLoss(3000.0), LaplaceLoss(1.0)):
+        grid = GridLoss.from_law(law, law.epsilon0 / 3)
+        levels = law.epsilon0 * np.linspace(-1.2, 1.2, 50)
+        assert (grid.delta(levels) >= law.delta(levels) - 1e-15).all()
+        assert_allclose(grid.probabilities.sum() + grid.infinity, 1.0)
