@@ -198,6 +198,7 @@ class AdditiveTarget:
 
     def __init__(self, phi: Callable):
         self._phi = FunctionTarget(phi)
+        self.allow_nan = self._phi.allow_nan
         self.description = f"mean of {self._phi.description}"
 
     def __call__(self, *dataset: Any, seed: int = 0) -> NDArray[np.float64]:

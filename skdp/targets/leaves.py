@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from skdp._classes import ClassSet, is_a, named
 from skdp.targets.closed_form import Moments
 from skdp.targets.composition import drop_out_of_bag
-from skdp.targets.configuration import describe
+from skdp.targets.configuration import describe, takes
 
 SINGLE = named(
     "sklearn.tree",
@@ -25,6 +25,9 @@ FORESTS = named(
     "ExtraTreesClassifier ExtraTreesRegressor RandomForestClassifier RandomForestRegressor",
 )
 TREES = ClassSet(SINGLE + FORESTS)
+
+# What decides to which leaf a record goes.
+STRUCTURE = ("children_left", "children_right", "feature", "threshold", "missing_go_to_left")
 
 # A leaf with less than this many records, after noise, takes the value of the node above it.
 LEAST_COUNT = 0.5
@@ -41,6 +44,8 @@ class LeafTarget(BaseEstimator):
     noisy sums.
 
     If the tree is the last step of a pipeline, the steps before it are those of the twin too.
+    Missing values go the way that the public trees have for them, or are imputed by a step of the
+    twin.
 
     Parameters
     ----------
@@ -201,6 +206,7 @@ class LeafValues:
         self._ranges = ranges
         self._class_weight = _class_weight(last_step(twin))
         self._leaves = [np.flatnonzero(tree.children_left < 0) for tree in _trees(twin)]
+        self.allow_nan = takes(estimator, "allow_nan")  # gaps take a way that the twin has fixed
         configured = describe(estimator)
         # an estimate made for other trees is for another function
         self.description = f"leaf values of {configured}, structure {_digest(twin)}"
@@ -368,8 +374,8 @@ def _digest(twin: Any) -> str:
     """Name the structure: equal for trees that send every record to the same leaves."""
     parts = hashlib.sha256()
     for tree in _trees(twin):
-        for array in (tree.children_left, tree.children_right, tree.feature, tree.threshold):
-            parts.update(np.ascontiguousarray(array).tobytes())
+        for name in STRUCTURE:
+            parts.update(np.ascontiguousarray(getattr(tree, name)).tobytes())
     return parts.hexdigest()[:16]
 
 
