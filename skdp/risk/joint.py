@@ -359,8 +359,8 @@ def joint_risk(
 def _read_estimator(model: Any) -> tuple[Any, Any]:
     if not hasattr(model, "sensitivity_"):
         raise ValueError(
-            "The 'sensitivity' parameter of joint_risk must be given, unless the first argument is a "
-            f"fitted PrivateEstimator. Got an object of type {type(model).__name__}."
+            "The 'sensitivity' parameter of joint_risk must be given, unless the first argument is "
+            f"a fitted PrivateEstimator. Got an object of type {type(model).__name__}."
         )
     return model.mechanism_, model.sensitivity_
 
