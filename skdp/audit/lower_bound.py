@@ -125,7 +125,8 @@ def audit_epsilon(
     mechanism : callable
         ``mechanism(x, n, rng)`` returns n independent outputs on the dataset x: n numbers,
         strings, booleans or rows of them, of any type; nan is an output like another. For
-        ``method="one-run"`` a dataset is a sequence of records, n is 1, and the output has one score per record.
+        ``method="one-run"`` a dataset is a sequence of records, n is 1, and the output has one
+        score per record.
     pairs : sequence of (x, x_prime)
         Datasets between which the claim should hold. For "one-run": two equally long sequences;
         the audited dataset takes each record from one or the other, by a secret coin.
