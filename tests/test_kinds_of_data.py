@@ -1,5 +1,8 @@
 """Kinds of records and responses: frames, sparse, missing, single precision, several outputs."""
 
+import inspect
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -16,6 +19,7 @@ from sklearn.ensemble import (
     VotingRegressor,
 )
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
+from sklearn.feature_selection import VarianceThreshold
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
@@ -24,6 +28,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import (
+    FunctionTransformer,
     MaxAbsScaler,
     Normalizer,
     OneHotEncoder,
@@ -31,7 +36,8 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 from sklearn.svm import LinearSVC
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils import all_estimators, get_tags
 from threadpoolctl import threadpool_limits
 
 from skdp import (
@@ -46,7 +52,7 @@ from skdp import (
 )
 from skdp._form import Schema
 from skdp.sensitivity.drawing import draw
-from skdp.targets.configuration import takes, takes_weights
+from skdp.targets.configuration import _PASS_GAPS, takes, takes_weights
 
 rng = np.random.default_rng(0)
 N = 60
@@ -283,6 +289,10 @@ def test_several_real_responses():
     assert private(Ridge(), X_public, Y_public).fit(X, Y).predict(X).shape == (N, 2)
 
 
+def _without_gaps(X):
+    return np.nan_to_num(np.asarray(X))
+
+
 GAPS = np.where(X > 0.9, np.nan, X)
 PUBLIC_GAPS = np.where(X_public > 0.9, np.nan, X_public)
 
@@ -295,6 +305,7 @@ PUBLIC_GAPS = np.where(X_public > 0.9, np.nan, X_public)
         make_pipeline(make_column_transformer((SimpleImputer(), [0, 1, 2])), Ridge()),
         make_pipeline(make_union(SimpleImputer()), Ridge()),
         BaggingRegressor(make_pipeline(SimpleImputer(), Ridge()), 2),
+        make_pipeline(FunctionTransformer(_without_gaps), Ridge()),
     ],
 )
 @pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame, pl.DataFrame])
@@ -335,6 +346,31 @@ def test_what_compositions_take():
     assert not takes(make_pipeline(None, "passthrough"), "allow_nan")
     assert not takes(make_union(SimpleImputer(), Normalizer()), "allow_nan")
     assert not takes(VotingRegressor([("a", Ridge())]), "allow_nan")
+    assert takes(make_pipeline(FunctionTransformer(np.nan_to_num), Ridge()), "allow_nan")
+    assert not takes(make_pipeline(FunctionTransformer(validate=True), Ridge()), "allow_nan")
+    assert not takes(make_pipeline(VarianceThreshold(), Ridge()), "allow_nan")
+    assert takes(make_pipeline(VarianceThreshold(), SimpleImputer(), Ridge()), "allow_nan")
+
+
+def test_transformers_that_pass_gaps_on_are_known():
+    tree = DecisionTreeRegressor(max_depth=2, random_state=0)
+    for name, kind in all_estimators("transformer"):
+        parameters = inspect.signature(kind).parameters.values()
+        required = [each.name for each in parameters if each.default is each.empty]
+        if required not in ([], ["estimator"]):  # compositions, and SparseCoder
+            continue
+        transformer = kind(**dict.fromkeys(required, tree))
+        if name == "RandomTreesEmbedding" or not get_tags(transformer).input_tags.allow_nan:
+            continue  # indicators of leaves
+        passed = _transformed(transformer)
+        gaps = np.isnan(passed.toarray() if hasattr(passed, "toarray") else passed).any()
+        assert gaps == (name in _PASS_GAPS), name
+
+
+def _transformed(transformer):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some say that more records or folds would be better
+        return transformer.fit(PUBLIC_GAPS, y_public > np.median(y_public)).transform(PUBLIC_GAPS)
 
 
 def weighted(n_samples, rng):

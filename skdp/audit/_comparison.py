@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from skdp.audit._rules import AtomTable, as_outputs
+from skdp.audit._outputs import AtomTable, Outputs, as_outputs
 from skdp.audit.density import KERNEL_ROUGHNESS, TruncatedKernelDensity, reference_bandwidth
 
 ATOM_FLOOR = 10.0
@@ -35,7 +35,7 @@ def compare(raw, n_x: int, n_y: int, roughness: float, floor: float) -> Comparis
     return Comparison(f_x, f_y, np.sqrt(np.maximum(variance, 0.0)), visible, floored, floor)
 
 
-def compare_atoms(table: AtomTable, x: NDArray[Any], y: NDArray[Any]) -> Comparison:
+def compare_atoms(table: AtomTable, x: Outputs, y: Outputs) -> Comparison:
     """Compare the frequencies of the atoms."""
     shares = []
     for sample in (x, y):
@@ -64,30 +64,25 @@ def common_bandwidth(rest_x, rest_y, exponent: float | None = None) -> NDArray[n
     return (reference_bandwidth(rest_x, exponent) + reference_bandwidth(rest_y, exponent)) / 2
 
 
-def continuous_part(table: AtomTable, sample: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the finite rows that are no atoms, as a matrix; none of them when they are text."""
-    columns = sample.reshape(len(sample), -1)
-    if not np.issubdtype(sample.dtype, np.number):
-        return np.empty((0, columns.shape[1]))
-    free = (table.index(sample) < 0) & np.isfinite(columns).all(axis=1)
-    return columns[free].astype(np.float64)
+def continuous_part(table: AtomTable, sample: Outputs) -> NDArray[np.float64]:
+    """Return the finite rows of numbers that are no atoms, as a matrix."""
+    columns = sample.values.reshape(len(sample), -1)
+    return columns[(table.index(sample) < 0) & np.isfinite(columns).all(axis=1)]
 
 
-def check_samples(samples_x: ArrayLike, samples_y: ArrayLike):
-    """Bring both samples to one type and refuse those that cannot be compared."""
-    x, y = as_outputs(samples_x), as_outputs(samples_y)
+def check_samples(samples_x: Any, samples_y: Any) -> tuple[Outputs, Outputs]:
+    """Read both samples and refuse those that cannot be compared."""
+    x, y = (s if isinstance(s, Outputs) else as_outputs(s) for s in (samples_x, samples_y))
     if min(len(x), len(y)) < 100 or x.shape[1:] != y.shape[1:]:
         raise ValueError(
             "The samples must have at least 100 outputs each and equally many columns. "
             f"Got shapes {x.shape} and {y.shape}."
         )
-    if x.ndim == 2 and x.shape[1] > 3 and AtomTable(np.concatenate([x, y])).share < 0.9:
+    if x.keys.shape[1] > 3 and AtomTable(Outputs.joined(x, y)).share < 0.9:
         raise ValueError(
             f"The outputs must have at most 3 columns for a density. Got {x.shape[1]}. "
             "Use audit_epsilon with method='label'."
         )
-    if x.dtype.kind != y.dtype.kind and "U" in (x.dtype.kind, y.dtype.kind):
-        x, y = x.astype(str), y.astype(str)
     return x, y
 
 

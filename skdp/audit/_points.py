@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from skdp.audit._comparison import (
@@ -19,7 +18,7 @@ from skdp.audit._comparison import (
     continuous_part,
     show,
 )
-from skdp.audit._rules import AtomTable
+from skdp.audit._outputs import AtomTable, Outputs, as_outputs
 from skdp.audit.privacy_loss import estimate_privacy_loss
 
 FRESH_EXPONENT = 1.15
@@ -61,7 +60,7 @@ class LossPoint:
         return f"output {show(self.value)}, blind below {kind} {self.floor:.3g}"
 
 
-def most_revealing_point(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95) -> LossPoint:
+def most_revealing_point(x: Any, y: Any, *, confidence: float = 0.95) -> LossPoint:
     """Find the output whose loss has the largest lower confidence limit.
 
     The plain maximum of the loss would be drawn to points where the estimate is noisy.
@@ -89,7 +88,7 @@ def most_revealing_point(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95
     )  # fmt: skip
 
 
-def loss_at(point: LossPoint, x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95) -> LossPoint:
+def loss_at(point: LossPoint, x: Any, y: Any, *, confidence: float = 0.95) -> LossPoint:
     """Estimate the loss at a given output, in a given direction, from fresh samples.
 
     The bandwidth is ``1.06 s n**(-1.15/(d+4))``, smaller than in the search: bias, which the
@@ -116,7 +115,7 @@ def loss_at(point: LossPoint, x: ArrayLike, y: ArrayLike, *, confidence: float =
             hits, len(fresh_x), len(fresh_y), 1.0, ATOM_FLOOR / min(len(fresh_x), len(fresh_y))
         )
     else:
-        table = AtomTable(np.concatenate([fresh_x, fresh_y]))
+        table = AtomTable(Outputs.joined(fresh_x, fresh_y))
         rest_x, rest_y = (continuous_part(table, sample) for sample in (fresh_x, fresh_y))
         h = common_bandwidth(rest_x, rest_y, FRESH_EXPONENT / (rest_x.shape[1] + 4))
         where = np.reshape(point.value, (1, -1))
@@ -135,7 +134,6 @@ def _point(value, is_atom, sign, f_x, f_y, error, floor, confidence) -> LossPoin
     return LossPoint(value, is_atom, sign, max(loss, 0.0), max(lower, 0.0), floor, resolution)
 
 
-def _share(sample: NDArray[Any], value: Any) -> float:
+def _share(sample: Outputs, value: Any) -> float:
     """Return how often a value occurs."""
-    equal = np.equal(sample, value)
-    return float(np.mean(equal if equal.ndim == 1 else equal.all(axis=1)))
+    return float(np.mean(sample.rows == as_outputs([value]).rows))

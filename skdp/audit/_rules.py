@@ -10,119 +10,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
-from skdp.audit.certificates import label_bound, pair_bound
+from skdp.audit._outputs import AtomTable, Outputs
+from skdp.audit.certificates import clopper_pearson, label_bound, pair_bound
 
 
 class Score(Protocol):
-    """A number for each output, larger where x is likelier."""
+    """A number for each output, larger where x is likelier; nan where nothing is guessed."""
 
-    def __call__(self, outputs: NDArray[Any]) -> NDArray[np.float64]:
+    def __call__(self, outputs: Outputs) -> NDArray[np.float64]:
         """Score the outputs."""
         ...
 
 
-CUT_ALPHA, RULE_ALPHA = 1e-4, 1e-2
-"""Levels at which thresholds and then rules are compared in a search. Both are strict: the best
-of many looks better than it is, and there are more thresholds than rules."""
+CUT_ALPHA, RULE_ALPHA = 1e-3, 0.05
+"""Levels of the rates that thresholds and then rules are taken to have, in a search, when their
+bounds are projected to the final runs. The best of many looks better than it is, and there are
+many more thresholds than rules."""
 
 MANY_ATOMS = 100
 MIN_CONTINUOUS = 50
-MIN_ATOM_COUNT = 5
-"""A value seen this often is an atom; outputs from a density do not repeat in double precision."""
-
-
-def as_outputs(values: ArrayLike) -> NDArray[Any]:
-    """Turn the outputs of a mechanism into an array with one row per run.
-
-    Parameters
-    ----------
-    values : array-like of shape (n,) or (n, ...)
-        Numbers, booleans, strings, or anything with a string form.
-
-    Returns
-    -------
-    ndarray of shape (n,) or (n, d)
-        Numbers stay numbers, everything else becomes text; a single column is flattened.
-    """
-    outputs = np.asarray(values)
-    if outputs.dtype == bool:
-        outputs = outputs.astype(np.int64)
-    elif not np.issubdtype(outputs.dtype, np.number):
-        outputs = outputs.astype(str)
-    if outputs.ndim > 1:
-        outputs = outputs.reshape(len(outputs), -1)
-        outputs = outputs[:, 0] if outputs.shape[1] == 1 else outputs
-    return outputs
-
-
-class AtomTable:
-    """The values that repeat in a sample, whatever their type, and their index in new samples.
-
-    Parameters
-    ----------
-    sample : ndarray of shape (n,) or (n, d)
-        From :func:`as_outputs`.
-    min_count : int, default=MIN_ATOM_COUNT
-        How often a value has to occur.
-
-    Attributes
-    ----------
-    share : float in [0, 1]
-        Part of the sample that consists of atoms.
-    atoms : ndarray of shape (n_atoms,) or (n_atoms, d)
-        The values, sorted.
-    """
-
-    def __init__(self, sample: NDArray[Any], min_count: int = MIN_ATOM_COUNT) -> None:
-        self._text = None if np.issubdtype(sample.dtype, np.number) else np.unique(sample)
-        keys = self._keys(sample)
-        unique, first, counts = np.unique(keys, return_index=True, return_counts=True)
-        repeated = counts >= min_count
-        self._atom_keys = unique[repeated]
-        atoms = sample[first[repeated]]
-        order = np.lexsort(atoms.T[::-1] if atoms.ndim == 2 else (atoms,))
-        self.atoms, self._rank = atoms[order], np.argsort(order)
-        self.share = float(counts[repeated].sum() / max(len(sample), 1))
-
-    def _keys(self, sample: NDArray[Any]) -> NDArray[np.uint64]:
-        """Hash every row to 64 bits; a collision would only blur the rule."""
-        columns = sample.reshape(len(sample), -1)
-        if self._text is not None:
-            place = np.searchsorted(self._text, columns).clip(max=len(self._text) - 1)
-            columns = np.where(self._text[place] == columns, place, -1)
-        # Adding zero merges the two zeros, whose bits differ.
-        bits = np.ascontiguousarray(columns + 0.0).view(np.uint64)
-        mixed = (bits ^ (bits >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
-        if columns.shape[1] == 1:
-            return mixed[:, 0]
-        odd = np.random.default_rng(0).integers(2**63, size=columns.shape[1], dtype=np.uint64)
-        return ((mixed ^ (mixed >> np.uint64(29))) * (2 * odd + np.uint64(1))).sum(axis=1)
-
-    def index(self, sample: NDArray[Any]) -> NDArray[np.intp]:
-        """Return the index of the atom in each row, -1 where there is none.
-
-        Parameters
-        ----------
-        sample : ndarray of shape (n,) or (n, d)
-            From :func:`as_outputs`.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Indices into `atoms`.
-        """
-        if len(self._atom_keys) == 0:
-            return np.full(len(sample), -1)
-        keys = self._keys(sample)
-        place = np.searchsorted(self._atom_keys, keys).clip(max=len(self._atom_keys) - 1)
-        return np.where(self._atom_keys[place] == keys, self._rank[place], -1)
+MANY_COLUMNS = 32
 
 
 class CellScore:
@@ -133,41 +47,92 @@ class CellScore:
 
     Parameters
     ----------
-    x, y : ndarray of shape (n,) or (n, d)
+    x, y : Outputs
         Samples on either dataset. Vectors may only have atoms.
     """
 
-    def __init__(self, x: NDArray[Any], y: NDArray[Any]) -> None:
-        pooled = np.concatenate([x, y])
+    def __init__(self, x: Outputs, y: Outputs) -> None:
+        pooled = Outputs.joined(x, y)
         self.table = AtomTable(pooled)
         self.edges = np.array([])
-        if x.ndim == 1 and np.issubdtype(pooled.dtype, np.number):
-            rest = pooled[(self.table.index(pooled) < 0) & np.isfinite(pooled)]
+        if pooled.values.ndim == 1:
+            rest = pooled.values[(self.table.index(pooled) < 0) & np.isfinite(pooled.values)]
             if len(rest) >= MIN_CONTINUOUS:
                 self.edges = np.unique(np.quantile(rest, _quantile_levels(len(rest))))
-        n_cells = len(self.table.atoms) + len(self.edges) + 2
-        in_x = np.bincount(self._cells(x), minlength=n_cells) + 0.5
-        in_y = np.bincount(self._cells(y), minlength=n_cells) + 0.5
-        ratio = np.log(in_x / in_y)
-        error = np.sqrt(1 / in_x + 1 / in_y)
-        self.score_ = np.sign(ratio) * np.maximum(np.abs(ratio) - error, 0.0)
-        self.score_[0] = 0.0  # values that fit nowhere
+        n_cells = len(self.table) + len(self.edges) + 2
+        self.score_ = _shrunk_log_ratio(self._cells(x), self._cells(y), n_cells)
 
-    def _cells(self, sample: NDArray[Any]) -> NDArray[np.intp]:
+    def _cells(self, sample: Outputs) -> NDArray[np.intp]:
         """Number the cells: 0 for unknown values, then the intervals, then the atoms."""
         atom = self.table.index(sample)
         cells = np.where(atom >= 0, atom + len(self.edges) + 2, 0)
         if len(self.edges):
-            free = (atom < 0) & ~np.isnan(sample)
-            cells[free] = 1 + np.searchsorted(self.edges, sample[free], side="right")
+            free = (atom < 0) & np.isfinite(sample.values)
+            cells[free] = 1 + np.searchsorted(self.edges, sample.values[free], side="right")
         return cells
 
-    def __call__(self, outputs: NDArray[Any]) -> NDArray[np.float64]:
+    def __call__(self, outputs: Outputs) -> NDArray[np.float64]:
         """Score the outputs."""
         return self.score_[self._cells(outputs)]
 
     def __str__(self) -> str:
-        return f"log ratio of {len(self.table.atoms)} atoms and {len(self.edges)} intervals"
+        return f"log ratio of {len(self.table)} atoms and {len(self.edges)} intervals"
+
+
+class AtomScore:
+    """Log ratio of the frequencies of atoms alone, whole outputs or single columns.
+
+    An exact value now and then is lost among the intervals and in a classifier, and rare enough
+    that every run has to be learned from.
+
+    Parameters
+    ----------
+    x, y : Outputs
+        Samples on either dataset.
+    """
+
+    def __init__(self, x: Outputs, y: Outputs) -> None:
+        n_columns = x.keys.shape[1]
+        self._views = [None, *(range(n_columns) if 1 < n_columns <= MANY_COLUMNS else ())]
+        self._tables, self._scores = [], []
+        for view in self._views:
+            parts = [_view(sample, view) for sample in (x, y)]
+            table = AtomTable(Outputs.joined(*parts))
+            in_x, in_y = (table.index(part) + 1 for part in parts)
+            self._tables.append(table)
+            self._scores.append(_shrunk_log_ratio(in_x, in_y, len(table) + 1))
+
+    def __len__(self) -> int:
+        return sum(map(len, self._tables))
+
+    def __call__(self, outputs: Outputs) -> NDArray[np.float64]:
+        """Score the outputs: by the atom that says most."""
+        each = np.stack(
+            [
+                score[table.index(_view(outputs, view)) + 1]
+                for view, table, score in zip(self._views, self._tables, self._scores, strict=True)
+            ]
+        )
+        return np.take_along_axis(each, np.abs(each).argmax(axis=0)[None], axis=0)[0]
+
+    def __str__(self) -> str:
+        return f"log ratio of {len(self)} atoms"
+
+
+def _view(outputs: Outputs, column: int | None) -> Outputs:
+    return outputs if column is None else outputs.column(column)
+
+
+def _shrunk_log_ratio(
+    cells_x: NDArray[np.intp], cells_y: NDArray[np.intp], n_cells: int
+) -> NDArray[np.float64]:
+    """Return the log ratio of the counts in each cell, a standard error nearer to 0."""
+    in_x = np.bincount(cells_x, minlength=n_cells) + 0.5
+    in_y = np.bincount(cells_y, minlength=n_cells) + 0.5
+    ratio = np.log(in_x / in_y)
+    score = np.sign(ratio) * np.maximum(np.abs(ratio) - np.sqrt(1 / in_x + 1 / in_y), 0.0)
+    score[0] = 0.0  # values that fit nowhere
+    return score
 
 
 def _quantile_levels(n: int) -> NDArray[np.float64]:
@@ -183,9 +148,9 @@ class LineScore:
 
     sign: int
 
-    def __call__(self, outputs: NDArray[Any]) -> NDArray[np.float64]:
+    def __call__(self, outputs: Outputs) -> NDArray[np.float64]:
         """Score the outputs."""
-        return self.sign * np.nan_to_num(outputs.astype(np.float64), nan=0.0)
+        return self.sign * np.nan_to_num(outputs.values, nan=np.nan)  # infinite ones become finite
 
     def __str__(self) -> str:
         return "output"
@@ -196,25 +161,25 @@ class ClassifierScore:
 
     Parameters
     ----------
-    x, y : ndarray of shape (n, d)
+    x, y : Outputs
         Samples on either dataset.
     seed : int
         Random state of the classifier.
     """
 
-    def __init__(self, x: NDArray[Any], y: NDArray[Any], seed: int) -> None:
+    def __init__(self, x: Outputs, y: Outputs, seed: int) -> None:
         labels = np.repeat([1, 0], [len(x), len(y)])
         model = HistGradientBoostingClassifier(
             max_iter=35, learning_rate=0.17, max_leaf_nodes=8, early_stopping=False,
             random_state=seed,
         )  # fmt: skip
         with threadpool_limits(1):  # on a busy machine more threads wait for each other
-            self.model = model.fit(np.concatenate([x, y]), labels)
+            self.model = model.fit(np.concatenate([x.features, y.features]), labels)
 
-    def __call__(self, outputs: NDArray[Any]) -> NDArray[np.float64]:
+    def __call__(self, outputs: Outputs) -> NDArray[np.float64]:
         """Score the outputs."""
         with threadpool_limits(1):
-            return self.model.decision_function(outputs)
+            return self.model.decision_function(outputs.features)
 
     def __str__(self) -> str:
         return "log odds of a classifier"
@@ -225,17 +190,18 @@ class LinearScore:
 
     Parameters
     ----------
-    x, y : ndarray of shape (n, d)
+    x, y : Outputs
         Samples on either dataset.
     """
 
-    def __init__(self, x: NDArray[Any], y: NDArray[Any]) -> None:
-        pooled = np.cov(x, rowvar=False) + np.cov(y, rowvar=False)
-        self.direction = np.linalg.lstsq(pooled, x.mean(axis=0) - y.mean(axis=0), rcond=1e-9)[0]
+    def __init__(self, x: Outputs, y: Outputs) -> None:
+        a, b = (np.nan_to_num(sample.features) for sample in (x, y))
+        pooled = np.cov(a, rowvar=False) + np.cov(b, rowvar=False)
+        self.direction = np.linalg.lstsq(pooled, a.mean(axis=0) - b.mean(axis=0), rcond=1e-9)[0]
 
-    def __call__(self, outputs: NDArray[Any]) -> NDArray[np.float64]:
+    def __call__(self, outputs: Outputs) -> NDArray[np.float64]:
         """Score the outputs."""
-        return outputs @ self.direction
+        return np.nan_to_num(outputs.features) @ self.direction
 
     def __str__(self) -> str:
         return "linear score"
@@ -244,13 +210,13 @@ class LinearScore:
 Candidate = tuple[Score, NDArray[np.float64], NDArray[np.float64]]
 
 
-def candidate_scores(x: NDArray[Any], y: NDArray[Any], seed: int) -> list[Candidate]:
+def candidate_scores(x: Outputs, y: Outputs, seed: int) -> list[Candidate]:
     """Learn the scores that suit the type of the outputs.
 
     Parameters
     ----------
-    x, y : ndarray of shape (n,) or (n, d)
-        Samples on either dataset, from :func:`as_outputs`.
+    x, y : Outputs
+        Samples on either dataset, equally many.
     seed : int
         For the classifier.
 
@@ -259,21 +225,23 @@ def candidate_scores(x: NDArray[Any], y: NDArray[Any], seed: int) -> list[Candid
     list of (Score, ndarray, ndarray)
         A score, and its values on outputs of either dataset that it was not learned on.
     """
-    numeric = np.issubdtype(x.dtype, np.number)
     half = len(x) // 2
     cells = CellScore(x[:half], y[:half])
     tabulated: list[Candidate] = [(cells, cells(x[half:]), cells(y[half:]))]
-    if x.ndim == 1:
-        lines = [LineScore(1), LineScore(-1)] if numeric else []
+    if len(AtomScore(x, y)):
+        tabulated.append(_cross_fitted(AtomScore, x, y))
+    if x.values.ndim == 1:
+        is_ordered = np.isfinite(x.values).any() or np.isfinite(y.values).any()
+        lines = [LineScore(1), LineScore(-1)] if is_ordered else []
         return tabulated + [(line, line(x), line(y)) for line in lines]
-    if not numeric or (cells.table.share > 0.9 and len(cells.table.atoms) <= MANY_ATOMS):
+    if cells.table.share > 0.9 and len(cells.table) <= MANY_ATOMS:
         return tabulated
     learners = (LinearScore, partial(ClassifierScore, seed=seed))
     learned = [_cross_fitted(learn, x, y) for learn in learners]
-    return learned + (tabulated if cells.table.share > 0.5 else [])
+    return learned + (tabulated if cells.table.share > 0.5 else tabulated[1:])
 
 
-def _cross_fitted(learn: Callable[..., Score], x: NDArray[Any], y: NDArray[Any]) -> Candidate:
+def _cross_fitted(learn: Callable[..., Score], x: Outputs, y: Outputs) -> Candidate:
     """Learn a score on everything, and score each half by what was learned on the other."""
     half = len(x) // 2
     first, second = learn(x[:half], y[:half]), learn(x[half:], y[half:])
@@ -289,7 +257,7 @@ class Rule:
     above: float
     below: float
     value: float
-    """Lower bound that the rule reaches on the runs its thresholds were chosen on."""
+    """Lower bound that the rule is expected to reach in the final runs."""
 
     def __str__(self) -> str:
         # A negated output is shown as the output: its inequalities turn around.
@@ -301,13 +269,13 @@ class Rule:
         ]
         return ", ".join(parts) or "no event"
 
-    def counts(self, outputs: NDArray[Any]) -> tuple[int, int]:
+    def counts(self, outputs: Outputs) -> tuple[int, int]:
         """Count the guesses of x and of x'.
 
         Parameters
         ----------
-        outputs : ndarray of shape (n,) or (n, d)
-            From :func:`as_outputs`.
+        outputs : Outputs
+            Of any kind.
 
         Returns
         -------
@@ -320,19 +288,36 @@ class Rule:
 
 def _tails(x: NDArray[np.float64], y: NDArray[np.float64]):
     """Counts of both samples in every half-line [t, inf), from the empty one on."""
+    x, y = (np.sort(sample[~np.isnan(sample)]) for sample in (x, y))
     pooled = np.sort(np.concatenate([x, y]))[::-1]
-    # Few cuts, dense in the tail: each more is one more chance to look good by luck.
-    ranks = np.unique(np.geomspace(20, len(pooled), 80).astype(int)) - 1
     cuts = np.unique(pooled)[::-1]
-    cuts = cuts if len(cuts) < 80 else np.unique(pooled[ranks])[::-1]
-    hits_x = len(x) - np.searchsorted(np.sort(x), cuts, side="left")
-    hits_y = len(y) - np.searchsorted(np.sort(y), cuts, side="left")
+    if len(cuts) >= 80:
+        # Few cuts, dense in the tail: each more is one more chance to look good by luck.
+        ranks = np.unique(np.geomspace(20, len(pooled), 80).astype(int)) - 1
+        cuts = np.unique(pooled[ranks])[::-1]
+    hits_x = len(x) - np.searchsorted(x, cuts, side="left")
+    hits_y = len(y) - np.searchsorted(y, cuts, side="left")
     empty = np.zeros(1, dtype=int)
     return np.append(np.inf, cuts), np.append(empty, hits_x), np.append(empty, hits_y)
 
 
-def label_rule(candidate: Candidate, alpha: float) -> Rule:
-    """Choose the two thresholds that certify most in the label test.
+def _project_label(right, guesses, growth: float, alpha: float, strictness: float):
+    """Bound of the label test on `growth` times the runs, at a rate that is likely exceeded."""
+    rate, _ = clopper_pearson(right, guesses, strictness)
+    final = growth * np.asarray(guesses)
+    return label_bound(rate * final, final, alpha)
+
+
+def _project_pair(hits, misses, n, n_final, alpha, delta, strictness: float):
+    """Bound of the pair test on n_final runs, at a ratio that is likely exceeded."""
+    share, _ = clopper_pearson(hits, hits + misses, strictness)
+    final = (hits + misses) * n_final / n
+    less = np.minimum((1 - share) * final, n_final)
+    return pair_bound(share * final, n_final, less, n_final, alpha, delta)
+
+
+def label_rule(candidate: Candidate, alpha: float, n_final: float) -> Rule:
+    """Choose the two thresholds that will certify most in the label test.
 
     For a given price of a wrong guess the best half-line on either side is found separately;
     running over the prices gives every undominated pair of thresholds.
@@ -342,7 +327,9 @@ def label_rule(candidate: Candidate, alpha: float) -> Rule:
     candidate : tuple
         From :func:`candidate_scores`.
     alpha : float in (0, 1)
-        Level of the final test; the search compares at stricter ones.
+        Level of the final test.
+    n_final : float
+        Runs per dataset of the final test, on average.
 
     Returns
     -------
@@ -360,24 +347,27 @@ def label_rule(candidate: Candidate, alpha: float) -> Rule:
     j = np.concatenate([best_y, 0 * best_x, best_y])
     right = right_x[i] + right_y[j]
     guesses = right + wrong_x[i] + wrong_y[j]
-    strict = label_bound(right, guesses, min(alpha, CUT_ALPHA))
+    growth = 2 * n_final / (len(in_x) + len(in_y))
+    strict = _project_label(right, guesses, growth, alpha, CUT_ALPHA)
     strict[cut_x[i] <= -cut_y[j]] = -1.0  # ties could make the two sides overlap: one guess a run
     k = int(np.argmax(strict))
-    value = label_bound(right[k], guesses[k], min(alpha, RULE_ALPHA))
+    value = _project_label(right[k], guesses[k], growth, alpha, RULE_ALPHA)
     return Rule(score, float(cut_x[i[k]]), -float(cut_y[j[k]]), float(value))
 
 
-def pair_rule(candidate: Candidate, alpha: float, delta: float) -> Rule:
-    """Choose the one event that certifies most in the pair test.
+def pair_rule(candidate: Candidate, alpha: float, delta: float, n_final: int) -> Rule:
+    """Choose the one event that will certify most in the pair test.
 
     Parameters
     ----------
     candidate : tuple
         From :func:`candidate_scores`.
     alpha : float in (0, 1)
-        Level of the final test; the search compares at stricter ones.
+        Level of the final test.
     delta : float in [0, 1)
         The delta at which epsilon is bounded.
+    n_final : int
+        Runs per dataset of the final test.
 
     Returns
     -------
@@ -388,9 +378,9 @@ def pair_rule(candidate: Candidate, alpha: float, delta: float) -> Rule:
     options = []
     for way, high, low in ((1, in_x, in_y), (-1, -in_y, -in_x)):
         cuts, hits, misses = _tails(high, low)
-        strict = pair_bound(hits, len(high), misses, len(low), min(alpha, CUT_ALPHA), delta)
-        k = int(np.argmax(strict))
-        value = pair_bound(hits[k], len(high), misses[k], len(low), min(alpha, RULE_ALPHA), delta)
+        sizes = (len(high), n_final, alpha, delta)
+        k = int(np.argmax(_project_pair(hits, misses, *sizes, CUT_ALPHA)))
+        value = _project_pair(hits[k], misses[k], *sizes, RULE_ALPHA)
         options.append((float(value), way * float(cuts[k]), way))
     best, limit, way = max(options)
     above, below = (limit, -np.inf) if way > 0 else (np.inf, limit)

@@ -13,12 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
 from skdp._checks import check_count
+from skdp.audit._outputs import Outputs, as_outputs, as_rows
 from skdp.audit._points import loss_at, most_revealing_point
 from skdp.audit._rules import (
-    CUT_ALPHA,
     LineScore,
     Rule,
-    as_outputs,
     candidate_scores,
     label_rule,
     pair_rule,
@@ -28,6 +27,8 @@ from skdp.audit.certificates import label_bound, one_run_bound, pair_bound, reso
 
 SampledMechanism = Callable[[Any, int, np.random.Generator], ArrayLike]
 METHODS = ("label", "pair", "local", "one-run")
+POINT_ALPHA = 1e-4
+"""Level at which outputs are compared in the search of the local method; there are many."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +125,9 @@ def audit_epsilon(
     ----------
     mechanism : callable
         ``mechanism(x, n, rng)`` returns n independent outputs on the dataset x: n numbers,
-        strings, booleans or rows. For ``method="one-run"`` a dataset is a sequence of records,
-        n is 1, and the output has one score per record.
+        strings, booleans or rows of them, of any type; nan is an output like another. For
+        ``method="one-run"`` a dataset is a sequence of records, n is 1, and the output has one
+        score per record.
     pairs : sequence of (x, x_prime)
         Datasets between which the claim should hold. For "one-run": two equally long sequences;
         the audited dataset takes each record from one or the other, by a secret coin.
@@ -179,7 +181,9 @@ def audit_epsilon(
     search, final = _STAGES[method]
     children = np.random.SeedSequence(seed).spawn(len(pairs) + 1)
     found = Parallel(n_jobs=n_jobs)(
-        delayed(search)(mechanism, pair, n_search, alpha, delta, np.random.default_rng(child))
+        delayed(search)(
+            mechanism, pair, n_search, n_final, alpha, delta, np.random.default_rng(child)
+        )
         for pair, child in zip(pairs, children, strict=False)
     )
     best = int(np.argmax([value for value, _ in found]))
@@ -232,32 +236,38 @@ def _check(pairs, claimed_epsilon, delta, n_search, n_final, alpha, method) -> l
     return pairs
 
 
-def _run(mechanism: SampledMechanism, x: Any, n: int, rng: np.random.Generator) -> NDArray[Any]:
+def _run(mechanism: SampledMechanism, x: Any, n: int, rng: np.random.Generator) -> Outputs:
     """Run the mechanism, and insist on one output per run."""
-    outputs = np.asarray(mechanism(x, n, rng))
-    if outputs.ndim == 0 or len(outputs) != n:
+    rows = as_rows(mechanism(x, n, rng))
+    if rows.ndim == 0 or len(rows) != n:
         raise ValueError(
-            f"The mechanism must return n={n} outputs. Got an array of shape {outputs.shape}."
+            f"The mechanism must return n={n} outputs. Got an array of shape {rows.shape}."
         )
-    return as_outputs(outputs)
+    return as_outputs(rows)
 
 
 def _search_rules(choose, mechanism, pair, n_search, rng):
     """Learn what suits the outputs, choose thresholds for each, and keep the best rule."""
     x, y = (_run(mechanism, dataset, n_search, rng) for dataset in pair)
+    if x.shape[1:] != y.shape[1:]:
+        raise ValueError(
+            "The mechanism must return outputs of one shape. "
+            f"Got shapes {x.shape} and {y.shape} on the two datasets of a pair."
+        )
     rules = [choose(c) for c in candidate_scores(x, y, seed=int(rng.integers(2**31)))]
     best = max(rules, key=lambda rule: rule.value)
     return best.value, best
 
 
-def _search_label(mechanism, pair, n_search, alpha, delta, rng):
+def _search_label(mechanism, pair, n_search, n_final, alpha, delta, rng):
     """Find the rule that guesses best."""
-    return _search_rules(partial(label_rule, alpha=alpha), mechanism, pair, n_search, rng)
+    choose = partial(label_rule, alpha=alpha, n_final=n_final)
+    return _search_rules(choose, mechanism, pair, n_search, rng)
 
 
-def _search_pair(mechanism, pair, n_search, alpha, delta, rng):
+def _search_pair(mechanism, pair, n_search, n_final, alpha, delta, rng):
     """Find the event whose two probabilities differ most."""
-    choose = partial(pair_rule, alpha=alpha, delta=delta)
+    choose = partial(pair_rule, alpha=alpha, delta=delta, n_final=n_final)
     return _search_rules(choose, mechanism, pair, n_search, rng)
 
 
@@ -306,10 +316,10 @@ def _final_pair(mechanism, pair, rule: Rule, n_final, alpha, delta, rng) -> dict
     }
 
 
-def _search_local(mechanism, pair, n_search, alpha, delta, rng):
+def _search_local(mechanism, pair, n_search, n_final, alpha, delta, rng):
     """Find the point whose loss has the largest lower confidence limit."""
     x, y = (_run(mechanism, dataset, n_search, rng) for dataset in pair)
-    point = most_revealing_point(x, y, confidence=1 - min(alpha, CUT_ALPHA))
+    point = most_revealing_point(x, y, confidence=1 - min(alpha, POINT_ALPHA))
     return point.lower, point
 
 
@@ -327,11 +337,11 @@ def _final_local(mechanism, pair, point, n_final, alpha, delta, rng) -> dict[str
     }
 
 
-def _search_one_run(mechanism, pair, n_search, alpha, delta, rng):
+def _search_one_run(mechanism, pair, n_search, n_final, alpha, delta, rng):
     """Choose, on one run, how many of the highest and of the lowest scores to guess."""
     coins, scores = _one_run(mechanism, pair, rng)
     rules = [
-        label_rule((line, line(scores[coins]), line(scores[~coins])), alpha)
+        label_rule((line, line(scores[coins]), line(scores[~coins])), alpha, len(coins) / 2)
         for line in (LineScore(1), LineScore(-1))
     ]
     best = max(rules, key=lambda rule: rule.value)
@@ -357,7 +367,7 @@ def _final_one_run(mechanism, pair, rule, n_final, alpha, delta, rng) -> dict[st
     }
 
 
-def _one_run(mechanism, pair, rng) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+def _one_run(mechanism, pair, rng) -> tuple[NDArray[np.bool_], Outputs]:
     """Flip a coin per record, run once, and return the coins and the scores."""
     x, y = np.asarray(pair[0]), np.asarray(pair[1])
     if x.shape != y.shape or x.ndim == 0:
@@ -368,12 +378,12 @@ def _one_run(mechanism, pair, rng) -> tuple[NDArray[np.bool_], NDArray[np.float6
     coins = rng.random(len(x)) < 0.5
     chosen = coins.reshape((-1,) + (1,) * (x.ndim - 1))
     scores = np.asarray(mechanism(np.where(chosen, x, y), 1, rng), dtype=np.float64)
-    if scores.shape != (1, len(x)):
+    if scores.shape != (1, len(x)) or np.isnan(scores).any():
         raise ValueError(
-            f"The mechanism must return one score per record, of shape (1, {len(x)}), for "
-            f"method='one-run'. Got an array of shape {scores.shape}."
+            f"The mechanism must return one score per record, of shape (1, {len(x)}), none of them "
+            f"nan, for method='one-run'. Got an array of shape {scores.shape}."
         )
-    return coins, scores[0]
+    return coins, as_outputs(scores[0])
 
 
 _STAGES: dict[str, tuple[Callable[..., Any], Callable[..., dict[str, Any]]]] = {

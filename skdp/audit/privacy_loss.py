@@ -30,7 +30,8 @@ from skdp.audit._comparison import (
     continuous_part,
     show,
 )
-from skdp.audit._rules import MIN_CONTINUOUS, AtomTable
+from skdp.audit._outputs import AtomTable, Outputs
+from skdp.audit._rules import MIN_CONTINUOUS
 
 GRID_SIZE = {1: 1001, 2: 101, 3: 31}
 
@@ -171,9 +172,9 @@ def estimate_privacy_loss(
     """
     _check_settings(bandwidth, floor, confidence)
     x, y = check_samples(samples_x, samples_y)
-    table = AtomTable(np.concatenate([x, y]))
+    table = AtomTable(Outputs.joined(x, y))
     parts = [compare_atoms(table, x, y)]
-    points, n_atoms, density_floor = table.atoms, len(table.atoms), math.nan
+    points, n_atoms, density_floor = table.atoms, len(table), math.nan
     rest_x, rest_y = (continuous_part(table, sample) for sample in (x, y))
     if min(len(rest_x), len(rest_y)) >= MIN_CONTINUOUS:
         where = _grid(rest_x, rest_y) if grid is None else _check_grid(grid, rest_x.shape[1])
@@ -181,7 +182,10 @@ def estimate_privacy_loss(
         smooth = compare_densities(where, rest_x, rest_y, len(x), len(y), h, floor)
         density_floor = smooth.floor
         parts.insert(0, smooth)
-        points = np.concatenate([where.reshape((len(where), *x.shape[1:])), table.atoms])
+        parts_of = [where.reshape((len(where), *x.shape[1:])), table.atoms]
+        if table.atoms.dtype.kind == "U" and n_atoms:  # numbers stay numbers beside words
+            parts_of = [part.astype(object) for part in parts_of]
+        points = np.concatenate(parts_of)
     columns = {
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in ("density_x", "density_y", "standard_error", "visible", "floored")

@@ -29,6 +29,8 @@ from skdp.risk.loss import PrivacyLossDistribution
 
 _TAIL = 1e-16  # mass of the sum that the window of the convolution may cut off
 _MAX_POINTS = 2**26
+_USUAL_POINTS = 2**22  # a second or two
+_COARSE_POINTS = 400  # enough to see how wide a sum spreads
 
 
 def self_convolved(law: PrivacyLossDistribution, n: int, step: float | None) -> GridLoss:
@@ -61,25 +63,35 @@ def convolved(
     law, other : PrivacyLossDistribution
         Losses of the two releases.
     step : float in (0, inf) or None
-        Distance of the grid; None takes the finer of the two defaults.
+        Distance of the grid; None takes the finer of the two defaults, or more where the range of
+        the losses needs it.
 
     Returns
     -------
     GridLoss
         Loss of the releases together.
     """
-    step = min(_default_step(law), _default_step(other)) if step is None else step
+    if step is None:
+        reach = sum(high - low for low, high in (law._support(), other._support()))
+        step = max(min(_default_step(law), _default_step(other)), reach / _USUAL_POINTS)
     return GridLoss.from_law(law, step)._plus(GridLoss.from_law(other, step))
 
 
 def _default_step(law: PrivacyLossDistribution, n: int = 1) -> float:
-    """Return a grid distance that is fine for n losses of a law; a grid keeps its own."""
-    if isinstance(law, GridLoss):
-        return law.step
+    """Return a grid distance that is fine for n losses of a law, and that n of them fit on."""
     low, high = law._support()
+    coarse = (high - low) / _COARSE_POINTS
+    # The sum spreads like sqrt(n), and the grid with it: what it then exceeds the truth by grows
+    # with n step^2, in proportion to the sum.
+    least = GridLoss.from_law(law, coarse)._spread(n) / _USUAL_POINTS if n > 1 else 0.0
+    if isinstance(law, GridLoss):
+        return law.step * max(1, math.ceil(least / law.step))  # its points stay on the grid
     # The excess over the truth grows with sqrt(n) step^2, and is least with atoms on the grid.
-    step = min(1e-3, (high - low) / 400) * min(1.0, 100 / n) ** 0.25
-    return law.bound / math.ceil(law.bound / step) if math.isfinite(law.bound) else step
+    step = max(min(1e-3, coarse) * min(1.0, 100 / n) ** 0.25, least)
+    if not math.isfinite(law.bound):
+        return step
+    parts = law.bound / step
+    return law.bound / max(1, math.floor(parts) if step == least else math.ceil(parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,12 +236,7 @@ class GridLoss(PrivacyLossDistribution):
 
     def _power(self, n: int) -> GridLoss:
         """Return the law of the sum of n of these losses."""
-        size = n * (self.probabilities.size - 1) + 1
-        low, high, cut = n * self.first, n * self.first + size - 1, 0.0
-        if size > 4096:
-            low = max(low, math.floor(self._chernoff(n, -1.0) / self.step))
-            high = min(high, math.ceil(self._chernoff(n, 1.0) / self.step))
-            cut = 2 * _TAIL
+        low, high, cut = self._window(n)
         _check_size(high - low + 1, self.step)
         # The window is read from a circular convolution. Mass outside is misplaced: charge it.
         length = next_fast_len(max(high - low + 1, self.probabilities.size), real=True)
@@ -241,6 +248,19 @@ class GridLoss(PrivacyLossDistribution):
         )
         infinity = cut - math.expm1(n * math.log1p(-self.infinity))
         return GridLoss(self.step, low, total, min(1.0, infinity), n * self.limit)
+
+    def _window(self, n: int) -> tuple[int, int, float]:
+        """Return the first and the last point of the sum of n losses, and the mass beyond them."""
+        low, size = n * self.first, n * (self.probabilities.size - 1) + 1
+        if size <= 4096:
+            return low, low + size - 1, 0.0
+        bottom, top = (self._chernoff(n, side) / self.step for side in (-1.0, 1.0))
+        return max(low, math.floor(bottom)), min(low + size - 1, math.ceil(top)), 2 * _TAIL
+
+    def _spread(self, n: int) -> float:
+        """Return how wide a window the sum of n losses takes."""
+        low, high, _ = self._window(n)
+        return self.step * (high - low + 1)
 
     def _transform(self, n: int, tilt: float, low: int, length: int) -> NDArray[np.float64]:
         """Return the n-fold convolution from the point `low` on, rounded up."""

@@ -9,7 +9,6 @@ below another of them is a pair at another distance, and the loss there has anot
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import singledispatch
@@ -31,7 +30,9 @@ _ROUNDING = 2.0**-14  # lattice rounding can add this share of the sensitivity t
 
 
 @singledispatch
-def privacy_loss_distribution(mechanism: Mechanism, sensitivity: float = 1.0) -> Any:
+def privacy_loss_distribution(
+    mechanism: Mechanism, sensitivity: Any = 1.0, *, distance: float | None = None
+) -> Any:
     """Law of the privacy loss of one release.
 
     Parameters
@@ -40,21 +41,23 @@ def privacy_loss_distribution(mechanism: Mechanism, sensitivity: float = 1.0) ->
         The exact law for `LaplaceMechanism` and `GaussianMechanism`; for `ExponentialMechanism`
         and any other one whose delta is 0, what its epsilon says. A class can bring its law by
         ``privacy_loss_distribution.register``.
-    sensitivity : float in (0, inf), default=1.0
-        Norm of the difference of the target on the pair, in units of the sensitivity the noise
-        was calibrated to. 1 is the worst pair that is covered. Below 1 the loss is smaller; above
-        1 the pair is not covered and the loss is larger than promised.
+    sensitivity : float in (0, inf), SensitivityEstimate or KnownSensitivity, default=1.0
+        What the noise is calibrated to, as for `joint_risk`.
+    distance : float in (0, inf) or None, default=None
+        Norm of the difference of the target on the pair. None is the sensitivity, the worst pair
+        that is covered. Below it the loss is smaller; above it the pair is not covered and the
+        loss is larger than promised.
 
     Returns
     -------
     PrivacyLossDistribution
-        The law on the worst pair with this norm.
+        The law on the worst pair at this distance.
 
     Raises
     ------
     ValueError
-        If the sensitivity is outside its range, the mechanism adds no noise, or a pair is not
-        covered by a mechanism of which no more is known than its epsilon.
+        If the sensitivity or the distance is outside its range, the mechanism adds no noise, or a
+        pair is not covered by a mechanism of which no more is known than its epsilon.
     TypeError
         If no law is known for the mechanism.
 
@@ -65,7 +68,7 @@ def privacy_loss_distribution(mechanism: Mechanism, sensitivity: float = 1.0) ->
     >>> loss = privacy_loss_distribution(LaplaceMechanism(epsilon=1.0))
     >>> print(f"{loss.epsilon(delta=1e-5):.5f} {loss.self_compose(50).epsilon(delta=1e-5):.3f}")
     0.99998 39.579
-    >>> privacy_loss_distribution(LaplaceMechanism(epsilon=1.0), sensitivity=0.5)
+    >>> privacy_loss_distribution(LaplaceMechanism(epsilon=1.0), sensitivity=0.2, distance=0.1)
     LaplaceLoss(epsilon0=0.5)
     """
     guarantee = getattr(mechanism, "guarantee", None)
@@ -75,37 +78,63 @@ def privacy_loss_distribution(mechanism: Mechanism, sensitivity: float = 1.0) ->
             "law is registered or whose delta is 0. Got an object of type "
             f"{type(mechanism).__name__}. Add a law with privacy_loss_distribution.register."
         )
-    ratio = _check_sensitivity(sensitivity)
-    if ratio > 1:
+    if _ratio(mechanism, sensitivity, distance) > 1:
         raise ValueError(
-            "The 'sensitivity' parameter of privacy_loss_distribution must be at most 1 for "
-            f"{type(mechanism).__name__}, whose loss on other pairs is not known. Got {ratio:g}."
+            "The 'distance' parameter of privacy_loss_distribution must be at most the sensitivity "
+            f"for {type(mechanism).__name__}, whose loss on other pairs is not known. "
+            f"Got {distance!r}."
         )
     return PureLoss(_level(mechanism))
 
 
 @privacy_loss_distribution.register
-def _(mechanism: LaplaceMechanism, sensitivity: float = 1.0) -> LaplaceLoss:
-    return LaplaceLoss(_check_sensitivity(sensitivity) * _level(mechanism))
+def _(
+    mechanism: LaplaceMechanism, sensitivity: Any = 1.0, *, distance: float | None = None
+) -> LaplaceLoss:
+    return LaplaceLoss(_ratio(mechanism, sensitivity, distance) * _level(mechanism))
 
 
 @privacy_loss_distribution.register
-def _(mechanism: GaussianMechanism, sensitivity: float = 1.0) -> GaussianLoss:
+def _(
+    mechanism: GaussianMechanism, sensitivity: Any = 1.0, *, distance: float | None = None
+) -> GaussianLoss:
     epsilon, delta = _level(mechanism), mechanism.guarantee().delta
     sigma = gaussian_sigma(epsilon, delta)
     if mechanism.method == "classical":
         sigma = max(sigma, math.sqrt(2 * math.log(1.25 / delta)) / epsilon)
-    return GaussianLoss(_check_sensitivity(sensitivity) / sigma)
+    return GaussianLoss(_ratio(mechanism, sensitivity, distance) / sigma)
 
 
 @privacy_loss_distribution.register
-def _(mechanism: ExponentialMechanism, sensitivity: float = 1.0) -> PureLoss:
+def _(
+    mechanism: ExponentialMechanism, sensitivity: Any = 1.0, *, distance: float | None = None
+) -> PureLoss:
     # Scores that change less change the probabilities less: epsilon is proportional to the norm.
-    return PureLoss(_check_sensitivity(sensitivity) * _level(mechanism))
+    return PureLoss(_ratio(mechanism, sensitivity, distance) * _level(mechanism))
 
 
-def _check_sensitivity(sensitivity: Any) -> float:
-    return check_real("sensitivity", "privacy_loss_distribution", sensitivity, 0.0, math.inf)
+def _ratio(mechanism: Any, sensitivity: Any, distance: float | None) -> float:
+    """Return the distance of a pair in units of the sensitivity."""
+    owner = "privacy_loss_distribution"
+    value = _calibrated_to(mechanism, sensitivity, owner)
+    if distance is None:
+        return 1.0
+    return check_real("distance", owner, distance, 0.0, math.inf) / value
+
+
+def _calibrated_to(mechanism: Any, sensitivity: Any, owner: str) -> float:
+    """Return the number that the noise is calibrated to, in the norm of the mechanism."""
+    if isinstance(sensitivity, KnownSensitivity):
+        sensitivity = sensitivity.for_norm(mechanism.norm_name, sensitivity.n_samples)
+    elif hasattr(sensitivity, "norm_name"):
+        mechanism = mechanism.with_basis(sensitivity.basis)
+        if sensitivity.norm_name != mechanism.norm_name:
+            raise ValueError(
+                f"The 'sensitivity' parameter of {owner} must be measured in the norm of the "
+                f"mechanism, {mechanism.norm_name!r}. Got {sensitivity.norm_name!r}."
+            )
+        sensitivity = sensitivity.value
+    return check_real("sensitivity", owner, sensitivity, 0.0, math.inf)
 
 
 def _level(mechanism: Any) -> float:
@@ -180,9 +209,8 @@ class JointRisk:
         ValueError
             If so many pairs are not covered by the sampled sensitivities.
         """
-        return privacy_loss_distribution(
-            self.mechanism, float(self.ratio[self._row(pair_probability)])
-        )
+        ratio = float(self.ratio[self._row(pair_probability)])
+        return privacy_loss_distribution(self.mechanism, distance=ratio)
 
     def epsilon_at(self, pair_probability: float, noise_probability: float) -> float:
         """Level that the loss does not exceed with given probabilities.
@@ -249,7 +277,7 @@ class JointRisk:
 
 def joint_risk(
     mechanism: Any,
-    estimate: Any = None,
+    sensitivity: Any = None,
     *,
     epsilon: ArrayLike | None = None,
     confidence: float | None = None,
@@ -265,9 +293,9 @@ def joint_risk(
     Parameters
     ----------
     mechanism : Mechanism or fitted PrivateEstimator
-        The mechanism that released; with a fitted estimator, leave out `estimate`.
-    estimate : SensitivityEstimate, KnownSensitivity or float, default=None
-        The sensitivity that calibrated it. For a bound known on paper there is one level, with
+        The mechanism that released; with a fitted estimator, leave out `sensitivity`.
+    sensitivity : SensitivityEstimate, KnownSensitivity or float in (0, inf), default=None
+        What the noise is calibrated to. For a bound known on paper there is one level, with
         p = 1 or what the bound says of its own failure.
     epsilon : array-like of float of at least 0, default=None
         Levels of the loss; None takes 1/4, 1/2, 3/4 and all of the epsilon of the mechanism.
@@ -285,7 +313,7 @@ def joint_risk(
     Raises
     ------
     ValueError
-        If the estimate does not fit the mechanism, is not positive and finite, or a number is
+        If the sensitivity does not fit the mechanism, is not positive and finite, or a number is
         outside its range.
 
     Notes
@@ -313,9 +341,9 @@ def joint_risk(
     >>> print(f"{risk.epsilon_at(0.9, 1.0):.3f} {risk.law(0.9).delta(0.5):.3f}")
     0.918 0.189
     """
-    if estimate is None:
-        mechanism, estimate = _read_estimator(mechanism)
-    probability, ratio = _levels(mechanism, estimate, confidence)
+    if sensitivity is None:
+        mechanism, sensitivity = _read_estimator(mechanism)
+    probability, ratio = _levels(mechanism, sensitivity, confidence)
     if epsilon is None:
         epsilon = np.arange(1, 5) / 4 * _level(mechanism)
     levels = np.atleast_1d(np.asarray(epsilon, dtype=float))
@@ -331,33 +359,22 @@ def joint_risk(
 def _read_estimator(model: Any) -> tuple[Any, Any]:
     if not hasattr(model, "sensitivity_"):
         raise ValueError(
-            "The 'estimate' parameter of joint_risk must be given, unless the first argument is a "
-            f"fitted PrivateEstimator. Got an object of type {type(model).__name__}."
+            "The 'sensitivity' parameter of joint_risk must be given, unless the first argument is "
+            f"a fitted PrivateEstimator. Got an object of type {type(model).__name__}."
         )
     return model.mechanism_, model.sensitivity_
 
 
 def _levels(
-    mechanism: Any, estimate: Any, confidence: float | None
+    mechanism: Any, sensitivity: Any, confidence: float | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the probabilities over the pair, and the distances in units of the sensitivity."""
     if confidence is not None:
         confidence = check_real("confidence", "joint_risk", confidence, 0.5, 1.0, closed="l")
-    if isinstance(estimate, numbers.Real):
-        check_real("estimate", "joint_risk", estimate, 0.0, math.inf)
-        return np.ones(1), np.ones(1)
-    if isinstance(estimate, KnownSensitivity):
-        known = estimate.for_norm(mechanism.norm_name, estimate.n_samples)
-        check_real("estimate", "joint_risk", known, 0.0, math.inf)
-        return np.array([1 - estimate.gamma]), np.ones(1)
-    mechanism = mechanism.with_basis(estimate.basis)
-    if estimate.norm_name != mechanism.norm_name:
-        raise ValueError(
-            f"The 'estimate' parameter of joint_risk must be measured in the norm of the "
-            f"mechanism, {mechanism.norm_name!r}. Got {estimate.norm_name!r}."
-        )
-    value = check_real("estimate", "joint_risk", estimate.value, 0.0, math.inf)
-    ratio = np.sort(np.asarray(estimate.norms, dtype=float)) / value
+    value = _calibrated_to(mechanism, sensitivity, "joint_risk")
+    if not hasattr(sensitivity, "norms"):
+        return np.array([1 - getattr(sensitivity, "gamma", 0.0)]), np.ones(1)
+    ratio = np.sort(np.asarray(sensitivity.norms, dtype=float)) / value
     # (G + r) / (Delta + r) with r at most _ROUNDING Delta, where rounding helps the pair.
     ratio = ratio + _ROUNDING * np.maximum(0.0, 1 - ratio)
     rank, m = np.arange(1, ratio.size + 1), ratio.size
@@ -374,4 +391,4 @@ def _noise_probability(
     only_epsilon = registered is privacy_loss_distribution.dispatch(object)
     if math.isinf(ratio) or (ratio > 1 and only_epsilon):
         return np.zeros(epsilon.size)
-    return privacy_loss_distribution(mechanism, ratio).cdf(epsilon)
+    return privacy_loss_distribution(mechanism, distance=ratio).cdf(epsilon)

@@ -135,7 +135,8 @@ class PrivacyLossDistribution(ABC):
         n : int of at least 1
             How many releases, of the same private data.
         step : float in (0, inf) or None, default=None
-            Distance of the grid; None takes .001, or less if the loss is small or n is large.
+            Distance of the grid; None takes .001, less if the loss is small or n is large, and
+            more where n is above some 10,000, so that the sum fits on the grid.
 
         Returns
         -------
@@ -161,7 +162,8 @@ class PrivacyLossDistribution(ABC):
         other : PrivacyLossDistribution or int
             The loss of the other release; an integer n is short for ``self_compose(n)``.
         step : float in (0, inf) or None, default=None
-            Distance of the grid; None takes the finer of the two defaults.
+            Distance of the grid; None takes the finer of the two defaults, or more where the range
+            of the losses needs it.
 
         Returns
         -------

@@ -39,6 +39,7 @@ class ChoiceTarget(KeyedTarget):
 
     def __init__(self, function: Target | Callable, responses: Iterable[Any]):
         self._scores = as_target(function)
+        self.allow_nan = getattr(self._scores, "allow_nan", False)
         self.responses = list(responses)
         if not self.responses:
             raise ValueError("The 'responses' must hold at least one response. Got none.")

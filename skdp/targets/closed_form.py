@@ -199,6 +199,7 @@ class AdditiveTarget(KeyedTarget):
 
     def __init__(self, phi: Callable):
         self._phi = as_function_target(phi)
+        self.allow_nan = self._phi.allow_nan
         self.key_parts = (self._phi,)
         self.description = f"mean of {self._phi.description}"
 

@@ -33,8 +33,13 @@ _PASS_GAPS = frozenset(
         "OrdinalEncoder",
         "PowerTransformer",
         "QuantileTransformer",
+        "RFE",
+        "RFECV",
         "RobustScaler",
+        "SelectFromModel",
+        "SequentialFeatureSelector",
         "StandardScaler",
+        "VarianceThreshold",
     }
 )
 
@@ -294,6 +299,8 @@ def takes(estimator: Any, kind: str) -> bool:
         return all(takes(member, kind) for _, member in estimator.transformer_list)
     if getattr(get_tags(estimator).input_tags, kind):
         return True
+    if is_a(estimator, "sklearn.preprocessing.FunctionTransformer"):
+        return not estimator.validate  # its function may take anything, and does not say
     members = [value for name, value in configured(estimator) if name.count("__") == 1]
     return (
         type(estimator) in COMPOSITES

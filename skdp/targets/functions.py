@@ -17,7 +17,13 @@ from skdp.targets._bernstein_basis import gram_matrix, multiply_axes
 from skdp.targets.bernstein import BernsteinTransformer
 from skdp.targets.bernstein_density import BernsteinDensity
 from skdp.targets.closed_form import Moments
-from skdp.targets.configuration import describe, fit_on, seed_names, without_side_effects
+from skdp.targets.configuration import (
+    describe,
+    fit_on,
+    seed_names,
+    takes,
+    without_side_effects,
+)
 from skdp.targets.kernel_sums import kernel_sums
 from skdp.targets.order import order_matters, reorder
 from skdp.targets.released import (
@@ -87,6 +93,7 @@ class BernsteinTarget(KeyedTarget):
         self.transformer = _fitted(transformer)
         self._points = self.transformer.lattice_
         self.key_parts = self._function, self._points
+        self.allow_nan = self._function.allow_nan
         self.description = f"{self._function.description} {_describe(self.transformer)}"
 
     def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
@@ -197,6 +204,7 @@ class FittedFunctionTarget(KeyedTarget):
         self.transformer = _fitted(transformer, twin.n_features_in_)
         if hasattr(twin, "feature_names_in_"):
             self.transformer.feature_names_in_ = twin.feature_names_in_
+        self.allow_nan = takes(estimator, "allow_nan")
         self.method = _choose_method(twin, method)
         self._kind = get_tags(twin).estimator_type
         self._classes: Any = getattr(twin, "classes_", None)

@@ -17,7 +17,7 @@ from skdp._classes import ClassSet, is_a, named
 from skdp._target import KeyedTarget
 from skdp.targets.closed_form import Moments
 from skdp.targets.composition import drop_out_of_bag
-from skdp.targets.configuration import describe
+from skdp.targets.configuration import describe, takes
 
 SINGLE = named(
     "sklearn.tree",
@@ -28,6 +28,9 @@ FORESTS = named(
     "ExtraTreesClassifier ExtraTreesRegressor RandomForestClassifier RandomForestRegressor",
 )
 TREES = ClassSet(SINGLE + FORESTS)
+
+# What decides to which leaf a record goes.
+STRUCTURE = ("children_left", "children_right", "feature", "threshold", "missing_go_to_left")
 
 # A leaf with less than this many records, after noise, takes the value of the node above it.
 LEAST_COUNT = 0.5
@@ -44,6 +47,8 @@ class LeafTarget(BaseEstimator):
     noisy sums.
 
     If the tree is the last step of a pipeline, the steps before it are those of the twin too.
+    Missing values go the way that the public trees have for them, or are imputed by a step of the
+    twin.
 
     Parameters
     ----------
@@ -209,6 +214,7 @@ class LeafValues(KeyedTarget):
             *(estimator, list(_steps_before(twin)), list(map(_structure, _trees(twin)))),
             *(ranges, None if ranges is not None else self._classes(), sklearn.__version__),
         )
+        self.allow_nan = takes(estimator, "allow_nan")  # gaps take a way that the twin has fixed
         configured = describe(estimator)
         self.description = f"leaf values of {configured}, structure {_digest(twin)}"
 
@@ -389,8 +395,7 @@ def _digest(twin: Any) -> str:
 
 def _structure(tree: Any) -> tuple[NDArray, ...]:
     """Return what decides to which leaf a record goes, missing values included."""
-    children = tree.children_left, tree.children_right
-    return *children, tree.feature, tree.threshold, tree.missing_go_to_left
+    return tuple(getattr(tree, name) for name in STRUCTURE)
 
 
 def _parents(tree: Any) -> NDArray[np.intp]:

@@ -13,15 +13,16 @@ from sklearn.exceptions import ConvergenceWarning
 from skdp._data import Dataset, column_names
 from skdp.targets.configuration import fit_on, seed_names
 
-# Synthetic records need not be many: they only give the twin its shape.
-N_SYNTHETIC = 100
+# Entries of a synthetic sparse column: full ones, as many as the private records, may not fit.
+SPARSE_ENTRIES = 20
 
 
 def synthetic_dataset(dataset: Dataset, classes: list[NDArray] | None) -> Dataset:
     """Make records of the declared shape, from public metadata alone.
 
     Read from the dataset are the number of records, the number, names and types of the columns,
-    the kind of container and the number of outputs. No entry of it is looked at.
+    the kind of container and the number of outputs. No entry of it is looked at. There are as many
+    synthetic records as private ones, since the shape of a fit may depend on their number.
 
     Parameters
     ----------
@@ -34,20 +35,27 @@ def synthetic_dataset(dataset: Dataset, classes: list[NDArray] | None) -> Datase
     Returns
     -------
     tuple of containers
-        As many parts as `dataset` has: uniform features on [0, 1]; in each output every class as
-        often as any other, or real responses around 1; weights of 1.
+        As many parts as `dataset` has: uniform features on [0, 1], in sparse containers at random
+        places; in each output every class as often as any other, or real responses around 1;
+        weights of 1.
 
     Raises
     ------
     ValueError
-        If a column holds no numbers: nobody but an oracle knows what may stand there.
+        If a column holds no numbers: nobody but an oracle knows what may stand there. If there are
+        fewer records than classes.
     """
     X, *rest = dataset
     check_numeric(X)
     rng = np.random.default_rng(0)
-    n_classes = sum(map(len, classes)) if classes else 0
-    n_samples = min(X.shape[0], N_SYNTHETIC + 2 * n_classes)
-    features = in_container_of(X, rng.uniform(size=(n_samples, X.shape[1])).astype(_precision(X)))
+    n_samples = X.shape[0]
+    most = max(map(len, classes)) if classes else 0
+    if n_samples < most:
+        raise ValueError(
+            f"X must have at least as many records as there are classes, which is {most}. "
+            f"Got {n_samples}."
+        )
+    features = _features(X, rng)
     if not rest:
         return (features,)
     shape = (n_samples, *np.shape(rest[0])[1:])
@@ -55,12 +63,25 @@ def synthetic_dataset(dataset: Dataset, classes: list[NDArray] | None) -> Datase
     return (features, y, *(np.ones(n_samples) for _ in rest[1:]))
 
 
-def _precision(X: Any) -> str:
+def _features(X: Any, rng: np.random.Generator) -> Any:
+    """Draw uniform features of the shape of X, in its container."""
+    n_samples, n_features = X.shape
+    precision = _precision(X)
+    if not sparse.issparse(X) or n_samples <= SPARSE_ENTRIES:
+        return in_container_of(X, rng.random(X.shape, dtype=precision))
+    n_entries = max(n_samples, SPARSE_ENTRIES * n_features)
+    # no row and no column is empty; an entry drawn twice is a sum, and serves as well
+    rows, columns = (rng.permutation(np.resize(np.arange(k), n_entries)) for k in X.shape)
+    values = rng.random(n_entries, dtype=precision)
+    return in_container_of(X, sparse.coo_array((values, (rows, columns)), shape=X.shape))
+
+
+def _precision(X: Any) -> Any:
     """Tell whether all numbers are in single precision, as then are those of a fit."""
     dtypes = (
         {str(getattr(X, "dtype", None))} if column_names(X) is None else set(map(str, X.dtypes))
     )
-    return "float32" if {name.lower() for name in dtypes} == {"float32"} else "float64"
+    return np.float32 if {name.lower() for name in dtypes} == {"float32"} else np.float64
 
 
 def check_numeric(X: Any) -> None:
@@ -156,14 +177,14 @@ def fit_twin(estimator: Any, dataset: Dataset) -> Any:
         return fit_seeded(estimator, dataset)
 
 
-def in_container_of(X: Any, features: NDArray) -> Any:
+def in_container_of(X: Any, features: Any) -> Any:
     """Put features into the kind of container that X is, under the same column names.
 
     Parameters
     ----------
     X : array-like, sparse or data frame of shape (n_samples, n_features)
         Any records; their values are not used.
-    features : ndarray of shape (n_rows, n_features)
+    features : ndarray, or sparse for sparse X, of shape (n_rows, n_features)
         What to put in.
 
     Returns

@@ -3,11 +3,13 @@
 import functools
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 from skdp.audit import audit_epsilon, label_bound
-from skdp.audit._rules import AtomTable, LineScore, candidate_scores, label_rule
+from skdp.audit._outputs import AtomTable, as_outputs
+from skdp.audit._rules import LineScore, candidate_scores, label_rule
 from skdp.audit.lower_bound import METHODS
 from skdp.audit.mechanisms import (
     Case,
@@ -193,26 +195,163 @@ def test_a_mechanism_that_ignores_its_data_reveals_nothing():
 
 def test_rules_fit_unseen_values():
     rng = np.random.default_rng(0)
-    x, y = rng.integers(0, 3, 4000), rng.integers(1, 4, 4000)
+    x, y = (as_outputs(rng.integers(low, low + 3, 4000)) for low in (0, 1))
     candidates = candidate_scores(x, y, seed=0)
-    rule = label_rule(candidates[0], 0.05)
-    unseen = np.array([7, -7, 0, 3])
+    rule = label_rule(candidates[0], 0.05, 4000)
+    unseen = as_outputs(np.array([7, -7, 0, 3]))
     assert candidates[0][0](unseen)[:2].tolist() == [0.0, 0.0]
     assert rule.counts(unseen) == (1, 1)
-    assert LineScore(-1)(np.array([np.nan, 2.0])).tolist() == [0.0, -2.0]
+    lines = LineScore(-1)(as_outputs([np.nan, 2.0, -np.inf]))
+    np.testing.assert_array_equal(lines, [np.nan, -2.0, np.finfo(float).max])
 
 
 def test_atoms_are_found_whatever_their_type():
-    values = np.repeat([0.0, -0.0, 1.5, np.inf], [3, 3, 5, 4])
+    values = as_outputs(np.repeat([0.0, -0.0, 1.5, np.inf, np.nan], [5, 6, 5, 4, 5]))
     table = AtomTable(values)
-    assert table.atoms.tolist() == [0.0, 1.5]  # the two zeros are one value
-    assert table.index(np.array([1.5, -0.0, 7.0, np.inf])).tolist() == [1, 0, -1, -1]
-    assert table.share == pytest.approx(11 / 15)
-    rows = AtomTable(np.repeat([[1, 2], [2, 1], [0, 0]], [9, 6, 2], axis=0))
+    np.testing.assert_array_equal(table.atoms, [0.0, 0.0, 1.5, np.nan])  # two zeros, one nan
+    new = as_outputs([1.5, -0.0, 0.0, 7.0, np.inf, -np.nan])
+    assert sorted(table.index(new)[:3]) == [0, 1, 2]
+    assert table.index(new)[3:].tolist() == [-1, -1, 3]
+    assert table.share == pytest.approx(21 / 25)
+    rows = AtomTable(as_outputs(np.repeat([[1, 2], [2, 1], [0, 0]], [9, 6, 2], axis=0)))
     assert rows.atoms.tolist() == [[1, 2], [2, 1]]
-    assert rows.index(np.array([[2, 1], [1, 1], [1, 2]])).tolist() == [1, -1, 0]
-    text = AtomTable(np.repeat(["b", "a"], 5))
-    assert text.index(np.array(["a", "b", "zz"])).tolist() == [0, 1, -1]
+    assert rows.index(as_outputs([[2, 1], [1, 1], [1, 2]])).tolist() == [1, -1, 0]
+    text = AtomTable(as_outputs(np.repeat(["b", "a"], 5)))
+    assert text.index(as_outputs(["a", "b", "zz"])).tolist() == [0, 1, -1]
+
+
+def test_an_output_is_the_same_in_every_container():
+    """What numpy makes of a whole sample must not tell the datasets apart."""
+    big = 2**60 + 1
+    samples = [
+        [0, 1, 3],
+        np.array([0, 1, 3], dtype=np.float16),
+        np.array([0, 1, 3], dtype=object),
+        np.array(["0", "1.0", "3"]),
+        [np.array(0.0), np.array(1), np.array(3)],
+        pd.Series([0, 1, 3], dtype="Int64"),
+        pd.Categorical([0, 1, 3]),
+    ]
+    for sample in samples:
+        outputs = as_outputs(sample)
+        assert outputs.values.tolist() == [0.0, 1.0, 3.0]
+        assert outputs.rows.tolist() == as_outputs([0.0, 1.0, 3.0]).rows.tolist()
+    wide = [[big, big - 1], np.array([big, big - 1], np.uint64), [str(big), big - 1]]
+    keys = {tuple(as_outputs(sample).rows) for sample in wide}
+    assert len(keys) == 1
+    assert len(set(*keys)) == 2
+    assert as_outputs([True, False]).rows.tolist() == as_outputs(["True", 0]).rows.tolist()
+    assert as_outputs([10**400, "a"]).values[0] == np.inf
+    pairs = np.array([(1, 0.5), (2, 1.5)], dtype=[("index", "i4"), ("value", "f4")])
+    assert as_outputs(pairs).values.tolist() == [[1.0, 0.5], [2.0, 1.5]]
+    assert as_outputs(np.array([1 + 2j])).values.tolist() == [[1.0, 2.0]]
+    assert np.isnan(as_outputs(np.array(["2020-01-01", "NaT"], "M8[D]")).values).tolist() == [
+        False,
+        True,
+    ]
+    assert len(set(as_outputs([[1], [1, 2], [1]]).rows)) == 2
+
+
+def laplace(x, n, rng):
+    return x + rng.laplace(size=n)
+
+
+def of_type(kind):
+    def mechanism(x, n, rng):
+        return laplace(x, n, rng).astype(kind)
+
+    return mechanism
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16, np.longdouble, object, str, np.int8])
+def test_outputs_of_any_type_are_audited(kind):
+    """Half the noise is found in any type, and none where the noise is honest."""
+    options = {"claimed_epsilon": 1.0, "rng": 0, "alpha": 1e-4, "n_final": 20_000}
+    for method in METHODS[:3]:
+        broken = audit_epsilon(of_type(kind), [(0, 2)], method=method, **options)
+        assert broken.violated
+        honest = audit_epsilon(of_type(kind), [(0, 1)], method=method, **options)
+        assert not honest.violated
+
+
+def sometimes(special, share, otherwise=laplace):
+    """Return something special on the first dataset, now and then."""
+
+    def mechanism(x, n, rng):
+        outputs = otherwise(x, n, rng)
+        found = rng.random(n) < share
+        if x == 0 or special is None:
+            value = x if special is None else special
+            outputs = np.where(found, value, outputs)
+        return outputs
+
+    return mechanism
+
+
+@pytest.mark.parametrize("method", METHODS[:3])
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
+def test_a_leak_at_no_number_is_found(special, method):
+    options = {"claimed_epsilon": 1.0, "method": method, "alpha": 1e-4, "rng": 0}
+    for share, least in ((1.0, 6.0), (0.05, 4.0)):
+        result = audit_epsilon(sometimes(special, share), [(0, 1)], **options)
+        assert result.lower_bound > least
+        assert result.violated
+
+
+@pytest.mark.parametrize(("method", "share"), [("label", 0.001), ("pair", 0.002)])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_rare_identity_leak_is_found_at_the_defaults(method, share, seed):
+    """One output in a thousand is the exact value; the pair test counts on one side only."""
+    options = {"claimed_epsilon": 1.0, "method": method, "rng": seed}
+    result = audit_epsilon(sometimes(None, share), [(0.0, 1.0)], **options)
+    assert result.violated
+    assert result.lower_bound > 2.0
+
+
+def test_a_rare_identity_leak_in_rows_is_found():
+    def rows(x, n, rng):
+        noisy = x + rng.laplace(scale=3.0, size=(n, 3))
+        exact = rng.random((n, 3)) < 0.001
+        return np.where(exact, x, noisy)
+
+    result = audit_epsilon(rows, [(0.0, 1.0)], claimed_epsilon=1.0, rng=0)
+    assert result.lower_bound > 2.0
+
+
+def test_words_among_numbers_are_seen():
+    def suppressed(x, n, rng):
+        return [value if value > -2 - 3 * x else None for value in laplace(x, n, rng)]
+
+    def signed(x, n, rng):
+        return np.copysign(np.zeros(n), x - 0.5)
+
+    def identifiers(x, n, rng):
+        return np.full(n, 2**60 + x)
+
+    for mechanism in (suppressed, signed, identifiers):
+        assert audit_epsilon(mechanism, [(0, 1)], claimed_epsilon=1.5, rng=0).violated
+
+
+def test_conversions_of_samples_accuse_nobody():
+    """On one dataset a word turns all numbers of a list into text, with small probability."""
+
+    def mechanism(x, n, rng):
+        outputs = rng.integers(5, size=n).tolist()
+        if x:
+            outputs[0] = "none"
+        return np.array(outputs)
+
+    for method in METHODS[:3]:
+        result = audit_epsilon(
+            mechanism, [(0, 1)], claimed_epsilon=0.1, alpha=1e-4, rng=0, method=method,
+            n_search=2000, n_final=10_000,
+        )  # fmt: skip
+        assert not result.violated
+
+
+def test_outputs_of_two_shapes_are_refused():
+    with pytest.raises(ValueError, match=r"one shape. Got shapes \(20000, 1, 2\)|one shape"):
+        audit_epsilon(lambda x, n, rng: np.zeros((n, 1 + x)), [(1, 2)], claimed_epsilon=1.0, rng=0)
 
 
 # One run, many canaries: randomized response on every record.
@@ -289,6 +428,8 @@ def test_one_run_refuses_pairs_and_outputs_that_do_not_fit():
         audit_epsilon(functools.partial(respond, p=0.6), [(np.zeros(3), np.ones(4))], **options)
     with pytest.raises(ValueError, match=r"one score per record, of shape \(1, 3\)"):
         audit_epsilon(lambda x, n, rng: np.zeros((1, 2)), [(np.zeros(3), np.ones(3))], **options)
+    with pytest.raises(ValueError, match="none of them nan"):
+        audit_epsilon(lambda x, n, rng: x[None] + np.nan, [(np.zeros(3), np.zeros(3))], **options)
 
 
 def test_densities_beyond_three_columns_are_refused():

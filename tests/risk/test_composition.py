@@ -8,7 +8,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as reference
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 from skdp.risk import (
     GaussianLoss,
@@ -58,6 +58,49 @@ def test_laplace_against_dp_accounting(epsilon0, n, expected):
     assert round(ours, 3) == expected
     # The published table of the paper's own bound is never below this.
     assert ours < min(basic_composition(epsilon0, n), advanced_composition(epsilon0, n, DELTA))
+
+
+@pytest.mark.parametrize(("epsilon0", "n"), [(1.0, 10**6), (0.1, 10**6), (0.5, 10**5)])
+def test_many_releases_against_the_normal_limit(epsilon0, n):
+    """Mean and variance of a sum are exact; skewness is a correction of about one in the limit."""
+    composed = LaplaceLoss(epsilon0).self_compose(n)
+    assert composed.probabilities.size <= 2**22
+    inner = [quad(lambda u, k=k: (epsilon0 - 2 * u) ** k * math.exp(-u) / 2, 0, epsilon0)[0]
+             for k in (1, 2, 3)]  # fmt: skip
+    first, second, third = (
+        inner[k - 1] + epsilon0**k / 2 + (-epsilon0) ** k * math.exp(-epsilon0) / 2
+        for k in (1, 2, 3)
+    )
+    deviation = math.sqrt(n * (second - first**2))
+    skewness = n * (third - 3 * first * second + 2 * first**3) / deviation**3
+    for delta in (1e-2, 1e-5):
+        epsilon = composed.epsilon(delta)
+        # delta(epsilon) is P(L > epsilon) less a share hazard / deviation; the hazard is below 6.
+        low, high = (
+            n * first + deviation * (z + skewness * (z**2 - 1) / 6)
+            for z in norm.isf([delta * (1 + 6 / deviation), delta])
+        )
+        assert low < epsilon < high + 0.01 * deviation
+
+
+def test_a_coarser_grid_is_above_and_near():
+    """The default grid for so many releases against the finest that fits."""
+    law, n = LaplaceLoss(1.0), 30_000
+    default, fine = law.self_compose(n), law.self_compose(n, step=1 / 3000)
+    assert default.step > fine.step
+    for delta in (1e-2, 1e-5, 1e-10):
+        assert 0 <= default.epsilon(delta) - fine.epsilon(delta) < 1e-6 * fine.epsilon(delta)
+
+
+def test_sums_of_many_releases_go_on_composing():
+    """A grid that was made for few losses becomes coarser, from above, where more are added."""
+    both = LaplaceLoss(1.0).compose(LaplaceLoss(0.5))
+    many, apart = both.self_compose(50_000), LaplaceLoss(1.0).self_compose(50_000)
+    assert many.probabilities.size <= 2**22 + 1
+    together = apart.compose(LaplaceLoss(0.5).self_compose(50_000))
+    assert many.epsilon(DELTA) == pytest.approx(together.epsilon(DELTA), rel=1e-5)
+    more = together.compose(LaplaceLoss(0.001))
+    assert 0 < more.epsilon(DELTA) - together.epsilon(DELTA) < 0.01
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.1, 1.9])

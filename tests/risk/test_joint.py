@@ -51,19 +51,30 @@ NORMS = [0.5, math.inf, 0.25, 2.0, 1.0, 0.125, 1.5, math.inf, 0.75]  # the 7th o
 ESTIMATE = estimate_of(NORMS, k=7)
 
 
+def test_the_second_argument_means_the_same_everywhere():
+    """It is what the noise is calibrated to, so the worst covered pair has the law of the claim."""
+    for sensitivity in (0.003, ESTIMATE, KnownSensitivity(0.003, "l1", 100)):
+        law = privacy_loss_distribution(LAPLACE, sensitivity)
+        assert law == joint_risk(LAPLACE, sensitivity).law(0.7) == LaplaceLoss(1.0)
+    half = ESTIMATE.value / 2
+    assert privacy_loss_distribution(LAPLACE, ESTIMATE, distance=half) == LaplaceLoss(0.5)
+    with pytest.raises(ValueError, match="norm of the mechanism, 'l1'"):
+        privacy_loss_distribution(LAPLACE, estimate_of([1.0, 2.0], 1, "l2"))
+
+
 def test_law_of_each_mechanism():
     assert privacy_loss_distribution(LAPLACE) == LaplaceLoss(1.0)
-    assert privacy_loss_distribution(LAPLACE, 0.25) == LaplaceLoss(0.25)
-    assert privacy_loss_distribution(LAPLACE, 3) == LaplaceLoss(3.0)
-    assert privacy_loss_distribution(ExponentialMechanism(2.0), 1.5) == PureLoss(3.0)
-    assert privacy_loss_distribution(Bounded(), 0.1) == PureLoss(1.0)
+    assert privacy_loss_distribution(LAPLACE, distance=0.25) == LaplaceLoss(0.25)
+    assert privacy_loss_distribution(LAPLACE, distance=3) == LaplaceLoss(3.0)
+    assert privacy_loss_distribution(ExponentialMechanism(2.0), 2.0, distance=3.0) == PureLoss(3.0)
+    assert privacy_loss_distribution(Bounded(), distance=0.1) == PureLoss(1.0)
     # Unit noise of the analytic calibration, from the table of Balle and Wang's formula.
     gauss = privacy_loss_distribution(GaussianMechanism(1.0, 1e-5))
     assert gauss.mu == pytest.approx(1 / 3.730632, rel=1e-6)
     assert 0 < 1e-5 - gauss.delta(1.0) < 1e-11
     classical = GaussianMechanism(0.5, 1e-5, method="classical")
     expected = 0.5 * 0.5 / math.sqrt(2 * math.log(1.25e5))
-    assert privacy_loss_distribution(classical, 0.5).mu == pytest.approx(expected)
+    assert privacy_loss_distribution(classical, distance=0.5).mu == pytest.approx(expected)
 
 
 def test_levels():
@@ -182,7 +193,7 @@ def test_mechanism_of_which_only_epsilon_is_known():
     assert (risk.noise_probability[7:] == 0).all()
     above = joint_risk(Bounded(), estimate_of([1.0, 2.0, 3.0], k=2), epsilon=1.0)
     assert above.noise_probability.tolist() == [[1.0], [1.0], [0.0]]
-    with pytest.raises(ValueError, match="must be at most 1 for Bounded"):
+    with pytest.raises(ValueError, match="at most the sensitivity for Bounded"):
         above.law(0.75)
     scores = joint_risk(
         ExponentialMechanism(1.0), estimate_of([1.0, 2.0, 3.0], 2, ExponentialMechanism.norm_name)
@@ -217,14 +228,14 @@ def test_fitted_estimator():
             ValueError,
             r"'sensitivity' .*\(0, inf\)",
         ),
-        (lambda: privacy_loss_distribution(Bounded(), 1.5), ValueError, "at most 1 for Bounded"),
+        (lambda: privacy_loss_distribution(Bounded(), distance=1.5), ValueError, "for Bounded"),
         (
             lambda: privacy_loss_distribution(LaplaceMechanism(math.inf)),
             ValueError,
             "'epsilon' parameter of LaplaceMechanism must be finite",
         ),
         (lambda: privacy_loss_distribution(0.5), TypeError, "Got an object of type float"),
-        (lambda: joint_risk(LAPLACE), ValueError, "'estimate' .* must be given"),
+        (lambda: joint_risk(LAPLACE), ValueError, "'sensitivity' .* must be given"),
         (
             lambda: joint_risk(LAPLACE, estimate_of([1.0, 2.0], 1, "l2")),
             ValueError,
@@ -233,14 +244,14 @@ def test_fitted_estimator():
         (
             lambda: joint_risk(LAPLACE, estimate_of([0.0, 1.0], 1)),
             ValueError,
-            r"'estimate' parameter of joint_risk must be in \(0, inf\). Got .*0.0",
+            r"'sensitivity' parameter of joint_risk must be in \(0, inf\). Got .*0.0",
         ),
         (
             lambda: joint_risk(LAPLACE, KnownSensitivity(0.1, "l2", 9)),
             ValueError,
             "The mechanism needs 'l1'",
         ),
-        (lambda: joint_risk(LAPLACE, -1.0), ValueError, "'estimate' parameter of joint_risk"),
+        (lambda: joint_risk(LAPLACE, -1.0), ValueError, "'sensitivity' parameter of joint_risk"),
         (lambda: joint_risk(LAPLACE, 1.0, epsilon=[-0.1]), ValueError, "numbers of at least 0"),
         (lambda: joint_risk(LAPLACE, 1.0, epsilon=[[1]]), ValueError, "in one dimension"),
         (lambda: joint_risk(LAPLACE, ESTIMATE, confidence=0.4), ValueError, r"\[0.5, 1\)"),

@@ -14,6 +14,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -32,6 +33,7 @@ from skdp import (
     PublicDataOracle,
     SensitivitySampler,
 )
+from skdp.estimator import released_target
 from skdp.targets.dispatch import check_release, make_target
 from skdp.targets.leaves import TREES, LeafValues
 from skdp.targets.parameters import ParameterTarget
@@ -268,6 +270,44 @@ def test_sparse_and_missing_values():
     for data in (sparse.csr_array(X), np.where(X > 2, np.nan, X)):
         restored, twin = restored_from(DecisionTreeClassifier(max_depth=3), data, y, LeafTarget())
         np.testing.assert_allclose(restored.predict_proba(data), twin.predict_proba(data))
+
+
+@pytest.mark.parametrize("kind", list(TREES))
+@pytest.mark.parametrize("imputed", [True, False])
+def test_missing_values_are_routed_by_the_public_tree(kind, imputed):
+    """By an imputer of the twin, or by the trees themselves; in private fits and on all pairs."""
+    gaps, public_gaps = (np.where(X > 1.5, np.nan, X) for X in (X, X_public))
+    is_classifier = "Classifier" in kind.__name__
+    size = (
+        {} if kind.__name__.endswith(("TreeClassifier", "TreeRegressor")) else {"n_estimators": 2}
+    )
+    tree = kind(max_depth=3, random_state=0, **size)
+    options = {} if is_classifier else {"release": LeafTarget(RANGE)}
+    for public, private in ((public_gaps, gaps), (X_public, gaps)):  # the twin may have seen none
+        responses = (y_public, y) if is_classifier else (PUBLIC_RESPONSE, RESPONSE)
+        model = PrivateEstimator(
+            make_pipeline(SimpleImputer(), tree) if imputed else tree,
+            mechanism=LaplaceMechanism(1e9),
+            sensitivity=SensitivitySampler(
+                PublicDataOracle(public, responses[0]), gamma=0.25, n_pairs=3, random_state=0
+            ),
+            random_state=0,
+            **options,
+        ).fit(private, responses[1])
+        assert model.sensitivity_.failures == {}
+        twin = released_target(model, private, responses[1])
+        exact = twin.restore(twin(private, responses[1], seed=0))
+        method = "predict_proba" if is_classifier else "predict"
+        values, expected = (getattr(each, method)(gaps) for each in (model, exact))
+        np.testing.assert_allclose(values, expected, atol=1e-3)
+
+
+def test_trees_that_differ_in_where_gaps_go_are_told_apart():
+    first = DecisionTreeClassifier(max_depth=1).fit([[0.0], [1], [np.nan]], [0, 1, 0])
+    second = DecisionTreeClassifier(max_depth=1).fit([[0.0], [1], [np.nan]], [0, 1, 1])
+    np.testing.assert_array_equal(first.tree_.threshold, second.tree_.threshold)
+    targets = [LeafTarget().bind(DecisionTreeClassifier(), tree) for tree in (first, second)]
+    assert targets[0].description != targets[1].description
 
 
 def test_steps_before_the_tree_are_those_of_the_twin():
