@@ -178,10 +178,18 @@ class MomentMeasure:
         features = self.moments.features(*taken).reshape(2, len(rows), -1)
         values, others = (self.moments.values(each, self.pairs.n_samples) for each in features)
         origin = self._origin
-        if _swallows(origin, values - others):
+        if self._is_swallowed((values - others)[:TYPICAL]):
             numbers = (block * BLOCK_SIZE + rows[inside]).tolist()
             origin = np.array([self._value_at(number) for number in numbers])
         return self._outcomes(values[inside] + origin, others[inside] + origin)
+
+    def _is_swallowed(self, differences: NDArray[np.float64]) -> bool:
+        """Tell whether typical differences lose digits beside the origin, if it is an outlier's."""
+        sizes = distances(self.norm, differences, np.zeros_like(differences))
+        sizes = sizes[sizes > 0]
+        doubt = np.abs(self._origin)[None] / MAX_ORIGIN
+        limit = np.median(sizes) if len(sizes) else np.inf
+        return bool(distances(self.norm, doubt, np.zeros_like(doubt))[0] > limit)
 
     def _value_at(self, pair: int) -> NDArray[np.float64]:
         """Return the value on records that both datasets of a pair may hold."""
@@ -193,15 +201,3 @@ class MomentMeasure:
 
     def _outcomes(self, values: NDArray, others: NDArray) -> Outcomes:
         return Outcomes.of_norms(distances(self.norm, values, others), values.shape[1:])
-
-
-def _swallows(origin: NDArray[np.float64], differences: NDArray[np.float64]) -> bool:
-    """Tell whether typical differences lose digits beside the value of one dataset.
-
-    An outlier among its records would do that on all pairs.
-    """
-    sizes = np.abs(differences[:TYPICAL])
-    sizes = np.sort(np.where(sizes > 0, sizes, np.inf), axis=0)
-    middle = np.isfinite(sizes).sum(axis=0, keepdims=True) // 2
-    typical = np.take_along_axis(sizes, middle, axis=0)[0]
-    return bool((np.abs(origin) > MAX_ORIGIN * typical).any())

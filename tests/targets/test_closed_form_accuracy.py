@@ -359,3 +359,20 @@ def test_an_outlier_in_the_first_draw_swallows_no_difference_of_means(value):
     found = norms(AdditiveTarget(lambda X: X), oracle)
     expected = norms(AdditiveTarget(lambda X: X), Oracle(StandardScaler(), 0.0, first_only=True))
     np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+def test_pairs_of_densities_keep_their_origin_though_most_values_are_tiny():
+    """Kernels far from a lattice point are no sign of an outlier, and cost no more."""
+
+    def kernel(X):
+        return np.exp(-0.5 * ((X - np.linspace(0, 1, 11)) / 0.01) ** 2)
+
+    sizes = []
+
+    def oracle(n_samples, rng):
+        sizes.append(n_samples)
+        return rng.uniform(size=(n_samples, 1))
+
+    oracle.independent_records = True
+    norms(AdditiveTarget(kernel), oracle)
+    assert sizes == [61, 2048]
