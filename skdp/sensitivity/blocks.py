@@ -9,6 +9,7 @@ on the seed and on its own number only, and not on chunks, workers or the number
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -25,7 +26,7 @@ from skdp.sensitivity.pairs import (
     within_rounding,
 )
 from skdp.sensitivity.seeding import streams
-from skdp.sensitivity.sums import sums_of_pairs
+from skdp.sensitivity.sums import DrawnSums, sums_of_pairs
 
 BLOCK = 3
 """In the spawn key of a block; pair i has (i,), pilot pair i has (i, 2)."""
@@ -45,6 +46,12 @@ BLOCKS_OF_CHUNK, BATCHES_OF_CHUNK = 4, 8
 CHUNK_SIZE = 50
 """Pairs that a task evaluates, where each takes whole datasets: long enough that handing out a
 task costs little beside it."""
+
+MAX_ORIGIN = 2.0**26
+"""In units of a difference, which beside a larger number loses more than 1e-8 of itself."""
+
+TYPICAL = 64
+"""Differences whose median is typical."""
 
 Norm = Callable[[NDArray], float]
 
@@ -112,12 +119,12 @@ class MomentMeasure:
         self.pairs = pairs
         self.moments = moments = pairs.moments
         self.norm = norm
+        self._refits = replace(pairs, moments=None)
         self.by_record = moments.linear and has_independent_records(pairs.oracle)
         common, _ = moments.split(records)
         fitting = max(1, MAX_BATCH // common.size)
         if self.by_record:
-            value = moments.values(common[None], pairs.n_samples)[0]
-            self._origin = np.nan_to_num(value)  # so that rounding is that of real values
+            self._origin = self._value_of(common[None])  # so that rounding is that of real values
             self.at_once, self._n_rows = BLOCK_SIZE, min(BLOCK_SIZE, fitting)
         else:
             self.at_once = min(BATCH, fitting)
@@ -142,14 +149,15 @@ class MomentMeasure:
         return Outcomes.join(self._measure_batch(pairs[s : s + self.at_once]) for s in starts)
 
     def _measure_batch(self, pairs: range) -> Outcomes:
-        values = self.moments.pairs(*self._sums(pairs), self.pairs.n_samples)
-        outcomes = self._outcomes(*values)
-        for place, failure in enumerate(outcomes.failures):
-            if failure:  # no value here: the refit has one, or says why there is none
-                refitted = measure_pair(self.pairs, self.norm, pairs[place])
-                outcomes.norms[place], outcomes.shapes[place] = refitted.norm, refitted.shape
-                outcomes.failures[place] = refitted.failure
-                outcomes.are_rounding[place] = refitted.is_rounding
+        value, other, doubt = self.moments.pairs(*self._sums(pairs), self.pairs.n_samples)
+        outcomes = self._outcomes(value, other)
+        doubts = distances(self.norm, doubt, np.zeros_like(doubt))
+        # no value here, or an inaccurate one: the refit has one, or says why there is none
+        for place in np.flatnonzero(~(doubts <= outcomes.norms)).tolist():
+            refitted = measure_pair(self._refits, self.norm, pairs[place])
+            outcomes.norms[place], outcomes.shapes[place] = refitted.norm, refitted.shape
+            outcomes.failures[place] = refitted.failure
+            outcomes.are_rounding[place] = refitted.is_rounding
         return outcomes
 
     def _measure_by_record(self, pairs: range) -> Iterator[Outcomes]:
@@ -161,15 +169,35 @@ class MomentMeasure:
                 inside = slice(max(pairs.start - first, 0), max(pairs.stop - first, 0))
                 rows = np.arange(row, min(row + self._n_rows, BLOCK_SIZE))
                 if len(rows[inside]):
-                    yield self._measure_rows(records, rows, inside)
+                    yield self._measure_rows(records, block, rows, inside)
 
-    def _measure_rows(self, records: Dataset, rows: NDArray, inside: slice) -> Outcomes:
+    def _measure_rows(self, records: Dataset, block: int, rows: NDArray, inside: slice) -> Outcomes:
         """Measure some pairs of a block: always the same together, as phi may round by batch."""
         places = np.concatenate([rows, BLOCK_SIZE + rows])
         taken = [take_records(container, places) for container in records]
-        features = self.moments.features(*taken).reshape(2, len(rows), -1)[:, inside]
+        features = self.moments.features(*taken).reshape(2, len(rows), -1)
         values, others = (self.moments.values(each, self.pairs.n_samples) for each in features)
-        return self._outcomes(values + self._origin, others + self._origin)
+        origin = self._origin
+        if self._is_swallowed((values - others)[:TYPICAL]):
+            numbers = (block * BLOCK_SIZE + rows[inside]).tolist()
+            origin = np.array([self._value_at(number) for number in numbers])
+        return self._outcomes(values[inside] + origin, others[inside] + origin)
+
+    def _is_swallowed(self, differences: NDArray[np.float64]) -> bool:
+        """Tell whether typical differences lose digits beside the origin, if it is an outlier's."""
+        sizes = distances(self.norm, differences, np.zeros_like(differences))
+        sizes = sizes[sizes > 0]
+        doubt = np.abs(self._origin)[None] / MAX_ORIGIN
+        limit = np.median(sizes) if len(sizes) else np.inf
+        return bool(distances(self.norm, doubt, np.zeros_like(doubt))[0] > limit)
+
+    def _value_at(self, pair: int) -> NDArray[np.float64]:
+        """Return the value on records that both datasets of a pair may hold."""
+        common, _ = DrawnSums(self.pairs)(range(pair, pair + 1))
+        return self._value_of(common)
+
+    def _value_of(self, common: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.nan_to_num(self.moments.values(common, self.pairs.n_samples)[0])
 
     def _outcomes(self, values: NDArray, others: NDArray) -> Outcomes:
         explained = within_rounding(values, others).reshape(len(values), -1)

@@ -10,36 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._classes import public_name
+from skdp.targets._units import Records
 
 Attributes = dict[str, NDArray[np.float64]]
+
+EPS = np.finfo(np.float64).eps
 
 WORST_CONDITION = 1e6
 """Of a scaled Gram matrix: beyond it an equation is left to the solver of the estimator."""
 
-
-class Records(NamedTuple):
-    """What the closed forms need to know of the records before they see a pair.
-
-    Parameters
-    ----------
-    classes : ndarray or None
-        The sorted labels, of a classifier.
-    center, scale : ndarray of shape (n_features,)
-        Public origin and unit of each column: moments around a distant origin lose digits.
-    """
-
-    classes: NDArray | None
-    center: NDArray[np.float64]
-    scale: NDArray[np.float64]
-
-    def standardize(self, X: NDArray) -> NDArray[np.float64]:
-        """Return the records relative to the origin, in the units."""
-        return (X - self.center) / self.scale
-
-    def indicators(self, y: NDArray) -> NDArray[np.float64]:
-        """Return one column of 0 and 1 per class, NaN for a label that is none of them."""
-        found = (y[:, None] == self.classes).astype(np.float64)
-        return np.where(found.any(axis=1, keepdims=True), found, np.nan)
+WORST_OF_SOLVER = 1e12
+"""Of a matrix in the units of the records, where the solver of the estimator cuts its spectrum."""
 
 
 class ClosedForm(NamedTuple):
@@ -53,11 +34,15 @@ class ClosedForm(NamedTuple):
         ``attributes(records, means, n_samples)`` returns the fitted attributes of a batch.
     products : bool
         Whether the means are those of the products u u'.
+    sizes : callable or None
+        ``sizes(records, sums, n_samples)`` bounds the sums of the absolute values; see
+        :class:`skdp.targets.closed_form.Moments`.
     """
 
     features: Callable[..., NDArray[np.float64]]
     attributes: Callable[[Records, NDArray, int], Attributes]
     products: bool = False
+    sizes: Callable[[Records, NDArray, int], NDArray[np.float64]] | None = None
 
 
 # Features. Products of (1, x, z) hold the mean and all second moments.
@@ -68,7 +53,7 @@ def _one_x(records: Records, X: NDArray, y: Any = None) -> NDArray[np.float64]:
 
 
 def _one_x_y(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
-    return np.hstack([_one_x(records, X), y[:, None]])
+    return np.hstack([_one_x(records, X), records.standardize_response(y)[:, None]])
 
 
 def _classes_x(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
@@ -89,6 +74,17 @@ def _by_class(records: Records, y: NDArray, columns: NDArray) -> NDArray[np.floa
     """Return (1, columns) in the block of the record's class, 0 elsewhere."""
     u = np.hstack([np.ones((len(y), 1)), columns])
     return (records.indicators(y)[:, :, None] * u[:, None, :]).reshape(len(y), -1)
+
+
+def _sizes_of_squares(records: Records, sums: NDArray, n_samples: int) -> NDArray[np.float64]:
+    """Bound the sums of (|z|, z^2), or of (1, |z|, z^2) class by class."""
+    n_classes = 1 if records.classes is None else len(records.classes)
+    blocks = sums.reshape(len(sums), n_classes, -1)
+    width = 2 * len(records.center)
+    square = blocks[:, :, -width // 2 :]
+    count: Any = n_samples if blocks.shape[2] == width else blocks[:, :, :1]
+    first = blocks[:, :, : blocks.shape[2] - width]
+    return np.concatenate([first, np.sqrt(count * square), square], axis=2).reshape(sums.shape)
 
 
 def _columns(records: Records) -> slice:
@@ -114,9 +110,11 @@ def _split_classes(records: Records, means: NDArray) -> tuple[NDArray, NDArray]:
 def _standard_scaler(records: Records, means: NDArray, n_samples: int) -> Attributes:
     mean, square = np.split(means, 2, axis=1)
     var = np.maximum(square - mean**2, 0) * records.scale**2
-    # a constant column has a scale of its own rule
-    scale = np.sqrt(np.where(var > 1e-12 * records.scale**2, var, np.nan))
-    return {"mean_": records.center + mean * records.scale, "var_": var, "scale_": scale}
+    mean = records.center + mean * records.scale
+    # a column that may be taken for constant has a scale of its own rule
+    lost = n_samples * EPS * var + (n_samples * EPS * mean) ** 2
+    scale = np.sqrt(np.where(var > 100 * lost, var, np.nan))
+    return {"mean_": mean, "var_": var, "scale_": scale}
 
 
 def _gaussian_nb(smoothing: float) -> ClosedForm:
@@ -133,14 +131,16 @@ def _gaussian_nb(smoothing: float) -> ClosedForm:
         counts = shares * n_samples
         return {"theta_": theta, "var_": var, "class_prior_": shares, "class_count_": counts}
 
-    return ClosedForm(features, attributes)
+    return ClosedForm(features, attributes, sizes=_sizes_of_squares)
 
 
 def _count_nb(binarize: float | None, alpha: float, fit_prior: bool, kind: str) -> ClosedForm:
     """Naive Bayes on counts: raw columns, since sums of counts have no origin to move."""
 
     def features(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
-        return _by_class(records, y, X if binarize is None else binarize < X)
+        # refits of counts refuse negative ones, and sums of one sign know their rounding
+        counts = np.where(X < 0, np.nan, X) if binarize is None else binarize < X
+        return _by_class(records, y, counts)
 
     def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
         shares, sums = _split_classes(records, means)
@@ -172,13 +172,16 @@ def _nearest_centroid() -> ClosedForm:
         shares, sums = _split_classes(records, means)
         mean, square = np.split(sums / shares[:, :, None], 2, axis=2)
         within = np.einsum("bk,bkd->bd", shares, square - mean**2)
+        # records that are all alike are refused
+        differ = within > n_samples * 10 * EPS * np.einsum("bk,bkd->bd", shares, square)
+        within = np.where(differ.any(axis=1, keepdims=True), within, np.nan)
         spread = np.sqrt(within * n_samples / (n_samples - shares.shape[1]))
         return {
             "centroids_": records.center + mean * records.scale,
             "within_class_std_dev_": spread * records.scale,
         }
 
-    return ClosedForm(features, attributes)
+    return ClosedForm(features, attributes, sizes=_sizes_of_squares)
 
 
 def _covariance(means: NDArray, records: Records) -> tuple[NDArray, NDArray]:
@@ -199,7 +202,15 @@ def _pca(n_components: Any) -> ClosedForm:
     def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
         return _principal(records, means, n_samples, n_components)
 
-    return ClosedForm(_one_x, attributes, products=True)
+    return ClosedForm(_one_x, attributes, products=True, sizes=_sizes_of_spectrum)
+
+
+def _sizes_of_spectrum(records: Records, sums: NDArray, n_samples: int) -> NDArray[np.float64]:
+    """Bound the products by the largest, in the original units, as eigenvalues lose digits."""
+    squares = np.diagonal(sums, axis1=1, axis2=2).copy()
+    squares[:, 1:] = (squares[:, 1:] * records.scale**2).max(axis=1, keepdims=True)
+    units = np.concatenate([[1.0], records.scale])
+    return np.sqrt(squares[:, :, None] * squares[:, None, :]) / np.outer(units, units)
 
 
 def _principal(records: Records, means: NDArray, n_samples: int, n_components: Any) -> Attributes:
@@ -228,15 +239,30 @@ def _principal(records: Records, means: NDArray, n_samples: int, n_components: A
     }
 
 
-def _solve(gram: NDArray, right: NDArray) -> NDArray[np.float64]:
-    """Solve a batch of equations; NaN where the matrix is nearly singular."""
-    eigenvalues = np.linalg.eigvalsh(np.where(np.isfinite(gram), gram, 0.0))
-    usable = eigenvalues[:, 0] * WORST_CONDITION > eigenvalues[:, -1]
-    gram = np.where(usable[:, None, None], gram, np.eye(gram.shape[1]))
-    return np.where(usable[:, None, None], np.linalg.solve(gram, right), np.nan)
+def _solve(gram: NDArray, right: NDArray, scale: NDArray | None = None) -> NDArray[np.float64]:
+    """Solve a batch of equations; NaN where the matrix is nearly singular.
+
+    It must not be so in the units of the records either where these are given, as `scale`: there
+    solvers cut off small singular values.
+    """
+    size = np.sqrt(np.diagonal(gram, axis1=1, axis2=2))
+    gram = gram / (size[:, :, None] * size[:, None, :])
+    finite = np.isfinite(gram.sum(axis=(1, 2)))[:, None, None]
+    eigenvalues = np.linalg.eigvalsh(np.where(finite, gram, np.eye(gram.shape[1])))
+    smallest, largest = eigenvalues[:, 0], eigenvalues[:, -1]
+    usable = smallest * WORST_CONDITION > largest
+    if scale is not None:
+        units = (size * scale) ** 2
+        spread = units.max(axis=1) / units.min(axis=1)
+        usable &= smallest * WORST_OF_SOLVER > largest * spread
+    usable = usable[:, None, None] & finite
+    solution = np.linalg.solve(
+        np.where(usable, gram, np.eye(gram.shape[1])), right / size[:, :, None]
+    )
+    return np.where(usable, solution / size[:, :, None], np.nan)
 
 
-def _least_squares(alpha: float, fit_intercept: bool, shape: str) -> Callable:
+def _least_squares(alpha: float, fit_intercept: bool, shape: str, solver: str) -> Callable:
     """Ridge regression of the columns behind x on x, from the products of (1, x, z)."""
 
     def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
@@ -246,12 +272,18 @@ def _least_squares(alpha: float, fit_intercept: bool, shape: str) -> Callable:
         if fit_intercept:
             gram = gram - x[:, :, None] * x[:, None, :]
             right = right - x[:, :, None] * z[:, None, :]
+        if solver == "svd":  # which leaves out directions below an absolute bound too
+            spread = np.diagonal(gram, axis1=1, axis2=2) * n_samples * records.scale**2
+            gram = np.where(spread.min(axis=1)[:, None, None] > 1e-20, gram, np.nan)
         gram = gram + np.diag(alpha / n_samples / records.scale**2)
         if shape == "matrix":  # codes all alike: a class is missing
             right = np.where((np.abs(z) < 1)[:, None, :], right, np.nan)
-        coef = (_solve(gram, right) / records.scale[:, None]).transpose(0, 2, 1)
+        scale = records.scale if solver in ("lstsq", "svd") else None
+        coef = (_solve(gram, right, scale) / records.scale[:, None]).transpose(0, 2, 1)
         mean = records.center + x * records.scale
-        intercept = z - np.einsum("bkd,bd->bk", coef, mean)
+        origin, unit = records.response
+        coef = coef * unit
+        intercept = origin + z * unit - np.einsum("bkd,bd->bk", coef, mean)
         if not fit_intercept:
             intercept = np.zeros_like(intercept)
         if shape == "vector":
@@ -261,7 +293,7 @@ def _least_squares(alpha: float, fit_intercept: bool, shape: str) -> Callable:
     return attributes
 
 
-def _discriminant(lost: bool) -> Callable:
+def _discriminant(lost: bool, solver: str, tol: float) -> Callable:
     """Linear discriminants; `lost`: whether the covariance divides by n less the classes."""
 
     def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
@@ -274,7 +306,17 @@ def _discriminant(lost: bool) -> Callable:
         within = within * n_samples / (n_samples - k if lost else n_samples)
         middle = np.einsum("bk,bkd->bd", shares, centers)
         apart = centers - middle[:, None, :]
-        coef = _solve(within, apart.transpose(0, 2, 1)).transpose(0, 2, 1)
+        scale = records.scale if solver == "lsqr" else None
+        coef = _solve(within, apart.transpose(0, 2, 1), scale).transpose(0, 2, 1)
+        if solver == "svd":  # which leaves out directions in which the classes hardly differ
+            between = np.sqrt(shares[:, :, None] * shares[:, None, :]) * (
+                coef @ apart.transpose(0, 2, 1)
+            )
+            found = np.isfinite(between.sum(axis=(1, 2)))[:, None, None]
+            between = np.linalg.eigvalsh(np.where(found, between, 0.0))
+            last = -min(k - 1, coef.shape[2])
+            clear = between[:, last] > 4 * tol**2 * between[:, -1]
+            coef = np.where(clear[:, None, None], coef, np.nan)
         intercept = np.log(shares) - 0.5 * np.einsum("bkd,bkd->bk", coef, apart)
         coef = coef / records.scale
         middle = records.center + middle * records.scale
@@ -356,7 +398,7 @@ def closed_forms(estimator: Any, shape: tuple[int, int]) -> list[ClosedForm]:
         case "NearestCentroid":
             return [_nearest_centroid()]
         case "StandardScaler":
-            return [ClosedForm(_x_squares, _standard_scaler)]
+            return [ClosedForm(_x_squares, _standard_scaler, sizes=_sizes_of_squares)]
         case "EmpiricalCovariance":
             return [ClosedForm(_one_x, _empirical_covariance, products=True)]
         case "PCA":
@@ -367,14 +409,23 @@ def closed_forms(estimator: Any, shape: tuple[int, int]) -> list[ClosedForm]:
                 return []
             return [_pca(estimator.n_components)]
         case "LinearDiscriminantAnalysis":
-            return [ClosedForm(_classes_x, _discriminant(lost), True) for lost in (False, True)]
+            solver, tol = estimator.solver, estimator.tol
+            if tol > 1e-4:  # the condition that is asked for here is not enough
+                return []
+            return [
+                ClosedForm(_classes_x, _discriminant(lost, solver, tol), products=True)
+                for lost in (False, True)
+            ]
         case "LinearRegression":
-            solution = _least_squares(0.0, estimator.fit_intercept, "vector")
+            solution = _least_squares(0.0, estimator.fit_intercept, "vector", "lstsq")
             return [ClosedForm(_one_x_y, solution, products=True)]
-    if not isinstance(estimator.alpha, Real):
+    if not isinstance(estimator.alpha, Real) or shape[1] > shape[0]:  # another equation is solved
         return []
     is_classifier = type(estimator).__name__ == "RidgeClassifier"
     solution = _least_squares(
-        float(estimator.alpha), estimator.fit_intercept, "matrix" if is_classifier else "vector"
+        float(estimator.alpha),
+        estimator.fit_intercept,
+        "matrix" if is_classifier else "vector",
+        estimator.solver,
     )
     return [ClosedForm(_one_x_codes if is_classifier else _one_x_y, solution, products=True)]

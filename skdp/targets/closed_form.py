@@ -5,9 +5,15 @@ its records, or through the mean of their products u u'. Replacing a record then
 a sum. The mean itself (:class:`AdditiveTarget`), naive Bayes and scalers use the features; least
 squares, discriminant analysis and covariances use their products.
 
-A closed form stands in for refits only where it gives the same differences to 1e-8: it is tried
-on the first pair of each run, and has no value (NaN) where it would be inaccurate. There, and
-wherever the parameters of the estimator are not known to allow it, the estimator is refitted.
+A closed form stands in for refits only where it gives the same differences to 1e-8. It is tried
+on the first pair of each run, and on every pair it says how far its difference may be off: sums
+lose digits where records lie far from the origin, and equations where they are nearly singular.
+Where it is too far off or has no value (NaN), and wherever the parameters of the estimator are not
+known to allow it, the estimator is refitted.
+
+The error of a difference is found by doing again all that rounding may have done, on a larger
+scale: the sums of both datasets are moved together by what adding up n terms may lose, and apart by
+what the operations thereafter may, each relative to the sum of the absolute values of its terms.
 """
 
 from __future__ import annotations
@@ -21,10 +27,23 @@ from numpy.typing import NDArray
 
 from skdp._data import Dataset, n_records, take_records
 from skdp._target import KeyedTarget, as_function_target
-from skdp.targets._closed_forms import ClosedForm, Records, closed_forms
+from skdp.targets._closed_forms import ClosedForm, closed_forms
+from skdp.targets._units import EXACT, TINY, Records, robust_units
 
 TOLERANCE = 1e-8
-"""Largest error of a difference, in units of its largest coordinate."""
+"""Largest error of a difference, in units of its largest coordinate, or of its norm."""
+
+UNIT = 2.0**-53
+"""Largest relative error of one operation."""
+
+APART = 32 * UNIT
+"""By how much sums are moved apart: ten times what the few operations on each of them lose."""
+
+MEANINGLESS = 1e-6
+"""Of a value: what rounding may move by more is rounding, even where records are equal."""
+
+FAR = 16.0
+"""Records beyond so many units are left out of the trial, which is about formulas, not digits."""
 
 
 class Moments:
@@ -46,6 +65,9 @@ class Moments:
     total : callable or None, default=None
         ``total(X)`` or ``total(X, y)`` returns the sum over the records, shape (n_features,), where
         that takes less memory than their features. Not for `products`.
+    sizes : callable or None, default=None
+        ``sizes(sums, n_samples)`` bounds the sums of the absolute values, of the shape of a batch
+        of sums. None takes features that do not change their sign, and any `products`.
 
     Examples
     --------
@@ -66,12 +88,14 @@ class Moments:
         products: bool = False,
         linear: bool = False,
         total: Callable[..., NDArray[np.float64]] | None = None,
+        sizes: Callable[[NDArray, int], NDArray[np.float64]] | None = None,
     ):
         self.features = features
         self.values = values
         self.products = products
         self.linear = linear
         self.total = total
+        self.sizes = sizes or (_sizes_of_products if products else _sizes_of_sums)
 
     def sum(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """Add up features, or their products, over the records of each dataset.
@@ -101,11 +125,14 @@ class Moments:
         Returns
         -------
         value, other : ndarray of float
-            The two values; NaN where the closed form does not hold.
+            The two values; NaN where the closed form does not hold or is inaccurate.
         """
         common, last = self.split(records)
-        value, other = self.pairs(common[None], last[None], n_records(records[0]) - 1)
-        return value[0], other[0]
+        found = self.pairs(common[None], last[None], n_records(records[0]) - 1)
+        value, other, doubt = (each[0] for each in found)
+        if np.abs(doubt).max() <= np.abs(value - other).max():
+            return value, other
+        return np.full_like(value, np.nan), np.full_like(other, np.nan)
 
     def split(self, records: Dataset) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Add up what the two neighboring datasets of n + 1 records share.
@@ -134,7 +161,7 @@ class Moments:
 
     def pairs(
         self, common: NDArray[np.float64], last: NDArray[np.float64], n_samples: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Evaluate the target on many pairs at once.
 
         Parameters
@@ -150,9 +177,55 @@ class Moments:
         -------
         value, other : ndarray of shape (n_pairs, ...)
             The two values of each pair.
+        doubt : ndarray of shape (n_pairs, ...)
+            How far rounding may have moved their difference, divided by `TOLERANCE`: a pair of
+            which this is larger than the difference is inaccurate. NaN where it cannot be told.
         """
         both = [common + self.sum(last[:, j : j + 1]) for j in range(2)]
-        return self.values(both[0], n_samples), self.values(both[1], n_samples)
+        same = (last[:, 0] == last[:, 1]).all(axis=1)
+        if self.linear:  # what the common records lose, both values lose
+            value, other = (self.values(sums, n_samples) for sums in both)
+            error = APART * (np.abs(value) + np.abs(other))
+        else:
+            moved = self._moved(both, n_samples)
+            values = self.values(np.concatenate([*both, *moved]), n_samples)
+            value, other, *shaken = np.split(values, 4)
+            error = (shaken[0] - shaken[1]) - (value - other)
+            error = error + 4 * UNIT * (np.abs(value) + np.abs(other) + TINY)
+            same &= (np.abs(last[:, 0]) <= EXACT).all(axis=1)
+            same &= _sizes(shaken[0] - value) <= MEANINGLESS * _sizes(value)
+        doubt = error / TOLERANCE
+        doubt[same] = 0.0
+        return value, other, doubt
+
+    def _moved(self, both: list[NDArray], n_samples: int) -> list[NDArray[np.float64]]:
+        """Move the sums of both datasets by what rounding may do, together and apart."""
+        # the same for all pairs, of no pattern that could cancel
+        directions = np.random.default_rng(0).uniform(0.5, 1.5, size=(3, *both[0].shape[1:]))
+        directions *= np.where(directions < 1, -1.0, 1.0)
+        if self.products:
+            lower = np.tril_indices(directions.shape[1])
+            directions[:, *lower] = directions.transpose(0, 2, 1)[:, *lower]
+        together = n_samples * UNIT * directions[2]
+        return [
+            sums + (self.sizes(sums, n_samples) + TINY) * (together + APART * apart)
+            for sums, apart in zip(both, directions, strict=False)
+        ]
+
+
+def _sizes(values: NDArray) -> NDArray[np.float64]:
+    """Return the largest coordinate of each value."""
+    return np.abs(values).reshape(len(values), -1).max(axis=1, initial=0.0)
+
+
+def _sizes_of_sums(sums: NDArray, n_samples: int) -> NDArray[np.float64]:
+    return np.abs(sums)
+
+
+def _sizes_of_products(sums: NDArray, n_samples: int) -> NDArray[np.float64]:
+    """Bound the sums of |u_j u_k| by Cauchy and Schwarz."""
+    roots = np.sqrt(np.diagonal(sums, axis1=1, axis2=2))
+    return roots[:, :, None] * roots[:, None, :]
 
 
 class AdditiveTarget(KeyedTarget):
@@ -262,9 +335,11 @@ def closed_form_of(target: Any, records: Dataset) -> Moments | None:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            value, other = target.pair_values(records, seed=0)
-            candidates = [_bind(target, form, records[0]) for form in forms]
-            return next((m for m in candidates if _agrees(m, records, value - other)), None)
+            units = _units(target, records)
+            trial = _without_far(records, units)
+            values = target.pair_values(trial, seed=0)
+            candidates = [_bind(target, form, units) for form in forms]
+            return next((m for m in candidates if _agrees(m, trial, *values)), None)
         except Exception:  # a first pair that fails is no trial: go on with refits
             return None
 
@@ -276,23 +351,46 @@ def _is_plain(container: Any) -> bool:
     )
 
 
-def _agrees(moments: Moments, records: Dataset, difference: NDArray[np.float64]) -> bool:
-    value, other = moments.pair(records)
-    error = np.abs(value - other - difference).max()
-    return bool(error <= TOLERANCE * np.abs(difference).max())
-
-
-def _bind(target: Any, form: ClosedForm, X: NDArray) -> Moments:
+def _units(target: Any, records: Dataset) -> Records:
+    """Find the classes, or the unit of the response, and origin and unit of each column."""
     has_origin = getattr(target.estimator, "fit_intercept", True)
-    center = X.mean(axis=0) if has_origin else np.zeros(X.shape[1])
-    spread = X.std(axis=0)
+    center, scale = robust_units(records[0], has_origin)
     classes = getattr(target.twin, "classes_", None)
-    records = Records(classes, center, np.where(spread > 0, spread, 1.0))
+    response = (0.0, 1.0)
+    if classes is None and len(records) > 1 and records[1].ndim == 1:
+        origin, unit = robust_units(records[1][:, None], has_origin)
+        response = float(origin[0]), float(unit[0])
+    return Records(classes, center, scale, response)
 
+
+def _without_far(records: Dataset, units: Records) -> Dataset:
+    """Put others in the place of records that lie far from the origin."""
+    near: NDArray = np.abs(units.standardize(records[0])).max(axis=1) <= FAR
+    if units.classes is None and len(records) > 1 and records[1].ndim == 1:
+        near &= np.abs(units.standardize_response(records[1])) <= FAR
+    places = np.arange(len(near))
+    places[~near] = np.resize(places[near], np.count_nonzero(~near))
+    return tuple(take_records(container, places) for container in records)
+
+
+def _agrees(moments: Moments, records: Dataset, *expected: NDArray[np.float64]) -> bool:
+    """Compare both values and their difference: two equal records say little."""
+    found = moments.pair(records)
+    pairs = [*zip(found, expected, strict=True), (found[0] - found[1], expected[0] - expected[1])]
+    return all(np.abs(a - b).max() <= TOLERANCE * np.abs(b).max() for a, b in pairs)
+
+
+def _bind(target: Any, form: ClosedForm, units: Records) -> Moments:
     def features(*dataset: Any) -> NDArray[np.float64]:
-        return form.features(records, *dataset)
+        return form.features(units, *dataset)
 
     def values(sums: NDArray, n_samples: int) -> NDArray[np.float64]:
-        return target.flatten_many(form.attributes(records, sums / n_samples, n_samples))
+        return target.flatten_many(form.attributes(units, sums / n_samples, n_samples))
 
-    return Moments(features, values, products=form.products)
+    def sizes(sums: NDArray, n_samples: int) -> NDArray[np.float64]:
+        assert form.sizes is not None
+        return form.sizes(units, sums, n_samples)
+
+    return Moments(
+        features, values, products=form.products, sizes=None if form.sizes is None else sizes
+    )
