@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
@@ -13,6 +14,7 @@ from sklearn.utils import Tags, get_tags
 
 from skdp._data import Dataset, Schema, as_dataset, n_records
 from skdp._delegation import DelegatedMethods
+from skdp._target import Target
 from skdp._validation import check_labels, check_private_dataset
 from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.exceptions import PrivacyLeakWarning
@@ -21,6 +23,7 @@ from skdp.release import check_kind_of_sensitivity, release
 from skdp.sensitivity.adapters import as_oracle, like_private
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.responses import without_response
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.targets.composition import classes_of_outputs
 from skdp.targets.configuration import (
@@ -31,6 +34,7 @@ from skdp.targets.configuration import (
 from skdp.targets.dispatch import check_release, make_target, warn_if_fitted
 from skdp.targets.leaves import last_step
 from skdp.targets.registry import unserved
+from skdp.targets.roles import uses_response
 from skdp.targets.twin import fit_seeded, fit_twin, synthetic_dataset
 
 # How often public records are drawn anew until they hold every class.
@@ -163,7 +167,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         self.classes = classes
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit privately.
 
         Parameters
@@ -171,11 +175,12 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         X : array-like, sparse or data frame of shape (n_samples, n_features)
             The private records. Their number and the names and types of the columns are public.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or None, default=None
-            The private responses.
-        **fit_params : dict
-            Nothing but `sample_weight`, array-like of shape (n_samples,): the private weights of
-            the records, which the oracle must yield too, as ``(X, y, sample_weight)``. Those of a
-            pipeline go to its last step.
+            The private responses. They are left out, and those of the oracle too, where the
+            estimator ignores them, so that it may stand anywhere in a pipeline.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            The private weights of the records, which the oracle must yield too, as
+            ``(X, y, sample_weight)``. Those of a pipeline go to its last step, whatever its steps
+            request.
 
         Returns
         -------
@@ -191,8 +196,8 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         PrivateEvaluationError
             If the estimator cannot be fitted to the private data.
         """
-        X, y, weights = self._check_dataset(X, y, **fit_params)
-        sensitivity = self._prepare_sensitivity(X)
+        X, y, weights = self._check_dataset(X, y, sample_weight)
+        sensitivity = self._prepare_sensitivity(X, y)
         target = self._make_target(sensitivity, as_dataset((X, y, weights)))
         released = release(
             target,
@@ -223,9 +228,15 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 "attributes that it needs in 'release', where they are public."
             )
 
-    def _check_dataset(
-        self, X: Any, y: Any, sample_weight: Any = None, **others: Any
-    ) -> tuple[Any, Any, Any]:
+    def _check_takes(self, released: Any, method: str, parameter: str) -> None:
+        last = last_step(released)
+        if parameter not in inspect.signature(getattr(last, method)).parameters:
+            raise TypeError(
+                f"PrivateEstimator.{method} takes no {parameter} here, since {type(last).__name__} "
+                "takes none."
+            )
+
+    def _check_dataset(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[Any, Any, Any]:
         """Check the parameters and the form of the data; what is not there is None."""
         is_estimator = hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")
         if not is_estimator or isinstance(self.estimator, type):
@@ -249,11 +260,6 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 "The 'classes' parameter of PrivateEstimator must list the labels, such as "
                 f"[0, 1]. Got {self.classes!r}."
             )
-        if others:
-            raise TypeError(
-                "PrivateEstimator.fit takes X, y and sample_weight. "
-                f"Got {', '.join(sorted(others))} too."
-            )
         check_release(self.estimator, self.release)
         warn_if_fitted(self.estimator)
         tags = get_tags(self.estimator)
@@ -266,6 +272,8 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             )
         if sample_weight is not None:
             self._check_takes_weights(y)
+        elif not self._uses_response():
+            y = None
         dataset = check_private_dataset(X, y, sample_weight, tags)
         X, y, sample_weight = (*dataset, None, None)[:3]
         return X, y, sample_weight
@@ -282,12 +290,23 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 "sensitivity that is known, and bounds on paper are for records without weights."
             )
 
-    def _prepare_sensitivity(self, X: Any) -> Any:
+    def _uses_response(self) -> bool:
+        """Tell whether y has a use: to the estimator, or to a target that may look at anything."""
+        return isinstance(self.release, Target) or uses_response(self.estimator)
+
+    def _prepare_oracle(self, oracle: Any, X: Any, y: Any) -> Any:
+        """Let the oracle yield what a checked dataset consists of, in its form."""
+        oracle = as_oracle(oracle)
+        if y is None and not self._uses_response():
+            oracle = without_response(oracle)
+        return like_private(oracle, X)
+
+    def _prepare_sensitivity(self, X: Any, y: Any) -> Any:
         """Draw a sampler's seed once, since twin and pairs follow from it."""
         if not isinstance(self.sensitivity, SensitivitySampler):
             return self.sensitivity
         sampler = self.sensitivity.with_fixed_seed()
-        return sampler.set_params(oracle=like_private(as_oracle(sampler.oracle), X))
+        return sampler.set_params(oracle=self._prepare_oracle(sampler.oracle, X, y))
 
     def _make_target(self, sensitivity: Any, dataset: Dataset) -> Any:
         """Make what is evaluated, of public records and the form of the private ones."""
@@ -363,7 +382,7 @@ def released_target(model: PrivateEstimator, X: Any, y: Any = None) -> Any:
     if is_classifier(model.estimator) and model.classes is None:
         again.set_params(classes=model.classes_)
     X, y, _ = again._check_dataset(X, y)
-    target = again._make_target(again._prepare_sensitivity(X), as_dataset((X, y)))
+    target = again._make_target(again._prepare_sensitivity(X, y), as_dataset((X, y)))
     if isinstance(sampled, SensitivityEstimate) and target.description != sampled.target:
         raise ValueError(
             f"This {type(model).__name__} has got other parameters since it was fitted, or the "

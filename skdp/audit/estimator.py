@@ -21,7 +21,6 @@ from skdp.audit._seed import reproducible_seed
 from skdp.audit.release import audit_release
 from skdp.estimator import released_target
 from skdp.mechanisms.base import Mechanism
-from skdp.sensitivity.adapters import as_oracle, like_private
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.sampler import SensitivitySampler
 
@@ -195,6 +194,8 @@ def audit_estimator(
     False
     """
     check_is_fitted(private_estimator, "guarantee_")
+    if not private_estimator._uses_response():  # then fit has left it out, too
+        y, record = None, record[:1] if isinstance(record, tuple) else record
     dataset = as_dataset((X, y))
     n = n_records(dataset[0])
     if pairs < 1 or (record is not None and pairs > n):
@@ -207,7 +208,8 @@ def audit_estimator(
     target = released_target(private_estimator, X, y)
     mechanism = private_estimator.mechanism_
     if record is None:
-        source = _oracle_pairs(_find_oracle(private_estimator, oracle), dataset, pairs, seed)
+        oracle = private_estimator._prepare_oracle(_find_oracle(private_estimator, oracle), X, y)
+        source = _oracle_pairs(oracle, dataset, pairs, seed)
     else:
         source = _record_pairs(dataset, record, pairs)
     settings = {
@@ -294,7 +296,7 @@ def _find_oracle(private_estimator: Any, oracle: Any) -> Any:
             "The 'oracle' parameter of audit_estimator must be given: the estimator holds no "
             "SensitivitySampler to take it from. Or give a 'record'."
         )
-    return as_oracle(oracle)
+    return oracle
 
 
 def _oracle_pairs(
@@ -302,7 +304,6 @@ def _oracle_pairs(
 ) -> Iterator[tuple[Dataset, Dataset]]:
     """Draw pairs that calibrated nothing."""
     n, schema = n_records(dataset[0]), Schema.of(dataset)
-    oracle = like_private(oracle, dataset[0])
     # Spawned apart from the seeds of the noise, and from those of any sampler.
     for child in np.random.SeedSequence(seed, spawn_key=(1, 1)).spawn(pairs):
         yield neighboring_pair(draw(oracle, n + 1, np.random.default_rng(child), reference=schema))
