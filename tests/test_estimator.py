@@ -224,10 +224,29 @@ def test_reused_estimate_needs_no_new_pairs():
 
     model = private(Counting(), release=["coef_", "intercept_"], classes=[0, 1]).fit(X, y)
     first = len(calls)
+    plan = SensitivitySampler(model.sensitivity.oracle, gamma=0.1, n_pairs=19).plan(
+        len(X), model.mechanism
+    )
+    assert first == plan.n_fits
     model.set_params(sensitivity=model.sensitivity_, mechanism__epsilon=2.0).fit(X, y)
     assert first == 2 * (19 + 19) + 2  # pilot pairs, pairs, the twin and the private fit
     assert len(calls) - first == 2  # the twin and the private fit
     assert (model.guarantee_.epsilon, model.guarantee_.gamma) == (2.0, 0.1)
+
+
+@pytest.mark.parametrize("basis", ["auto", "identity"])
+@pytest.mark.parametrize("release", ["auto", ["coef_", "intercept_"]])
+def test_plan_counts_every_fit(basis, release, monkeypatch):
+    calls = []
+    fit = LogisticRegression.fit
+    monkeypatch.setattr(
+        LogisticRegression, "fit", lambda self, *data: calls.append(1) or fit(self, *data)
+    )
+    model = private(LogisticRegression(), release=release, classes=[0, 1], gamma=0.5)
+    model.set_params(sensitivity__n_pairs=5, mechanism__basis=basis)
+    plan = model.sensitivity.plan(len(X), model.mechanism)
+    model.fit(X, y)
+    assert len(calls) == plan.n_fits
 
 
 def test_estimate_of_another_configuration_is_refused():

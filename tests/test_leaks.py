@@ -124,7 +124,7 @@ def test_labels_leave_no_trace():
     assert labels.tobytes() in pickle.dumps({"y": labels})
 
 
-BOX = BernsteinTransformer(2, 1, (-6, 6))
+BOX = BernsteinTransformer(2, 1, feature_range=(-6, 6))
 MACHINES = [
     KernelDensity(),
     SVC(),

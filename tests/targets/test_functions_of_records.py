@@ -41,7 +41,7 @@ def test_any_function_of_few_features(estimator, leak_search):
         estimator,
         mechanism=LaplaceMechanism(10.0, basis="identity"),
         sensitivity=SensitivitySampler(PublicDataOracle(X_public, y_public), gamma=0.25, n_pairs=3),
-        release=BernsteinTransformer(degree=3),
+        release=BernsteinTransformer(degree=3, feature_range=(0, 1)),
     )
     prediction = model.fit(X, y).predict(X)
     assert prediction.shape == (40,)
