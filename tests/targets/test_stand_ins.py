@@ -56,7 +56,11 @@ def response(seed):
 
 def private(estimator, public, **options):
     sampler = SensitivitySampler(PublicDataOracle(*public), gamma=0.25, n_pairs=3, random_state=0)
-    options = {"mechanism": LaplaceMechanism(1.0), "sensitivity": sampler} | options
+    options = {
+        "mechanism": LaplaceMechanism(1.0),
+        "sensitivity": sampler,
+        "random_state": 0,
+    } | options
     return PrivateEstimator(estimator, **options)
 
 
