@@ -132,11 +132,13 @@ def main() -> None:
     chosen = {name: float(seconds) for name, seconds, _ in lines}
     print(f"{len(chosen)} depend on chance, {sum(chosen.values()):.0f} s a run: {file}", flush=True)
     names = [name for name in chosen if EXAMPLES not in name]
-    for _ in range(options.runs - 1):
+    again = [script for script in scripts if script in chosen]
+    for run in range(2, options.runs + 1):
+        bad = [script for script in again if not example(script, environment)]
         if names:
-            failures.update(failed(pytest(["-n", options.jobs, *names], environment)))
-        again = [script for script in scripts if script in chosen]
-        failures.update(script for script in again if not example(script, environment))
+            bad += failed(pytest(["-n", options.jobs, *names], environment))
+        failures.update(bad)
+        print(f"run {run} of {options.runs}: {', '.join(bad) or 'none failed'}", flush=True)
     for name, count in failures.most_common():
         print(f"{count} of {options.runs} runs failed: {name}")
     print(f"{len(failures)} failed in {options.runs} runs of {len(chosen)}")
