@@ -11,12 +11,13 @@ OLDEST_STAMP := $(OLDEST)/.installed
 export MPLBACKEND := Agg
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-oldest lint docs examples bench asv clean
+.PHONY: help demo test test-oldest flaky lint docs examples bench asv clean
 
 help:
 	@echo "make demo         private and exact SVM on real data, side by side"
 	@echo "make test         the whole test suite, with coverage"
 	@echo "make test-oldest  the tests not marked slow, on the oldest supported dependencies"
+	@echo "make flaky        200 runs of all that depends on chance; FLAKY='--runs 20 tests' for less"
 	@echo "make lint         style, formatting and types"
 	@echo "make docs         the documentation, in docs/_build/html"
 	@echo "make examples     every script in examples/, warnings as errors"
@@ -43,6 +44,9 @@ test: $(STAMP)
 
 test-oldest: $(OLDEST_STAMP)
 	$(OLDEST)/bin/python -m pytest --numprocesses auto -m "not slow"
+
+flaky: $(STAMP)
+	$(BIN)/python benchmarks/flakiness.py $(FLAKY)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -51,7 +51,7 @@ def kernel(records, points):
 # Even without noise, a polynomial of degree 10 is not the kernel estimate. That error is the floor
 # for everything below.
 
-bernstein = BernsteinTransformer(degree=10, order=3).fit(np.zeros((1, 1)))
+bernstein = BernsteinTransformer(degree=10, order=3, feature_range=(0, 1)).fit(np.zeros((1, 1)))
 lattice = bernstein.lattice_[:, 0]
 grid = np.linspace(0, 1, 201)
 records = draw(N_RECORDS)

@@ -131,7 +131,7 @@ def priestley_chao(X, points, bandwidth=0.1):
 
 x = rng.uniform(size=250)
 X = np.column_stack([x, x * np.sin(10 * x) + rng.normal(scale=0.2, size=250)])
-bernstein = BernsteinTransformer(degree=25, order=3)
+bernstein = BernsteinTransformer(degree=25, order=3, feature_range=(0, 1))
 curve = release(
     BernsteinTarget(priestley_chao, bernstein),
     X,

@@ -218,8 +218,10 @@ class PublicBasis:
         return f"PublicBasis({self.kind!r}{pilots})"
 
     def __str__(self) -> str:
-        pilots = f" learned from {self.n_pilot_pairs} pilot pairs" if self.n_pilot_pairs else ""
-        return f"{self.kind} basis{pilots}"
+        if not self.n_pilot_pairs:
+            return f"{self.kind} basis"
+        how = "kept after" if self.kind == "identity" else "learned from"
+        return f"{self.kind} basis {how} {self.n_pilot_pairs} pilot pairs"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the basis as plain values, ready for JSON.

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from numpy.typing import NDArray
+from sklearn import config_context
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 
-def _released_has(name: str):
-    """Tell whether the released estimator, or before fit the one given, has the method."""
+def _released_has(*names: str):
+    """Tell whether the released estimator, or before fit the one given, has the methods."""
 
     def check(self: Any) -> bool:
         estimator = getattr(self, "estimator_", self.estimator)
-        getattr(estimator, name)
-        self._check_served(estimator, name)
+        for name in names:
+            getattr(estimator, name)
+            self._check_served(estimator, name)
         return True
 
     return check
@@ -31,8 +33,16 @@ class DelegatedMethods:
     estimator: Any
     estimator_: Any
 
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit privately."""
+        raise NotImplementedError
+
     def _check_served(self, estimator: Any, name: str) -> None:
         """Raise an AttributeError if what is released does not suffice for the method."""
+        raise NotImplementedError
+
+    def _check_takes(self, released: Any, method: str, parameter: str) -> None:
+        """Raise a TypeError if the method of the released estimator lacks the parameter."""
         raise NotImplementedError
 
     def _released(self) -> Any:
@@ -68,20 +78,57 @@ class DelegatedMethods:
         return getattr(self.estimator_, name)
 
     @available_if(_released_has("predict"))
-    def predict(self, X: Any) -> NDArray:
+    def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict with the released estimator.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Records.
+        return_std : bool, default=False
+            Whether to return standard deviations too, where they can be had from what is released.
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predicted labels or responses.
+        ndarray of shape (n_samples,) or (n_samples, n_outputs), or a pair of them
+            Predicted labels or responses, and their standard deviations if asked for.
+
+        Raises
+        ------
+        TypeError
+            If the estimator gives no standard deviations.
+        AttributeError
+            If what is released does not suffice for them.
         """
-        return self._released().predict(X)
+        released = self._released()
+        if not return_std:
+            return released.predict(X)
+        self._check_takes(released, "predict", "return_std")
+        self._check_served(released, "predict(return_std=True)")
+        return released.predict(X, return_std=True)
+
+    @available_if(_released_has("fit_predict", "predict"))
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray:
+        """Fit privately, then predict the same records with the released estimator.
+
+        The result tells of each private record to which cluster it belongs, or whether it is an
+        outlier: it is not private.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The private records.
+        y : array-like of shape (n_samples,) or None, default=None
+            The private responses; see :meth:`PrivateEstimator.fit`.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            The private weights of the records; see there.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels of clusters; for outlier detectors -1 for outliers, 1 for inliers.
+        """
+        return self.fit(X, y, sample_weight).predict(X)
 
     @available_if(_released_has("predict_proba"))
     def predict_proba(self, X: Any) -> NDArray:
@@ -148,7 +195,7 @@ class DelegatedMethods:
         return self._released().score_samples(X)
 
     @available_if(_released_has("score"))
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Score the released estimator on data.
 
         Parameters
@@ -157,14 +204,27 @@ class DelegatedMethods:
             Records.
         y : array-like of shape (n_samples,) or None, default=None
             True labels or responses.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the records, where the estimator's score takes them.
 
         Returns
         -------
         float
             The score of the wrapped estimator: accuracy for classifiers, R2 for regressors. It
             is not private when the records are not public.
+
+        Raises
+        ------
+        TypeError
+            If there are weights, and the score takes none.
         """
-        return self._released().score(X) if y is None else self._released().score(X, y)
+        released = self._released()
+        data = (X,) if y is None else (X, y)
+        if sample_weight is None:
+            return released.score(*data)
+        self._check_takes(released, "score", "sample_weight")
+        with config_context(enable_metadata_routing=False):  # the wrapper's request is the one
+            return released.score(*data, sample_weight=sample_weight)
 
     @available_if(_released_has("sample"))
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
@@ -203,7 +263,7 @@ class DelegatedMethods:
         return self._released().transform(X)
 
     @available_if(_released_has("transform"))
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit privately, then transform the same records with the released estimator.
 
         The result holds the private records, transformed: it is not private.
@@ -213,15 +273,16 @@ class DelegatedMethods:
         X : array-like of shape (n_samples, n_features)
             The private records.
         y : array-like of shape (n_samples,) or None, default=None
-            The private responses.
+            The private responses; see :meth:`PrivateEstimator.fit`.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            The private weights of the records; see there.
 
         Returns
         -------
         array-like of shape (n_samples, n_features_out)
             Transformed records.
         """
-        # fit comes from the class that this is mixed into
-        return self.fit(X, y).transform(X)  # type: ignore[attr-defined]
+        return self.fit(X, y, sample_weight).transform(X)
 
     @available_if(_released_has("inverse_transform"))
     def inverse_transform(self, X: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
@@ -14,15 +15,17 @@ from sklearn.utils import Tags, get_tags
 from skdp._data import Dataset, n_records
 from skdp._delegation import DelegatedMethods
 from skdp._form import Schema
-from skdp._target import target_key
+from skdp._target import Target, target_key
 from skdp._validation import check_labels, check_private_dataset
 from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.release import check_kind_of_sensitivity, release, settle_form
+from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.responses import without_response
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.targets.composition import classes_of_outputs
 from skdp.targets.configuration import (
@@ -33,6 +36,7 @@ from skdp.targets.configuration import (
 from skdp.targets.dispatch import check_release, make_target, warn_if_fitted
 from skdp.targets.leaves import last_step
 from skdp.targets.registry import unserved
+from skdp.targets.roles import uses_response
 from skdp.targets.twin import fit_seeded, fit_twin, synthetic_dataset
 
 # How often public records are drawn anew until they hold every class.
@@ -137,10 +141,12 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     >>> model = PrivateEstimator(
     ...     make_pipeline(scaler, LogisticRegression(C=0.01)),
     ...     mechanism=LaplaceMechanism(epsilon=1.0),
-    ...     sensitivity=SensitivitySampler(PublicDataOracle(X_public, y_public), gamma=0.1),
+    ...     sensitivity=SensitivitySampler(
+    ...         PublicDataOracle(X_public, y_public), gamma=0.1, random_state=0
+    ...     ),
     ... )
-    >>> model.fit(X, y).score(X, y) > 0.7
-    True
+    >>> model.fit(X, y).predict(X[:5]).shape
+    (5,)
     >>> model.guarantee_.epsilon, model.guarantee_.gamma
     (1.0, 0.1)
     """
@@ -167,7 +173,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         self.classes = classes
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit privately.
 
         Parameters
@@ -175,11 +181,12 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         X : array-like, sparse or data frame of shape (n_samples, n_features)
             The private records. Their number and the names and types of the columns are public.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or None, default=None
-            The private responses.
-        **fit_params : dict
-            Nothing but `sample_weight`, array-like of shape (n_samples,): the private weights of
-            the records, which the oracle must yield too, as ``(X, y, sample_weight)``. Those of a
-            pipeline go to its last step.
+            The private responses. They are left out, and those of the oracle too, where the
+            estimator ignores them, so that it may stand anywhere in a pipeline.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            The private weights of the records, which the oracle must yield too, as
+            ``(X, y, sample_weight)``. Those of a pipeline go to its last step, whatever its steps
+            request.
 
         Returns
         -------
@@ -201,17 +208,17 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             If epsilon is above 20, delta above one over the number of records, or gamma above
             1/2.
         """
-        dataset = self._check_dataset(X, y, **fit_params)
+        dataset = self._check_dataset(X, y, sample_weight)
         sensitivity, schema, dataset = self._settle_form(dataset)
         target = self._make_target(sensitivity, schema, dataset)
-        X, y, weights = (*dataset, None, None)[:3]
+        X, y, sample_weight = (*dataset, None, None)[:3]
         released = release(
             target,
             X,
             y,
             mechanism=self.mechanism,
             sensitivity=sensitivity,
-            sample_weight=weights,
+            sample_weight=sample_weight,
             random_state=self.random_state,
         )
         self.estimator_ = released.value
@@ -234,7 +241,15 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 "attributes that it needs in 'release', where they are public."
             )
 
-    def _check_dataset(self, X: Any, y: Any, sample_weight: Any = None, **others: Any) -> Dataset:
+    def _check_takes(self, released: Any, method: str, parameter: str) -> None:
+        last = last_step(released)
+        if parameter not in inspect.signature(getattr(last, method)).parameters:
+            raise TypeError(
+                f"PrivateEstimator.{method} takes no {parameter} here, since {type(last).__name__} "
+                "takes none."
+            )
+
+    def _check_dataset(self, X: Any, y: Any, sample_weight: Any = None) -> Dataset:
         """Check the parameters and the form of the data."""
         is_estimator = hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")
         if not is_estimator or isinstance(self.estimator, type):
@@ -259,11 +274,6 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 "The 'classes' parameter of PrivateEstimator must list the labels, such as "
                 f"[0, 1]. Got {self.classes!r}."
             )
-        if others:
-            raise TypeError(
-                "PrivateEstimator.fit takes X, y and sample_weight. "
-                f"Got {', '.join(sorted(others))} too."
-            )
         check_release(self.estimator, self.release)
         warn_if_fitted(self.estimator)
         tags = get_tags(self.estimator)
@@ -276,6 +286,8 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             )
         if sample_weight is not None:
             self._check_takes_weights(y)
+        elif not self._uses_response():
+            y = None
         return check_private_dataset(X, y, sample_weight, tags)
 
     def _check_takes_weights(self, y: Any) -> None:
@@ -290,11 +302,24 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 "sensitivity that is known, and bounds on paper are for records without weights."
             )
 
+    def _uses_response(self) -> bool:
+        """Return whether y has a use: to the estimator, or to a target of the user."""
+        return isinstance(self.release, Target) or uses_response(self.estimator)
+
+    def _prepare_oracle(self, oracle: Any, has_response: bool) -> Any:
+        """Let the oracle yield what a checked dataset consists of."""
+        oracle = as_oracle(oracle)
+        needless = not has_response and not self._uses_response()
+        return without_response(oracle) if needless else oracle
+
     def _settle_form(self, dataset: Dataset) -> tuple[Any, Schema, Dataset]:
         """Draw a sampler's seed once, since twin and pairs follow from it; settle the form."""
         sensitivity = self.sensitivity
         if isinstance(sensitivity, KnownSensitivity):
             sensitivity = sensitivity.check_estimator(self.estimator, self.release)
+        elif isinstance(sensitivity, SensitivitySampler):
+            oracle = self._prepare_oracle(sensitivity.oracle, has_response=len(dataset) > 1)
+            sensitivity = sensitivity.with_fixed_seed().set_params(oracle=oracle)
         return settle_form(sensitivity, dataset, takes(self.estimator, "allow_nan"))
 
     def _make_target(self, sensitivity: Any, schema: Schema, dataset: Dataset) -> Any:

@@ -139,7 +139,7 @@ def release(
     ...     np.mean,
     ...     X,
     ...     mechanism=LaplaceMechanism(epsilon=1.0),
-    ...     sensitivity=SensitivitySampler(UniformOracle([(0, 1)])),
+    ...     sensitivity=SensitivitySampler(UniformOracle([(0, 1)]), random_state=0),
     ... )
     >>> bool(abs(released.value - X.mean()) < 0.5)
     True

@@ -82,7 +82,9 @@ def checks(mechanism, estimators):
         )
         for model, check in estimator_checks_generator(private):
             kind, name = type(estimator).__name__, getattr(check, "func", check).__name__
-            if "array_api" not in name:  # those need libraries that skdp has no use for
+            # The former need libraries that skdp has no use for, the latter weights, which a number
+            # for a sensitivity knows nothing of: they are refused, as seen below.
+            if "array_api" not in name and "sample_weight" not in name:
                 yield pytest.param(model, check, name, id=f"{kind}-{name}")
 
 
@@ -104,6 +106,22 @@ def test_check_estimator_with_secret_noise(model, check, name):
             check(model)
     else:
         check(model)
+
+
+def weight_checks():
+    private = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=1e-6)
+    for model, check in estimator_checks_generator(private):
+        name = getattr(check, "func", check).__name__
+        if "sample_weight" in name:
+            yield pytest.param(model, check, id=name)
+
+
+@pytest.mark.parametrize(("model", "check"), list(weight_checks()))
+def test_weights_beside_a_number_for_the_sensitivity_are_refused(model, check):
+    with pytest.raises((ValueError, AssertionError)) as caught:
+        check(model)
+    causes = [caught.value, caught.value.__cause__, caught.value.__context__]
+    assert any("bounds on paper are for records without weights" in str(one) for one in causes)
 
 
 @pytest.mark.parametrize("estimator", [one for one in ESTIMATORS if type(one).__name__ in KINDS])

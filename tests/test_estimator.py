@@ -48,11 +48,15 @@ def private(estimator, oracle=None, *, epsilon=1.0, gamma=0.1, **options):
 
 def test_every_coordinate_is_noised_and_two_fits_differ():
     exact = LogisticRegression().fit(X, y)
-    fits = [private(LogisticRegression()).fit(X, y).estimator_ for _ in range(2)]
+    seeded, *secret = (
+        private(LogisticRegression(), random_state=seed).fit(X, y).estimator_
+        for seed in (0, None, None)
+    )
     for attribute in ("coef_", "intercept_"):
-        first, second = (getattr(fit, attribute) for fit in fits)
-        assert np.all(first != getattr(exact, attribute))
-        assert np.all(first != second)
+        assert np.all(getattr(seeded, attribute) != getattr(exact, attribute))
+    # Each number has 2^14 steps in the scale of its noise: five agree with a chance below 1e-20.
+    first, second = (np.append(fit.coef_, fit.intercept_) for fit in secret)
+    assert np.any(first != second)
 
 
 def test_infinite_epsilon_gives_the_exact_estimator():
@@ -89,7 +93,7 @@ def test_private_model_is_close_when_epsilon_is_large():
     X, y = load_breast_cancer(return_X_y=True)
     oracle = RandomTaskOracle(X[::2], classes=[0, 1])
     scaler = FrozenEstimator(StandardScaler().fit(X[::2]))
-    model = private(make_pipeline(scaler, LinearSVC(C=0.001)), oracle, epsilon=10.0)
+    model = private(make_pipeline(scaler, LinearSVC(C=0.001)), oracle, epsilon=10.0, random_state=0)
     assert model.fit(X[1::2], y[1::2]).score(X[1::2], y[1::2]) > 0.85
 
 
@@ -213,7 +217,9 @@ def test_inside_pipeline_grid_search_and_cross_validation():
     assert scores.shape == (3,)
     assert np.all(np.isfinite(scores))
     search = GridSearchCV(
-        private(LogisticRegression()), {"mechanism__epsilon": [0.01, 1000.0]}, cv=3
+        private(LogisticRegression(), random_state=0),
+        {"mechanism__epsilon": [0.01, 1000.0]},
+        cv=3,
     ).fit(X, y)
     assert search.best_params_ == {"mechanism__epsilon": 1000.0}
     assert search.best_estimator_.guarantee_.epsilon == 1000.0
@@ -230,10 +236,29 @@ def test_reused_estimate_needs_no_new_pairs(tmp_path):
 
     model = private(Counting(), release=["coef_", "intercept_"], classes=[0, 1]).fit(X, y)
     first = log.stat().st_size
+    plan = SensitivitySampler(model.sensitivity.oracle, gamma=0.1, n_pairs=19).plan(
+        len(X), model.mechanism
+    )
+    assert first == plan.n_fits
     model.set_params(sensitivity=model.sensitivity_, mechanism__epsilon=2.0).fit(X, y)
     assert first == 2 * (19 + 19) + 2  # pilot pairs, pairs, the twin and the private fit
     assert log.stat().st_size - first == 2  # the twin and the private fit
     assert (model.guarantee_.epsilon, model.guarantee_.gamma) == (2.0, 0.1)
+
+
+@pytest.mark.parametrize("basis", ["auto", "identity"])
+@pytest.mark.parametrize("release", ["auto", ["coef_", "intercept_"]])
+def test_plan_counts_every_fit(basis, release, monkeypatch):
+    calls = []
+    fit = LogisticRegression.fit
+    monkeypatch.setattr(
+        LogisticRegression, "fit", lambda self, *data: calls.append(1) or fit(self, *data)
+    )
+    model = private(LogisticRegression(), release=release, classes=[0, 1], gamma=0.5)
+    model.set_params(sensitivity__n_pairs=5, mechanism__basis=basis)
+    plan = model.sensitivity.plan(len(X), model.mechanism)
+    model.fit(X, y)
+    assert len(calls) == plan.n_fits
 
 
 def test_estimate_of_another_configuration_is_refused():
@@ -317,7 +342,8 @@ def test_string_labels_and_more_than_two_classes():
 
 def test_regressor_with_several_outputs():
     X, Y = make_regression(n_samples=100, n_features=3, n_targets=2, random_state=0)
-    model = private(Ridge(), PublicDataOracle(X[:50], Y[:50]), epsilon=1e6).fit(X[50:], Y[50:])
+    oracle = PublicDataOracle(X[:50], Y[:50])
+    model = private(Ridge(), oracle, epsilon=1e6, random_state=0).fit(X[50:], Y[50:])
     assert model.predict(X).shape == (100, 2)
     assert model.score(X, Y) > 0.9
     known = private(Ridge(), sensitivity=0.1).fit(X, Y)
@@ -392,7 +418,8 @@ def test_oracle_of_lists():
         rows, labels = PublicDataOracle(X_public, y_public)(n_samples, rng)
         return rows.tolist(), labels.tolist()
 
-    assert private(LogisticRegression(), lists, epsilon=100.0).fit(X, y).score(X, y) > 0.7
+    model = private(LogisticRegression(), lists, epsilon=100.0, random_state=0)
+    assert model.fit(X, y).score(X, y) > 0.7
 
 
 def test_frame_with_nan_is_refused():

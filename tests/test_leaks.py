@@ -59,7 +59,11 @@ def responses(estimator):
 def private(estimator, y_public, **options):
     oracle = PublicDataOracle(X_public, y_public)
     sampler = SensitivitySampler(oracle, gamma=0.1, n_pairs=19, random_state=0)
-    options = {"mechanism": LaplaceMechanism(epsilon=1.0), "sensitivity": sampler} | options
+    options = {
+        "mechanism": LaplaceMechanism(epsilon=1.0),
+        "sensitivity": sampler,
+        "random_state": 0,
+    } | options
     return PrivateEstimator(estimator, **options)
 
 
@@ -124,7 +128,7 @@ def test_labels_leave_no_trace():
     assert labels.tobytes() in pickle.dumps({"y": labels})
 
 
-BOX = BernsteinTransformer(2, 1, (-6, 6))
+BOX = BernsteinTransformer(2, 1, feature_range=(-6, 6))
 MACHINES = [
     KernelDensity(),
     SVC(),

@@ -89,7 +89,9 @@ def estimated_density():
     """Make the case of a kernel density, as the estimator that it is."""
     kde = KernelDensity(bandwidth=BANDWIDTH)
     twin = clone(kde).fit(mixture(5000, np.random.default_rng(0)))
-    target = FittedFunctionTarget(kde, BernsteinTransformer(degree=10), twin=twin)
+    target = FittedFunctionTarget(
+        kde, BernsteinTransformer(degree=10, feature_range=(0, 1)), twin=twin
+    )
     return Case(5000, mixture, target, refitted_density, 50_000, 20)
 
 

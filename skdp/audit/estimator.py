@@ -23,7 +23,7 @@ from skdp.audit._seed import reproducible_seed
 from skdp.audit.release import audit_release
 from skdp.estimator import released_target
 from skdp.mechanisms.base import Mechanism
-from skdp.sensitivity.adapters import as_oracle, describe_oracle
+from skdp.sensitivity.adapters import describe_oracle
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.sampler import SensitivitySampler
 
@@ -197,6 +197,8 @@ def audit_estimator(
     False
     """
     check_is_fitted(private_estimator, "guarantee_")
+    if not private_estimator._uses_response():  # then fit has left it out, too
+        y, record = None, record[:1] if isinstance(record, tuple) else record
     dataset = as_dataset((X, y))
     n = n_records(dataset[0])
     check_count("pairs", pairs, "audit_estimator", at_most=None if record is None else n)
@@ -205,7 +207,9 @@ def audit_estimator(
     target = released_target(private_estimator, X, y)
     mechanism = private_estimator.mechanism_
     if record is None:
-        source = _oracle_pairs(_find_oracle(private_estimator, oracle), dataset, pairs, seed)
+        oracle = _find_oracle(private_estimator, oracle)
+        oracle = private_estimator._prepare_oracle(oracle, has_response=len(dataset) > 1)
+        source = _oracle_pairs(oracle, dataset, pairs, seed)
     else:
         source = _record_pairs(dataset, record, pairs)
     settings = {
@@ -292,7 +296,7 @@ def _find_oracle(private_estimator: Any, oracle: Any) -> Any:
             "The 'oracle' parameter of audit_estimator must be given: the estimator holds no "
             "SensitivitySampler to take it from. Or give a 'record'."
         )
-    return as_oracle(oracle)
+    return oracle
 
 
 def _oracle_pairs(

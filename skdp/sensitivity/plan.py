@@ -19,37 +19,64 @@ class SamplingPlan:
         Number of records of each dataset of a pair.
     oracle : str
         Description of the source of records.
-    n_pilot_pairs : int, default=0
-        Number of further pairs, from which the mechanism would learn its basis. For a target of
-        very many values it is less.
+    n_pilot_pairs : int or None, default=None
+        Number of further pairs, from which the mechanism would learn its basis. None where no
+        mechanism was named: they are then counted nowhere.
 
     Attributes
     ----------
     n_evaluations : int
-        How often the target would be evaluated: twice a pair.
+        How often sampling would evaluate the target: twice a pair.
+    n_fits : int
+        How often :meth:`PrivateEstimator.fit` would fit its estimator: the evaluations, the public
+        twin and the private fit.
+
+    Notes
+    -----
+    Both are what refits take. Fewer are made where a closed form replaces refits, and of pilot
+    pairs where the target has one value, or very many.
 
     Examples
     --------
-    >>> from skdp import SensitivitySampler, UniformOracle
-    >>> plan = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.05).plan(n_samples=100)
-    >>> plan.n_evaluations
+    >>> from skdp import LaplaceMechanism, SensitivitySampler, UniformOracle
+    >>> sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.05)
+    >>> plan = sampler.plan(n_samples=300, mechanism=LaplaceMechanism(epsilon=1.0))
+    >>> plan.n_evaluations, plan.n_fits
+    (796, 798)
+    >>> sampler.plan(n_samples=300).n_evaluations  # of the calibrating pairs alone
     398
     """
 
     order_statistic: OrderStatistic
     n_samples: int
     oracle: str
-    n_pilot_pairs: int = 0
+    n_pilot_pairs: int | None = None
 
     @property
     def n_evaluations(self) -> int:
-        """How often the target would be evaluated: twice a pair."""
-        return 2 * (self.order_statistic.n_pairs + self.n_pilot_pairs)
+        """How often sampling would evaluate the target: twice a pair."""
+        return 2 * (self.order_statistic.n_pairs + (self.n_pilot_pairs or 0))
+
+    @property
+    def n_fits(self) -> int:
+        """How often PrivateEstimator would fit: the evaluations, the twin and the private fit."""
+        if self.n_pilot_pairs is None:
+            raise ValueError(
+                "The number of fits depends on the mechanism, which may need pilot pairs. Name it: "
+                "SensitivitySampler.plan(n_samples, mechanism)."
+            )
+        return self.n_evaluations + 2
 
     def __str__(self) -> str:
         pilots = f"{self.n_pilot_pairs} pilot pairs and " if self.n_pilot_pairs else ""
+        left_out = (
+            " Not counted are the pilot pairs of a mechanism that learns its basis, which are "
+            "counted where the plan is made with the mechanism."
+            if self.n_pilot_pairs is None
+            else ""
+        )
         return (
             f"{pilots}{self.order_statistic.n_pairs} pairs of datasets of {self.n_samples} records "
-            f"from {self.oracle}, {self.n_evaluations} evaluations of the target. "
+            f"from {self.oracle}, {self.n_evaluations} evaluations of the target.{left_out} "
             f"{self.order_statistic}"
         )

@@ -149,7 +149,8 @@ class SensitivitySampler(BaseEstimator):
         n_samples : int
             Number of records of the private dataset.
         mechanism : Mechanism or None, default=None
-            The mechanism that will add the noise; one that learns its basis needs pilot pairs.
+            The mechanism that will add the noise. One that learns its basis, as by default, needs
+            pilot pairs: about as many again. None leaves them out of the count.
 
         Returns
         -------
@@ -171,12 +172,14 @@ class SensitivitySampler(BaseEstimator):
             confidence=self.confidence,
             owner=type(self).__name__,
         )
-        learns = getattr(mechanism, "learns_basis", False)
+        n_pilot_pairs = None
+        if mechanism is not None:
+            n_pilot_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS) * bool(mechanism.learns_basis)
         return SamplingPlan(
             order_statistic=statistic,
             n_samples=n_samples,
             oracle=describe_oracle(as_oracle(self.oracle)),
-            n_pilot_pairs=min(statistic.n_pairs, MAX_PILOT_PAIRS) if learns else 0,
+            n_pilot_pairs=n_pilot_pairs,
         )
 
     def sample(
@@ -300,6 +303,8 @@ class SensitivitySampler(BaseEstimator):
         seed = self._entropy()
         rng, _ = streams(seed, (0,))
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
+        if hasattr(target, "check_oracle"):
+            target.check_oracle(*records)
         moments = target.closed_form(*records) if hasattr(target, "closed_form") else None
         return PairSource(target, oracle, n_samples, seed, moments, schema), records
 

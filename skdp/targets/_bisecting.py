@@ -12,13 +12,15 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdp.targets._naming import NamedAsTheirs
+
 # Two fits may round differently when they run on several threads.
 TOLERANCE = 1e-8
 # Of the distance of the clusters, and this of their centers, both column by column.
 ROUNDING = 1e-14
 
 
-class SplitKMeans(BisectingKMeans):
+class SplitKMeans(NamedAsTheirs, BisectingKMeans):
     """A BisectingKMeans that tells how it has split.
 
     Takes the place of BisectingKMeans, which predicts from a tree of centers that it keeps in a

@@ -18,6 +18,8 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import PowerTransformer, StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdp.targets._naming import NamedAsTheirs
+
 # What a fit says of the columns that it has seen.
 INPUT = {"n_features_in_", "feature_names_in_"}
 
@@ -140,7 +142,7 @@ class StandardizedPowerTransformer(PowerTransformer):
         return power, scaler
 
 
-class PublicNystroem(Nystroem):
+class PublicNystroem(NamedAsTheirs, Nystroem):
     """A Nystroem whose landmarks can be given.
 
     Takes the place of Nystroem, whose landmarks are records of the fit. Those of the public twin
@@ -212,7 +214,7 @@ class PublicNystroem(Nystroem):
         return self
 
 
-class AffineMap(TransformerMixin):
+class AffineMap(NamedAsTheirs, TransformerMixin):
     """A transform that is an affine map, read off the transform of the class beside it.
 
     A mixin: ``class Mine(AffineMap, Theirs)``. What `Theirs` computes its transform from may be

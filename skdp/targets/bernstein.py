@@ -41,11 +41,11 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     ----------
     degree : int in [1, 1000], default=10
         Degree k in every column; the lattice has ``(degree + 1) ** n_features`` points.
-    order : int in [1, 1000], default=1
+    order : int in [1, 1000], default=3
         How often the Bernstein operator is iterated [1]_.
-    feature_range : pair of float, or array-like of shape (n_features, 2), default=(0, 1)
+    feature_range : pair of float, or array-like of shape (n_features, 2)
         The box: lowest and highest value, of all columns or column by column. It is part of the
-        released function, so it must be declared and is never taken from the data.
+        released function, so it is the user's decision and never taken from the data.
     clip : bool, default=False
         What to do with a point outside the box: move it to the border (True) or refuse it (False).
 
@@ -76,18 +76,18 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> from skdp.targets.bernstein import BernsteinTransformer
-    >>> bernstein = BernsteinTransformer(degree=25).fit(np.zeros((1, 1)))
+    >>> bernstein = BernsteinTransformer(degree=25, feature_range=(0, 1)).fit(np.zeros((1, 1)))
     >>> values = bernstein.lattice_[:, 0] * np.sin(10 * bernstein.lattice_[:, 0])
     >>> bernstein.evaluate(bernstein.coefficients(values), [[0.2], [0.5]]).round(6)
-    array([ 0.110179, -0.272451])
+    array([ 0.17599 , -0.440241])
     """
 
     def __init__(
         self,
         degree: int = 10,
-        order: int = 1,
-        feature_range: ArrayLike = (0, 1),
+        order: int = 3,
         *,
+        feature_range: ArrayLike,
         clip: bool = False,
     ) -> None:
         self.degree = degree
@@ -324,6 +324,7 @@ def _box(feature_range: ArrayLike, n_features: int) -> NDArray[np.float64]:
         raise ValueError(
             "The 'feature_range' parameter of BernsteinTransformer must be a pair (low, high) or "
             f"an array of shape ({n_features}, 2), finite and with low below high. "
-            f"Got {feature_range!r}."
+            f"Got {feature_range!r}. Declare the box in which the function is wanted, such as "
+            "feature_range=(0, 1), from what is known without the data."
         )
     return box

@@ -115,7 +115,7 @@ class BernsteinDensity:
             degree = max(transformer.degree, min(4 * transformer.degree, affordable, MAX_DEGREE))
         check_count("degree", degree, transformer.degree, MAX_DEGREE)
         fine = BernsteinTransformer(
-            degree, feature_range=transformer.feature_range_, clip=transformer.clip
+            degree, 1, feature_range=transformer.feature_range_, clip=transformer.clip
         )
         fine.fit(transformer.feature_range_.T)
         factors = [elevation_matrix(transformer.degree, degree)] * tensor.ndim

@@ -12,6 +12,7 @@ from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
@@ -357,7 +358,8 @@ def fit_on(estimator: Any, dataset: Dataset) -> Any:
     if len(dataset) < 3:
         return estimator.fit(*dataset)
     X, y, weights = dataset
-    return estimator.fit(X, y, **{_weights_name(estimator): weights})
+    with config_context(enable_metadata_routing=False):  # where they go is said, not requested
+        return estimator.fit(X, y, **{_weights_name(estimator): weights})
 
 
 def _weights_name(estimator: Any) -> str:

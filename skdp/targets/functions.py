@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
@@ -46,6 +47,9 @@ DENSITY = ("score_samples",)
 # Largest number of released values for which the metric of the output is worked out.
 MAX_METRIC = 2000
 
+# Largest share of the oracle's records outside of the box.
+MOST_OUTSIDE = 0.5
+
 
 class BernsteinTarget(KeyedTarget):
     """The values of a function on a box, and the function made of them once they are released.
@@ -80,7 +84,7 @@ class BernsteinTarget(KeyedTarget):
     >>> def share_below(X, points):
     ...     return np.mean(X[:, 0] < points, axis=1)
     >>> X = np.random.default_rng(0).uniform(size=(1000, 1))
-    >>> target = BernsteinTarget(share_below, BernsteinTransformer(degree=8))
+    >>> target = BernsteinTarget(share_below, BernsteinTransformer(degree=8, feature_range=(0, 1)))
     >>> released = release(
     ...     target, X, mechanism=LaplaceMechanism(epsilon=1.0), sensitivity=9 / 1000
     ... )
@@ -184,7 +188,8 @@ class FittedFunctionTarget(KeyedTarget):
     >>> from skdp import BernsteinTransformer, FittedFunctionTarget
     >>> kde = KernelDensity(bandwidth=0.2)
     >>> X = np.random.default_rng(0).uniform(size=(50, 1))
-    >>> target = FittedFunctionTarget(kde, BernsteinTransformer(degree=10), twin=kde.fit(X))
+    >>> bernstein = BernsteinTransformer(degree=10, feature_range=(0, 1))
+    >>> target = FittedFunctionTarget(kde, bernstein, twin=kde.fit(X))
     >>> values = target(X, seed=0)
     >>> values.shape
     (11,)
@@ -255,6 +260,34 @@ class FittedFunctionTarget(KeyedTarget):
         if public_name(type(self.estimator)) != "sklearn.neighbors.KernelDensity":
             return None
         return kernel_sums(self.estimator, self._points, records)
+
+    def check_oracle(self, *records: Any) -> None:
+        """Refuse a box that most records of the oracle miss.
+
+        What is outside of the box is not released: it would show the tails of a function, and
+        nothing of it where the records are.
+
+        Parameters
+        ----------
+        *records : X or X, y
+            Records of the oracle.
+
+        Raises
+        ------
+        ValueError
+            If more than half of them are outside.
+        """
+        X = records[0]
+        low, high = self.transformer.feature_range_.T
+        points = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+        outside = np.mean(~((low <= points) & (points <= high)).all(axis=1))
+        if outside > MOST_OUTSIDE:
+            raise ValueError(
+                "The 'feature_range' parameter of BernsteinTransformer must be a box that holds "
+                f"most records. Got {self.transformer.feature_range_.tolist()}, which "
+                f"{outside:.0%} of the oracle's records miss. Declare a wider box, in the units of "
+                "the records."
+            )
 
     def restore(self, values: NDArray[np.float64]) -> ReleasedFunction:
         """Make an estimator of released values.
@@ -336,7 +369,7 @@ def lattice_metric(transformer: BernsteinTransformer, n_values: int) -> NDArray[
     >>> import numpy as np
     >>> from skdp import BernsteinTransformer
     >>> from skdp.targets.functions import lattice_metric
-    >>> bernstein = BernsteinTransformer(degree=1).fit(np.zeros((1, 1)))
+    >>> bernstein = BernsteinTransformer(degree=1, feature_range=(0, 1)).fit(np.zeros((1, 1)))
     >>> (6 * lattice_metric(bernstein, 2)).round(12)
     array([[2., 1.],
            [1., 2.]])

@@ -40,7 +40,7 @@ class ReleasedFunction(BaseEstimator):
     >>> import numpy as np
     >>> from skdp import BernsteinTransformer
     >>> from skdp.targets.released import ReleasedFunction
-    >>> bernstein = BernsteinTransformer(degree=2).fit(np.zeros((1, 1)))
+    >>> bernstein = BernsteinTransformer(degree=2, feature_range=(0, 1)).fit(np.zeros((1, 1)))
     >>> ReleasedFunction(bernstein, np.array([0.0, 0.5, 1.0])).evaluate([[0.25]])
     array([0.25])
     """
@@ -125,7 +125,7 @@ class ReleasedRegressor(RegressorMixin, ReleasedFunction):
     --------
     >>> import numpy as np
     >>> from skdp import BernsteinTransformer, ReleasedRegressor
-    >>> bernstein = BernsteinTransformer(degree=2).fit(np.zeros((1, 1)))
+    >>> bernstein = BernsteinTransformer(degree=2, feature_range=(0, 1)).fit(np.zeros((1, 1)))
     >>> ReleasedRegressor(bernstein, np.array([0.0, 0.5, 1.0])).predict([[0.25]])
     array([0.25])
     """
@@ -160,7 +160,7 @@ class ReleasedOutlierDetector(OutlierMixin, ReleasedFunction):
     --------
     >>> import numpy as np
     >>> from skdp import BernsteinTransformer, ReleasedOutlierDetector
-    >>> bernstein = BernsteinTransformer(degree=2).fit(np.zeros((1, 1)))
+    >>> bernstein = BernsteinTransformer(degree=2, feature_range=(0, 1)).fit(np.zeros((1, 1)))
     >>> ReleasedOutlierDetector(bernstein, np.array([-1.0, 3.0, -1.0])).predict([[0.0], [0.5]])
     array([-1,  1])
     """
@@ -229,7 +229,7 @@ class ReleasedClassifier(ClassifierMixin, ReleasedFunction):
     --------
     >>> import numpy as np
     >>> from skdp import BernsteinTransformer, ReleasedClassifier
-    >>> bernstein = BernsteinTransformer(degree=1).fit(np.zeros((1, 1)))
+    >>> bernstein = BernsteinTransformer(degree=1, feature_range=(0, 1)).fit(np.zeros((1, 1)))
     >>> released = ReleasedClassifier(bernstein, np.array([-1.0, 2.0]), np.array(["no", "yes"]))
     >>> released.predict([[0.0], [0.5], [1.0]])
     array(['no', 'yes', 'yes'], dtype='<U3')

@@ -26,7 +26,7 @@ class ReleasedDensity(ReleasedFunction):
     --------
     >>> import numpy as np
     >>> from skdp import BernsteinDensity, BernsteinTransformer, ReleasedDensity
-    >>> bernstein = BernsteinTransformer(degree=2).fit(np.zeros((1, 1)))
+    >>> bernstein = BernsteinTransformer(degree=2, feature_range=(0, 1)).fit(np.zeros((1, 1)))
     >>> released = ReleasedDensity(BernsteinDensity(bernstein, np.array([0.0, 1.0, 0.0])))
     >>> np.exp(released.score_samples([[0.5], [0.9]])).round(2)
     array([1.5 , 0.54])

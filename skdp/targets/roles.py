@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from skdp._classes import is_a
+from sklearn.utils import get_tags
+
+from skdp._classes import is_a, public_name
 from skdp.targets.registry import stand_in_of
+
+# They take y where it is given, though their tags do not all say so.
+_LEARN_FROM_RESPONSES = ("sklearn.cross_decomposition", "sklearn.feature_selection")
+_IGNORE_RESPONSES = (
+    "sklearn.feature_selection.VarianceThreshold",
+    "sklearn.impute.IterativeImputer",
+)
 
 
 def roles(
@@ -74,3 +83,42 @@ def with_stand_ins(estimator: Any) -> Any:
     if "" in settings:
         return settings[""]
     return estimator.set_params(**settings)
+
+
+def uses_response(estimator: Any) -> bool:
+    """Tell whether an estimator may learn anything from y.
+
+    Parameters
+    ----------
+    estimator : estimator object, "passthrough", "drop" or None
+        As configured.
+
+    Returns
+    -------
+    bool
+        False only where it is known that y is ignored: by scikit-learn's own classes that neither
+        require it, nor select or project by it, and by what is made of these. What a class of
+        somebody else does with it is not known.
+    """
+    if estimator is None or isinstance(estimator, str):
+        return False
+    kind = public_name(type(estimator))
+    if kind == "sklearn.frozen.FrozenEstimator":
+        return False
+    if kind == "sklearn.pipeline.Pipeline":
+        return any(uses_response(step) for _, step in estimator.steps)
+    if kind == "sklearn.pipeline.FeatureUnion":
+        return any(uses_response(member) for _, member in estimator.transformer_list)
+    if kind == "sklearn.compose.ColumnTransformer":
+        members = [member for _, member, _ in estimator.transformers]
+        return any(uses_response(member) for member in [*members, estimator.remainder])
+    if kind in _IGNORE_RESPONSES:
+        return False
+    tags = get_tags(estimator)
+    return (
+        kind == ""
+        or kind.rpartition(".")[0] in _LEARN_FROM_RESPONSES
+        or tags.target_tags.required
+        or tags.estimator_type in ("classifier", "regressor")
+        or any(hasattr(value, "fit") for value in estimator.get_params(deep=False).values())
+    )

@@ -139,6 +139,8 @@ def test_basis_says_where_it_comes_from():
     assert repr(BASES["predictive"]) == "PublicBasis('predictive', n_pilot_pairs=60)"
     assert str(BASES["predictive"]) == "predictive basis learned from 60 pilot pairs"
     assert str(BASES["given"]) == "given basis"
+    assert str(PublicBasis("identity", 199)) == "identity basis kept after 199 pilot pairs"
+    assert str(PublicBasis()) == "identity basis"
 
 
 # What is learned.

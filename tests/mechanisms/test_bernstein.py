@@ -34,7 +34,7 @@ def test_noise_has_the_published_scale(epsilon, scale):
 
     The mean of 4,000 Laplace magnitudes has a relative standard error of 1.6 %; five of them.
     """
-    noise = BernsteinMechanism(epsilon).release(VALUES, 0.01) - VALUES
+    noise = BernsteinMechanism(epsilon).release(VALUES, 0.01, np.random.default_rng(0)) - VALUES
     assert np.abs(noise).mean() == pytest.approx(scale, rel=5 / np.sqrt(4000))
 
 

@@ -121,14 +121,22 @@ def test_memory_is_bounded(monkeypatch):
         (LaplaceMechanism(1.0, basis="identity"), 0),
         (LaplaceMechanism(1.0, basis=np.eye(3)), 0),
         (ExponentialMechanism(1.0), 0),
-        (None, 0),
     ],
 )
 def test_plan_counts_the_pilot_pairs_of_a_mechanism(mechanism, n_pilot_pairs):
     plan = SensitivitySampler(normal).plan(10, mechanism)
     assert plan.n_pilot_pairs == n_pilot_pairs
     assert plan.n_evaluations == 2 * (199 + n_pilot_pairs)
+    assert plan.n_fits == plan.n_evaluations + 2
     assert ("pilot" in str(plan)) is (n_pilot_pairs > 0)
+
+
+def test_plan_without_a_mechanism_says_what_it_leaves_out():
+    plan = SensitivitySampler(normal).plan(300)
+    assert plan.n_pilot_pairs is None
+    assert "398 evaluations of the target. Not counted are the pilot pairs" in str(plan)
+    with pytest.raises(ValueError, match=r"depends on the mechanism.*plan\(n_samples, mechanism\)"):
+        plan.n_fits  # noqa: B018
 
 
 @pytest.mark.parametrize("basis", ["identity", "auto"])

@@ -20,6 +20,7 @@ from skdp.targets.bernstein import BernsteinTransformer
 
 
 def fitted(n_features, **params):
+    params = {"order": 1, "feature_range": (0, 1)} | params
     return BernsteinTransformer(**params).fit(np.zeros((1, n_features)))
 
 
@@ -35,8 +36,8 @@ def approximate(function, points, n_features=1, **params):
     "estimator",
     [
         BernsteinTransformer(degree=1, feature_range=(-1e4, 1e4)),
-        BernsteinTransformer(degree=1, clip=True),
-        BernsteinTransformer(degree=2, order=3, clip=True),
+        BernsteinTransformer(degree=1, feature_range=(0, 1), clip=True),
+        BernsteinTransformer(degree=2, order=3, feature_range=(0, 1), clip=True),
     ],
     ids=["wide box", "clip", "higher order"],
 )
@@ -298,7 +299,11 @@ def test_feature_names():
     with pytest.raises(ValueError, match="length equal to number of features"):
         bernstein.get_feature_names_out(["a"])
     table = pd.DataFrame({"age": [0.1, 0.9], "dose": [0.2, 0.3]})
-    named = BernsteinTransformer(degree=1).set_output(transform="pandas").fit(table)
+    named = (
+        BernsteinTransformer(degree=1, feature_range=(0, 1))
+        .set_output(transform="pandas")
+        .fit(table)
+    )
     assert named.transform(table).columns[2] == "age^1 dose^0"
     with pytest.raises(ValueError, match="not equal to feature_names_in_"):
         named.get_feature_names_out(["dose", "age"])
@@ -307,7 +312,9 @@ def test_feature_names():
 def test_works_in_a_pipeline():
     X = np.linspace(0, 1, 60)[:, None]
     y = np.sin(6 * X[:, 0])
-    model = make_pipeline(BernsteinTransformer(degree=8), LinearRegression(fit_intercept=False))
+    model = make_pipeline(
+        BernsteinTransformer(degree=8, feature_range=(0, 1)), LinearRegression(fit_intercept=False)
+    )
     assert model.fit(X, y).score(X, y) > 0.9999
 
 
@@ -344,7 +351,7 @@ def test_refused_values():
                 call(values)
     with pytest.raises(ValueError, match="infinity"):
         bernstein.coefficients(np.full(9, np.inf))
-    unfitted = BernsteinTransformer()
+    unfitted = BernsteinTransformer(feature_range=(0, 1))
     for call in (
         lambda: unfitted.lattice_,
         lambda: unfitted.transform([[0.5]]),
@@ -353,3 +360,18 @@ def test_refused_values():
     ):
         with pytest.raises(NotFittedError):
             call()
+
+
+def test_the_box_is_a_decision():
+    """A default one would show the tails of most functions without a word."""
+    with pytest.raises(TypeError, match="required keyword-only argument: 'feature_range'"):
+        BernsteinTransformer()
+    with pytest.raises(ValueError, match=r"'feature_range' parameter .*Got None\. Declare the box"):
+        BernsteinTransformer(feature_range=None).fit([[0.0]])
+    copied = clone(BernsteinTransformer(feature_range=(15, 45)))
+    assert copied.get_params() == {
+        "clip": False,
+        "degree": 10,
+        "feature_range": (15, 45),
+        "order": 3,
+    }

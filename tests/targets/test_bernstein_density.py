@@ -14,7 +14,9 @@ from skdp.targets.bernstein_density import BernsteinDensity, integrate_positive
 
 def noisy(n_features, degree=6, order=3, seed=0, feature_range=(0, 1)):
     """Coefficients that are negative in many places."""
-    bernstein = BernsteinTransformer(degree, order, feature_range).fit(np.zeros((1, n_features)))
+    bernstein = BernsteinTransformer(degree, order, feature_range=feature_range).fit(
+        np.zeros((1, n_features))
+    )
     values = np.random.default_rng(seed).normal(0.3, 1, bernstein.n_basis_)
     return bernstein, bernstein.coefficients(values)
 
@@ -81,10 +83,10 @@ def test_nothing_positive_gives_the_uniform_density():
 
 
 def test_default_degree_stays_affordable():
-    bernstein = BernsteinTransformer(40).fit(np.zeros((1, 4)))
+    bernstein = BernsteinTransformer(40, feature_range=(0, 1)).fit(np.zeros((1, 4)))
     density = BernsteinDensity.from_coefficients(bernstein, np.ones(bernstein.n_basis_))
     assert density.transformer.degree == 55  # 56^4 is just below ten million
-    bernstein = BernsteinTransformer(900).fit([[0.0]])
+    bernstein = BernsteinTransformer(900, feature_range=(0, 1)).fit([[0.0]])
     density = BernsteinDensity.from_coefficients(bernstein, np.ones(901))
     assert density.transformer.degree == 1000
 
@@ -146,7 +148,7 @@ def test_quadrature_against_a_fine_sum(n_features):
     if n_features == 1:
         expected = np.maximum(bernstein.evaluate(coefficients, middles[:, None]), 0).mean()
     else:
-        row = BernsteinTransformer(6).fit([[0.0]]).transform(middles[:, None])
+        row = BernsteinTransformer(6, feature_range=(0, 1)).fit([[0.0]]).transform(middles[:, None])
         expected = np.maximum(row @ coefficients.reshape(7, 7) @ row.T, 0).mean()
     value, _ = integrate_positive(bernstein, coefficients)
     assert value == pytest.approx(expected, rel=1e-6)
@@ -187,4 +189,4 @@ def test_refusals():
     with pytest.raises(ValueError, match="at most 3 features"):
         integrate_positive(*noisy(4, degree=1))
     with pytest.raises(NotFittedError):
-        BernsteinDensity(BernsteinTransformer(), np.ones(11))
+        BernsteinDensity(BernsteinTransformer(feature_range=(0, 1)), np.ones(11))

@@ -206,7 +206,11 @@ def outputs(fitted, X):
 def private_estimator(estimator, public, **options):
     public = public if len(public) > 1 else (*public, None)
     sampler = SensitivitySampler(PublicDataOracle(*public), gamma=0.25, n_pairs=3)
-    options = {"mechanism": LaplaceMechanism(1.0), "sensitivity": sampler} | options
+    options = {
+        "mechanism": LaplaceMechanism(1.0),
+        "sensitivity": sampler,
+        "random_state": 0,
+    } | options
     return PrivateEstimator(estimator, **options)
 
 

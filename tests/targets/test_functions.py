@@ -49,7 +49,7 @@ NOISELESS = LaplaceMechanism(epsilon=np.inf, basis="identity")
 
 
 def fitted(degree, order=1, box=(0, 1), n_features=1, **options):
-    transformer = BernsteinTransformer(degree, order, box, **options)
+    transformer = BernsteinTransformer(degree, order, feature_range=box, **options)
     return transformer.fit(np.zeros((1, n_features)))
 
 
@@ -58,7 +58,7 @@ def private(estimator, dataset, box, *, mechanism=NOISELESS, release=None, **opt
     sampler = SensitivitySampler(
         PublicDataOracle(*copy.deepcopy(dataset)), gamma=0.2, random_state=0
     )
-    release = BernsteinTransformer(6, 2, box) if release is None else release
+    release = BernsteinTransformer(6, 2, feature_range=box) if release is None else release
     options = {"sensitivity": sampler, "random_state": 0} | options
     model = PrivateEstimator(estimator, mechanism=mechanism, release=release, **options)
     return model.fit(*dataset)
@@ -115,12 +115,16 @@ def test_infinite_epsilon_gives_the_approximate_density():
     def exact(x):
         return np.exp(kernel_density.score_samples(x))
 
-    released = private(KDE, (UNIT,), None, release=BernsteinTransformer(10, 1))
+    released = private(
+        KDE, (UNIT,), None, release=BernsteinTransformer(10, 1, feature_range=(0, 1))
+    )
     integral = exact(np.arange(11)[:, None] / 10).mean()
     expected = approximate(exact, 10, 1, [(0, 1)], points) / integral
     np.testing.assert_allclose(np.exp(released.score_samples(points)), expected, rtol=1e-9)
 
-    released = private(KDE, (UNIT,), None, release=BernsteinTransformer(10, 3))
+    released = private(
+        KDE, (UNIT,), None, release=BernsteinTransformer(10, 3, feature_range=(0, 1))
+    )
     coefficients = fitted(10, 3).coefficients(exact(fitted(10).lattice_))
     density = BernsteinDensity.from_coefficients(fitted(10, 3), coefficients)
     assert fitted(10, 3).evaluate(coefficients, points).min() < 0
@@ -134,7 +138,7 @@ def test_probabilities_come_back(n_classes):
     """A Bernstein polynomial of order 1 averages probabilities, so nothing has to be projected."""
     X, y = IRIS[: 50 * n_classes], SPECIES[: 50 * n_classes]
     knn = KNeighborsClassifier(15)
-    model = private(knn, (X, y), None, release=BernsteinTransformer(8, 1, IRIS_BOX))
+    model = private(knn, (X, y), None, release=BernsteinTransformer(8, 1, feature_range=IRIS_BOX))
     exact = clone(knn).fit(X, y).predict_proba
     expected = approximate(exact, 8, 1, IRIS_BOX, POINTS)
     np.testing.assert_allclose(model.predict_proba(POINTS), expected, atol=1e-12)
@@ -149,7 +153,7 @@ def test_two_classes_cost_the_noise_of_one():
     knn = KNeighborsClassifier(25)
     flipped = np.where(np.arange(80) == 79, 1 - MOON_LABELS, MOON_LABELS)
     first, second = clone(knn).fit(MOONS, MOON_LABELS), clone(knn).fit(MOONS, flipped)
-    target = FittedFunctionTarget(knn, BernsteinTransformer(8, 1, MOON_BOX), first)
+    target = FittedFunctionTarget(knn, BernsteinTransformer(8, 1, feature_range=MOON_BOX), first)
     change = target(MOONS, MOON_LABELS, seed=0) - target(MOONS, flipped, seed=0)
     points = target.transformer.lattice_
     both = first.predict_proba(points) - second.predict_proba(points)
@@ -160,7 +164,7 @@ def test_two_classes_cost_the_noise_of_one():
 def test_method_may_be_chosen():
     logistic = LogisticRegression()
     twin = clone(logistic).fit(MOONS, MOON_LABELS)
-    bernstein = BernsteinTransformer(6, 1, MOON_BOX)
+    bernstein = BernsteinTransformer(6, 1, feature_range=MOON_BOX)
     target = FittedFunctionTarget(logistic, bernstein, twin, method="predict_proba")
     model = private(logistic, (MOONS, MOON_LABELS), None, release=target)
     expected = approximate(twin.predict_proba, 6, 1, MOON_BOX, POINTS)
@@ -182,7 +186,7 @@ def test_released_density_is_a_density(epsilon, n_features):
         (X,),
         None,
         mechanism=LaplaceMechanism(epsilon, basis="identity"),
-        release=BernsteinTransformer(8, 3, box),
+        release=BernsteinTransformer(8, 3, feature_range=box),
     )
     nodes, weights = np.polynomial.legendre.leggauss(32)
     mesh = np.stack(np.meshgrid(*[2.5 * (nodes + 1)] * n_features), -1).reshape(-1, n_features)
@@ -213,7 +217,7 @@ def test_sample_agrees_with_the_density():
             (UNIT,),
             None,
             mechanism=LaplaceMechanism(0.2, basis="identity"),
-            release=BernsteinTransformer(10, 3),
+            release=BernsteinTransformer(10, 3, feature_range=(0, 1)),
             random_state=seed,
         )
         for seed in range(3)
@@ -252,7 +256,9 @@ def test_gain_of_the_l1_norm_over_the_sup_norm(degree, bandwidth, gain):
 
 def test_a_pair_of_densities_differs_by_two_kernels():
     """f(D) - f(D') = (phi(x) - phi(x')) / n, computed without scikit-learn."""
-    target = FittedFunctionTarget(KDE, BernsteinTransformer(10), clone(KDE).fit(UNIT))
+    target = FittedFunctionTarget(
+        KDE, BernsteinTransformer(10, feature_range=(0, 1)), clone(KDE).fit(UNIT)
+    )
     neighbor = UNIT.copy()
     neighbor[-1] = 0.9
     points = np.arange(11) / 10
@@ -271,7 +277,7 @@ def test_noise_is_on_every_value():
 def test_randomness_comes_from_the_seed():
     forest = RandomForestRegressor(3, max_depth=3)
     twin = clone(forest).fit(MOONS, MOONS[:, 0])
-    target = FittedFunctionTarget(forest, BernsteinTransformer(4, 1, MOON_BOX), twin)
+    target = FittedFunctionTarget(forest, BernsteinTransformer(4, 1, feature_range=MOON_BOX), twin)
     first, second, other = (target(MOONS, MOONS[:, 0], seed=seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, second)
     assert np.any(first != other)
@@ -289,7 +295,7 @@ def test_fixed_seed_does_not_hide_the_last_record():
         if np.array_equal(*(clone(forest).fit(MOONS, z).predict(MOONS[:-1]) for z in (y, other))):
             break
     target = FittedFunctionTarget(
-        forest, BernsteinTransformer(20, 1, MOON_BOX), clone(forest).fit(MOONS, y)
+        forest, BernsteinTransformer(20, 1, feature_range=MOON_BOX), clone(forest).fit(MOONS, y)
     )
     changes = [l1_norm(target(MOONS, y, seed=s) - target(MOONS, other, seed=s)) for s in range(20)]
     assert 0 < np.count_nonzero(changes) < 20
@@ -352,18 +358,24 @@ def test_released_density_serves_as_an_oracle():
 
 
 def test_order_is_post_processing_and_the_degree_is_not():
-    first = private(KDE, (UNIT,), None, release=BernsteinTransformer(6, 1))
+    first = private(KDE, (UNIT,), None, release=BernsteinTransformer(6, 1, feature_range=(0, 1)))
     estimate = first.sensitivity_
     again = {"sensitivity": estimate}
-    private(KDE, (UNIT,), None, release=BernsteinTransformer(6, 3), **again)
-    for other in (BernsteinTransformer(7), BernsteinTransformer(6, feature_range=(0, 2))):
+    private(KDE, (UNIT,), None, release=BernsteinTransformer(6, 3, feature_range=(0, 1)), **again)
+    for other in (
+        BernsteinTransformer(7, feature_range=(0, 1)),
+        BernsteinTransformer(6, feature_range=(0, 2)),
+    ):
         with pytest.raises(ValueError, match="made for another target"):
             private(KDE, (UNIT,), None, release=other, **again)
 
 
 def test_known_sensitivity_and_parameters_of_the_transformer():
     model = PrivateEstimator(
-        KDE, mechanism=NOISELESS, sensitivity=0.1, release=BernsteinTransformer()
+        KDE,
+        mechanism=NOISELESS,
+        sensitivity=0.1,
+        release=BernsteinTransformer(feature_range=(0, 1)),
     )
     model.set_params(release__degree=4).fit(UNIT)
     assert model.guarantee_.gamma == 0
@@ -388,14 +400,14 @@ def test_metric_is_the_mean_square_of_the_function(n_features, n_outputs):
 
 def test_targets_offer_the_metric():
     svr = FittedFunctionTarget(
-        SVR(), BernsteinTransformer(4, 1, MOON_BOX), SVR().fit(MOONS, MOONS[:, 0])
+        SVR(), BernsteinTransformer(4, 1, feature_range=MOON_BOX), SVR().fit(MOONS, MOONS[:, 0])
     )
     assert svr.output_metric(MOONS, MOONS[:, 0]).shape == (25, 25)
     assert BernsteinTarget(lambda X, p: p, fitted(4)).output_metric(UNIT).shape == (5, 5)
 
     assert svr.output_metric(MOONS, MOONS).shape == (50, 50)
     knn = KNeighborsClassifier().fit(IRIS, SPECIES)
-    iris = FittedFunctionTarget(knn, BernsteinTransformer(4, 1, IRIS_BOX), knn)
+    iris = FittedFunctionTarget(knn, BernsteinTransformer(4, 1, feature_range=IRIS_BOX), knn)
     assert iris.output_metric(IRIS, SPECIES).shape == (75, 75)
     big = BernsteinTarget(lambda X, p: p[:, 0], fitted(50, n_features=2))
     assert big.output_metric(UNIT) is None
@@ -410,7 +422,7 @@ def share_below(X, points):
 
 
 def test_black_box_function():
-    bernstein = BernsteinTransformer(12, 2)
+    bernstein = BernsteinTransformer(12, 2, feature_range=(0, 1))
     target = BernsteinTarget(share_below, bernstein)
     released = release(target, UNIT, mechanism=NOISELESS, sensitivity=13 / 60).value
     points = np.linspace(0, 1, 9)[:, None]
@@ -424,7 +436,7 @@ def weighted(X, y, points, random_state):
 
 
 def test_black_box_function_with_responses_seed_and_several_outputs():
-    target = BernsteinTarget(weighted, BernsteinTransformer(2, 1, [(0, 1), (0, 4)]))
+    target = BernsteinTarget(weighted, BernsteinTransformer(2, 1, feature_range=[(0, 1), (0, 4)]))
     value = target(UNIT, np.ones(60), seed=3)
     assert value.shape == (9, 2)
     np.testing.assert_array_equal(value, target(UNIT, np.ones(60), seed=3))
@@ -498,12 +510,14 @@ def test_lattice_is_safe_from_the_function():
 def test_what_cannot_be_released_is_refused(estimator, dataset, options, message):
     twin = clone(estimator).fit(*dataset)
     with pytest.raises(ValueError, match=message):
-        FittedFunctionTarget(estimator, BernsteinTransformer(4, 1, MOON_BOX), twin, **options)
+        FittedFunctionTarget(
+            estimator, BernsteinTransformer(4, 1, feature_range=MOON_BOX), twin, **options
+        )
 
 
 def test_missing_class_is_a_failure():
     target = FittedFunctionTarget(
-        SVC(), BernsteinTransformer(4, 1, IRIS_BOX), SVC().fit(IRIS, SPECIES)
+        SVC(), BernsteinTransformer(4, 1, feature_range=IRIS_BOX), SVC().fit(IRIS, SPECIES)
     )
     with pytest.raises(ValueError, match="a class is missing"):
         target(IRIS[:100], SPECIES[:100], seed=0)
@@ -513,7 +527,7 @@ def test_transformer_must_be_one():
     with pytest.raises(TypeError, match="lattice of a BernsteinTransformer"):
         BernsteinTarget(share_below, StandardScaler())
     with pytest.raises(TypeError, match="must be a function"):
-        BernsteinTarget("share_below", BernsteinTransformer())
+        BernsteinTarget("share_below", BernsteinTransformer(feature_range=(0, 1)))
 
 
 def test_number_of_variables_of_a_black_box_comes_from_the_box():
@@ -547,7 +561,7 @@ def test_learned_basis_takes_off_error():
     """
     grid = np.linspace(0, 1, 101)[:, None]
     kernels = clone(KDE).fit(UNIT)
-    target = FittedFunctionTarget(KDE, BernsteinTransformer(10, 3), kernels)
+    target = FittedFunctionTarget(KDE, BernsteinTransformer(10, 3, feature_range=(0, 1)), kernels)
     oracle = PublicDataOracle(UNIT.copy())
     exact = fitted(10, 3).evaluate(fitted(10, 3).coefficients(target(UNIT, seed=0)), grid)
     errors = []
@@ -565,3 +579,38 @@ def test_learned_basis_takes_off_error():
         errors.append(np.mean((functions - exact[:, None]) ** 2))
     assert first.guarantee.basis is None
     assert errors[0] < 0.5 * errors[1]
+
+
+@pytest.mark.parametrize("container", [np.asarray, pd.DataFrame, sparse.csr_array])
+def test_a_box_that_most_records_of_the_oracle_miss_is_refused(container):
+    """Of a density of values between 15 and 45 the unit interval holds the tail."""
+    calls = []
+
+    class Counting(KernelDensity):
+        def fit(self, X, y=None, sample_weight=None):
+            calls.append(len(X))
+            return super().fit(X)
+
+    values = np.random.default_rng(0).uniform(15, 45, size=(50, 1))
+    oracle = PublicDataOracle(container(values))
+    sampler = SensitivitySampler(oracle, gamma=0.2, random_state=0)
+    box = BernsteinTransformer(degree=4, feature_range=(0, 1), clip=True)
+    target = FittedFunctionTarget(Counting(), box, KernelDensity().fit(values))
+    with pytest.raises(ValueError, match=r"Got \[\[0\.0, 1\.0\]\], which 100% of the oracle's rec"):
+        sampler.sample(target, 50, IDENTITY.norm)
+    assert not calls
+    if container is np.asarray:
+        model = PrivateEstimator(
+            KernelDensity(), mechanism=NOISELESS, sensitivity=sampler, release=box
+        )
+        with pytest.raises(ValueError, match="'feature_range' parameter of BernsteinTransformer"):
+            model.fit(values)
+        assert not hasattr(model, "estimator_")
+
+
+def test_a_box_that_half_of_the_records_miss_is_taken():
+    twin = clone(KDE).fit(UNIT)
+    target = FittedFunctionTarget(KDE, BernsteinTransformer(4, feature_range=(0, 1)), twin)
+    target.check_oracle(np.array([[0.0], [1.0], [2.0], [-1.0]]))
+    with pytest.raises(ValueError, match=r"which 60% of the oracle's records miss"):
+        target.check_oracle(np.array([[0.0], [1.0], [2.0], [-1.0], [1.1]]))

@@ -40,8 +40,11 @@ def test_any_function_of_few_features(estimator, leak_search):
     model = PrivateEstimator(
         estimator,
         mechanism=LaplaceMechanism(10.0, basis="identity"),
-        sensitivity=SensitivitySampler(PublicDataOracle(X_public, y_public), gamma=0.25, n_pairs=3),
-        release=BernsteinTransformer(degree=3),
+        sensitivity=SensitivitySampler(
+            PublicDataOracle(X_public, y_public), gamma=0.25, n_pairs=3, random_state=0
+        ),
+        release=BernsteinTransformer(degree=3, feature_range=(0, 1)),
+        random_state=0,
     )
     prediction = model.fit(X, y).predict(X)
     assert prediction.shape == (40,)

@@ -155,7 +155,7 @@ def test_every_number_is_noised_and_no_secret_is_kept(estimator, leak_search):
     release, public, private = case(estimator)
     sampler = SensitivitySampler(PublicDataOracle(X_public, public), gamma=0.1, random_state=0)
     model = PrivateEstimator(
-        estimator, mechanism=Recording(1.0), sensitivity=sampler, release=release
+        estimator, mechanism=Recording(1.0), sensitivity=sampler, release=release, random_state=0
     ).fit(X, private)
     exact, released = Recording.seen
     assert not np.isclose(released, exact, rtol=1e-9).any()
@@ -202,7 +202,7 @@ def test_sampled_sensitivity_of_a_forest():
     forest = RandomForestClassifier(5, max_depth=4, random_state=0)
     sampler = SensitivitySampler(PublicDataOracle(X_public, y_public), gamma=0.05, random_state=0)
     mechanism = LaplaceMechanism(1.0, basis="identity")
-    model = PrivateEstimator(forest, mechanism=mechanism, sensitivity=sampler)
+    model = PrivateEstimator(forest, mechanism=mechanism, sensitivity=sampler, random_state=0)
     assert model.fit(X, y).sensitivity_.value == 10
     assert model.score(X, y) > 0.45
 

@@ -14,7 +14,7 @@ from skdp import BernsteinTransformer, ReleasedClassifier, ReleasedDensity, Rele
 from skdp.targets._simplex import project_to_simplex
 from skdp.targets.bernstein_density import BernsteinDensity
 
-SQUARE = BernsteinTransformer(3).fit(np.zeros((1, 2)))
+SQUARE = BernsteinTransformer(3, feature_range=(0, 1)).fit(np.zeros((1, 2)))
 COEFFICIENTS = np.random.default_rng(0).normal(size=(16, 3))
 POINTS = np.random.default_rng(1).uniform(size=(50, 2))
 
@@ -61,7 +61,7 @@ def test_outside_of_the_box():
     strict = ReleasedRegressor(SQUARE, COEFFICIENTS)
     with pytest.raises(ValueError, match="outside the 'feature_range'"):
         strict.predict([[0.5, 1.5]])
-    clipping = BernsteinTransformer(3, clip=True).fit(np.zeros((1, 2)))
+    clipping = BernsteinTransformer(3, feature_range=(0, 1), clip=True).fit(np.zeros((1, 2)))
     lenient = ReleasedRegressor(clipping, COEFFICIENTS)
     np.testing.assert_allclose(lenient.predict([[0.5, 1.5]]), strict.predict([[0.5, 1.0]]))
 
@@ -74,7 +74,7 @@ def test_pickle_keeps_the_function():
 
 
 def test_zero_density_has_log_density_minus_infinity():
-    interval = BernsteinTransformer(2).fit(np.zeros((1, 1)))
+    interval = BernsteinTransformer(2, feature_range=(0, 1)).fit(np.zeros((1, 1)))
     density = ReleasedDensity(BernsteinDensity(interval, np.array([0.0, 1.0, 0.0])))
     assert density.score_samples([[0.0]])[0] == -np.inf
     assert density.score([[0.5]]) == pytest.approx(np.log(1.5))

@@ -25,12 +25,17 @@ def _pca(fitted: Any) -> tuple[str, ...]:
 
 
 def _finish_pca(released: Any, twin: Any) -> None:
-    """Make the components orthonormal; a negative variance becomes the twin's."""
+    """Make the components orthonormal; a negative variance becomes the twin's.
+
+    With all variances the covariance is known too; without them it cannot be computed.
+    """
     released.components_ = orthonormal(released.components_)
     if released.whiten:
         released.explained_variance_ = nonnegative(
             released.explained_variance_, twin.explained_variance_
         )
+        if len(released.components_) == released.n_features_in_:
+            released.noise_variance_ = 0.0  # that of the components left out
     else:  # transform asks for its type only
         released.explained_variance_ = np.full_like(released.components_[:, 0], np.nan)
 

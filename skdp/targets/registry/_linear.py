@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ def _shift_intercept(released: Any, twin: Any) -> None:
 
 
 _linear = Entry(coefficients, numbers="k (d + 1)", drop=tuple(LEFT_OVERS.split()))
+_bayesian = replace(_linear, unserved=("predict(return_std=True)",))
 _pls = Entry(
     always("coef_", "intercept_"),
     _shift_intercept,
@@ -63,6 +65,7 @@ _network = Entry(
 
 ENTRIES: dict[str, Entry] = {
     **dict.fromkeys(named("sklearn.linear_model", LINEAR_MODELS), _linear),
+    **dict.fromkeys(named("sklearn.linear_model", "ARDRegression BayesianRidge"), _bayesian),
     **dict.fromkeys(named("sklearn.svm", "LinearSVC LinearSVR"), _linear),
     "sklearn.linear_model.SGDOneClassSVM": Entry(always("coef_", "offset_"), numbers="d + 1"),
     **dict.fromkeys(named("sklearn.cross_decomposition", "CCA PLSCanonical PLSRegression"), _pls),

@@ -1,0 +1,55 @@
+"""Oracles of records with responses, for estimators that have no use for a response."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numpy.random import Generator
+
+from skdp._data import as_dataset
+from skdp.sensitivity.adapters import describe_oracle, has_independent_records
+from skdp.sensitivity.public_data import PublicDataOracle
+
+
+class _WithoutResponse:
+    """An oracle whose responses are left out."""
+
+    classes_ = None
+
+    def __init__(self, oracle: Callable[[int, Generator], Any]):
+        self.oracle = oracle
+        self.description = describe_oracle(oracle)
+        self.independent_records = has_independent_records(oracle)
+
+    def __call__(self, n_samples: int, rng: Generator) -> Any:
+        return as_dataset(
+            self.oracle(n_samples, rng), f"What the oracle {self.description} returns"
+        )[0]
+
+
+def without_response(oracle: Callable[[int, Generator], Any]) -> Callable:
+    """Let an oracle yield X alone, whatever it yields.
+
+    Parameters
+    ----------
+    oracle : callable
+        As returned by `as_oracle`.
+
+    Returns
+    -------
+    callable
+        One that draws the same X from the same generator. A PublicDataOracle stays one, since
+        there are faster ways with a table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import PublicDataOracle
+    >>> from skdp.sensitivity.responses import without_response
+    >>> without_response(PublicDataOracle(np.eye(3), ["a", "b", "b"]))
+    PublicDataOracle(n_records=3, n_features=3)
+    """
+    if type(oracle) is not PublicDataOracle:
+        return _WithoutResponse(oracle)
+    return oracle if len(oracle.table) == 1 else PublicDataOracle(oracle.table[0])
