@@ -110,7 +110,9 @@ class Case:
     @property
     def name(self) -> str:
         """What it is, in one line."""
-        target = getattr(self.target, "__name__", None) or " ".join(repr(self.target).split())
+        target = getattr(self.target, "__name__", None) or type(self.target).__name__
+        if hasattr(self.target, "fit"):
+            target = " ".join(repr(self.target).split())
         return f"{target}, {self.private} of {self.drawn}"
 
 

@@ -48,6 +48,7 @@ from skdp import (
     SensitivitySampler,
 )
 from skdp.audit import audit_estimator
+from skdp.sensitivity.adapters import describe_oracle
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 4))
@@ -90,7 +91,7 @@ def routing():
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
-@pytest.mark.parametrize("oracle", [PublicDataOracle(X), labeled, weighted], ids=repr)
+@pytest.mark.parametrize("oracle", [PublicDataOracle(X), labeled, weighted], ids=describe_oracle)
 def test_y_is_dropped_where_it_has_no_use(estimator, oracle):
     alone = private(estimator, oracle).fit(X)
     beside = private(estimator, oracle).fit(X, LABELS)

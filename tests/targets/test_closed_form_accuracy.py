@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from skdp import AdditiveTarget, PublicDataOracle, SensitivitySampler
 from skdp._target import pair_values
 from skdp.mechanisms.base import l1_norm
+from skdp.sensitivity.seeding import streams
 from skdp.targets.parameters import ParameterTarget
 
 SMOOTH = [
@@ -190,18 +191,19 @@ def norms(target, oracle, n_samples=60, norm=l1_norm):
 
 
 class Draws:
-    """An oracle of which some draws hold an outlier."""
+    """An oracle of which some draws hold an outlier: the first pair's, or others too."""
 
     def __init__(self, estimator, value, first_only):
-        self.estimator, self.value, self.first_only, self.n_draws = estimator, value, first_only, 0
+        self.estimator, self.value, self.first_only = estimator, value, first_only
+        self.first = streams(1, (0,))[0].normal()
 
     def __call__(self, n_samples, rng):
-        X, labels = rng.normal([3.0, 0.0], size=(n_samples, 2)), np.arange(n_samples) % 2
-        X[:, 0] += labels
+        X, labels = rng.normal(size=(n_samples, 2)), np.arange(n_samples) % 2
+        is_first = X[0, 0] == self.first
+        X += np.column_stack([3.0 + labels, np.zeros(n_samples)])
         place = rng.integers(n_samples)
-        if self.n_draws == 0 or (not self.first_only and rng.random() < 0.3):
+        if is_first or (not self.first_only and rng.random() < 0.3):
             X[place, 0] = self.value
-        self.n_draws += 1
         if is_classifier(self.estimator):
             return X, rng.permutation(labels)
         response = X[:, 1] + rng.normal(size=n_samples)
@@ -212,7 +214,6 @@ class Draws:
 @pytest.mark.parametrize("estimator", SMOOTH, ids=str)
 def test_an_outlier_in_the_first_draw_spoils_no_other(estimator, value, monkeypatch):
     draws = Draws(estimator, value, first_only=True)
-    draws(60, np.random.default_rng(0))
     records = draws(60, np.random.default_rng(0))
     target = target_of(estimator, records if isinstance(records, tuple) else (records,))
     refitted = norms(RefitsOnly(target), Draws(estimator, value, first_only=True))
@@ -234,12 +235,11 @@ def test_outliers_in_some_draws_cost_refits_but_no_digits(estimator, value, is_t
     draws = Draws(estimator, value, first_only=False)
     oracle = draws
     if is_table:  # how often each record occurs, times a table that holds the outlier
-        table = draws(300, np.random.default_rng(0))
+        table = Draws(estimator, value, first_only=True)(300, np.random.default_rng(0))
+        (table[0] if isinstance(table, tuple) else table)[7, 0] = value
         oracle = PublicDataOracle(*(table if isinstance(table, tuple) else (table,)))
     target = target_of(estimator, _public(estimator))
-    draws.n_draws = 0
     closed = norms(target, oracle)
-    draws.n_draws = 0
     refitted = norms(RefitsOnly(target), oracle)
     np.testing.assert_allclose(closed, refitted, rtol=1e-8)
 
@@ -358,7 +358,8 @@ def test_an_outlier_in_the_first_draw_swallows_no_difference_of_means(value):
     oracle = Oracle(StandardScaler(), value, first_only=True)
     found = norms(AdditiveTarget(lambda X: X), oracle)
     expected = norms(AdditiveTarget(lambda X: X), Oracle(StandardScaler(), 0.0, first_only=True))
-    np.testing.assert_allclose(found, expected, rtol=1e-8)
+    # the origin of the first pair is that draw, in which a refit would lose the digits, too
+    np.testing.assert_allclose(found[1:], expected[1:], rtol=1e-8)
 
 
 def test_pairs_of_densities_keep_their_origin_though_most_values_are_tiny():
@@ -375,4 +376,5 @@ def test_pairs_of_densities_keep_their_origin_though_most_values_are_tiny():
 
     oracle.independent_records = True
     norms(AdditiveTarget(kernel), oracle)
-    assert sizes == [61, 2048]
+    assert set(sizes) == {61, 2048}
+    assert sizes.count(61) == 4  # three trials of the oracle, and the origin
