@@ -67,7 +67,10 @@ COUNTS = {
     ),
     "risk": ("n", lambda n: basic_composition(0.1, n)),
     "dkw_factor": ("n_pairs", lambda n: dkw_factor(0.5, n)),
-    "degree": ("degree", lambda n: BernsteinTransformer(degree=n).fit(X[:, None])),
+    "degree": (
+        "degree",
+        lambda n: BernsteinTransformer(degree=n, feature_range=(0, 1)).fit(X[:, None]),
+    ),
 }
 
 

@@ -683,7 +683,7 @@ def test_a_key_is_a_name(key, error):
 
 
 def test_targets_of_functions_take_their_key_along():
-    box = BernsteinTransformer(degree=2)
+    box = BernsteinTransformer(degree=2, feature_range=(0, 1))
     for wrap in (
         AdditiveTarget,
         lambda f: BernsteinTarget(f, box),

@@ -426,7 +426,7 @@ def test_weights_that_the_oracle_does_not_yield_are_refused():
 
 def test_an_estimate_without_weights_does_not_serve_a_weighted_fit():
     estimate = private(Ridge(), X_public, y_public).fit(X, y).sensitivity_
-    with pytest.raises(ValueError, match="made for another target"):
+    with pytest.raises(ValueError, match="made for records of another form"):
         private(Ridge(), X_public, sensitivity=estimate).fit(X, y, sample_weight=WEIGHTS)
     estimate = private(Ridge(), weighted).fit(X, y, sample_weight=WEIGHTS).sensitivity_
     model = private(Ridge(), X_public, sensitivity=estimate)

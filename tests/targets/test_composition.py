@@ -432,7 +432,9 @@ def test_labels_of_a_chain_come_by_output():
         [0, 1],
         [5, 6],
     ]
-    model = private_estimator(ClassifierChain(logistic, order=[1, 0]), (X, Y)).fit(X, Y)
+    model = private_estimator(ClassifierChain(logistic, order=[1, 0]), (X.copy(), Y)).fit(
+        X, Y.copy()
+    )
     assert set(np.unique(model.predict(X)[:, 1])) <= {5, 6}
 
 

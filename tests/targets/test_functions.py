@@ -592,7 +592,7 @@ def test_a_box_that_most_records_of_the_oracle_miss_is_refused(container):
             return super().fit(X)
 
     values = np.random.default_rng(0).uniform(15, 45, size=(50, 1))
-    oracle = PublicDataOracle(container(values))
+    oracle = PublicDataOracle(container(values.copy()))
     sampler = SensitivitySampler(oracle, gamma=0.2, random_state=0)
     box = BernsteinTransformer(degree=4, feature_range=(0, 1), clip=True)
     target = FittedFunctionTarget(Counting(), box, KernelDensity().fit(values))

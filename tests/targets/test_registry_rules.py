@@ -231,7 +231,9 @@ def test_registered_class_is_released_repaired_and_aligned(registered):
     assert (restored.level_, restored.derived_) == (0.0, 0.0)
     np.testing.assert_array_equal(restored.slope_, [1.0, 2.0, 3.0])
     assert "Unknown" in {line.name for line in supported_estimators()}
-    sampler = SensitivitySampler(PublicDataOracle(X, y), gamma=0.25, n_pairs=3, random_state=0)
+    sampler = SensitivitySampler(
+        PublicDataOracle(X.copy(), y.copy()), gamma=0.25, n_pairs=3, random_state=0
+    )
     assert private(Unknown(), sensitivity=sampler).fit(X, y).predict(X).shape == (40,)
 
 
