@@ -14,7 +14,8 @@ from skdp.mechanisms.bernstein import BernsteinMechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
-from skdp.release import Release, release
+from skdp.plan import Release, ReleasePlan
+from skdp.release import plan_release, release
 from skdp.sensitivity.bounds import KnownSensitivity, exponential_mean, mean_l1, mean_l2
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -70,6 +71,7 @@ __all__ = [
     "PublicDataOracle",
     "RandomTaskOracle",
     "Release",
+    "ReleasePlan",
     "ReleasedClassifier",
     "ReleasedDensity",
     "ReleasedOutlierDetector",
@@ -87,6 +89,7 @@ __all__ = [
     "mean_l1",
     "mean_l2",
     "order_statistic",
+    "plan_release",
     "register",
     "release",
     "risk",

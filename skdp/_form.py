@@ -200,11 +200,11 @@ class Schema:
         """The forms in words, equal in every process."""
         return tuple(part.key for part in self.parts)
 
-    def agree(self, drawn: Dataset) -> Schema:
-        """Return the schema in which the private dataset and drawn ones can be alike."""
-        if len(drawn) != len(self.parts):
+    def agree(self, drawn: Schema) -> Schema:
+        """Return the schema in which datasets of this one and drawn ones can be alike."""
+        if len(drawn.parts) != len(self.parts):
             return self  # the conversion will say what is wrong
-        return replace(self, parts=tuple(map(Form.agree, self.parts, map(Form.of, drawn))))
+        return replace(self, parts=tuple(map(Form.agree, self.parts, drawn.parts)))
 
     def agree_with_key(self, key: tuple[Key, ...]) -> Schema:
         """Return this schema with doubles for integers where a schema in words has them."""

@@ -5,28 +5,37 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.utils import Tags, get_tags
 
+from skdp._checks import check_count
 from skdp._data import Dataset, n_records
 from skdp._delegation import DelegatedMethods
 from skdp._form import Schema
-from skdp._target import Target, target_key
+from skdp._target import Target
 from skdp._validation import check_labels, check_private_dataset
 from skdp.accounting.guarantee import PrivacyGuarantee
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
-from skdp.release import check_kind_of_sensitivity, release, settle_form
+from skdp.plan import (
+    ReleasePlan,
+    check_kind_of_sensitivity,
+    example_dataset,
+    make_plan,
+    settle,
+)
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.responses import without_response
 from skdp.sensitivity.sampler import SensitivitySampler
+from skdp.sensitivity.trial import check_is_public
 from skdp.targets.composition import classes_of_outputs
 from skdp.targets.configuration import (
     takes,
@@ -97,6 +106,8 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         What the noise was calibrated to.
     mechanism_ : Mechanism
         The mechanism that released, with the basis that it learned.
+    plan_ : ReleasePlan
+        All that was settled before private data was looked at.
     classes_ : ndarray of shape (n_classes,)
         The class labels, for a classifier.
     n_features_in_ : int
@@ -155,6 +166,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     guarantee_: PrivacyGuarantee
     sensitivity_: SensitivityEstimate | KnownSensitivity
     mechanism_: Mechanism
+    plan_: ReleasePlan
 
     def __init__(
         self,
@@ -209,23 +221,57 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             1/2.
         """
         dataset = self._check_dataset(X, y, sample_weight)
-        sensitivity, schema, dataset = self._settle_form(dataset)
-        target = self._make_target(sensitivity, schema, dataset)
-        X, y, sample_weight = (*dataset, None, None)[:3]
-        released = release(
-            target,
-            X,
-            y,
-            mechanism=self.mechanism,
-            sensitivity=sensitivity,
-            sample_weight=sample_weight,
-            random_state=self.random_state,
-        )
+        if isinstance(self.sensitivity, SensitivitySampler):
+            check_is_public(as_oracle(self.sensitivity.oracle), dataset)
+        plan = self._make_plan(dataset)
+        released = plan.execute(*dataset, random_state=self.random_state)
+        self.plan_ = plan
         self.estimator_ = released.value
         self.guarantee_ = released.guarantee
         self.sensitivity_ = released.sensitivity
-        self.mechanism_ = clone(self.mechanism).with_basis(released.sensitivity.basis)
+        self.mechanism_ = plan.mechanism
         return self
+
+    def plan(self, n_samples: int, like: Any = None) -> ReleasePlan:
+        """Settle all that is public about a fit, without private data.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of private records.
+        like : X, (X, y), (X, y, sample_weight) or None, default=None
+            Any records in the form of the private ones, such as public ones or a few that are made
+            up; only their containers, columns and dtypes are used, and the labels where there is
+            no other source of them. None takes the form in which the oracle yields its records.
+
+        Returns
+        -------
+        ReleasePlan
+            What a fit would be: to be printed, kept and executed. The value of its release is what
+            `estimator_` would be.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`fit`, or if `like` is None and there is no oracle to take the form from.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import Ridge
+        >>> from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler, UniformOracle
+        >>> oracle = UniformOracle([(0, 1)], y_bounds=(0, 1))
+        >>> model = PrivateEstimator(
+        ...     Ridge(),
+        ...     mechanism=LaplaceMechanism(epsilon=1.0),
+        ...     sensitivity=SensitivitySampler(oracle, random_state=0),
+        ... )
+        >>> plan = model.plan(n_samples=100)
+        >>> sorted(plan.standard_errors)
+        ['coef_', 'intercept_']
+        """
+        check_count("n_samples", n_samples, "PrivateEstimator.plan")
+        example = example_dataset(n_samples, like, self.sensitivity, "PrivateEstimator.plan")
+        return self._make_plan(self._check_dataset(*example))
 
     def __sklearn_tags__(self) -> Tags:
         """Return the tags of the wrapped estimator: what it takes and gives is unchanged."""
@@ -249,7 +295,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 "takes none."
             )
 
-    def _check_dataset(self, X: Any, y: Any, sample_weight: Any = None) -> Dataset:
+    def _check_dataset(self, X: Any, y: Any = None, sample_weight: Any = None) -> Dataset:
         """Check the parameters and the form of the data."""
         is_estimator = hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")
         if not is_estimator or isinstance(self.estimator, type):
@@ -276,19 +322,9 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             )
         check_release(self.estimator, self.release)
         warn_if_fitted(self.estimator)
-        tags = get_tags(self.estimator)
-        for kind in ("allow_nan", "categorical", "string"):
-            setattr(tags.input_tags, kind, takes(self.estimator, kind))
-        if y is None and tags.target_tags.required:
-            raise ValueError(
-                "This PrivateEstimator requires y to be passed, but the target y is None: "
-                f"{type(self.estimator).__name__} needs responses."
-            )
         if sample_weight is not None:
             self._check_takes_weights(y)
-        elif not self._uses_response():
-            y = None
-        return check_private_dataset(X, y, sample_weight, tags)
+        return _check_data(self.estimator, self._uses_response(), X, y, sample_weight)
 
     def _check_takes_weights(self, y: Any) -> None:
         name = type(self.estimator).__name__
@@ -312,20 +348,26 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         needless = not has_response and not self._uses_response()
         return without_response(oracle) if needless else oracle
 
-    def _settle_form(self, dataset: Dataset) -> tuple[Any, Schema, Dataset]:
-        """Draw a sampler's seed once, since twin and pairs follow from it; settle the form."""
+    def _make_plan(self, example: Dataset) -> ReleasePlan:
+        """Settle what is public, from the form of the data; of its entries only labels are seen."""
         sensitivity = self.sensitivity
         if isinstance(sensitivity, KnownSensitivity):
             sensitivity = sensitivity.check_estimator(self.estimator, self.release)
         elif isinstance(sensitivity, SensitivitySampler):
-            oracle = self._prepare_oracle(sensitivity.oracle, has_response=len(dataset) > 1)
+            oracle = self._prepare_oracle(sensitivity.oracle, has_response=len(example) > 1)
             sensitivity = sensitivity.with_fixed_seed().set_params(oracle=oracle)
-        return settle_form(sensitivity, dataset, takes(self.estimator, "allow_nan"))
-
-    def _make_target(self, sensitivity: Any, schema: Schema, dataset: Dataset) -> Any:
-        """Make what is evaluated, of public records and the form of the private ones."""
-        twin = self._fit_twin(sensitivity, schema, dataset)
-        return make_target(self.estimator, self.release, twin, weighted=len(dataset) == 3)
+        allow_nan = takes(self.estimator, "allow_nan")
+        sensitivity, schema, example = settle(sensitivity, example, allow_nan)
+        twin = self._fit_twin(sensitivity, schema, example)
+        return make_plan(
+            make_target(self.estimator, self.release, twin, weighted=len(example) == 3),
+            schema,
+            n_records(example[0]),
+            mechanism=self.mechanism,
+            sensitivity=sensitivity,
+            classes=classes_of_outputs(twin) if is_classifier(twin) else None,
+            prepare=partial(_check_data, self.estimator, self._uses_response()),
+        )
 
     def _fit_twin(self, sensitivity: Any, schema: Schema, dataset: Dataset) -> Any:
         """Fit the public twin, and refuse private labels that it does not know."""
@@ -370,45 +412,21 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         return [np.unique(column) for column in dataset[1].reshape(len(dataset[1]), -1).T]
 
 
-def released_target(model: PrivateEstimator, X: Any, y: Any = None) -> Any:
-    """Make the target that a fitted model has released, once more.
-
-    Parameters
-    ----------
-    model : PrivateEstimator
-        Fitted.
-    X : array-like, sparse or data frame of shape (n_samples, n_features)
-        Records of the form of those it was fitted to; only their form is used.
-    y : array-like of shape (n_samples,) or (n_samples, n_outputs), or None, default=None
-        Responses of that form, with no other labels.
-
-    Returns
-    -------
-    Target
-        Equal to the one that was evaluated in fit: the public twin follows from the seed that the
-        sensitivity estimate records.
-
-    Raises
-    ------
-    ValueError
-        If the estimator has got other parameters since it was fitted.
-    """
-    again = clone(model)
-    sampled = model.sensitivity_
-    if isinstance(model.sensitivity, SensitivitySampler) and isinstance(
-        sampled, SensitivityEstimate
-    ):
-        again.set_params(sensitivity__random_state=sampled.seed)
-    if is_classifier(model.estimator) and model.classes is None:
-        again.set_params(classes=model.classes_)
-    target = again._make_target(*again._settle_form(again._check_dataset(X, y)))
-    if isinstance(sampled, SensitivityEstimate) and target_key(target) != sampled.key:
+def _check_data(
+    estimator: Any, uses_response: bool, X: Any, y: Any = None, sample_weight: Any = None
+) -> Dataset:
+    """Check the form of the data, and leave out a y that has no use."""
+    tags = get_tags(estimator)
+    for kind in ("allow_nan", "categorical", "string"):
+        setattr(tags.input_tags, kind, takes(estimator, kind))
+    if y is None and tags.target_tags.required:
         raise ValueError(
-            f"This {type(model).__name__} has got other parameters since it was fitted, or the "
-            f"records are of another form: {sampled.target} was released, and this would release "
-            f"{target.description}. Fit it again."
+            "This PrivateEstimator requires y to be passed, but the target y is None: "
+            f"{type(estimator).__name__} needs responses."
         )
-    return sampled.bounded(target)
+    if sample_weight is None and not uses_response:
+        y = None
+    return check_private_dataset(X, y, sample_weight, tags)
 
 
 def _fit_to_oracle(

@@ -17,7 +17,7 @@ SCRIPTS = sorted(path for part in ("examples", "benchmarks") for path in (ROOT /
 
 WINGS = {"targets", "sensitivity", "mechanisms", "accounting"}
 TOP = {"displays", "audit", "risk", "search"}
-LEVELS = {"release": 2, "estimator": 3} | dict.fromkeys(WINGS, 1) | dict.fromkeys(TOP, 4)
+LEVELS = {"plan": 2, "release": 3, "estimator": 3} | dict.fromkeys(WINGS, 1) | dict.fromkeys(TOP, 4)
 HEAVY = {"matplotlib", "pandas", "polars", "dask", "ray", "tqdm", "dp_accounting", "opendp"}
 
 
@@ -149,7 +149,7 @@ def test_a_planted_import_against_the_direction_is_found(module, line):
         ("skdp.targets.parameters", "from skdp._validation import check_names"),
         ("skdp.targets.parameters", "from skdp.exceptions import PrivacyLeakWarning"),
         ("skdp._validation", "from skdp.exceptions import PrivacyLeakWarning"),
-        ("skdp.estimator", "from skdp.release import release"),
+        ("skdp.estimator", "from skdp.plan import ReleasePlan"),
         ("skdp.audit.lower_bound", "from skdp.mechanisms.base import Mechanism"),
         ("skdp.audit.lower_bound", "from skdp.audit.privacy_loss import loss"),
         ("skdp", "from skdp.release import release"),

@@ -16,14 +16,12 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._checks import check_count
-from skdp._data import Dataset, as_dataset, n_records, neighboring_pair
-from skdp._form import Schema, canonical
+from skdp._data import Dataset, n_records, neighboring_pair
+from skdp._form import Schema
 from skdp._target import Target
 from skdp.audit._seed import reproducible_seed
 from skdp.audit.release import audit_release
-from skdp.estimator import released_target
 from skdp.mechanisms.base import Mechanism
-from skdp.sensitivity.adapters import describe_oracle
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.sampler import SensitivitySampler
 
@@ -197,21 +195,21 @@ def audit_estimator(
     False
     """
     check_is_fitted(private_estimator, "guarantee_")
-    if not private_estimator._uses_response():  # then fit has left it out, too
+    plan = private_estimator.plan_
+    if len(plan.schema.parts) == 1:  # then fit has left y out, too
         y, record = None, record[:1] if isinstance(record, tuple) else record
-    dataset = as_dataset((X, y))
+    dataset = plan.prepare(X, y)
     n = n_records(dataset[0])
     check_count("pairs", pairs, "audit_estimator", at_most=None if record is None else n)
     seed = reproducible_seed(rng)
     promise, known = private_estimator.guarantee_, private_estimator.sensitivity_
-    target = released_target(private_estimator, X, y)
-    mechanism = private_estimator.mechanism_
+    target, mechanism = known.bounded(plan.target), plan.mechanism
     if record is None:
         oracle = _find_oracle(private_estimator, oracle)
         oracle = private_estimator._prepare_oracle(oracle, has_response=len(dataset) > 1)
-        source = _oracle_pairs(oracle, dataset, pairs, seed)
+        source = _oracle_pairs(oracle, plan.schema, n, pairs, seed)
     else:
-        source = _record_pairs(dataset, record, pairs)
+        source = _record_pairs(plan.schema, dataset, record, pairs)
     settings = {
         "stacked": stacked, "n_search": n_search, "n_final": n_final, "alpha": alpha,
         "method": method,
@@ -300,33 +298,24 @@ def _find_oracle(private_estimator: Any, oracle: Any) -> Any:
 
 
 def _oracle_pairs(
-    oracle: Any, dataset: Dataset, pairs: int, seed: int
+    oracle: Any, schema: Schema, n_samples: int, pairs: int, seed: int
 ) -> Iterator[tuple[Dataset, Dataset]]:
     """Draw pairs that calibrated nothing."""
-    dataset = canonical(dataset)
-    n = n_records(dataset[0])
     # Spawned apart from the seeds of the noise, and from those of any sampler.
-    generators = map(
-        np.random.default_rng, np.random.SeedSequence(seed, spawn_key=(1, 1)).spawn(pairs)
-    )
-    schema: Schema | None = None
-    for rng in generators:
-        drawn = draw(oracle, n + 1, rng)
-        if schema is None:
-            schema = Schema.of(dataset).agree(drawn)
-        records = schema.convert(drawn, f"The oracle {describe_oracle(oracle)}")
-        yield neighboring_pair(records, int(rng.integers(n)))
+    for child in np.random.SeedSequence(seed, spawn_key=(1, 1)).spawn(pairs):
+        rng = np.random.default_rng(child)
+        records = draw(oracle, n_samples + 1, rng, schema=schema)
+        yield neighboring_pair(records, int(rng.integers(n_samples)))
 
 
-def _record_pairs(dataset: Dataset, record: Any, pairs: int) -> Iterator[tuple[Dataset, Dataset]]:
+def _record_pairs(
+    schema: Schema, dataset: Dataset, record: Any, pairs: int
+) -> Iterator[tuple[Dataset, Dataset]]:
     """Put a record in the place of each of the first records of the dataset."""
-    dataset = canonical(dataset)
-    schema = Schema.of(dataset)
     parts = record if isinstance(record, tuple) else (record,)
     arrays = [np.asarray(container) for container in dataset]
-    n = len(arrays[0])
     for place in range(pairs):
-        order = np.arange(n)
+        order = np.arange(len(arrays[0]))
         order[[place, -1]] = order[[-1, place]]  # the pair changes them back
         joined = tuple(
             np.concatenate([array[order], np.asarray(part).reshape(1, *array.shape[1:])])

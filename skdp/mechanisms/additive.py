@@ -14,6 +14,9 @@ from skdp.mechanisms.base import ByteSource, Mechanism, l1_norm, l1_norms, l2_no
 from skdp.mechanisms.basis import LEARNERS, learn_basis
 from skdp.mechanisms.noise import OperatingSystemBytes, check_sensitivity, check_value
 
+# Largest number of values of which the standard errors in a learned basis are worked out.
+MAX_SPREAD = 2000
+
 _NORMS = {1: l1_norm, 2: l2_norm}
 _MANY_NORMS = {1: l1_norms, 2: l2_norms}
 
@@ -47,6 +50,10 @@ class AdditiveMechanism(Mechanism):
         self, value: NDArray[np.float64], sensitivity: float, source: ByteSource
     ) -> NDArray[np.float64]:
         """Return the finite, nonempty value with noise."""
+
+    @abstractmethod
+    def _deviation(self, n_values: int, sensitivity: float) -> float:
+        """Return the standard deviation of the noise in each of so many coordinates."""
 
     @property
     def norm_name(self) -> str:
@@ -201,6 +208,35 @@ class AdditiveMechanism(Mechanism):
         source = OperatingSystemBytes() if rng is None else rng
         noisy = self._add_noise(basis.forward(value), sensitivity, source)
         return basis.backward(noisy).reshape(value.shape)
+
+    def standard_errors(
+        self, shape: tuple[int, ...], sensitivity: float
+    ) -> NDArray[np.float64] | None:
+        """Return the standard deviation of the noise in each number of a release.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Of the value that is to be released.
+        sensitivity : float in (0, inf)
+            Largest norm of a difference.
+
+        Returns
+        -------
+        ndarray of the shape, or None
+            In the units of the value. None for more than 2,000 numbers in a learned basis.
+        """
+        n_values = int(np.prod(shape))
+        if n_values == 0 or math.isinf(self.epsilon):
+            return np.zeros(shape)
+        basis = self.public_basis
+        if not basis.digest:
+            spread = np.ones(n_values)
+        elif n_values <= MAX_SPREAD:
+            spread = np.sqrt(sum(basis.backward(unit) ** 2 for unit in np.eye(n_values)))
+        else:
+            return None
+        return (self._deviation(n_values, sensitivity) * spread).reshape(shape)
 
     def rehearse(self, shape: tuple[int, ...] | None, sensitivity: float) -> None:
         """Release zeros, so that what cannot be released fails before private data is read.

@@ -202,6 +202,25 @@ class Mechanism(BaseEstimator, ABC):
         if shape is not None:
             self.release(np.zeros(shape), sensitivity, np.random.default_rng(0))
 
+    def standard_errors(
+        self, shape: tuple[int, ...], sensitivity: float
+    ) -> NDArray[np.float64] | None:
+        """Return the standard deviation of the noise in each number of a release.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Of the value that is to be released.
+        sensitivity : float in (0, inf)
+            Largest norm of a difference.
+
+        Returns
+        -------
+        ndarray of the shape, or None
+            None unless overridden: nothing is known of the noise.
+        """
+        return None
+
     def distance(self, value: NDArray[np.float64], other: NDArray[np.float64]) -> float:
         """Measure how far two target values are apart, as computed in a release.
 

@@ -93,6 +93,24 @@ class BernsteinMechanism(Mechanism):
         l1_bound = math.nextafter(np.size(value) * float(sensitivity), math.inf)
         return self._laplace().release(value, l1_bound if sensitivity > 0 else sensitivity, rng)
 
+    def standard_errors(self, shape: tuple[int, ...], sensitivity: float) -> NDArray[np.float64]:
+        """Return the standard deviation of the noise in each number of a release.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Of the value that is to be released.
+        sensitivity : float in (0, inf)
+            Largest sup norm of a difference.
+
+        Returns
+        -------
+        ndarray of the shape
+            The same for each.
+        """
+        l1_bound = int(np.prod(shape)) * sensitivity
+        return np.asarray(self._laplace().standard_errors(shape, l1_bound))
+
     def rehearse(self, shape: tuple[int, ...] | None, sensitivity: float) -> None:
         """Release zeros, so that what cannot be released fails before private data is read.
 

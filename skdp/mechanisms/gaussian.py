@@ -307,6 +307,12 @@ class GaussianMechanism(AdditiveMechanism):
         integers = lattice.to_integers(value)
         return lattice.to_floats(integers, discrete_gaussian(sigma, value.size, source))
 
+    def _deviation(self, n_values: int, sensitivity: float) -> float:
+        lattice, sigma = gaussian_scale(
+            sensitivity, n_values, self.epsilon, self.delta, self.method
+        )
+        return sigma * 2.0**lattice.exponent
+
     def _check(self) -> None:
         for name, rule, fits in (
             ("epsilon", "above 0 (or inf, which adds no noise)", lambda x: x > 0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -141,6 +142,10 @@ class LaplaceMechanism(AdditiveMechanism):
         lattice, scale = laplace_scale(sensitivity, value.size, self.epsilon)
         integers = lattice.to_integers(value)
         return lattice.to_floats(integers, discrete_laplace(scale, value.size, source))
+
+    def _deviation(self, n_values: int, sensitivity: float) -> float:
+        lattice, scale = laplace_scale(sensitivity, n_values, self.epsilon)
+        return math.sqrt(2) * scale * 2.0**lattice.exponent
 
     def _check(self) -> None:
         epsilon = self.epsilon

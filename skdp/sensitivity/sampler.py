@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skdp._checks import check_count
-from skdp._data import Dataset, n_records
+from skdp._data import Dataset
 from skdp._fingerprint import fingerprint
-from skdp._form import Schema, canonical
+from skdp._form import Schema
 from skdp._target import Target, as_target, identity_of, target_key
 from skdp._version import __version__
 from skdp.sensitivity.adapters import as_oracle, describe_oracle
@@ -41,7 +41,7 @@ from skdp.sensitivity.pairs import (
 from skdp.sensitivity.plan import SamplingPlan
 from skdp.sensitivity.progress import follow
 from skdp.sensitivity.seeding import streams
-from skdp.sensitivity.trial import check_is_public, try_oracle
+from skdp.sensitivity.trial import try_oracle
 
 # Spawn key. Pair i uses (i,), which no longer key collides with, and pilot pair i uses (i, 2).
 PUBLIC_DATASET = (0, 1)
@@ -308,35 +308,30 @@ class SensitivitySampler(BaseEstimator):
         moments = target.closed_form(*records) if hasattr(target, "closed_form") else None
         return PairSource(target, oracle, n_samples, seed, moments, schema), records
 
-    def agree(self, dataset: Dataset, allow_nan: bool = False) -> tuple[Schema, Dataset]:
-        """Settle the form in which private records and the oracle's are alike.
+    def agree(self, schema: Schema, n_samples: int) -> Schema:
+        """Settle the form in which the data and the oracle's records are alike.
 
         Parameters
         ----------
-        dataset : tuple of containers
-            The private dataset, as it was passed. Only its form is looked at.
-        allow_nan : bool, default=False
-            Whether entries of X may be missing.
+        schema : Schema
+            The form of the data.
+        n_samples : int
+            Their number.
 
         Returns
         -------
-        schema : Schema
+        Schema
             The form.
-        dataset : tuple of containers
-            The private dataset in this form.
 
         Raises
         ------
         ValueError
-            If there is no such form, the oracle holds the private records, or does not draw.
+            If there is no such form, or the oracle does not draw from its generator.
         """
-        oracle = as_oracle(self.oracle)
-        check_is_public(oracle, dataset)
-        dataset = canonical(dataset)
-        drawn = self._try(self._entropy(), n_records(dataset[0]))
-        schema = Schema.of(dataset, allow_nan).agree(drawn)
-        schema.convert(drawn, f"The oracle {describe_oracle(oracle)}")
-        return schema, schema.convert(dataset, "The private dataset")
+        drawn = self._try(self._entropy(), n_samples)
+        schema = schema.agree(Schema.of(drawn))
+        schema.convert(drawn, f"The oracle {describe_oracle(as_oracle(self.oracle))}")
+        return schema
 
     def _schema_of_draws(self, target: Target, n_samples: int) -> Schema:
         drawn = self._try(self._entropy(), n_samples)

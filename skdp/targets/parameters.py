@@ -233,14 +233,28 @@ class ParameterTarget(KeyedTarget):
             from them recomputed, and those that describe the twin's own records removed.
         """
         released = copy.deepcopy(self.twin)
-        numbers = iter(np.asarray(vector, dtype=np.float64))
-        for name in self.names:
-            value = take(numbers, self._like[name])
+        for name, value in self.by_name(vector).items():
             setattr(*_owner(released, name), _in_precision(value, self._like[name]))
         for part in self._parts:
             part.finish(reach(released, part.path))
         drop_out_of_bag(released)
         return released
+
+    def by_name(self, vector: NDArray[np.float64]) -> dict[str, Any]:
+        """Return a vector as the released attributes, by name and in their shapes.
+
+        Parameters
+        ----------
+        vector : ndarray of shape (n_parameters,)
+            In the order of :meth:`flatten`.
+
+        Returns
+        -------
+        dict of str to ndarray, or list of them
+            In the order of `names`.
+        """
+        numbers = iter(np.asarray(vector, dtype=np.float64))
+        return {name: take(numbers, self._like[name]) for name in self.names}
 
     def output_metric(self, *dataset: Any) -> NDArray[np.float64] | LocalMetric | None:
         """Tell how much the output depends on each released value, from public records.

@@ -29,7 +29,6 @@ from skdp import (
 )
 from skdp.audit import EstimatorAudit, audit_estimator
 from skdp.audit.estimator import _audit_pair, exceedance_p_value
-from skdp.estimator import released_target
 
 N = 60
 OPTIONS = {"stacked": True, "n_search": 2000, "n_final": 10_000, "rng": 0}
@@ -223,7 +222,7 @@ def test_target_is_made_again_as_it_was(estimator, release):
     model = PrivateEstimator(
         estimator, mechanism=mechanism, sensitivity=sampler, release=release, random_state=0
     ).fit(*private)
-    target = released_target(model, *private)
+    target = model.plan_.target
     assert target.key == model.sensitivity_.key
     seed = int.from_bytes(np.random.default_rng(0).bytes(4), "little") >> 1
     again = target.restore(target(*private, seed=seed))

@@ -27,7 +27,6 @@ from skdp import (
     release,
     svm_l1,
 )
-from skdp.estimator import released_target
 from skdp.sensitivity.preconditions import clip
 
 N = 40
@@ -248,7 +247,7 @@ def test_a_machine_sees_clipped_records():
     model.fit(50 * X - 10, y)
     fitted = LinearSVC(**MACHINE.get_params()).fit(np.clip(50 * X - 10, 0, 1), y)
     np.testing.assert_allclose(model.estimator_.coef_, fitted.coef_, rtol=1e-6)
-    target = released_target(model, X, y)  # what an audit evaluates
+    target = model.sensitivity_.bounded(model.plan_.target)  # what an audit evaluates
     clipped = target(np.clip(50 * X, 0, 1), y, seed=0)
     np.testing.assert_array_equal(target(50 * X, y, seed=0), clipped)
 

@@ -33,7 +33,6 @@ from skdp import (
     PublicDataOracle,
     SensitivitySampler,
 )
-from skdp.estimator import released_target
 from skdp.targets.dispatch import check_release, make_target
 from skdp.targets.leaves import TREES, LeafValues
 from skdp.targets.parameters import ParameterTarget
@@ -295,7 +294,7 @@ def test_missing_values_are_routed_by_the_public_tree(kind, imputed):
             **options,
         ).fit(private, responses[1])
         assert model.sensitivity_.failures == {}
-        twin = released_target(model, private, responses[1])
+        twin = model.plan_.target
         exact = twin.restore(twin(private, responses[1], seed=0))
         method = "predict_proba" if is_classifier else "predict"
         values, expected = (getattr(each, method)(gaps) for each in (model, exact))

@@ -1,0 +1,250 @@
+"""ReleasePlan: made without private data, kept, sent elsewhere, and executed."""
+
+import pickle
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KernelDensity
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skdp import (
+    BernsteinMechanism,
+    BernsteinTransformer,
+    ExponentialMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+    PrivateEstimator,
+    PublicDataOracle,
+    SensitivitySampler,
+    UniformOracle,
+    mean_l1,
+    plan_release,
+    release,
+)
+
+rng = np.random.default_rng(0)
+X, X_public = rng.normal(size=(2, 80, 3))
+y, y_public = (X[:, 0] > 0).astype(int), (X_public[:, 0] > 0).astype(int)
+
+
+def sampler(*public, **options):
+    oracle = public[0] if callable(public[0]) else PublicDataOracle(*public)
+    return SensitivitySampler(oracle, **{"gamma": 0.2, "random_state": 0} | options)
+
+
+def private(estimator, *public, **options):
+    options = {"mechanism": LaplaceMechanism(1.0), "sensitivity": sampler(*public)} | options
+    return PrivateEstimator(estimator, random_state=0, **options)
+
+
+def column_means(X):
+    return np.mean(X, axis=0)
+
+
+MODELS = {
+    "classifier": (private(LogisticRegression(), X_public, y_public), y),
+    "pipeline": (private(make_pipeline(StandardScaler(), Ridge()), X_public, X_public[:, 0]), y),
+    "closed form": (private(GaussianNB(), X_public, y_public), y),
+    "transformer": (private(StandardScaler(), X_public, y_public), None),
+    "gaussian": (
+        private(Ridge(), X_public, X_public[:, 0], mechanism=GaussianMechanism(1.0, 1e-5)),
+        X[:, 0],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_plan_gives_what_fit_gives_and_is_made_without_data(name):
+    model, response = MODELS[name]
+    plan = model.plan(len(X), like=X_public if response is None else (X_public, 1.0 * y_public))
+    if name in ("classifier", "closed form"):  # labels are integers there
+        plan = model.plan(len(X))
+    data = (X,) if response is None else (X, response.astype(plan.schema.parts[1].dtypes[0]))
+    released = plan.execute(*data, random_state=0)
+    fitted = model.fit(*data)
+    assert released.guarantee == fitted.guarantee_
+    assert released.sensitivity == fitted.sensitivity_
+    assert pickle.dumps(released.value) == pickle.dumps(fitted.estimator_)
+    again = plan.execute(*data)
+    assert not again.guarantee.seeded
+    assert pickle.dumps(again.value) != pickle.dumps(released.value)
+
+
+def test_a_plan_is_executed_in_another_process(tmp_path):
+    model = MODELS["classifier"][0]
+    (tmp_path / "plan.pkl").write_bytes(pickle.dumps(model.plan(len(X))))
+    np.savez(tmp_path / "data.npz", X=X, y=y)
+    script = """
+        import pickle, sys
+        import numpy as np
+        from pathlib import Path
+        folder = Path(sys.argv[1])
+        plan = pickle.loads((folder / "plan.pkl").read_bytes())
+        released = plan.execute(**np.load(folder / "data.npz"), random_state=0)
+        np.save(folder / "coef.npy", released.value.coef_)
+        print(released.guarantee)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script), tmp_path],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    fitted = model.fit(X, y)
+    np.testing.assert_array_equal(np.load(tmp_path / "coef.npy"), fitted.estimator_.coef_)
+    assert done.stdout.strip() == str(fitted.guarantee_)
+
+
+def test_the_plan_of_a_fit_holds_nothing_private():
+    """Neither records nor exact parameters; as ever, the search finds what is planted."""
+    secret = X + 31337.25
+    model = private(make_pipeline(StandardScaler(), LogisticRegression()), X_public, y_public)
+    stored = pickle.dumps(model.fit(secret, y).plan_)
+    exact = make_pipeline(StandardScaler(), LogisticRegression()).fit(secret, y)
+    needles = [secret[0].tobytes(), secret[7, 1].tobytes(), exact[0].mean_.tobytes()]
+    needles += [value.tobytes() for value in exact[-1].coef_[0]]
+    assert not any(needle in stored for needle in needles)
+    assert all(needle in pickle.dumps((stored, secret, exact)) for needle in needles)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ((X[:50], y[:50]), r"must have 80 records in each of its parts.* Got parts of \[50, 50\]"),
+        ((X[:, :2], y), "another form than the plan"),
+        ((X.astype(np.float32), y), "another form than the plan: X numpy.ndarray of .'float32'"),
+        ((pd.DataFrame(X, columns=["a", "b", "c"]), y), "another form than the plan: X pandas"),
+        ((X, y + 1), "a label that is not public"),
+        ((X, None), "requires y to be passed"),
+        ((X_public, y), "holds the private records"),
+    ],
+    ids=["n", "columns", "dtype", "container", "labels", "no y", "oracle"],
+)
+def test_other_data_are_refused_before_the_evaluation(data, message, monkeypatch):
+    plan = MODELS["classifier"][0].plan(80)
+    monkeypatch.setattr("skdp.plan.evaluate_privately", None)
+    with pytest.raises(ValueError, match=message):
+        plan.execute(*data)
+
+
+def test_integers_are_taken_where_the_plan_has_doubles():
+    plan = MODELS["transformer"][0].plan(80)
+    assert plan.execute((10 * X).astype(int), random_state=0).value.mean_.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "sensitivity"),
+    [
+        (LaplaceMechanism(1.0), None),
+        (LaplaceMechanism(0.5, basis="identity"), None),
+        (GaussianMechanism(1.0, 1e-5), None),
+        (LaplaceMechanism(1.0, basis=[[1.0, 0.5, 0], [0, 2.0, 0], [0, 0, 1.0]]), None),
+        (BernsteinMechanism(1.0), None),
+        (LaplaceMechanism(1.0), 0.1),
+    ],
+    ids=repr,
+)
+def test_standard_errors_are_those_of_the_noise(mechanism, sensitivity):
+    """Of 4,000 releases the deviation is within 10 %, 5 standard errors of it and more."""
+    known = sampler(X_public) if sensitivity is None else sensitivity
+    plan = plan_release(
+        column_means, n_samples=80, like=X_public, mechanism=mechanism, sensitivity=known
+    )
+    if sensitivity is not None:
+        assert plan.standard_errors is None  # of how many numbers is not known
+        return
+    noise = np.random.default_rng(0)
+    value = plan.sensitivity.value
+    releases = [mechanism_release(plan, value, noise) for _ in range(4000)]
+    np.testing.assert_allclose(np.std(releases, axis=0), plan.standard_errors, rtol=0.1)
+
+
+def mechanism_release(plan, value, noise):
+    return plan.mechanism.release(np.zeros(3), value, noise)
+
+
+def test_standard_errors_have_the_names_and_shapes_of_the_attributes():
+    plan = MODELS["pipeline"][0].plan(80)
+    model = plan.execute(X, X[:, 0], random_state=0).value
+    names = ["standardscaler__mean_", "standardscaler__var_", "ridge__coef_", "ridge__intercept_"]
+    assert list(plan.standard_errors) == names
+    assert plan.standard_errors["ridge__coef_"].shape == model[-1].coef_.shape
+
+
+def test_a_plan_says_what_it_is():
+    plan = MODELS["classifier"][0].plan(80)
+    text = str(plan)
+    assert "coef_, intercept_ of LogisticRegression()" in text
+    assert "gamma=0.2" in text
+    n_pilots = plan.mechanism.public_basis.n_pilot_pairs
+    assert plan.n_evaluations == 2 * (len(plan.sensitivity.norms) + n_pilots) > 0
+    assert f"{plan.n_evaluations} on public records" in text
+    assert "standard error of the noise in coef_: " in text
+    known = plan_release(
+        column_means,
+        n_samples=80,
+        like=X,
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=mean_l1(80, 3, (-9, 9)),
+    )
+    assert "evaluations: 0 on public records" in str(known)
+
+
+def test_functions_and_choices_have_plans():
+    box = BernsteinTransformer(degree=4, feature_range=(-3, 3), clip=True)
+    density = private(KernelDensity(), X_public[:, :1], release=box).plan(80)
+    assert density.execute(X[:, :1], random_state=0).value.score_samples(X[:3, :1]).shape == (3,)
+    assert density.standard_errors.shape == (5,)
+    chosen = plan_release(
+        lambda X: np.sum(X > 0, axis=0),
+        n_samples=80,
+        mechanism=ExponentialMechanism(1.0),
+        sensitivity=sampler(X_public),
+        responses="abc",
+    )
+    assert chosen.execute(X).value in "abc"
+    assert chosen.standard_errors is None
+
+
+def test_release_is_to_make_a_plan_and_to_execute_it():
+    options = {"mechanism": LaplaceMechanism(1.0), "sensitivity": sampler(X_public)}
+    plan = plan_release(column_means, n_samples=80, like=X_public, **options)
+    released = release(column_means, X, random_state=3, **options)
+    np.testing.assert_array_equal(released.value, plan.execute(X, random_state=3).value)
+
+
+def test_without_an_oracle_the_form_must_be_given():
+    options = {"mechanism": LaplaceMechanism(1.0), "sensitivity": 0.1}
+    with pytest.raises(ValueError, match="The 'like' parameter of plan_release must be given"):
+        plan_release(column_means, n_samples=80, **options)
+    model = PrivateEstimator(Ridge(), **options)
+    with pytest.raises(ValueError, match=r"The 'like' parameter of PrivateEstimator.plan must"):
+        model.plan(80)
+    plan = model.plan(80, like=([[0.0, 1.0]], [0.5]))
+    assert plan.execute(X[:, :2], X[:, 2], random_state=0).value.coef_.shape == (2,)
+
+
+def test_a_plan_keeps_a_mechanism_of_its_own():
+    mechanism = BernsteinMechanism(1.0)
+    plan = plan_release(
+        column_means, n_samples=80, mechanism=mechanism, sensitivity=sampler(X_public)
+    )
+    mechanism.set_params(epsilon=100.0)
+    assert plan.guarantee.epsilon == 1.0
+
+
+def test_the_oracle_of_a_plan_may_be_any():
+    plan = plan_release(
+        np.median,
+        n_samples=80,
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=sampler(UniformOracle([(0, 1)])),
+    )
+    assert plan.schema.parts[0].shape == (1,)
