@@ -159,7 +159,7 @@ def test_killed_run_goes_on_where_it_was(start, tmp_path, n_jobs):
 def test_interrupted_run_ends_at_once_and_keeps_its_chunks(start, tmp_path, n_jobs):
     """Ctrl-C in a terminal reaches all processes. None waits for its chunk, of 280 s."""
     run = start("first", n_jobs, n_fast=300)
-    run.wait_for(303)
+    run.wait_for(301)
     assert run.signal(signal.SIGINT) < 140  # 20 s for the fit, and a loaded machine
     assert run.process.returncode != 0
     errors = run.errors.read_text()
