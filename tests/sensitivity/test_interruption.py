@@ -239,3 +239,25 @@ def test_two_processes_share_a_cache(start, tmp_path):
     for run in [start("a", seconds=0.0005), start("b", seconds=0.0005)]:
         run.end()
     np.testing.assert_array_equal(np.load(tmp_path / "norms.npy"), expected_norms())
+
+
+@pytest.mark.parametrize("memory", [False, True])
+def test_interrupt_that_a_fit_catches_ends_the_run(memory, tmp_path):
+    attempts = []
+
+    def mean_or_half(X):
+        attempts.append(len(X))
+        try:
+            if len(attempts) == 4:
+                signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:  # as neural networks do
+            return 0.0
+        return X.mean()
+
+    handler = signal.getsignal(signal.SIGINT)
+    options = {"memory": tmp_path} if memory else {}
+    sampler = SensitivitySampler(exponential, gamma=0.1, random_state=0, **options)
+    with pytest.raises(KeyboardInterrupt):
+        sampler.sample(mean_or_half, 5, l1_norm)
+    assert len(attempts) == 4
+    assert signal.getsignal(signal.SIGINT) is handler
