@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -28,6 +31,9 @@ ROUNDING = 2.0**-46
 """Of a value: what a dozen operations and the sum of a thousand numbers may lose."""
 
 NOT_FINITE = "the value is not finite"
+
+_raised: list[BaseException] = []
+"""By handlers of an interrupt, during the present chunk."""
 
 
 class PairOutcome(NamedTuple):
@@ -231,6 +237,9 @@ class PairSource:
             value, other = self._evaluate(records, position, target_seed)
         except Exception as error:
             raise NoValueError(_one_line(error)) from error
+        finally:
+            if _raised:  # whatever the target has made of it
+                raise _raised[0]
         if value.shape != other.shape:
             raise NoValueError("the shape of the value changed")
         return value, other
@@ -242,6 +251,29 @@ class PairSource:
             if np.isfinite(value).all() and np.isfinite(other).all():
                 return value, other
         return pair_values(self.target, records, seed, position)
+
+
+@contextmanager
+def _noted_interrupts() -> Iterator[None]:
+    """Note interrupts: some fits catch them, and go on with half a fit."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+
+    def handle(number: int, frame: Any) -> None:
+        try:
+            handler(number, frame)
+        except BaseException as error:
+            _raised.append(error)
+            raise
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        _raised.clear()
 
 
 def evaluate_each(evaluate: Callable[[int], Any], pairs: range) -> list:
@@ -278,7 +310,12 @@ def run_chunk(evaluate: Callable[[range], Any], pairs: range) -> Any:
         What `evaluate` returns.
     """
     single_thread = _thread_pools(len(sys.modules)).limit(limits=1)
-    with single_thread, warnings.catch_warnings(), np.errstate(all="ignore"):
+    with (
+        single_thread,
+        warnings.catch_warnings(),
+        np.errstate(all="ignore"),
+        _noted_interrupts(),
+    ):
         warnings.simplefilter("ignore")
         return evaluate(pairs)
 

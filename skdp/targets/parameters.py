@@ -341,6 +341,14 @@ def _check_released(twin: Any, name: str) -> None:
             "The 'release' parameter of PrivateEstimator must name fitted attributes that hold "
             f"floats. Got {name!r}. {type(twin).__name__} has: {', '.join(choices) or 'none'}."
         )
+    owner, attribute = _owner(twin, name)
+    try:
+        setattr(copy.copy(owner), attribute, value)
+    except AttributeError:
+        raise ValueError(
+            "The 'release' parameter of PrivateEstimator must name fitted attributes that can be "
+            f"set. Got {name!r}, which {type(owner).__name__} computes from others. Name those."
+        ) from None
 
 
 def _owner(estimator: Any, name: str) -> tuple[Any, str]:

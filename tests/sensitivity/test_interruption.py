@@ -39,7 +39,7 @@ def slow_mean(X):
     with open(log, "a") as file:
         file.write("x")
     fast = os.stat(log).st_size < int(os.environ["N_FAST"])
-    time.sleep(float(os.environ["SECONDS"]) if fast else 1.0)
+    time.sleep(float(os.environ["SECONDS"]) if fast else 20.0)
     return X.mean()
 
 if __name__ == "__main__":
@@ -94,9 +94,9 @@ class Run:
         """Signal the parent and all workers; return when they are gone, and how long it took."""
         begin = time.monotonic()
         os.killpg(self.process.pid, number)
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=240)
         while self.is_alive():
-            assert time.monotonic() < begin + 30
+            assert time.monotonic() < begin + 240
             time.sleep(0.002)
         return time.monotonic() - begin
 
@@ -157,10 +157,10 @@ def test_killed_run_goes_on_where_it_was(start, tmp_path, n_jobs):
 @pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_interrupted_run_ends_at_once_and_keeps_its_chunks(start, tmp_path, n_jobs):
-    """Ctrl-C in a terminal reaches all processes. None waits for its chunk, of 14 s."""
+    """Ctrl-C in a terminal reaches all processes. None waits for its chunk, of 280 s."""
     run = start("first", n_jobs, n_fast=300)
-    run.wait_for(303)
-    assert run.signal(signal.SIGINT) < 5  # a second for the fit, half of one to end
+    run.wait_for(301)
+    assert run.signal(signal.SIGINT) < 140  # 20 s for the fit, and a loaded machine
     assert run.process.returncode != 0
     errors = run.errors.read_text()
     assert "KeyboardInterrupt" in errors
@@ -239,3 +239,25 @@ def test_two_processes_share_a_cache(start, tmp_path):
     for run in [start("a", seconds=0.0005), start("b", seconds=0.0005)]:
         run.end()
     np.testing.assert_array_equal(np.load(tmp_path / "norms.npy"), expected_norms())
+
+
+@pytest.mark.parametrize("memory", [False, True])
+def test_interrupt_that_a_fit_catches_ends_the_run(memory, tmp_path):
+    attempts = []
+
+    def mean_or_half(X):
+        attempts.append(len(X))
+        try:
+            if len(attempts) == 4:
+                signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:  # as neural networks do
+            return 0.0
+        return X.mean()
+
+    handler = signal.getsignal(signal.SIGINT)
+    options = {"memory": tmp_path} if memory else {}
+    sampler = SensitivitySampler(exponential, gamma=0.1, random_state=0, **options)
+    with pytest.raises(KeyboardInterrupt):
+        sampler.sample(mean_or_half, 5, l1_norm)
+    assert len(attempts) == 4
+    assert signal.getsignal(signal.SIGINT) is handler

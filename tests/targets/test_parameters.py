@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SG
 from sklearn.neighbors import NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from skdp.targets.configuration import without_side_effects
 from skdp.targets.order import order_matters, reorder
@@ -135,6 +135,11 @@ def test_explicit_names_reach_any_estimator():
 def test_names_of_no_float_attribute_are_refused(name):
     with pytest.raises(ValueError, match=r"must name fitted attributes.*coef_, intercept_"):
         make_target(LogisticRegression(), [name])
+
+
+def test_attribute_that_cannot_be_set_is_refused():
+    with pytest.raises(ValueError, match=r"can be set. Got 'coef_', which SVC computes"):
+        make_target(SVC(kernel="linear"), ["coef_", "intercept_"])
 
 
 def test_subclass_is_not_taken_for_its_base():
