@@ -27,6 +27,7 @@ from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.responses import without_response
 from skdp.sensitivity.sampler import SensitivitySampler
+from skdp.sensitivity.trial import check_is_public
 from skdp.targets.composition import classes_of_outputs
 from skdp.targets.configuration import (
     takes,
@@ -209,6 +210,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             1/2.
         """
         dataset = self._check_dataset(X, y, sample_weight)
+        self._check_is_public(X, y, sample_weight)
         sensitivity, schema, dataset = self._settle_form(dataset)
         target = self._make_target(sensitivity, schema, dataset)
         X, y, sample_weight = (*dataset, None, None)[:3]
@@ -248,6 +250,12 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 f"PrivateEstimator.{method} takes no {parameter} here, since {type(last).__name__} "
                 "takes none."
             )
+
+    def _check_is_public(self, *parts: Any) -> None:
+        """Refuse an oracle of the private records as they were passed, before any conversion."""
+        if isinstance(self.sensitivity, SensitivitySampler):
+            passed = tuple(part for part in parts if part is not None)
+            check_is_public(as_oracle(self.sensitivity.oracle), passed)
 
     def _check_dataset(self, X: Any, y: Any, sample_weight: Any = None) -> Dataset:
         """Check the parameters and the form of the data."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from collections.abc import Callable, Iterable
@@ -192,7 +193,7 @@ def release(
     mechanism.rehearse(known.shape, known.value)
     value = evaluate_privately(  # the one private evaluation
         known.bounded(target),
-        dataset,
+        copy.deepcopy(dataset),  # a target may write into it, and what it writes is not noised
         seed=int.from_bytes(noise.bytes(4), "little") >> 1,
         shape=known.shape,
         add_noise=lambda exact: mechanism.release(exact, known.value, noise),
