@@ -106,8 +106,9 @@ def take_records(container: Any, indices: NDArray[np.integer]) -> Any:
     Returns
     -------
     container
-        Of the same kind; sparse input comes back in CSR format. Frames of pandas keep the index
-        labels of their rows.
+        Of the same class; sparse input comes back without duplicates, with indices of the same
+        type. Frames of pandas keep the index labels of their rows. It shares no memory with
+        `container`, and neither do the rows of a list of lists.
 
     Examples
     --------
@@ -119,13 +120,35 @@ def take_records(container: Any, indices: NDArray[np.integer]) -> Any:
     if isinstance(container, np.ndarray):
         return container.take(indices, axis=0)
     if sparse.issparse(container):
-        return container.tocsr()[indices]
+        return _take_sparse(container, indices)
     if belongs_to(container, "pandas"):
         return container.take(indices)
     if belongs_to(container, "polars"):
         return container[indices]
     n_records(container)  # refuses what holds no records
-    return [container[index] for index in indices]
+    taken = [container[index] for index in indices]
+    return [row.copy() if isinstance(row, list) else row for row in taken]
+
+
+def _take_sparse(container: Any, indices: NDArray[np.integer]) -> Any:
+    taken = container.tocsr()[indices]
+    if type(taken) is not type(container):
+        taken = type(container)(taken)
+    return with_index_dtype(taken, index_dtype(container))
+
+
+def index_dtype(container: Any) -> Any:
+    """Return the type of the indices of a sparse container; None where it keeps none."""
+    indices = getattr(container, "indices", getattr(container, "row", None))
+    return None if indices is None else indices.dtype
+
+
+def with_index_dtype(container: Any, dtype: Any) -> Any:
+    """Give the indices of a sparse container a type: some solvers take one width only."""
+    for index in ("indices", "indptr", "row", "col"):
+        if dtype is not None and hasattr(container, index):
+            setattr(container, index, getattr(container, index).astype(dtype, copy=False))
+    return container
 
 
 def column_names(X: Any) -> list[str] | None:
@@ -175,7 +198,7 @@ def neighboring_pair(dataset: Dataset, position: int = -1) -> tuple[Dataset, Dat
     Parameters
     ----------
     dataset : tuple of containers of n + 1 records each
-        It is not modified. The first result may share its memory.
+        It is not modified, and shares no memory with the results: a target may write into them.
     position : int, default=-1
         Where the replaced record stands, from 0 to n-1; -1 is the last place. Record n stands
         there, and the record of that place comes last.
@@ -210,10 +233,8 @@ def neighboring_pair(dataset: Dataset, position: int = -1) -> tuple[Dataset, Dat
 def _replace(container: Any, position: int) -> tuple[Any, Any]:
     n = n_records(container) - 1
     if isinstance(container, np.ndarray):
-        container = np.ascontiguousarray(container)
-        base = container[:-1]
+        base = container[:-1].copy()
         if position not in (-1, n - 1):
-            base = base.copy()
             base[[position, -1]] = base[[-1, position]]
         neighbor = base.copy()
         neighbor[position] = container[-1]

@@ -7,7 +7,8 @@ oracle; then every draw, and the private dataset itself, passes through :meth:`S
 
 Containers, names and dtypes are those of the private dataset, with two exceptions. Integers become
 doubles where the oracle yields floats. A column of categories has those of the oracle, since a
-category that only the private records have may tell of a person.
+category that only the private records have may tell of a person. What one set of records can be
+stored in many ways for is stored in one: a sparse container has neither duplicates nor zeros.
 """
 
 from __future__ import annotations
@@ -23,7 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp._data import Dataset, as_array, belongs_to, column_names
+from skdp._data import (
+    Dataset,
+    as_array,
+    belongs_to,
+    column_names,
+    index_dtype,
+    with_index_dtype,
+)
 
 PARTS = ("X", "y", "sample_weight")
 
@@ -51,6 +59,8 @@ class Form:
         The names of a frame's columns, or of a series.
     index_dtype : dtype or None, default=None
         Type of the indices of a sparse container: some solvers take one width only.
+    row : type or None, default=None
+        Class of the rows of a list, where it has rows.
     """
 
     kind: Any
@@ -58,6 +68,7 @@ class Form:
     dtypes: tuple[Any, ...]
     names: tuple[Any, ...] = ()
     index_dtype: Any = None
+    row: Any = None
 
     @classmethod
     def of(cls, container: Any) -> Form:
@@ -69,12 +80,14 @@ class Form:
             names = tuple(container.columns)
             return cls(kind, (len(names),), tuple(container.dtypes), names)
         if sparse.issparse(container):
-            indices = getattr(container, "indices", getattr(container, "row", None))
-            width = None if indices is None else indices.dtype
+            width = index_dtype(container)
             return cls(kind, container.shape[1:], (container.dtype,), index_dtype=width)
         array = as_array(container)
         dtype = np.dtype(array.dtype.kind) if array.dtype.kind in "US" else array.dtype
-        return cls(kind, array.shape[1:], (dtype,))
+        if isinstance(container, np.ndarray):  # a matrix is drawn, and becomes an array
+            kind = np.ndarray
+        row = _kind_of_rows(container) if kind is list and array.ndim == 2 else None
+        return cls(kind, array.shape[1:], (dtype,), row=row)
 
     @property
     def is_frame(self) -> bool:
@@ -123,10 +136,19 @@ class Form:
             container = container.toarray()
         array = _cast(self._reshape(as_array(container)), self.dtypes[0])
         if self.kind is list:
-            return array.tolist()
+            return self._list(array)
         if self.kind is np.ndarray:
             return np.ascontiguousarray(array)
         return self._sparse(sparse.csr_array(array))
+
+    def _list(self, array: NDArray) -> list:
+        if self.row in (None, list):
+            return array.tolist()
+        if self.row is tuple:
+            return list(map(tuple, array.tolist()))
+        if self.row is np.ndarray:
+            return list(np.ascontiguousarray(array))
+        raise MisfitError(f" has not the rows of that of the data, {self.row.__name__}")
 
     def _reshape(self, array: NDArray) -> NDArray:
         """Read a single column as single values, and the other way round."""
@@ -145,11 +167,11 @@ class Form:
         data = _cast(rows.data, self.dtypes[0])
         if data is not rows.data:
             rows = type(rows)((data, rows.indices, rows.indptr), shape=rows.shape)
-        made = self.kind(rows)
-        for index in ("indices", "indptr", "row", "col"):
-            if hasattr(made, index) and self.index_dtype is not None:
-                setattr(made, index, getattr(made, index).astype(self.index_dtype, copy=False))
-        return made
+        if not rows.has_canonical_format or not rows.data.all():
+            rows = rows.copy()
+            rows.sum_duplicates()
+            rows.eliminate_zeros()
+        return with_index_dtype(self.kind(rows), self.index_dtype)
 
     def _frame(self, container: Any) -> Any:
         given = Form.of(container)
@@ -302,6 +324,11 @@ def shorten(values: Iterable[Any]) -> str:
     return f"[{shown}, ...]" if len(values) > 5 else f"[{shown}]"
 
 
+def _kind_of_rows(rows: list) -> Any:
+    kinds = set(map(type, rows))
+    return kinds.pop() if len(kinds) == 1 else object
+
+
 def _series(kind: Any, name: Any, values: Any, dtype: Any) -> Any:
     """Make a series of values, each of which stays what it is."""
     polars = hasattr(dtype, "is_numeric")
@@ -311,7 +338,7 @@ def _series(kind: Any, name: Any, values: Any, dtype: Any) -> Any:
     if series.dtype == dtype:
         return series
     cast: Any = None
-    if _is_number(series.dtype) == _is_number(dtype):
+    if _may_hold(dtype, series.dtype):
         with suppress(Exception):  # each library has errors of its own
             cast = series.cast(dtype) if polars else series.astype(dtype)
     if cast is None or not _is_unchanged(_objects(series), _objects(cast), _is_float(dtype)):
@@ -333,7 +360,7 @@ def _cast(values: NDArray, dtype: np.dtype) -> NDArray:
     if values.dtype == dtype or (values.dtype.kind == dtype.kind and dtype.kind in "US"):
         return values
     cast: Any = None
-    if "O" in (values.dtype.kind, dtype.kind) or _is_number(values.dtype) == _is_number(dtype):
+    if "O" in (values.dtype.kind, dtype.kind) or _may_hold(dtype, values.dtype):
         with suppress(TypeError, ValueError, OverflowError), np.errstate(all="ignore"):
             cast = values.astype(dtype)
     to_float = _is_float(dtype) and values.dtype.kind != "O"
@@ -350,6 +377,13 @@ def _is_unchanged(values: NDArray, cast: NDArray, to_float: bool) -> bool:
     else:
         same = (values == cast) | ((values != values) & (cast != cast))
     return bool(np.all(same))
+
+
+def _may_hold(dtype: Any, given: Any) -> bool:
+    """Tell whether values may be cast: never to numbers from others, or to real from complex."""
+    if getattr(given, "kind", "") == "c" != getattr(dtype, "kind", ""):
+        return False
+    return _is_number(given) == _is_number(dtype)
 
 
 def _common(ours: Any, theirs: Any) -> Any:

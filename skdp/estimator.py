@@ -221,8 +221,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             1/2.
         """
         dataset = self._check_dataset(X, y, sample_weight)
-        if isinstance(self.sensitivity, SensitivitySampler):
-            check_is_public(as_oracle(self.sensitivity.oracle), dataset)
+        self._check_is_public(X, y, sample_weight)
         plan = self._make_plan(dataset)
         released = plan.execute(*dataset, random_state=self.random_state)
         self.plan_ = plan
@@ -294,6 +293,12 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 f"PrivateEstimator.{method} takes no {parameter} here, since {type(last).__name__} "
                 "takes none."
             )
+
+    def _check_is_public(self, *parts: Any) -> None:
+        """Refuse an oracle of the private records as they were passed, before any conversion."""
+        if isinstance(self.sensitivity, SensitivitySampler):
+            passed = tuple(part for part in parts if part is not None)
+            check_is_public(as_oracle(self.sensitivity.oracle), passed)
 
     def _check_dataset(self, X: Any, y: Any = None, sample_weight: Any = None) -> Dataset:
         """Check the parameters and the form of the data."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from collections.abc import Callable
@@ -180,7 +181,7 @@ class ReleasePlan:
         dataset = self._check(X, y, sample_weight)
         value = evaluate_privately(  # the one private evaluation
             self.sensitivity.bounded(self.target),
-            dataset,
+            copy.deepcopy(dataset),  # a target may write into it, and what it writes is not noised
             seed=int.from_bytes(noise.bytes(4), "little") >> 1,
             shape=self.sensitivity.shape,
             add_noise=lambda exact: self.mechanism.release(exact, self.sensitivity.value, noise),

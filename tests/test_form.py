@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import Ridge, SGDRegressor
+from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
@@ -24,6 +25,7 @@ from skdp import (
     release,
 )
 from skdp._form import Form, Schema, canonical
+from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity.trial import check_is_public
 
 rng = np.random.default_rng(0)
@@ -265,12 +267,26 @@ def with_default(n, rng, table=X):
     return table[rng.integers(len(table), size=n)]
 
 
+class Slotted:
+    """An oracle without a dictionary of attributes."""
+
+    __slots__ = ("table",)
+
+    def __init__(self, table):
+        self.table = table
+
+    def __call__(self, n, rng):
+        return with_default(n, rng, self.table)
+
+
 HOLDERS = {
     "public table": lambda data: PublicDataOracle(data),
     "view": lambda data: PublicDataOracle(data[::-1]),
     "enclosed": drawn_from,
     "partial": lambda data: functools.partial(with_default, table=data),
     "default": lambda data: with_default,
+    "slots": Slotted,
+    "density": lambda data: KernelDensity(bandwidth=0.1).fit(data),
     "labels": lambda data: PublicDataOracle(X_public, data[:, 0]),
 }
 
@@ -287,6 +303,13 @@ def test_an_oracle_that_holds_the_private_records_is_refused(name):
             released(mean, X, oracle)
         with pytest.raises(ValueError, match=message):
             model(StandardScaler(), oracle).fit(X)
+
+
+def test_private_records_are_recognized_before_they_are_converted():
+    """An estimator gets an array of a frame whose columns have numbers for names."""
+    mixed = pd.DataFrame({0: X[:, 0], 1: np.arange(60)})
+    with pytest.raises(ValueError, match="holds the private records"):
+        model(StandardScaler(), PublicDataOracle(mixed)).fit(mixed)
 
 
 @pytest.mark.parametrize(
@@ -357,3 +380,127 @@ def test_a_small_domain_is_no_constant():
     for seed in range(20):
         estimate = sampler(lambda n, rng: np.rint(bits(n, rng)), random_state=seed)
         assert estimate.sample(mean, 2, LaplaceMechanism(1.0).norm).value >= 0
+
+
+SPARSE = [
+    sparse.csr_matrix,
+    sparse.csc_array,
+    sparse.coo_matrix,
+    sparse.lil_matrix,
+    sparse.dok_array,
+    sparse.bsr_array,
+    sparse.dia_array,
+]
+
+
+@pytest.mark.parametrize("kind", SPARSE)
+def test_pairs_have_the_sparse_format_of_the_private_records(kind):
+    """A function may read rows, columns or entries of a format; another format is another one."""
+    seen = set()
+
+    def target(X):
+        indices = getattr(X, "indices", getattr(X, "row", X))
+        seen.add((type(X), getattr(indices, "dtype", None)))
+        return X.sum()
+
+    private = kind(X)
+    if private.format in ("csr", "csc"):
+        private.indices, private.indptr = map(np.int64, (private.indices, private.indptr))
+    released(target, private, PublicDataOracle(kind(X_public)))
+    assert len(seen) == 1
+    assert seen.pop()[0] is kind
+
+
+def test_an_oracle_may_yield_any_sparse_format():
+    for kind in SPARSE:
+        estimate = sampler(lambda n, rng, kind=kind: kind(rng.uniform(size=(n, 2)))).sample(
+            lambda X: X.sum(), 20, l1_norm
+        )
+        assert estimate.value > 0
+
+
+def test_sparse_records_are_stored_in_one_way_only():
+    """A sum of squares of the entries would be that of 1000, not of the numbers they make."""
+    numbers = np.array([0.5, 0.0, 0.25])
+    entries = np.column_stack([numbers - 1000, np.full(3, 1000.0)]).ravel()
+    stored = sparse.csr_matrix((entries, [1, 1, 0, 0, 1, 1], [0, 2, 4, 6]), shape=(3, 2))
+    (converted,) = Schema.of((stored,)).convert((stored,), "The private dataset")
+    assert converted.data.tolist() == [0.5, 0.25]
+    assert stored.nnz == 6
+    assert stored.data.tolist() == entries.tolist()
+
+
+ROWS = {list: lambda X: X.tolist(), tuple: lambda X: list(map(tuple, X.tolist())), np.ndarray: list}
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_lists_have_rows_of_one_kind(row):
+    """Lists are added in another way than arrays are."""
+    seen = set()
+
+    def target(X):
+        seen.update(map(type, X))
+        return np.mean(X)
+
+    released(target, ROWS[row](X), UniformOracle([(0, 1)] * 2))
+    assert seen == {row}
+
+
+def test_lists_of_other_rows_are_refused():
+    mixed = [[0.0, 1.0], (0.0, 1.0)] * 10
+    with pytest.raises(ValueError, match="its X has not the rows of that of the data, object"):
+        released(np.mean, mixed, UniformOracle([(0, 1)] * 2))
+
+
+def test_a_complex_number_is_not_made_real():
+    for data in (X, frame(["f8", "f8"])):
+        with pytest.raises(ValueError, match="which cannot hold its values"):
+            Schema.of((data,)).convert((1j * X_public,), "The oracle f")
+
+
+def test_a_matrix_is_drawn_as_an_array():
+    oracle = lambda n, rng: rng.uniform(size=(n, 2)).view(np.matrix)  # noqa: E731
+    estimate = sampler(oracle).sample(np.mean, 20, l1_norm)
+    assert 0 < estimate.value < 0.1
+    assert released(np.mean, X[:20], None, sensitivity=estimate).sensitivity == estimate
+
+
+def halve(X):
+    """Write into the records."""
+    if isinstance(X, pl.DataFrame):
+        X.replace_column(0, X["a"] / 2)
+        return X["a"].mean()
+    if isinstance(X, list):
+        for row in X:
+            row[0] /= 2
+        return np.mean(X)
+    values = X.data if sparse.issparse(X) else X
+    values /= 2
+    return X.mean()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [np.array, sparse.csr_matrix, lambda X: pl.DataFrame(X, schema=NAMES), lambda X: X.tolist()],
+    ids=["array", "sparse", "polars", "list"],
+)
+def test_what_a_target_writes_reaches_neither_the_private_records_nor_the_other_of_a_pair(kind):
+    """A second release of the private records would else be one of what the first made of them."""
+    private, untouched = kind(X), kind(X)
+    value = released(halve, private, lambda n, rng: kind(rng.uniform(size=(n, 2)))).sensitivity
+    assert str(private) == str(untouched)
+    assert value.value < 1 / 60
+
+
+def test_what_a_target_writes_does_not_reach_the_records_of_the_oracle():
+    table = np.random.default_rng(0).uniform(size=(5000, 2))
+    before = table.copy()
+
+    def window(n, rng):
+        start = rng.integers(len(table) - n)
+        return table[start : start + n]
+
+    estimator = Ridge(copy_X=False)
+    model(estimator, lambda n, rng: (window(n, rng), rng.uniform(size=n))).fit(X.copy(), y)
+    released(halve, X, window)
+    np.testing.assert_array_equal(table, before)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numpy.random import Generator
 
 from skdp._data import Dataset, as_dataset, find_non_finite, n_records
@@ -55,11 +56,18 @@ def draw(
         raise
     dataset = as_dataset(sample, f"What the oracle {describe_oracle(oracle)} returns")
     _check_counts(dataset, n_samples, name)
+    dataset = tuple(map(_owned, dataset))
     if schema is not None:
         dataset = schema.convert(dataset, name)
     if full:
         _check_values(dataset, name, schema is not None and schema.allow_nan)
     return dataset
+
+
+def _owned(container: Any) -> Any:
+    """Copy a part of a larger array: a target may write into it."""
+    is_view = type(container) is np.ndarray and not container.flags.owndata
+    return container.copy() if is_view else container
 
 
 def _check_counts(dataset: Dataset, n_samples: int, name: str) -> None:

@@ -16,11 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from skdp._classes import is_a, named
 from skdp._data import Dataset, as_array, belongs_to, n_records, take_records
 from skdp.sensitivity.adapters import describe_oracle
 
 # A legitimate oracle of few possible datasets may repeat one, but not so many times in a row.
 MAX_EQUAL = 30
+
+_TREES = named("sklearn.neighbors", "KDTree BallTree")
 
 MAX_WORK = 10**6
 """Steps after which two arrays are taken to share memory: strides can make a riddle of it."""
@@ -116,9 +119,18 @@ def _held(thing: Any, depth: int = 3) -> Iterator[Any]:
         parts = [*names.nonlocals.values(), *names.globals.values()]
         parts += [*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
     elif not isinstance(thing, type) and not inspect.ismodule(thing):
-        parts = list(getattr(thing, "__dict__", {}).values())
+        for kind in type(thing).__mro__:
+            parts += [getattr(thing, name, None) for name in _slots(kind)]
+        parts += getattr(thing, "__dict__", {}).values()
+        if is_a(thing, *_TREES):  # of a density
+            parts += thing.get_arrays()
     for part in parts:
         yield from _held(part, depth - 1)
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    slots = vars(kind).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
 def _arrays(container: Any) -> list[NDArray]:
@@ -126,7 +138,8 @@ def _arrays(container: Any) -> list[NDArray]:
     if isinstance(container, np.ndarray):
         return [container]
     if sparse.issparse(container):
-        return [container.data] if isinstance(container.data, np.ndarray) else []
+        data = getattr(container, "data", None)  # a dictionary of keys has none
+        return [data] if isinstance(data, np.ndarray) else []
     if not belongs_to(container, "pandas", "polars"):
         return []
     columns = (

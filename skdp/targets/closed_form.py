@@ -33,6 +33,9 @@ from skdp.targets._units import EXACT, TINY, Records, robust_units
 TOLERANCE = 1e-8
 """Largest error of a difference, in units of its largest coordinate, or of its norm."""
 
+ROWS_TOLERANCE = 1e-4
+"""Of the largest entry: what rows may differ by in another batch, in single precision."""
+
 UNIT = 2.0**-53
 """Largest relative error of one operation."""
 
@@ -247,6 +250,8 @@ class AdditiveTarget(KeyedTarget):
     ------
     TypeError
         If `phi` cannot be called.
+    ValueError
+        When sampled, if a row of `phi` depends on other records, or on their number or order.
 
     See Also
     --------
@@ -299,6 +304,35 @@ class AdditiveTarget(KeyedTarget):
             lambda sums, n_samples: (sums / n_samples).reshape(-1, *shape),
             linear=True,
         )
+
+    def check_oracle(self, *records: Any) -> None:
+        """Refuse a phi that does not take records one by one: it has no moments.
+
+        Parameters
+        ----------
+        *records : X or X, y
+            Public records.
+
+        Raises
+        ------
+        ValueError
+            If the rows of some records are others when these stand alone, in another order.
+        """
+        places = np.arange(n_records(records[0]))
+        rows, alone = (
+            self._rows(*(take_records(container, taken) for container in records))
+            for taken in (places, places[::-2])
+        )
+        expected = rows[places[::-2]]
+        error = ROWS_TOLERANCE * np.abs(expected[np.isfinite(expected)]).max(initial=0.0)
+        if alone.shape != expected.shape or not np.allclose(
+            alone, expected, rtol=0, atol=error, equal_nan=True
+        ):
+            raise ValueError(
+                "The 'phi' parameter of AdditiveTarget must treat each record by itself. Here a "
+                "row depends on other records, on how many there are, or on their order. Release "
+                "the function of all records instead, such as lambda X: phi(X).mean(axis=0)."
+            )
 
     def _rows(self, *dataset: Any) -> NDArray[np.float64]:
         rows = self._phi(*dataset, seed=0)

@@ -324,3 +324,28 @@ def test_unsupervised_estimators_leave_the_response_out():
         closed = norms(target, PublicDataOracle(X, RESPONSE), 5)
         expected = norms(RefitsOnly(target), PublicDataOracle(X), 5)
         np.testing.assert_allclose(closed.norms, expected.norms, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "phi",
+    [
+        lambda X: X - X.mean(axis=0),
+        lambda X: np.cumsum(X, axis=0) / len(X),
+        lambda X: X * (np.arange(len(X)) < 10)[:, None],
+        lambda X: X * len(X),
+    ],
+    ids=["centered", "cumulative", "first", "scaled"],
+)
+def test_rows_that_depend_on_other_records_are_refused(phi):
+    """By their moments a cumulative sum was measured 200 times too small."""
+    for oracle in (UniformOracle([(0, 1)] * 2), PublicDataOracle(np.arange(80.0).reshape(40, 2))):
+        sampler = SensitivitySampler(oracle, n_pairs=39, random_state=0)
+        with pytest.raises(ValueError, match=r"'phi' .* must treat each record by itself"):
+            sampler.sample(AdditiveTarget(phi), 50, l1_norm)
+
+
+def test_rows_may_be_rounded_otherwise_in_another_batch():
+    weights = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
+    sampler = SensitivitySampler(UniformOracle([(0, 1)] * 2), n_pairs=39, random_state=0)
+    phi = AdditiveTarget(lambda X: X.astype(np.float32) @ weights)
+    assert sampler.sample(phi, 50, l1_norm).value > 0
