@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from collections.abc import Callable, Iterable
@@ -190,15 +191,25 @@ def release(
         seeded=random_state is not None,
     )
     mechanism.rehearse(known.shape, known.value)
+    restore = getattr(target, "restore", None)
+    evaluated = target if restore is None else _spare(target)
+    add_noise = _spare(mechanism).release
     value = evaluate_privately(  # the one private evaluation
-        known.bounded(target),
+        known.bounded(evaluated),
         dataset,
         seed=int.from_bytes(noise.bytes(4), "little") >> 1,
         shape=known.shape,
-        add_noise=lambda exact: mechanism.release(exact, known.value, noise),
+        add_noise=lambda exact: add_noise(exact, known.value, noise),
     )
-    restore = getattr(target, "restore", None)
     return Release(value if restore is None else restore(value), guarantee, known)
+
+
+def _spare(thing: Any) -> Any:
+    """Copy what is to see private data: whatever it keeps of them, the original does not."""
+    try:
+        return copy.deepcopy(thing)
+    except Exception:  # it holds a lock, a file or the like
+        return thing
 
 
 def check_kind_of_sensitivity(sensitivity: Any) -> None:
