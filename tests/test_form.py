@@ -24,6 +24,7 @@ from skdp import (
     release,
 )
 from skdp._form import Form, Schema, canonical
+from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity.trial import check_is_public
 
 rng = np.random.default_rng(0)
@@ -210,6 +211,28 @@ def test_a_column_of_categories_has_those_of_the_oracle():
     ) as caught:
         model(make_pipeline(encode, Ridge()), PublicDataOracle(public, y_public)).fit(data, y)
     assert "person" not in str(caught.value)
+
+
+def test_no_message_tells_categories_by_a_digest():
+    """Whoever guesses who is in the data could make the digest of the guess."""
+    data = pd.DataFrame({"b": pd.Series(["low", "person 31337"] * 30, dtype="category")})
+    (_, _, _, (name,)), *_ = Schema.of((data,)).key
+    digest = name.removeprefix("category ")
+    numbers = SensitivitySampler(lambda n, rng: pd.DataFrame({"b": rng.normal(size=n)}))
+    labels = pd.CategoricalDtype(["high", "low"])
+    towns = SensitivitySampler(
+        lambda n, rng: pd.DataFrame({"b": rng.choice(labels.categories, n)}).astype(labels),
+        random_state=0,
+    )
+
+    def share(records):
+        return np.mean(records["b"] == "low")
+
+    for sensitivity in (numbers, towns.sample(share, 60, l1_norm)):
+        with pytest.raises(ValueError, match="category") as caught:
+            release(share, data, mechanism=LaplaceMechanism(1.0), sensitivity=sensitivity)
+        assert digest
+        assert digest not in str(caught.value)
 
 
 FORMS = {
