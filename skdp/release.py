@@ -32,6 +32,7 @@ METRIC_DRAW = 2**31
 # A promise beyond these says next to nothing: it is given, with a warning.
 MOST_EPSILON = 20
 MOST_GAMMA = 0.5
+LEAST_CONFIDENCE = 0.5
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,8 @@ def release(
     Warns
     -----
     UserWarning
-        If epsilon is above 20, delta above one over the number of records, or gamma above 1/2.
+        If epsilon is above 20, delta above one over the number of records, gamma above 1/2, or
+        the confidence below 1/2.
 
     See Also
     --------
@@ -240,6 +242,7 @@ def _warn_if_weak(promise: PrivacyGuarantee, sensitivity: Any, n_samples: int) -
     if isinstance(sensitivity, SensitivitySampler):
         sensitivity = sensitivity.plan(n_samples).order_statistic
     gamma = getattr(sensitivity, "gamma", 0.0)  # a number has none
+    confidence = getattr(sensitivity, "confidence", None)
     rules = {
         f"epsilon={promise.epsilon:g} is above {MOST_EPSILON}, so that one record may make an "
         "outcome 485 million times as likely and more. Choose one below 10, best around 1": (
@@ -251,6 +254,10 @@ def _warn_if_weak(promise: PrivacyGuarantee, sensitivity: Any, n_samples: int) -
         ),
         f"gamma={gamma:g} is above {MOST_GAMMA:g}, so that the promise may hold for less than half "
         "of the oracle's pairs. Choose one of .1 or less, with more pairs": gamma > MOST_GAMMA,
+        f"confidence={confidence} is below {LEAST_CONFIDENCE:g}, so that most samples of the "
+        "sensitivity may break it. Choose one of .9 or more, with more pairs": (
+            confidence is not None and confidence < LEAST_CONFIDENCE
+        ),
     }
     for message, is_weak in rules.items():
         if is_weak and not math.isinf(promise.epsilon):
