@@ -32,6 +32,7 @@ METRIC_DRAW = 2**31
 # A promise beyond these says next to nothing: it is given, with a warning.
 MOST_EPSILON = 20
 MOST_GAMMA = 0.5
+LEAST_CONFIDENCE = 0.5
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,8 @@ def release(
     Warns
     -----
     UserWarning
-        If epsilon is above 20, delta above one over the number of records, or gamma above 1/2.
+        If epsilon is above 20, delta above one over the number of records, gamma above 1/2, or
+        the confidence below 1/2.
 
     See Also
     --------
@@ -191,15 +193,25 @@ def release(
         seeded=random_state is not None,
     )
     mechanism.rehearse(known.shape, known.value)
+    restore = getattr(target, "restore", None)
+    evaluated = target if restore is None else _spare(target)
+    add_noise = _spare(mechanism).release
     value = evaluate_privately(  # the one private evaluation
-        known.bounded(target),
+        known.bounded(evaluated),
         copy.deepcopy(dataset),  # a target may write into it, and what it writes is not noised
         seed=int.from_bytes(noise.bytes(4), "little") >> 1,
         shape=known.shape,
-        add_noise=lambda exact: mechanism.release(exact, known.value, noise),
+        add_noise=lambda exact: add_noise(exact, known.value, noise),
     )
-    restore = getattr(target, "restore", None)
     return Release(value if restore is None else restore(value), guarantee, known)
+
+
+def _spare(thing: Any) -> Any:
+    """Copy what is to see private data: whatever it keeps of them, the original does not."""
+    try:
+        return copy.deepcopy(thing)
+    except Exception:  # it holds a lock, a file or the like
+        return thing
 
 
 def check_kind_of_sensitivity(sensitivity: Any) -> None:
@@ -230,6 +242,7 @@ def _warn_if_weak(promise: PrivacyGuarantee, sensitivity: Any, n_samples: int) -
     if isinstance(sensitivity, SensitivitySampler):
         sensitivity = sensitivity.plan(n_samples).order_statistic
     gamma = getattr(sensitivity, "gamma", 0.0)  # a number has none
+    confidence = getattr(sensitivity, "confidence", None)
     rules = {
         f"epsilon={promise.epsilon:g} is above {MOST_EPSILON}, so that one record may make an "
         "outcome 485 million times as likely and more. Choose one below 10, best around 1": (
@@ -241,6 +254,10 @@ def _warn_if_weak(promise: PrivacyGuarantee, sensitivity: Any, n_samples: int) -
         ),
         f"gamma={gamma:g} is above {MOST_GAMMA:g}, so that the promise may hold for less than half "
         "of the oracle's pairs. Choose one of .1 or less, with more pairs": gamma > MOST_GAMMA,
+        f"confidence={confidence} is below {LEAST_CONFIDENCE:g}, so that most samples of the "
+        "sensitivity may break it. Choose one of .9 or more, with more pairs": (
+            confidence is not None and confidence < LEAST_CONFIDENCE
+        ),
     }
     for message, is_weak in rules.items():
         if is_weak and not math.isinf(promise.epsilon):
