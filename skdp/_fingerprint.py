@@ -50,6 +50,14 @@ _ANYTHING = (
     *(eval, exec, globals, __import__, importlib.import_module, importlib.reload),
     *(inspect.currentframe, inspect.stack, sys._getframe, sys.modules),
 )
+_FINDERS = frozenset(
+    {
+        *(("gc", "get_objects"), ("gc", "get_referrers"), ("inspect", "get_annotations")),
+        *(("inspect", "getdoc"), ("inspect", "getmodule"), ("pkgutil", "resolve_name")),
+        *(("pydoc", "locate"), ("runpy", "run_module"), ("runpy", "run_path")),
+        *(("typing", "get_type_hints"), ("_frozen_importlib", "module_from_spec")),
+    }
+)
 _ANY_ATTRIBUTE = frozenset(
     {"__annotations__", "__code__", "__doc__", "__globals__", "__subclasses__", "f_globals"}
 )
@@ -307,8 +315,9 @@ class _Reader:
                 self._put("global", name)
                 self._read_used(function.__globals__[name], paths.get(name, {()}))
             elif hasattr(builtins, name):
-                if _finds_anything(getattr(builtins, name)):
-                    self.read(getattr(builtins, name))
+                value = getattr(builtins, name)  # some tools put names of their own there
+                if _finds_anything(value) or _is_own(value) or isinstance(value, _SETTINGS):
+                    self.read(value)
             else:
                 self._put("missing", name)
 
@@ -388,7 +397,7 @@ class _Reader:
         if release is not None and is_named(cls, cls.__module__, cls.__qualname__):
             self._put("installed", release, cls.__module__, cls.__qualname__)
             members = [item for base in cls.__mro__[-2::-1] for item in vars(base).items()]
-            self._read_members({name: each for name, each in members if _is_own(each)})  # patches
+            self._read_members({name: each for name, each in members if _is_patch(name, each)})
             return
         self._put("class", cls.__name__)
         self._read_each(type(cls), *cls.__mro__[1:])
@@ -475,6 +484,9 @@ def _contents(cell: Any) -> tuple:
 
 
 def _finds_anything(thing: Any) -> bool:
+    is_function = isinstance(thing, types.FunctionType | types.BuiltinFunctionType)
+    if is_function and (thing.__module__, thing.__name__) in _FINDERS:
+        return True
     return any(thing is each for each in _ANYTHING)
 
 
@@ -500,6 +512,12 @@ def _is_plain(kind: type) -> bool:
         getattr(kind, name) is getattr(object, name)
         for name in ("__reduce__", "__reduce_ex__", "__getstate__")
     )
+
+
+def _is_patch(name: str, value: Any) -> bool:
+    """Tell whether a member of an installed class may be the user's: what is his, and numbers."""
+    plain = isinstance(value, int | float | complex | np.ndarray) and not name.startswith("__")
+    return plain or _is_own(value)
 
 
 def _is_own(value: Any) -> bool:

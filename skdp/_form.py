@@ -312,7 +312,7 @@ def _canonical(part: str, container: Any) -> Any:
 def describe_key(key: tuple[Key, ...]) -> str:
     """Say a schema in one line, for messages."""
     return ", ".join(
-        f"{name} {kind} of {shorten(sorted(set(dtypes)))}"
+        f"{name} {kind} of {shorten(sorted(set(map(_without_digest, dtypes))))}"
         for name, (kind, _, _, dtypes) in zip(PARTS, key, strict=False)
     )
 
@@ -419,8 +419,14 @@ def _name_dtype(dtype: Any) -> str:
     return f"category {hashlib.sha256(content.encode()).hexdigest()[:12]}"
 
 
+def _without_digest(name: str) -> str:
+    """Leave out of a message by what the categories of a person's record could be guessed."""
+    return "category" if name.startswith("category ") else name
+
+
 def _misfit(given: Any, wanted: Any, place: str) -> str:
-    told = f"{place} holds {_name_dtype(given)}, and that of the data {_name_dtype(wanted)}"
+    names = (_without_digest(_name_dtype(dtype)) for dtype in (given, wanted))
+    told = f"{place} holds {{}}, and that of the data {{}}".format(*names)
     if _is_number(given) != _is_number(wanted):
         return told
     return f"{told}, which cannot hold its values"

@@ -217,8 +217,8 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         Warns
         -----
         UserWarning
-            If epsilon is above 20, delta above one over the number of records, or gamma above
-            1/2.
+            If epsilon is above 20, delta above one over the number of records, gamma above 1/2, or
+            the confidence below 1/2.
         """
         dataset = self._check_dataset(X, y, sample_weight)
         self._check_is_public(X, y, sample_weight)

@@ -37,6 +37,7 @@ METRIC_DRAW = 2**31
 # A promise beyond these says next to nothing: it is given, with a warning.
 MOST_EPSILON = 20
 MOST_GAMMA = 0.5
+LEAST_CONFIDENCE = 0.5
 
 
 @dataclass(frozen=True)
@@ -179,12 +180,13 @@ class ReleasePlan:
         """
         noise = byte_source(random_state)
         dataset = self._check(X, y, sample_weight)
+        add_noise = _spare(self.mechanism).release
         value = evaluate_privately(  # the one private evaluation
-            self.sensitivity.bounded(self.target),
+            self.sensitivity.bounded(_spare(self.target)),
             copy.deepcopy(dataset),  # a target may write into it, and what it writes is not noised
             seed=int.from_bytes(noise.bytes(4), "little") >> 1,
             shape=self.sensitivity.shape,
-            add_noise=lambda exact: self.mechanism.release(exact, self.sensitivity.value, noise),
+            add_noise=lambda exact: add_noise(exact, self.sensitivity.value, noise),
         )
         restore = getattr(self.target, "restore", None)
         guarantee = replace(self.guarantee, seeded=random_state is not None)
@@ -252,6 +254,14 @@ class ReleasePlan:
             *_describe_errors(self.standard_errors),
         ]
         return "\n  ".join([f"ReleasePlan of {self.target.description}", *lines])
+
+
+def _spare(thing: Any) -> Any:
+    """Copy what is to see private data: whatever it keeps of them, the original does not."""
+    try:
+        return copy.deepcopy(thing)
+    except Exception:  # it holds a lock, a file or the like
+        return thing
 
 
 def _describe_errors(errors: Any) -> list[str]:
@@ -415,6 +425,7 @@ def _warn_if_weak(promise: PrivacyGuarantee, sensitivity: Any, n_samples: int) -
     if isinstance(sensitivity, SensitivitySampler):
         sensitivity = sensitivity.plan(n_samples).order_statistic
     gamma = getattr(sensitivity, "gamma", 0.0)  # a number has none
+    confidence = getattr(sensitivity, "confidence", None)
     rules = {
         f"epsilon={promise.epsilon:g} is above {MOST_EPSILON}, so that one record may make an "
         "outcome 485 million times as likely and more. Choose one below 10, best around 1": (
@@ -426,6 +437,10 @@ def _warn_if_weak(promise: PrivacyGuarantee, sensitivity: Any, n_samples: int) -
         ),
         f"gamma={gamma:g} is above {MOST_GAMMA:g}, so that the promise may hold for less than half "
         "of the oracle's pairs. Choose one of .1 or less, with more pairs": gamma > MOST_GAMMA,
+        f"confidence={confidence} is below {LEAST_CONFIDENCE:g}, so that most samples of the "
+        "sensitivity may break it. Choose one of .9 or more, with more pairs": (
+            confidence is not None and confidence < LEAST_CONFIDENCE
+        ),
     }
     for message, is_weak in rules.items():
         if is_weak and not math.isinf(promise.epsilon):

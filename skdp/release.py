@@ -87,7 +87,8 @@ def release(
     Warns
     -----
     UserWarning
-        If epsilon is above 20, delta above one over the number of records, or gamma above 1/2.
+        If epsilon is above 20, delta above one over the number of records, gamma above 1/2, or
+        the confidence below 1/2.
 
     See Also
     --------

@@ -1,14 +1,19 @@
 """Keys: equal for what is the same, in every process, and different for what is not."""
 
+import builtins
 import functools
+import gc
 import importlib
+import inspect
 import json
 import linecache
 import os
+import pkgutil
 import subprocess
 import sys
 import textwrap
 import threading
+import typing
 from pathlib import Path
 
 import numpy as np
@@ -759,6 +764,41 @@ def test_patches_of_installed_classes_count(monkeypatch):
     before = key_of(Ridge())
     monkeypatch.setattr(Ridge, "fit", lambda self, X, y: self)
     assert key_of(Ridge()) != before
+
+
+def test_patched_values_of_installed_classes_count(monkeypatch):
+    before = key_of(Ridge())
+    monkeypatch.setattr(Ridge, "factor", 1.0, raising=False)
+    one = key_of(Ridge())
+    monkeypatch.setattr(Ridge, "factor", 2.0)
+    assert len({before, one, key_of(Ridge())}) == 3
+
+
+@pytest.mark.parametrize("values", [(1.0, 2.0), (lambda: 1.0, lambda: 2.0)], ids=["value", "call"])
+def test_names_put_among_the_builtins_count(values, monkeypatch):
+    keys = []
+    for value in values:
+        monkeypatch.setattr(builtins, "put_there", value, raising=False)
+        keys.append(key_of(reads_a_builtin))
+    assert keys[0] != keys[1]
+
+
+def reads_a_builtin(X):
+    return put_there, X  # noqa: F821
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda X: inspect.getmodule(key_of).PROCESS,
+        lambda X: pkgutil.resolve_name("skdp._fingerprint:PROCESS"),
+        lambda X: typing.get_type_hints(key_of),
+        lambda X: gc.get_objects(),
+    ],
+    ids=["getmodule", "resolve_name", "get_type_hints", "get_objects"],
+)
+def test_what_finds_anything_is_like_nothing_else(function):
+    assert "by a name that only a run tells" in obstacle_of(key_of(function))
 
 
 FACTOR = np.ones(2000)

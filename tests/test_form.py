@@ -214,6 +214,28 @@ def test_a_column_of_categories_has_those_of_the_oracle():
     assert "person" not in str(caught.value)
 
 
+def test_no_message_tells_categories_by_a_digest():
+    """Whoever guesses who is in the data could make the digest of the guess."""
+    data = pd.DataFrame({"b": pd.Series(["low", "person 31337"] * 30, dtype="category")})
+    (_, _, _, (name,)), *_ = Schema.of((data,)).key
+    digest = name.removeprefix("category ")
+    numbers = SensitivitySampler(lambda n, rng: pd.DataFrame({"b": rng.normal(size=n)}))
+    labels = pd.CategoricalDtype(["high", "low"])
+    towns = SensitivitySampler(
+        lambda n, rng: pd.DataFrame({"b": rng.choice(labels.categories, n)}).astype(labels),
+        random_state=0,
+    )
+
+    def share(records):
+        return np.mean(records["b"] == "low")
+
+    for sensitivity in (numbers, towns.sample(share, 60, l1_norm)):
+        with pytest.raises(ValueError, match="category") as caught:
+            release(share, data, mechanism=LaplaceMechanism(1.0), sensitivity=sensitivity)
+        assert digest
+        assert digest not in str(caught.value)
+
+
 FORMS = {
     "dense": X,
     "single": X.astype(np.float32),

@@ -3,23 +3,28 @@
 import gc
 import html
 import pickle
+import threading
 import traceback
 import types
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.datasets import make_classification
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, VotingClassifier
+from sklearn.feature_selection import SelectFromModel
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KernelDensity, KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC, OneClassSVM
+from sklearn.tree import DecisionTreeClassifier
 
 from skdp import (
     BernsteinTransformer,
     LaplaceMechanism,
+    PrivacyGuarantee,
     PrivacyLeakWarning,
     PrivateEstimator,
     PrivateEvaluationError,
@@ -27,6 +32,7 @@ from skdp import (
     SensitivitySampler,
     release,
 )
+from skdp.mechanisms.base import Mechanism, l1_norm
 from skdp.targets.functions import FittedFunctionTarget
 from skdp.targets.parameters import ParameterTarget
 
@@ -333,3 +339,115 @@ def test_variables_behind_an_error_hold_no_exact_value(target, mechanism, what):
     exact = LogisticRegression().fit(X, y).coef_
     assert any(value is X for value in held)
     assert not any(np.isin(exact, value).any() for value in arrays)
+
+
+class Keeping(TransformerMixin, BaseEstimator):
+    """A step that keeps what it transforms, as some do for speed or for people who look at it."""
+
+    def fit(self, X, y=None):
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X):
+        self.last_ = X.copy()
+        return X
+
+
+class KeepingMechanism(Mechanism):
+    norm_name = "l1"
+
+    def norm(self, difference):
+        return l1_norm(difference)
+
+    def release(self, value, sensitivity, rng):
+        self.value = value.copy()
+        return rng.laplace(value, sensitivity)
+
+    def guarantee(self, gamma=0.0):
+        return PrivacyGuarantee(1.0, gamma=gamma)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        make_pipeline(FrozenEstimator(Keeping().fit(X_public)), LogisticRegression()),
+        make_pipeline(FrozenEstimator(Keeping().fit(X_public)), DecisionTreeClassifier()),
+        make_pipeline(Keeping(), DecisionTreeClassifier()),
+    ],
+    ids=["frozen", "frozen before a tree", "before a tree"],
+)
+def test_no_step_keeps_what_it_has_transformed(estimator):
+    """Steps that are not fitted to private records see them too."""
+    model = private(estimator, y_public, mechanism=KeepingMechanism()).fit(X, y)
+    data = pickle.dumps(model)
+    assert X.tobytes() not in data
+    assert not found_in(data, [*X.ravel()])
+    assert not model.mechanism.value.any()  # of the rehearsal
+
+
+class Recalling:
+    description = "a target that would hand out what it has seen"
+
+    def __call__(self, X, *, seed):
+        self.seen = X
+        return X.mean(axis=0)
+
+    def restore(self, value):
+        return value, getattr(self, "seen", None)
+
+
+def test_a_target_restores_without_what_it_has_seen():
+    value, seen = release(
+        Recalling(), X, mechanism=LaplaceMechanism(epsilon=1.0), sensitivity=0.1
+    ).value
+    assert value.shape == (4,)
+    assert seen is None
+
+
+def test_a_target_that_cannot_be_copied_is_evaluated_itself():
+    target = Recalling()
+    target.lock = threading.Lock()
+    released = release(target, X, mechanism=LaplaceMechanism(epsilon=1.0), sensitivity=0.1)
+    assert released.value[0].shape == (4,)
+
+
+BOOSTED = GradientBoostingClassifier(n_estimators=3).fit(X_public, y_public)
+SELECTED = SelectFromModel(BOOSTED, threshold=-1).fit(X_public, y_public)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        DecisionTreeClassifier(),
+        RandomForestClassifier(n_estimators=3),
+        make_pipeline(FrozenEstimator(SELECTED), DecisionTreeClassifier()),
+        VotingClassifier([("a", FrozenEstimator(BOOSTED)), ("b", LogisticRegression())]),
+    ],
+    ids=["tree", "forest", "tree after trees", "vote"],
+)
+def test_no_memory_between_the_fields_of_nodes(estimator):
+    """Seven bytes of each node are never written: a copy has what stood there, even a number."""
+    model = private(estimator, y_public).fit(X, y)
+    trees = trees_in(model.estimator_)
+    assert trees
+    for tree in trees:
+        nodes = tree.__getstate__()["nodes"]
+        used = max(offset + dtype.itemsize for dtype, offset, *_ in nodes.dtype.fields.values())
+        raw = np.frombuffer(nodes.tobytes(), np.uint8).reshape(len(nodes), -1)
+        assert used < raw.shape[1]
+        assert not raw[:, used:].any()
+        assert np.isfinite(nodes["threshold"]).all()
+
+
+def trees_in(estimator):
+    stack, seen, found = [estimator], set(), []
+    while stack:
+        thing = stack.pop()
+        if id(thing) in seen or isinstance(thing, CODE):
+            continue
+        seen.add(id(thing))
+        if type(thing).__name__ == "Tree":
+            found.append(thing)
+        objects = isinstance(thing, np.ndarray) and thing.dtype == object
+        stack.extend(thing.ravel().tolist() if objects else gc.get_referents(thing))
+    return found

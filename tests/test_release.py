@@ -118,6 +118,11 @@ def test_one_seed_shows_the_difference_of_neighbors_and_the_guarantee_says_so():
         (GaussianMechanism(1.0, 0.02), 0.1, ["above one over the number of records, 0.0167"]),
         (LAPLACE, SensitivitySampler(ORACLE, gamma=0.6, n_pairs=9), ["gamma=0.6 is above 0.5"]),
         (LAPLACE, SensitivitySampler(ORACLE, gamma=None, n_pairs=1), []),
+        (
+            LAPLACE,
+            SensitivitySampler(ORACLE, calibration="conditional", confidence=0.01),
+            ["confidence=0.01 is below 0.5"],
+        ),
         (LAPLACE, exponential_mean(60, 0.7, 1.0), ["gamma=0.7 is above 0.5"]),
         (GaussianMechanism(50.0, 0.1), 0.1, ["epsilon=50 ", "delta=0.1 "]),
         (LaplaceMechanism(20), 0.1, []),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import hashlib
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from skdp._classes import ClassSet, is_a, named
 from skdp._target import KeyedTarget
+from skdp.targets._copies import clean_copy
 from skdp.targets.closed_form import Moments
 from skdp.targets.composition import drop_out_of_bag
 from skdp.targets.configuration import describe, takes
@@ -262,7 +262,7 @@ class LeafValues(KeyedTarget):
         estimator object
             A copy of the public twin in which the values of all nodes follow from the sums.
         """
-        released = copy.deepcopy(self.twin)
+        released = clean_copy(self.twin)
         width = len(self._output_of_column())
         ends = np.cumsum([width * len(leaves) for leaves in self._leaves])
         parts = np.split(np.asarray(vector, dtype=np.float64), ends[:-1])

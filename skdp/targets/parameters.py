@@ -17,6 +17,7 @@ from skdp._basis import LocalMetric
 from skdp._classes import ClassSet, named, public_name
 from skdp._data import Dataset, find_non_finite, neighboring_pair
 from skdp._target import KeyedTarget
+from skdp.targets._copies import clean_copy
 from skdp.targets._packing import flat, is_float, take
 from skdp.targets._parts import ReleasedPart, anchor_of
 from skdp.targets.closed_form import Moments, closed_form_of
@@ -232,7 +233,7 @@ class ParameterTarget(KeyedTarget):
             A copy of the public twin with the released attributes overwritten, those derived
             from them recomputed, and those that describe the twin's own records removed.
         """
-        released = copy.deepcopy(self.twin)
+        released = clean_copy(self.twin)
         for name, value in self.by_name(vector).items():
             setattr(*_owner(released, name), _in_precision(value, self._like[name]))
         for part in self._parts:
