@@ -86,7 +86,6 @@ REALS = [
     ("BayesianRidge", LINEAR | {"compute_score": BOTH}),
     ("PLSRegression", {"n_components": [1, 2], "scale": BOTH}),
     ("CCA", {"n_components": [1], "scale": BOTH}),
-    ("PLSSVD", {"n_components": [1], "scale": BOTH}),
     ("PCA", {"n_components": [1, 2, None], "whiten": BOTH, "svd_solver": ["full", "arpack"]}),
     ("IncrementalPCA", {"n_components": [1, 2], "whiten": BOTH, "batch_size": [None, 10]}),
     ("FactorAnalysis", {"n_components": [1, 2], "rotation": [None, "varimax"]}),
@@ -125,15 +124,6 @@ REALS = [
     ("EllipticEnvelope", {"assume_centered": BOTH, "contamination": [0.1, 0.3]}),
     ("GraphicalLasso", {"assume_centered": BOTH, "alpha": [0.05, 0.2]}),
     ("KMeans", {"n_clusters": [2, 3], "algorithm": ["lloyd", "elkan"], "n_init": [1]}),
-    (
-        "BisectingKMeans",
-        {
-            "n_clusters": [2, 3],
-            "bisecting_strategy": ["biggest_inertia", "largest_cluster"],
-            "algorithm": ["lloyd", "elkan"],
-            "n_init": [1, 3],
-        },
-    ),
     ("StandardScaler", {"with_mean": BOTH, "with_std": BOTH}),
     (
         "RobustScaler",
@@ -214,9 +204,9 @@ def records(kind, estimator, seed):
     if is_classifier(estimator):
         return X, y
     name = type(estimator).__name__
-    if is_regressor(estimator) or name in ("PLSSVD", "TargetEncoder"):
+    if is_regressor(estimator) or name == "TargetEncoder":
         y = np.exp(np.nan_to_num(X) @ [0.1, -0.2, 0.1] + rng.normal(scale=0.1, size=50))
-        return X, np.column_stack([y, rng.normal(size=50)]) if name in ("CCA", "PLSSVD") else y
+        return X, np.column_stack([y, rng.normal(size=50)]) if name == "CCA" else y
     return (X,)
 
 
