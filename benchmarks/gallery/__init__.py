@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.audit._noise import (
+from .noise import (
     ExponentialNoise,
     GaussianNoise,
     GeometricNoise,
@@ -31,7 +31,7 @@ from skdp.audit._noise import (
     TextbookLaplace,
     TruncatedLaplace,
 )
-from skdp.audit._selection import (
+from .selection import (
     ExponentialChoice,
     MaxOfNoisy,
     NoisyArgmax,
@@ -92,7 +92,7 @@ def representation(outputs: ArrayLike) -> NDArray[np.int64]:
 
     Examples
     --------
-    >>> from skdp.audit.mechanisms import representation
+    >>> from gallery import representation
     >>> representation([0.0, 1.0, 0.75, 0.1])
     array([   0,  116,   51, -191])
     """
@@ -120,7 +120,7 @@ class Case:
 
     Examples
     --------
-    >>> from skdp.audit.mechanisms import Case, LaplaceNoise
+    >>> from gallery import Case, LaplaceNoise
     >>> Case("half the noise", LaplaceNoise(0.5), (0.0, 1.0)).true_epsilon
     2.0
     """
@@ -150,7 +150,7 @@ def honest_cases() -> list[Case]:
 
     Examples
     --------
-    >>> from skdp.audit.mechanisms import honest_cases
+    >>> from gallery import honest_cases
     >>> all(case.true_epsilon <= case.claimed_epsilon + 1e-12 for case in honest_cases())
     True
     """
@@ -179,7 +179,7 @@ def broken_cases() -> list[Case]:
 
     Examples
     --------
-    >>> from skdp.audit.mechanisms import broken_cases
+    >>> from gallery import broken_cases
     >>> all(case.true_epsilon > case.claimed_epsilon for case in broken_cases())
     True
     """
