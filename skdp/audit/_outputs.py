@@ -97,15 +97,7 @@ def as_rows(returned: Any) -> NDArray[Any]:
 def as_outputs(returned: Any) -> Outputs:
     """Read the outputs of a mechanism.
 
-    Parameters
-    ----------
-    returned : array-like of shape (n,) or (n, ...)
-        Numbers of any width, booleans, dates, strings, records, or anything with a string form.
-
-    Returns
-    -------
-    Outputs
-        A single column is flattened; complex numbers and records become several columns.
+    A single column is flattened; complex numbers and records become several columns.
     """
     array = _flat(as_rows(returned))
     if array.dtype.kind == "b":
@@ -235,18 +227,7 @@ class AtomTable:
         return len(self._keys)
 
     def index(self, sample: Outputs) -> NDArray[np.intp]:
-        """Return the index of the atom in each row, -1 where there is none.
-
-        Parameters
-        ----------
-        sample : Outputs
-            Of any kind.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Indices into `atoms`.
-        """
+        """Return the index of the atom in each row, -1 where there is none."""
         if not len(self):
             return np.full(len(sample), -1)
         place = np.searchsorted(self._keys, sample.rows).clip(max=len(self) - 1)

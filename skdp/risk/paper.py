@@ -362,22 +362,7 @@ def paper_composition(
 
 
 def published_confidence(epsilon: ArrayLike, epsilon0: float, n_outputs: int) -> Any:
-    """Return `paper_confidence` for many levels at once, without looking at them.
-
-    Parameters
-    ----------
-    epsilon : array-like of float in (0, epsilon0]
-        The stronger levels.
-    epsilon0 : float in (0, inf)
-        Level of the mechanism.
-    n_outputs : int of at least 1
-        Number of released values.
-
-    Returns
-    -------
-    float or ndarray of float in (0, 1]
-        The confidences, of the shape of `epsilon`.
-    """
+    """Return `paper_confidence` for many levels at once, without looking at them."""
     _warn()
     return _ratio(epsilon, epsilon0, n_outputs)
 

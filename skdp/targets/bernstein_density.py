@@ -176,36 +176,14 @@ def integrate_positive(
 ) -> tuple[float, float]:
     """Integrate ``max(function, 0)`` over a box of one, two or three dimensions.
 
-    Composite Gauss-Legendre quadrature with four nodes in every cell, on a grid that doubles
-    until the result settles. The cells that the zero set cuts decide the error, which falls at
-    least with the square of their size: in three dimensions 1e-6 is mostly reached within a
-    second, but not where the zero set is parallel to an axis. :class:`BernsteinDensity` is exact,
-    without quadrature and in any dimension.
-
-    Parameters
-    ----------
-    transformer : BernsteinTransformer
-        The basis, fitted.
-    coefficients : array-like of shape (n_basis,)
-        As returned by its ``coefficients``.
-    rtol : float, default=1e-6
-        Change at which to stop, as a share of the integral.
-    max_points : int, default=2**27
-        Largest number of points of a rule.
-
-    Returns
-    -------
-    integral : float
-        The integral of the finest rule.
-    change : float
-        How much the last doubling changed it: an estimate of the error of the rule before, so
-        most often a multiple of what is left.
-
-    Raises
-    ------
-    ValueError
-        If the box has more than three dimensions, the coefficients do not fit, or the tolerance
-        is not reached with `max_points` points.
+    Composite Gauss-Legendre quadrature with four nodes in every cell, on a grid that doubles until
+    the result settles. The cells that the zero set cuts decide the error, which falls at least with
+    the square of their size: in three dimensions 1e-6 is mostly reached within a second, but not
+    where the zero set is parallel to an axis. :class:`BernsteinDensity` is exact, without
+    quadrature and in any dimension. Return the integral of the finest rule, and how much the last
+    doubling changed it: an estimate of the error of the rule before, so most often a multiple of
+    what is left. The grid is doubled until that is a share `rtol` of the integral, or refused at
+    `max_points`.
     """
     tensor = _one_function(transformer, coefficients)
     if tensor.ndim > 3:

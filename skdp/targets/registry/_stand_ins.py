@@ -16,20 +16,7 @@ POWER_TRANSFORMER = "sklearn.preprocessing.PowerTransformer"
 
 
 def stand_in_of(estimator: Any, transforms: bool) -> type | None:
-    """Return the class that takes the place of an estimator, None if it stays.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        As configured.
-    transforms : bool
-        Whether it is a step that transforms, and not one that predicts.
-
-    Returns
-    -------
-    type or None
-        A class with the same parameters.
-    """
+    """Return the class that takes the place of an estimator, None if it stays."""
     name = public_name(type(estimator))
     is_kept = name == DISCRIMINANT_ANALYSIS and not transforms
     is_public = name == POWER_TRANSFORMER and not estimator.standardize
