@@ -49,7 +49,6 @@ from sklearn.preprocessing import (
     SplineTransformer,
     StandardScaler,
 )
-from threadpoolctl import threadpool_limits
 
 from skdp.targets._simplex import project_to_simplex
 from skdp.targets._stand_ins import (
@@ -72,6 +71,7 @@ from skdp.targets.registry._repairs import (
 )
 
 pytestmark = [
+    pytest.mark.usefixtures("one_thread"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning:sklearn"),
@@ -88,13 +88,6 @@ METHODS = (
     "score_samples",
     "mahalanobis",
 )
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Tiny fits are slower on many threads."""
-    with threadpool_limits(limits=1):
-        yield
 
 
 def units(X):
