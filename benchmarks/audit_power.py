@@ -22,10 +22,7 @@ import argparse
 import time
 
 import numpy as np
-from joblib import Parallel, delayed
-
-from skdp.audit import audit_epsilon
-from skdp.audit.mechanisms import (
+from gallery import (
     Case,
     LaplaceNoise,
     MaxOfNoisy,
@@ -35,6 +32,9 @@ from skdp.audit.mechanisms import (
     honest_cases,
     representation,
 )
+from joblib import Parallel, delayed
+
+from skdp.audit import audit_epsilon
 
 SLOW = {"histogram", "sparse vector"}
 N_SEARCH, N_FINAL = 20_000, 100_000

@@ -9,7 +9,7 @@ the five figures again and puts the exact law of the loss beside each of them.
 
 They differ, and not by a little. The published formula is the law of another quantity: it treats
 the distances of the outcome from the two target values as independent, although both are functions
-of the same outcome. The functions whose name starts with ``paper_`` reproduce it, and say so:
+of the same outcome. The functions of `skdp.risk.paper` reproduce it, and say so:
 """
 
 import textwrap
@@ -25,11 +25,13 @@ from skdp.risk import (
     advanced_composition,
     basic_composition,
     dkw_n_pairs,
+    sampled_confidence,
+)
+from skdp.risk.paper import (
     paper_composition,
     paper_confidence,
     paper_epsilon,
     paper_joint_confidence,
-    sampled_confidence,
 )
 
 with warnings.catch_warnings(record=True) as caught:

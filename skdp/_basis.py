@@ -28,13 +28,6 @@ class LocalMetric:
     matrix : ndarray of shape (d, d) or (d,)
         The squared change of the output is about ``v' matrix v`` for a small change v; a vector is
         a diagonal.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp._basis import LocalMetric
-    >>> LocalMetric(np.eye(2)).matrix.shape
-    (2, 2)
     """
 
     matrix: NDArray[np.float64]

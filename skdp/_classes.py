@@ -18,22 +18,7 @@ Value = TypeVar("Value")
 def public_name(kind: type) -> str:
     """Name a class of scikit-learn as it is imported.
 
-    Parameters
-    ----------
-    kind : type
-        Any class.
-
-    Returns
-    -------
-    str
-        Module and name; empty if the class is none of scikit-learn's.
-
-    Examples
-    --------
-    >>> from sklearn.svm import LinearSVC
-    >>> from skdp._classes import public_name
-    >>> public_name(LinearSVC), public_name(type("LinearSVC", (LinearSVC,), {}))
-    ('sklearn.svm.LinearSVC', '')
+    It is empty for a class of anybody else.
     """
     home = kind.__module__  # such as sklearn.svm._classes
     if not home.startswith("sklearn.") or home not in sys.modules:
@@ -43,27 +28,7 @@ def public_name(kind: type) -> str:
 
 
 def is_a(thing: Any, *names: str) -> bool:
-    """Tell what `isinstance` would, without importing the classes.
-
-    Parameters
-    ----------
-    thing : object
-        Such as an estimator.
-    *names : str
-        Classes of scikit-learn, each with its module.
-
-    Returns
-    -------
-    bool
-        Whether `thing` is an instance of one of them or of a subclass.
-
-    Examples
-    --------
-    >>> from sklearn.pipeline import Pipeline
-    >>> from skdp._classes import is_a
-    >>> is_a(Pipeline([]), "sklearn.pipeline.Pipeline")
-    True
-    """
+    """Tell what `isinstance` would, without importing the classes."""
     for name in names:
         module, _, kind = name.rpartition(".")
         # a thing is of no class whose module nobody has imported
@@ -82,19 +47,6 @@ class ClassSet(Set[type]):
 
     Only iteration imports the classes; those that this version of scikit-learn does not have are
     left out.
-
-    Parameters
-    ----------
-    names : iterable of str
-        The classes, each with its module.
-
-    Examples
-    --------
-    >>> from sklearn.svm import SVC, LinearSVC
-    >>> from skdp._classes import ClassSet
-    >>> machines = ClassSet(["sklearn.svm.LinearSVC", "sklearn.svm.LinearSVR"])
-    >>> LinearSVC in machines, SVC in machines
-    (True, False)
     """
 
     def __init__(self, names: Iterable[str]):
@@ -114,25 +66,7 @@ class ClassTable(Mapping[type, Value]):
     """A value for each of some classes of scikit-learn, written by name, and for classes added.
 
     A subclass is not in the table. Only iteration imports the classes; those that this version of
-    scikit-learn does not have are left out.
-
-    Parameters
-    ----------
-    values : mapping of str to object
-        What belongs to each class, which is named with its module.
-
-    Attributes
-    ----------
-    added : dict of type to object
-        Any other classes, of which some may be added.
-
-    Examples
-    --------
-    >>> from sklearn.svm import LinearSVC
-    >>> from skdp._classes import ClassTable
-    >>> table = ClassTable({"sklearn.svm.LinearSVC": "coef_ intercept_"})
-    >>> table[LinearSVC], table.get(int)
-    ('coef_ intercept_', None)
+    scikit-learn does not have are left out. `added` is for classes of anybody else.
     """
 
     def __init__(self, values: Mapping[str, Value]):

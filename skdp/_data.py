@@ -22,28 +22,7 @@ Dataset = tuple[Any, ...]
 def as_dataset(sample: Any, source: str = "A dataset") -> Dataset:
     """Return ``X``, ``(X, y)`` or ``(X, y, sample_weight)`` as a tuple of containers.
 
-    Parameters
-    ----------
-    sample : container, (container,), (container, container or None) or three containers
-        The records, with or without their responses, and the weights of the records.
-    source : str, default="A dataset"
-        What gave the sample; the error begins with it.
-
-    Returns
-    -------
-    tuple of containers
-        ``(X,)``, ``(X, y)`` or ``(X, y, sample_weight)``.
-
-    Raises
-    ------
-    TypeError
-        If `sample` is none of these, or `X` is None, or there are weights without `y`.
-
-    Examples
-    --------
-    >>> from skdp._data import as_dataset
-    >>> as_dataset([1, 2]), as_dataset(([1, 2], None)), as_dataset(([1, 2], [0, 1]))
-    (([1, 2],), ([1, 2],), ([1, 2], [0, 1]))
+    The error begins with `source`, which gave the sample.
     """
     dataset = sample if isinstance(sample, tuple) else (sample,)
     if len(dataset) not in (1, 2, 3) or dataset[0] is None:
@@ -65,23 +44,7 @@ def belongs_to(container: Any, *libraries: str) -> bool:
 
 
 def n_records(container: Any) -> int:
-    """Count the records of a container.
-
-    Parameters
-    ----------
-    container : container
-        See the module.
-
-    Returns
-    -------
-    int
-        The length of the first dimension.
-
-    Raises
-    ------
-    TypeError
-        If `container` holds no records: a number, a string, a dict, an array without dimensions.
-    """
+    """Count the records of a container."""
     shape = getattr(container, "shape", None)
     if isinstance(shape, tuple) and shape:
         return shape[0]
@@ -96,26 +59,9 @@ def n_records(container: Any) -> int:
 def take_records(container: Any, indices: NDArray[np.integer]) -> Any:
     """Return the records at `indices`, in that order, in a new container.
 
-    Parameters
-    ----------
-    container : container
-        See the module.
-    indices : ndarray of int, shape (n_taken,)
-        Positions from 0; an index may repeat.
-
-    Returns
-    -------
-    container
-        Of the same class; sparse input comes back without duplicates, with indices of the same
-        type. Frames of pandas keep the index labels of their rows. It shares no memory with
-        `container`, and neither do the rows of a list of lists.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp._data import take_records
-    >>> take_records(["a", "b", "c"], np.array([2, 0, 2]))
-    ['c', 'a', 'c']
+    The result is of the same class, an index may repeat, and no memory is shared with `container`.
+    Sparse input comes back without duplicates, with indices of the same type; frames of pandas keep
+    the index labels of their rows.
     """
     if isinstance(container, np.ndarray):
         return container.take(indices, axis=0)
@@ -154,15 +100,7 @@ def with_index_dtype(container: Any, dtype: Any) -> Any:
 def column_names(X: Any) -> list[str] | None:
     """Return the names of the columns of a frame.
 
-    Parameters
-    ----------
-    X : container
-        See the module.
-
-    Returns
-    -------
-    list of str or None
-        None where there are no names, or where some are not strings, as in scikit-learn.
+    None where there are no names, or where some are not strings, as in scikit-learn.
     """
     names = getattr(X, "columns", None)
     if names is None or not all(isinstance(name, str) for name in names):
@@ -173,15 +111,7 @@ def column_names(X: Any) -> list[str] | None:
 def n_columns(X: Any) -> int | None:
     """Count the columns of a two-dimensional container.
 
-    Parameters
-    ----------
-    X : container
-        See the module.
-
-    Returns
-    -------
-    int or None
-        None when each record is a single value (a series, a list of texts) or more than a row.
+    None when each record is a single value (a series, a list of texts) or more than a row.
     """
     shape = getattr(X, "shape", None)
     if shape is None:
@@ -194,35 +124,9 @@ def neighboring_pair(dataset: Dataset, position: int = -1) -> tuple[Dataset, Dat
 
     Whatever the position, the first dataset holds records 1 to n, and the second has record n+1 in
     the place of record n: for a function of which the order means nothing, all positions are one.
-
-    Parameters
-    ----------
-    dataset : tuple of containers of n + 1 records each
-        It is not modified, and shares no memory with the results: a target may write into them.
-    position : int, default=-1
-        Where the replaced record stands, from 0 to n-1; -1 is the last place. Record n stands
-        there, and the record of that place comes last.
-
-    Returns
-    -------
-    dataset : tuple of containers
-        Records 1 to n, of which two have changed places.
-    neighbor : tuple of containers
-        The same with record n+1 at the position, in the same memory layout.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two records.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp._data import neighboring_pair
-    >>> neighboring_pair((np.array([1, 2, 3, 4]),))
-    ((array([1, 2, 3]),), (array([1, 2, 4]),))
-    >>> neighboring_pair((np.array([1, 2, 3, 4]),), position=0)
-    ((array([3, 2, 1]),), (array([4, 2, 1]),))
+    The record at `position` is replaced: record n stands there, and the record of that place comes
+    last; -1 is the last place. The neighbor has the same memory layout. `dataset` is not modified,
+    and shares no memory with the results: a target may write into them.
     """
     if n_records(dataset[0]) < 2:
         raise ValueError("A pair of neighboring datasets is made from at least 2 records.")
@@ -252,18 +156,8 @@ def _replace(container: Any, position: int) -> tuple[Any, Any]:
 def find_non_finite(container: Any, allow_nan: bool = False) -> str | None:
     """Say where a container holds a number that is not finite.
 
-    Parameters
-    ----------
-    container : container
-        Columns, arrays and lists that are not numeric are passed over.
-    allow_nan : bool, default=False
-        Whether a number may be missing. None may be infinite.
-
-    Returns
-    -------
-    str or None
-        ``"column 'age'"``, ``"column 3"`` or ``"a value"``; None when all numbers are finite.
-        It never holds the value itself.
+    It reads ``"column 'age'"``, ``"column 3"`` or ``"a value"``, never the value itself; None when
+    all numbers are finite. Columns, arrays and lists that are not numeric are passed over.
     """
     for place, values in _numeric_parts(container):
         with np.errstate(over="ignore", invalid="ignore"):

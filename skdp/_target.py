@@ -40,10 +40,7 @@ class Target(Protocol):
 class KeyedTarget:
     """A target that is known by its parts.
 
-    Attributes
-    ----------
-    key_parts : tuple
-        All that its values depend on besides the dataset.
+    `key_parts` is all that its values depend on besides the dataset.
     """
 
     key_parts: tuple = ()
@@ -122,18 +119,7 @@ class FunctionTarget(KeyedTarget):
 
 
 def as_target(target: Target | Callable) -> Target:
-    """Return `target` itself when it is one, else the function wrapped.
-
-    Parameters
-    ----------
-    target : Target or callable
-        What to evaluate.
-
-    Returns
-    -------
-    Target
-        Callable as ``target(*dataset, seed=seed)``.
-    """
+    """Return `target` itself when it is one, else the function wrapped."""
     return target if isinstance(target, Target) else FunctionTarget(target)
 
 
@@ -161,22 +147,9 @@ def pair_values(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Evaluate a target on the two neighboring datasets made from n + 1 records.
 
-    Parameters
-    ----------
-    target : Target
-        What to evaluate. One that knows a faster way has a method
-        ``pair_values(records, seed, position)``, which must give what two calls give.
-    records : tuple of containers of n_samples + 1 records each
-        As drawn from an oracle.
-    seed : int
-        Seed of both evaluations.
-    position : int, default=-1
-        Where the replaced record stands; see :func:`skdp._data.neighboring_pair`.
-
-    Returns
-    -------
-    value, other : ndarray of float
-        The two values.
+    A target that knows a faster way has a method ``pair_values(records, seed, position)``, which
+    must give what two calls give. The replaced record stands at `position`; see
+    :func:`skdp._data.neighboring_pair`.
     """
     if hasattr(target, "pair_values"):
         return target.pair_values(records, seed, position)

@@ -15,31 +15,7 @@ from skdp._data import column_names, n_records
 
 
 def check_private_dataset(X: Any, y: Any, weights: Any, tags: Tags) -> tuple:
-    """Check the form of a private dataset, and turn lists into arrays.
-
-    Parameters
-    ----------
-    X : array-like, sparse or data frame of shape (n_samples, n_features)
-        The private records.
-    y : array-like of shape (n_samples,) or (n_samples, n_outputs), or None
-        The private responses.
-    weights : array-like of shape (n_samples,) or None
-        The private weights of the records.
-    tags : sklearn.utils.Tags
-        What the estimator takes.
-
-    Returns
-    -------
-    tuple
-        ``(X,)``, ``(X, y)`` or ``(X, y, sample_weight)``.
-
-    Raises
-    ------
-    ValueError
-        If a shape is wrong, a value is not finite, or the numbers of records differ.
-    TypeError
-        If an entry of X is no number.
-    """
+    """Check the form of a private dataset, and turn lists into arrays."""
     X = _check_features(X, tags)
     if y is None:
         return (X,)
@@ -140,18 +116,8 @@ def _as_floats(X: NDArray) -> NDArray[np.float64]:
 def check_labels(y: NDArray, classes: NDArray | list[NDArray]) -> None:
     """Refuse private labels that are not among the public ones, without naming them.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        The private labels.
-    classes : ndarray of shape (n_classes,), or list of them, one for each output
-        The public labels. Those of a multi-label estimator name its outputs: there a label is 0
-        or 1.
-
-    Raises
-    ------
-    ValueError
-        If a label of `y` is not among `classes`.
+    `classes` is a list of arrays for several outputs. Those of a multi-label estimator name its
+    outputs: there a label is 0 or 1.
     """
     columns = y.reshape(len(y), -1).T
     if not isinstance(classes, list):

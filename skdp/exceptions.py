@@ -12,6 +12,6 @@ class PrivateEvaluationError(ValueError):
 class ReproductionWarning(UserWarning):
     """A published number is reproduced as printed, although it is not what it claims to be.
 
-    Given by the functions of `skdp.risk` whose name starts with ``paper_``. Their values are for
-    comparison with the publication; no guarantee is ever computed from them.
+    Given by the functions of `skdp.risk.paper`. Their values are for comparison with the
+    publication; no guarantee is ever computed from them.
     """

@@ -1,11 +1,14 @@
 """What every test runs under: no display, no network, no deadline."""
 
+import gc
 import os
 import socket
+import types
 
 import numpy as np
 import pytest
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
@@ -30,6 +33,32 @@ def no_network():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", connect_locally)
         yield
+
+
+@pytest.fixture
+def one_thread():
+    """Tiny fits are slower on many threads."""
+    with threadpool_limits(limits=1):
+        yield
+
+
+@pytest.fixture(scope="session")
+def reaches():
+    """Walk all references: ``reaches(start, kind)`` tells whether one leads to such an object."""
+    leads_everywhere = (type, types.ModuleType, types.FunctionType, types.FrameType)
+
+    def walk(start, kind):
+        stack, seen = [start], set()
+        while stack:
+            thing = stack.pop()
+            if isinstance(thing, kind):
+                return True
+            if id(thing) not in seen and not isinstance(thing, leads_everywhere):
+                seen.add(id(thing))
+                stack.extend(gc.get_referents(thing))
+        return False
+
+    return walk
 
 
 @pytest.fixture(scope="session")

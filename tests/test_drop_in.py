@@ -9,7 +9,7 @@ import pytest
 import sklearn
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.cluster import AgglomerativeClustering, BisectingKMeans, KMeans
+from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.covariance import EllipticEnvelope
 from sklearn.decomposition import PCA, IncrementalPCA
@@ -363,10 +363,10 @@ def test_pandas_output_in_a_pipeline():
     frame = pd.DataFrame(X, columns=NAMES)
     oracle = PublicDataOracle(frame.copy(), LABELS_PUBLIC)
     pipeline = make_pipeline(
-        private(StandardScaler(), oracle), private(BisectingKMeans(2, random_state=0), oracle)
+        private(StandardScaler(), oracle), private(KMeans(2, random_state=0), oracle)
     ).set_output(transform="pandas")
     out = pipeline.fit(frame, LABELS).transform(frame)
-    assert list(out.columns) == ["bisectingkmeans0", "bisectingkmeans1"]
+    assert list(out.columns) == ["kmeans0", "kmeans1"]
     scaled = pipeline[0].transform(frame)
     assert list(scaled.columns) == NAMES
 

@@ -38,7 +38,6 @@ from sklearn.preprocessing import (
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import all_estimators, get_tags
-from threadpoolctl import threadpool_limits
 
 from skdp import (
     LaplaceMechanism,
@@ -54,19 +53,14 @@ from skdp._form import Schema
 from skdp.sensitivity.drawing import draw
 from skdp.targets.configuration import _PASS_GAPS, takes, takes_weights
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 rng = np.random.default_rng(0)
 N = 60
 X, X_public = rng.uniform(size=(2, N, 3))
 y, y_public = X[:, 0] + X[:, 1], X_public[:, 0] + X_public[:, 1]
 labels, public_labels = (y > 1).astype(int), (y_public > 1).astype(int)
 three, public_three = np.digitize(y, [0.8, 1.2]), np.digitize(y_public, [0.8, 1.2])
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Tiny fits are slower on many threads."""
-    with threadpool_limits(limits=1):
-        yield
 
 
 def private(estimator, *public, **options):

@@ -13,7 +13,6 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import all_estimators
-from threadpoolctl import threadpool_limits
 
 from skdp import (
     KnownSensitivity,
@@ -33,6 +32,7 @@ from skdp.targets.parameters import ParameterTarget
 from skdp.targets.registry import ELSEWHERE, REFUSED, REGISTRY, is_stateless
 
 pytestmark = [
+    pytest.mark.usefixtures("one_thread"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     # Fits of tiny data, and of classes that scikit-learn is about to drop or to change.
     pytest.mark.filterwarnings("ignore::FutureWarning"),
@@ -128,14 +128,12 @@ CASES = {
     "ARDRegression": ({}, responses),
     "BayesianGaussianMixture": ({"n_components": 3}, unlabeled),
     "BernoulliNB": ({}, switches),
-    "BisectingKMeans": ({"n_clusters": 3}, unlabeled),
     "BernoulliRBM": ({"n_components": 2, "n_iter": 2}, fractions),
     "CategoricalNB": ({}, codes),
     "ComplementNB": ({}, amounts),
     "CCA": ({"n_components": 1}, two_responses),
     "PLSCanonical": ({"n_components": 1}, two_responses),
     "PLSRegression": ({}, two_responses),
-    "PLSSVD": ({"n_components": 1}, two_responses),
     "DictionaryLearning": ({"n_components": 2, "max_iter": 5}, records),
     "MiniBatchDictionaryLearning": ({"n_components": 2, "max_iter": 20}, records),
     "FactorAnalysis": ({"n_components": 2}, records),
@@ -320,13 +318,6 @@ def assert_same_up_to_order(output, expected, *, scaled=False):
             [[min(np.abs(a - b).max(), np.abs(a + b).max()) for b in expected.T] for a in output.T]
         )
         assert distances[linear_sum_assignment(distances)].max() < 1e-6 * (1 + np.abs(output).max())
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Tiny fits are slower on many threads."""
-    with threadpool_limits(limits=1):
-        yield
 
 
 def name_of(case):

@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 import traceback
-import types
 import warnings
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -252,7 +251,7 @@ class Holder(BaseEstimator):
     ],
     ids=["alone", "member", "composition", "list", "dict"],
 )
-def test_callbacks_of_scikit_learn_are_removed_from_clones(make):
+def test_callbacks_of_scikit_learn_are_removed_from_clones(make, reaches):
     from sklearn.callback import ScoringMonitor
 
     monitor = ScoringMonitor(scoring="neg_log_loss")
@@ -267,7 +266,7 @@ def test_callbacks_of_scikit_learn_are_removed_from_clones(make):
 
 @pytest.mark.skipif(not HAS_CALLBACKS, reason="scikit-learn has no callbacks before 1.9")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_no_exact_score_in_a_callback():
+def test_no_exact_score_in_a_callback(reaches):
     from sklearn.callback import ScoringMonitor
 
     monitor = ScoringMonitor(scoring="neg_log_loss")
@@ -279,20 +278,6 @@ def test_no_exact_score_in_a_callback():
     assert b"ScoringMonitor" not in pickle.dumps(model.estimator_)
     sklearn.clone(estimator).fit(X, Y)
     assert monitor.get_logs()
-
-
-def reaches(start, kind):
-    """Walk all references, except through code and modules, which lead everywhere."""
-    code = (type, types.ModuleType, types.FunctionType, types.FrameType)
-    stack, seen = [start], set()
-    while stack:
-        thing = stack.pop()
-        if isinstance(thing, kind):
-            return True
-        if id(thing) not in seen and not isinstance(thing, code):
-            seen.add(id(thing))
-            stack.extend(gc.get_referents(thing))
-    return False
 
 
 # Hooks and what belongs to the process

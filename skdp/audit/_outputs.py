@@ -97,15 +97,7 @@ def as_rows(returned: Any) -> NDArray[Any]:
 def as_outputs(returned: Any) -> Outputs:
     """Read the outputs of a mechanism.
 
-    Parameters
-    ----------
-    returned : array-like of shape (n,) or (n, ...)
-        Numbers of any width, booleans, dates, strings, records, or anything with a string form.
-
-    Returns
-    -------
-    Outputs
-        A single column is flattened; complex numbers and records become several columns.
+    A single column is flattened; complex numbers and records become several columns.
     """
     array = _flat(as_rows(returned))
     if array.dtype.kind == "b":
@@ -206,24 +198,12 @@ def _digest(text: str) -> int:
 class AtomTable:
     """The values that repeat in a sample, whatever their type, and their index in new samples.
 
-    Parameters
-    ----------
-    sample : Outputs
-        Of any kind.
-    min_count : int, default=MIN_ATOM_COUNT
-        How often a value has to occur.
-
-    Attributes
-    ----------
-    share : float in [0, 1]
-        Part of the sample that consists of atoms.
-    atoms : ndarray of shape (n_atoms,) or (n_atoms, d)
-        The values, sorted.
+    `atoms` are these values, sorted, and `share` is the part of the sample that they make up.
     """
 
-    def __init__(self, sample: Outputs, min_count: int = MIN_ATOM_COUNT) -> None:
+    def __init__(self, sample: Outputs) -> None:
         unique, first, counts = np.unique(sample.rows, return_index=True, return_counts=True)
-        repeated = counts >= min_count
+        repeated = counts >= MIN_ATOM_COUNT
         self._keys = unique[repeated]
         atoms = sample[first[repeated]]
         columns = [atoms.column(j) for j in range(atoms.keys.shape[1])]
@@ -235,18 +215,7 @@ class AtomTable:
         return len(self._keys)
 
     def index(self, sample: Outputs) -> NDArray[np.intp]:
-        """Return the index of the atom in each row, -1 where there is none.
-
-        Parameters
-        ----------
-        sample : Outputs
-            Of any kind.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Indices into `atoms`.
-        """
+        """Return the index of the atom in each row, -1 where there is none."""
         if not len(self):
             return np.full(len(sample), -1)
         place = np.searchsorted(self._keys, sample.rows).clip(max=len(self) - 1)

@@ -63,19 +63,8 @@ class LossPoint:
 def most_revealing_point(x: Any, y: Any, *, confidence: float = 0.95) -> LossPoint:
     """Find the output whose loss has the largest lower confidence limit.
 
-    The plain maximum of the loss would be drawn to points where the estimate is noisy.
-
-    Parameters
-    ----------
-    x, y : array-like of shape (n,) or (n, d)
-        Outputs on either dataset, as for :func:`estimate_privacy_loss`.
-    confidence : float in (0, 1), default=0.95
-        Pointwise confidence of the one-sided limit.
-
-    Returns
-    -------
-    LossPoint
-        The point. Its loss is inflated by the search: estimate it again with :func:`loss_at`.
+    The plain maximum of the loss would be drawn to points where the estimate is noisy. The loss of
+    the point is inflated by the search: estimate it again with :func:`loss_at`.
     """
     loss = estimate_privacy_loss(x, y, confidence=confidence)
     margin = stats.norm.ppf(confidence) * loss.standard_error
@@ -92,21 +81,8 @@ def loss_at(point: LossPoint, x: Any, y: Any, *, confidence: float = 0.95) -> Lo
     """Estimate the loss at a given output, in a given direction, from fresh samples.
 
     The bandwidth is ``1.06 s n**(-1.15/(d+4))``, smaller than in the search: bias, which the
-    confidence limit does not cover, shrinks faster than noise.
-
-    Parameters
-    ----------
-    point : LossPoint
-        From :func:`most_revealing_point`, on other samples.
-    x, y : array-like of shape (n,) or (n, d)
-        Fresh outputs on either dataset.
-    confidence : float in (0, 1), default=0.95
-        Confidence of the one-sided limit; approximate, by the delta method.
-
-    Returns
-    -------
-    LossPoint
-        The same output with its fresh estimate.
+    confidence limit does not cover, shrinks faster than noise. `confidence` is that of the
+    one-sided limit; approximate, by the delta method.
     """
     fresh_x, fresh_y = check_samples(x, y)
     if point.is_atom:

@@ -44,11 +44,6 @@ class CellScore:
 
     The intervals hold equal shares of the sample in the middle and ever smaller ones toward both
     ends, where privacy losses live. A ratio is pulled toward 0 by one standard error.
-
-    Parameters
-    ----------
-    x, y : Outputs
-        Samples on either dataset. Vectors may only have atoms.
     """
 
     def __init__(self, x: Outputs, y: Outputs) -> None:
@@ -84,11 +79,6 @@ class AtomScore:
 
     An exact value now and then is lost among the intervals and in a classifier, and rare enough
     that every run has to be learned from.
-
-    Parameters
-    ----------
-    x, y : Outputs
-        Samples on either dataset.
     """
 
     def __init__(self, x: Outputs, y: Outputs) -> None:
@@ -157,15 +147,7 @@ class LineScore:
 
 
 class ClassifierScore:
-    """Log odds of a boosted classifier that tells the two samples apart.
-
-    Parameters
-    ----------
-    x, y : Outputs
-        Samples on either dataset.
-    seed : int
-        Random state of the classifier.
-    """
+    """Log odds of a boosted classifier that tells the two samples apart."""
 
     def __init__(self, x: Outputs, y: Outputs, seed: int) -> None:
         labels = np.repeat([1, 0], [len(x), len(y)])
@@ -186,13 +168,7 @@ class ClassifierScore:
 
 
 class LinearScore:
-    """The linear discriminant of the two samples: little to learn, so good for small losses.
-
-    Parameters
-    ----------
-    x, y : Outputs
-        Samples on either dataset.
-    """
+    """The linear discriminant of the two samples: little to learn, so good for small losses."""
 
     def __init__(self, x: Outputs, y: Outputs) -> None:
         a, b = (np.nan_to_num(sample.features) for sample in (x, y))
@@ -213,17 +189,7 @@ Candidate = tuple[Score, NDArray[np.float64], NDArray[np.float64]]
 def candidate_scores(x: Outputs, y: Outputs, seed: int) -> list[Candidate]:
     """Learn the scores that suit the type of the outputs.
 
-    Parameters
-    ----------
-    x, y : Outputs
-        Samples on either dataset, equally many.
-    seed : int
-        For the classifier.
-
-    Returns
-    -------
-    list of (Score, ndarray, ndarray)
-        A score, and its values on outputs of either dataset that it was not learned on.
+    Each comes with its values on outputs of either dataset that it was not learned on.
     """
     half = len(x) // 2
     cells = CellScore(x[:half], y[:half])
@@ -270,18 +236,7 @@ class Rule:
         return ", ".join(parts) or "no event"
 
     def counts(self, outputs: Outputs) -> tuple[int, int]:
-        """Count the guesses of x and of x'.
-
-        Parameters
-        ----------
-        outputs : Outputs
-            Of any kind.
-
-        Returns
-        -------
-        for_x, for_y : int
-            Number of outputs on either side.
-        """
+        """Count the guesses of x and of x'."""
         scores = self.score(outputs)
         return int((scores >= self.above).sum()), int((scores <= self.below).sum())
 
@@ -321,20 +276,6 @@ def label_rule(candidate: Candidate, alpha: float, n_final: float) -> Rule:
 
     For a given price of a wrong guess the best half-line on either side is found separately;
     running over the prices gives every undominated pair of thresholds.
-
-    Parameters
-    ----------
-    candidate : tuple
-        From :func:`candidate_scores`.
-    alpha : float in (0, 1)
-        Level of the final test.
-    n_final : float
-        Runs per dataset of the final test, on average.
-
-    Returns
-    -------
-    Rule
-        The best rule.
     """
     score, in_x, in_y = candidate
     cut_x, right_x, wrong_x = _tails(in_x, in_y)
@@ -358,21 +299,7 @@ def label_rule(candidate: Candidate, alpha: float, n_final: float) -> Rule:
 def pair_rule(candidate: Candidate, alpha: float, delta: float, n_final: int) -> Rule:
     """Choose the one event that will certify most in the pair test.
 
-    Parameters
-    ----------
-    candidate : tuple
-        From :func:`candidate_scores`.
-    alpha : float in (0, 1)
-        Level of the final test.
-    delta : float in [0, 1)
-        The delta at which epsilon is bounded.
-    n_final : int
-        Runs per dataset of the final test.
-
-    Returns
-    -------
-    Rule
-        The best rule; it guesses on one side only.
+    It guesses on one side only.
     """
     score, in_x, in_y = candidate
     options = []

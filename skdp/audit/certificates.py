@@ -222,29 +222,7 @@ def one_run_bound(
 def resolution_limit(method: str, n_final: int, alpha: float, delta: float = 0.0) -> float:
     """Largest epsilon that the label or the pair test can certify, with every guess right.
 
-    Parameters
-    ----------
-    method : {"label", "pair"}
-        The test. It makes `n_final` runs on either dataset, on average or exactly.
-    n_final : int
-        Number of runs per dataset.
-    alpha : float in (0, 1)
-        Level of the test.
-    delta : float in [0, 1), default=0.0
-        The delta at which epsilon is bounded (pair test).
-
-    Returns
-    -------
-    float
-        The limit.
-
-    Examples
-    --------
-    >>> from skdp.audit.certificates import resolution_limit
-    >>> round(resolution_limit("label", 100_000, 0.05), 2)
-    11.11
-    >>> round(resolution_limit("pair", 100_000, 0.05), 2)
-    10.21
+    The tests make `n_final` runs on either dataset, on average or exactly.
     """
     if method == "label":
         # logit(alpha^(1/2N)), written so that it does not cancel for large N

@@ -26,19 +26,9 @@ POINTS_PER_BANDWIDTH = {1: 8.0, 2: 4.0, 3: 2.5}
 def reference_bandwidth(X: NDArray[np.float64], exponent: float | None = None) -> NDArray:
     """Normal-reference bandwidths ``1.06 s n**-exponent``, one per column.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        The sample.
-    exponent : float or None, default=None
-        None means ``1 / (n_features + 4)``, which balances bias and variance; a larger one
-        undersmooths.
-
-    Returns
-    -------
-    ndarray of shape (n_features,)
-        The bandwidths. The spread s is the smaller of the standard deviation and the normalized
-        interquartile range, and 1 for a constant column.
+    The spread s is the smaller of the standard deviation and the normalized interquartile range,
+    and 1 for a constant column. The default exponent, ``1 / (n_features + 4)``, balances bias and
+    variance; a larger one undersmooths.
     """
     quartiles = np.quantile(X, [0.25, 0.75], axis=0)
     deviation = X.std(axis=0)
@@ -265,17 +255,7 @@ def _is_number(value: Any, *, above: bool) -> bool:
 def linear_binning(X: NDArray[np.float64], axes: list[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Share every row among the corners of its grid cell, in proportion to nearness.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        The sample, within the grid.
-    axes : list of n_features ndarrays
-        Evenly spaced coordinates of the grid.
-
-    Returns
-    -------
-    ndarray with one axis per column
-        Counts; their sum is n_samples.
+    `axes` are evenly spaced coordinates, beyond all rows; the counts sum to the number of rows.
     """
     shape = tuple(len(axis) for axis in axes)
     start = np.array([axis[0] for axis in axes])

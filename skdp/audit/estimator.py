@@ -249,31 +249,8 @@ def exceedance_p_value(
     A new pair exceeds the k-th of m calibrating norms with a probability that is itself random,
     Beta(m + 1 - k, k) for continuous norms, so the number of new pairs not covered is
     beta-binomial, with k = ceil((1 - gamma)(m + 1)); a larger k makes it smaller. The bound of a
-    covered pair exceeds the claim with probability at most `alpha`.
-
-    Parameters
-    ----------
-    exceeding : int
-        Number of bounds above the claim.
-    n_pairs : int
-        Number of new pairs.
-    gamma : float in [0, 1)
-        The promise.
-    n_calibrating : int
-        Number m of calibrating pairs; 0 when the sensitivity was known.
-    alpha : float in (0, 1)
-        Level of each bound.
-
-    Returns
-    -------
-    float in [0, 1]
-        The p-value.
-
-    Examples
-    --------
-    >>> from skdp.audit.estimator import exceedance_p_value
-    >>> round(exceedance_p_value(1, 1, gamma=0.05, n_calibrating=19, alpha=1e-9), 4)
-    0.05
+    covered pair exceeds the claim with probability at most `alpha`. `n_calibrating` is 0 when the
+    sensitivity was known.
     """
     uncovered = np.arange(n_pairs + 1)
     if n_calibrating == 0 or gamma == 0:

@@ -67,8 +67,9 @@ class AuditResult:
     Examples
     --------
     >>> from skdp.audit import audit_epsilon
-    >>> from skdp.audit.mechanisms import LaplaceNoise
-    >>> result = audit_epsilon(LaplaceNoise(1.0), [(0.0, 1.0)], claimed_epsilon=2.0, rng=0)
+    >>> def laplace(x, n, rng):
+    ...     return x + rng.laplace(size=n)
+    >>> result = audit_epsilon(laplace, [(0.0, 1.0)], claimed_epsilon=2.0, rng=0)
     >>> print(result)
     none found above the claimed epsilon=2: lower bound 0.9... at 0.95 confidence (guess x if ...)
     """

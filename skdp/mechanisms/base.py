@@ -24,21 +24,7 @@ class ByteSource(Protocol):
 def l1_norm(difference: ArrayLike) -> float:
     """Sum of absolute values.
 
-    Parameters
-    ----------
-    difference : array-like of float
-        A difference of two target values, of any shape.
-
-    Returns
-    -------
-    float
-        The norm, summed without intermediate rounding.
-
-    Examples
-    --------
-    >>> from skdp.mechanisms.base import l1_norm
-    >>> l1_norm([3.0, -4.0])
-    7.0
+    It is summed without intermediate rounding.
     """
     sizes = np.abs(np.ravel(difference)).tolist()
     try:
@@ -49,16 +35,6 @@ def l1_norm(difference: ArrayLike) -> float:
 
 def l1_norms(differences: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sum the absolute values of each row.
-
-    Parameters
-    ----------
-    differences : ndarray of shape (n_pairs, d)
-        A difference in each row.
-
-    Returns
-    -------
-    ndarray of shape (n_pairs,)
-        The `l1_norm` of each, up to rounding.
 
     Examples
     --------
@@ -74,22 +50,8 @@ def l1_norms(differences: NDArray[np.float64]) -> NDArray[np.float64]:
 def l2_norm(difference: ArrayLike) -> float:
     """Euclidean length.
 
-    Parameters
-    ----------
-    difference : array-like of float
-        A difference of two target values, of any shape.
-
-    Returns
-    -------
-    float
-        The norm, to the last bit or two, without overflow or underflow on the way. Where doubles
-        have fewer bits, below 2**-1022, it is rounded up.
-
-    Examples
-    --------
-    >>> from skdp.mechanisms.base import l2_norm
-    >>> l2_norm([3.0, -4.0])
-    5.0
+    It is right to the last bit or two, without overflow or underflow on the way. Where doubles have
+    fewer bits, below 2**-1022, it is rounded up.
     """
     return float(_up_if_subnormal(np.array(math.hypot(*np.ravel(difference).tolist()))))
 
@@ -98,16 +60,6 @@ def l2_norms(differences: NDArray[np.float64]) -> NDArray[np.float64]:
     """Measure the Euclidean length of each row.
 
     Each row is scaled by a power of two before it is squared, which is exact.
-
-    Parameters
-    ----------
-    differences : ndarray of shape (n_pairs, d)
-        A difference in each row.
-
-    Returns
-    -------
-    ndarray of shape (n_pairs,)
-        The `l2_norm` of each, up to rounding.
 
     Examples
     --------
@@ -132,21 +84,7 @@ def _up_if_subnormal(norms: NDArray[np.float64]) -> NDArray[np.float64]:
 def sup_norm(difference: ArrayLike) -> float:
     """Largest absolute value.
 
-    Parameters
-    ----------
-    difference : array-like of float
-        A difference of two target values, of any shape.
-
-    Returns
-    -------
-    float
-        The norm; 0 for an empty difference, NaN if a number is NaN.
-
-    Examples
-    --------
-    >>> from skdp.mechanisms.base import sup_norm
-    >>> sup_norm([3.0, -4.0])
-    4.0
+    It is 0 for an empty difference, and NaN if a number is NaN.
     """
     return float(np.max(np.abs(difference), initial=0.0))
 

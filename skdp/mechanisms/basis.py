@@ -58,13 +58,6 @@ class Learned(NamedTuple):
     error : float
         The square of the .95 quantile of the norms of pilot differences, times the squared output
         error of unit noise on each coordinate.
-
-    Examples
-    --------
-    >>> from skdp._basis import PublicBasis
-    >>> from skdp.mechanisms.basis import Learned
-    >>> Learned(PublicBasis(), error=1.0).basis
-    PublicBasis('identity')
     """
 
     basis: PublicBasis
@@ -76,37 +69,11 @@ def learn_basis(
 ) -> PublicBasis:
     """Learn a basis from the differences of pilot pairs.
 
-    Parameters
-    ----------
-    kind : {"identity", "diagonal", "predictive", "auto"}
-        "auto" takes the one with the least expected squared error of the output; beyond 100,000
-        values it does not consider "predictive".
-    differences : ndarray of shape (n_pilot_pairs, d)
-        Finite. Where all are zero, or there are none, the answer is the identity.
-    metric : ndarray of shape (d, d) or (d,), LocalMetric or None
-        The squared change of the output is ``v' metric v``; a vector is a diagonal, None the
-        identity. A `LocalMetric` is believed less far.
-    order : {1, 2}
-        p of the norm that the mechanism is calibrated to.
-
-    Returns
-    -------
-    PublicBasis
-        With the number of pilot pairs on record.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree or a number is not finite.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp.mechanisms.basis import learn_basis
-    >>> differences = np.random.default_rng(0).normal(size=(100, 2)) * [1.0, 8.0]
-    >>> basis = learn_basis("diagonal", differences, None, order=1)
-    >>> bool(1.8 < basis.scale[0] / basis.scale[1] < 2.2)
-    True
+    "auto" takes the kind with the least expected squared error of the output; beyond 100,000 values
+    it does not consider "predictive". Where all differences are zero, or there are none, the answer
+    is the identity. The squared change of the output is ``v' metric v``; a vector is a diagonal,
+    None the identity. A `LocalMetric` is believed less far. `order` is p of the norm that the
+    mechanism is calibrated to.
     """
     local = False
     if isinstance(metric, LocalMetric):

@@ -35,38 +35,14 @@ def discrete_laplace(scale: int, size: int, source: ByteSource) -> NDArray[np.in
     exp(-v); so P(X = x) is proportional to exp(-x / scale). A fair sign follows, and a negative
     zero is drawn again, so that zero is not counted twice (Algorithm 2 of [1]_).
 
-    Parameters
-    ----------
-    scale : int in [1, 2**52]
-        The scale of the noise; its standard deviation is about 1.41 times as large.
-    size : int
-        How many to draw.
-    source : ByteSource
-        Where the random bytes come from.
-
-    Returns
-    -------
-    ndarray of int64 of shape (size,)
-        The noise. Values that would leave int64 are cut within `scale` of its end; the chance
-        of one is below exp(-2046) at any scale up to 2^52, and `Lattice.to_floats` sends all
-        of those to one and the same value anyway, so nothing of the law is lost.
-
-    Raises
-    ------
-    ValueError
-        If `scale` is outside its range.
+    `scale` is in [1, 2^52]. Values that would leave int64 are cut within `scale` of its end; the
+    chance of one is below exp(-2046) at any scale up to 2^52, and `Lattice.to_floats` sends all of
+    those to one and the same value anyway, so nothing of the law is lost.
 
     References
     ----------
     .. [1] Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy",
        NeurIPS 2020.
-
-    Examples
-    --------
-    >>> from skdp.mechanisms.discrete import discrete_laplace
-    >>> from skdp.mechanisms.noise import byte_source
-    >>> discrete_laplace(1000, 3, byte_source(0)).shape
-    (3,)
     """
     _check_scale("scale", scale, "discrete_laplace")
     largest = (2**63 - scale) // scale  # largest V for which X stays within int64
@@ -92,37 +68,13 @@ def discrete_gaussian(sigma: int, size: int, source: ByteSource) -> NDArray[np.i
     coins of weight exp(-1/2), q of weight exp(-p / sigma) and one of weight exp(-p^2/(2 sigma^2)),
     so that no number outgrows 64 bits.
 
-    Parameters
-    ----------
-    sigma : int in [1, 2**52]
-        The parameter; the standard deviation is at most sigma.
-    size : int
-        How many to draw.
-    source : ByteSource
-        Where the random bytes come from.
-
-    Returns
-    -------
-    ndarray of int64 of shape (size,)
-        The noise. A draw beyond 2000 sigma may be cut as in `discrete_laplace`; the chance of one
-        is below exp(-1000000).
-
-    Raises
-    ------
-    ValueError
-        If `sigma` is outside its range.
+    `sigma` is in [1, 2^52]; the standard deviation is at most sigma. A draw beyond 2000 sigma may
+    be cut as in `discrete_laplace`; the chance of one is below exp(-1000000).
 
     References
     ----------
     .. [1] Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy",
        NeurIPS 2020.
-
-    Examples
-    --------
-    >>> from skdp.mechanisms.discrete import discrete_gaussian
-    >>> from skdp.mechanisms.noise import byte_source
-    >>> discrete_gaussian(1000, 3, byte_source(0)).shape
-    (3,)
     """
     _check_scale("sigma", sigma, "discrete_gaussian")
     kept = np.empty(0, dtype=np.int64)
@@ -142,19 +94,8 @@ def discrete_gaussian(sigma: int, size: int, source: ByteSource) -> NDArray[np.i
 def coins(weights: NDArray[np.int64], bound: int, source: ByteSource) -> Flip:
     """Make coins of which number i shows heads with probability ``weights[i] / bound``.
 
-    Parameters
-    ----------
-    weights : ndarray of int64
-        Each in [0, bound].
-    bound : int in [1, 2**53]
-        The denominator.
-    source : ByteSource
-        Where the random bytes come from.
-
-    Returns
-    -------
-    callable
-        Takes indices, and flips the coin of each one anew.
+    The weights are in [0, bound], and `bound` in [1, 2^53]. What is returned takes indices, and
+    flips the coin of each one anew.
     """
     return lambda index: below(bound, index.size, source) < weights[index]
 
@@ -166,19 +107,7 @@ def bernoulli_exp(flip: Flip, size: int, source: ByteSource) -> NDArray[np.bool_
     coins. It reaches round k with probability p_i^(k-1) / (k-1)!, so it stops in an odd round
     with probability 1 - p_i + p_i^2/2! - ... = exp(-p_i) (Algorithm 1 of Canonne et al.).
 
-    Parameters
-    ----------
-    flip : callable
-        Flips the coin of each index that it is given, heads with probability p_i in [0, 1].
-    size : int
-        Number of coins.
-    source : ByteSource
-        Where the random bytes come from.
-
-    Returns
-    -------
-    ndarray of bool of shape (size,)
-        Which coins showed heads.
+    `flip` takes indices, and flips the coin of each, heads with probability p_i in [0, 1].
     """
     heads = np.zeros(size, dtype=bool)
     alive = np.arange(size)
@@ -201,19 +130,7 @@ def bernoulli_exp_power(
     All of powers_i independent coins of `bernoulli_exp` have to show heads. The flipping stops
     at the first tail, so large powers cost no more than small ones.
 
-    Parameters
-    ----------
-    flip : callable
-        Flips the coin of each index that it is given, heads with probability p_i in [0, 1].
-    powers : ndarray of int64
-        How often each coin must show heads, at least 0.
-    source : ByteSource
-        Where the random bytes come from.
-
-    Returns
-    -------
-    ndarray of bool of the shape of powers
-        Which coins showed heads.
+    `flip` is as there; the powers are at least 0.
     """
     heads = np.ones(powers.size, dtype=bool)
     alive = np.flatnonzero(powers > 0)
@@ -237,18 +154,7 @@ def _among(chosen: NDArray[np.intp], flip: Flip) -> Flip:
 
 
 def certain(index: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Flip coins that always show heads.
-
-    Parameters
-    ----------
-    index : ndarray of int
-        Which coins.
-
-    Returns
-    -------
-    ndarray of bool
-        All true.
-    """
+    """Flip coins that always show heads."""
     return np.ones(index.size, dtype=bool)
 
 
@@ -274,19 +180,7 @@ def below(bound: int, size: int, source: ByteSource) -> NDArray[Any]:
     Bits are cut to the length of ``bound - 1`` and numbers outside the range thrown away: what
     is left is uniform, where a remainder would not be.
 
-    Parameters
-    ----------
-    bound : int in [1, 2**53]
-        The first integer that is not drawn.
-    size : int
-        How many to draw.
-    source : ByteSource
-        Where the random bytes come from.
-
-    Returns
-    -------
-    ndarray of int of shape (size,)
-        The draws, in a type that holds them.
+    `bound` is in [1, 2^53]. The type of the draws holds them.
     """
     mask = (1 << (bound - 1).bit_length()) - 1
     if mask == 0:

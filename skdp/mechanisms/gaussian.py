@@ -27,28 +27,13 @@ def gaussian_delta(epsilon: float, sigma: float) -> float:
     delta = Phi(a) - e^epsilon Phi(b). Because b^2 - a^2 = 2 epsilon, the second term equals
     phi(a) times the Mills ratio at -b, which keeps the huge exponential out of the computation.
 
-    Parameters
-    ----------
-    epsilon : float
-        Where to read the curve. Negative values are allowed.
-    sigma : float in (0, inf)
-        Standard deviation in units of the L2 sensitivity.
-
-    Returns
-    -------
-    float
-        Delta, with the floating-point error of the formula added.
+    `sigma` is in units of the L2 sensitivity; epsilon may be negative. The floating-point error of
+    the formula is added.
 
     References
     ----------
     Balle and Wang, "Improving the Gaussian Mechanism for Differential Privacy: Analytical
     Calibration and Optimal Denoising", ICML 2018, theorem 8.
-
-    Examples
-    --------
-    >>> from skdp.mechanisms.gaussian import gaussian_delta
-    >>> round(gaussian_delta(1.0, sigma=3.730632), 9)
-    1e-05
     """
     half, tilt = 0.5 / sigma, epsilon * sigma
     a, b = half - tilt, -half - tilt
@@ -62,28 +47,12 @@ def gaussian_delta(epsilon: float, sigma: float) -> float:
 def gaussian_sigma(epsilon: float, delta: float) -> float:
     """Smallest standard deviation of continuous noise per unit of L2 sensitivity, rounded up.
 
-    Parameters
-    ----------
-    epsilon : float in (0, inf)
-        Bound on the privacy loss.
-    delta : float in [1e-300, 1)
-        Probability mass on which the bound may fail.
-
-    Returns
-    -------
-    float
-        The standard deviation, at most 1e-8 above the smallest (relative).
+    It is at most 1e-8 above the smallest (relative), for delta in [1e-300, 1).
 
     References
     ----------
     Balle and Wang, "Improving the Gaussian Mechanism for Differential Privacy: Analytical
     Calibration and Optimal Denoising", ICML 2018, section 3.
-
-    Examples
-    --------
-    >>> from skdp.mechanisms.gaussian import gaussian_sigma
-    >>> round(gaussian_sigma(1.0, 1e-5), 6)
-    3.730632
     """
     return _smallest(lambda sigma: gaussian_delta(epsilon, sigma) <= delta, start=1.0)
 
@@ -112,29 +81,8 @@ def lattice_delta(epsilon: float, sigma: float, steps: float, n_values: int) -> 
     h(<w, R>) is at most delta_N, for w, at epsilon - \|w\| sqrt(d) / (2 sigma^2). This increases
     with \|w\|, which is at most s.
 
-    Parameters
-    ----------
-    epsilon : float
-        Where to read the curve.
-    sigma : float in (0, inf)
-        Parameter of the noise, in steps of the lattice.
-    steps : float in (0, inf)
-        The L2 sensitivity s, in steps of the lattice, rounding charged.
-    n_values : int of at least 1
-        The number d of values.
-
-    Returns
-    -------
-    float
-        An upper bound on delta; may exceed 1 when the lattice is coarse.
-
-    Examples
-    --------
-    >>> from skdp.mechanisms.gaussian import gaussian_delta, lattice_delta
-    >>> lattice_delta(1.0, sigma=3731.0, steps=1000, n_values=1)
-    9.98...e-06
-    >>> gaussian_delta(1.0, sigma=3.731)
-    9.98...e-06
+    `sigma` and the L2 sensitivity `steps`, rounding charged, are in steps of the lattice. The bound
+    may exceed 1 when the lattice is coarse.
     """
     excess = n_values / (24 * sigma * sigma)
     shift = steps * math.sqrt(n_values) / (2 * sigma * sigma)
@@ -146,38 +94,10 @@ def gaussian_scale(
 ) -> tuple[Lattice, int]:
     """Choose the lattice and the integer parameter of the Gaussian noise, from public numbers.
 
-    Parameters
-    ----------
-    sensitivity : float in (0, inf)
-        Largest L2 norm of a difference.
-    n_values : int of at least 1
-        Number of values that are released.
-    epsilon : float in (0, inf)
-        Bound on the privacy loss.
-    delta : float in [1e-300, 1)
-        Probability mass on which the bound may fail.
-    method : {"analytic", "classical"}, default="analytic"
-        "analytic": the smallest parameter whose `lattice_delta` is at most delta, which is less
-        than .1 % above the smallest continuous one. "classical": at least the textbook formula.
-
-    Returns
-    -------
-    lattice : Lattice
-        Where the released values lie.
-    sigma : int in [1, 2**52]
-        Parameter of the discrete Gaussian noise, in steps of the lattice.
-
-    Raises
-    ------
-    ValueError
-        If so much noise is needed that rounding would cost as much.
-
-    Examples
-    --------
-    >>> from skdp.mechanisms.gaussian import gaussian_scale
-    >>> lattice, sigma = gaussian_scale(1.0, n_values=10, epsilon=1.0, delta=1e-5)
-    >>> sigma * 2.0**lattice.exponent
-    3.7307...
+    The method "analytic" takes the smallest parameter whose `lattice_delta` is at most delta, which
+    is less than .1 % above the smallest continuous one; "classical" takes at least the textbook
+    formula. Sigma is in [1, 2^52] steps. Refused where so much noise is needed that rounding would
+    cost as much.
     """
     epsilon, delta = float(epsilon), float(delta)  # numpy's float32 would compute in float32
     charge = math.isqrt(n_values - 1) + 1  # sqrt(n_values), rounded up

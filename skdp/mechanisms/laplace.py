@@ -25,33 +25,8 @@ def laplace_scale(sensitivity: float, n_values: int, epsilon: float) -> tuple[La
     so fine that the rounding of the value and of t together cost less than .1 % of noise; where
     that would take a scale above 2^52, it is coarser.
 
-    Parameters
-    ----------
-    sensitivity : float in (0, inf)
-        Largest L1 norm of a difference.
-    n_values : int of at least 1
-        Number of values that are released.
-    epsilon : float in (0, inf)
-        Bound on the privacy loss.
-
-    Returns
-    -------
-    lattice : Lattice
-        Where the released values lie.
-    scale : int in [1, 2**52]
-        Scale of the discrete Laplace noise, in steps of the lattice.
-
-    Raises
-    ------
-    ValueError
-        If epsilon is so small that rounding would cost about as much noise as the sensitivity.
-
-    Examples
-    --------
-    >>> from skdp.mechanisms.laplace import laplace_scale
-    >>> lattice, scale = laplace_scale(sensitivity=0.5, n_values=8, epsilon=1.0)
-    >>> lattice.exponent, scale * 2.0**lattice.exponent
-    (-19, 0.500017...)
+    The scale is in [1, 2^52] steps. Refused where epsilon is so small that rounding would cost
+    about as much noise as the sensitivity.
     """
     epsilon = float(epsilon)  # numpy's numbers overflow, or are no rationals
     # A large epsilon needs a fine step too, or rounding t up would cost; 2^32 is fine enough.

@@ -38,58 +38,19 @@ _FINENESS = 14  # the step is at most 2^-14 of the sensitivity: rounding costs u
 
 
 class OperatingSystemBytes:
-    """The secret source of randomness: the generator of the operating system.
-
-    Examples
-    --------
-    >>> from skdp.mechanisms.noise import OperatingSystemBytes
-    >>> len(OperatingSystemBytes().bytes(16))
-    16
-    """
+    """The secret source of randomness: the generator of the operating system."""
 
     def bytes(self, length: int) -> bytes:
-        """Return `length` random bytes that nobody can draw again.
-
-        Parameters
-        ----------
-        length : int
-            Number of bytes, at least 0.
-
-        Returns
-        -------
-        bytes
-            The random bytes.
-        """
+        """Return `length` random bytes that nobody can draw again."""
         return os.urandom(length)
 
 
 def byte_source(random_state: Any = None) -> ByteSource:
     """Turn a `random_state` into a source of random bytes.
 
-    Parameters
-    ----------
-    random_state : int or None, default=None
-        None means the operating system, which is the only secret source. An integer makes noise
-        that can be drawn again: for tests and examples. No generator is taken: `clone` copies it
-        with its state, and so two releases with the same noise would look like two draws.
-
-    Returns
-    -------
-    ByteSource
-        An object with a method ``bytes(length)``.
-
-    Raises
-    ------
-    TypeError
-        If `random_state` is anything else.
-    ValueError
-        If it is a negative integer.
-
-    Examples
-    --------
-    >>> from skdp.mechanisms.noise import byte_source
-    >>> byte_source(0).bytes(4) == byte_source(0).bytes(4)
-    True
+    None means the operating system, which is the only secret source. An integer makes noise that
+    can be drawn again: for tests and examples. No generator is taken: `clone` copies it with its
+    state, and so two releases with the same noise would look like two draws.
     """
     if random_state is None:
         return OperatingSystemBytes()
@@ -108,25 +69,7 @@ def byte_source(random_state: Any = None) -> ByteSource:
 
 
 def check_sensitivity(sensitivity: float, owner: str) -> float:
-    """Refuse a sensitivity to which no noise can be calibrated.
-
-    Parameters
-    ----------
-    sensitivity : float
-        Should be in (0, inf), both ends excluded.
-    owner : str
-        Who asks, for the message.
-
-    Returns
-    -------
-    float
-        The sensitivity.
-
-    Raises
-    ------
-    ValueError
-        If it is zero, negative, infinite or NaN.
-    """
+    """Refuse a sensitivity to which no noise can be calibrated."""
     sensitivity = float(sensitivity)
     rule = f"The sensitivity passed to {owner} must be positive and finite. Got {sensitivity!r}"
     if sensitivity == 0:
@@ -147,20 +90,7 @@ def check_sensitivity(sensitivity: float, owner: str) -> float:
 def check_value(value: ArrayLike) -> NDArray[np.float64]:
     """Copy a private value into doubles, and refuse one that is not finite.
 
-    Parameters
-    ----------
-    value : array-like of float
-        Of any shape.
-
-    Returns
-    -------
-    ndarray of float64
-        A copy of the same shape.
-
-    Raises
-    ------
-    ValueError
-        If a number is NaN or infinite; the message does not show it.
+    The message does not show it.
     """
     value = np.array(value, dtype=np.float64)
     if not np.isfinite(value).all():
@@ -189,19 +119,7 @@ class Lattice:
     *Scaling is exact.* `ldexp` changes the exponent of a double and nothing else. Where it
     overflows, clipping gives the right answer; where it underflows, rounding to 0 does.
 
-    Parameters
-    ----------
-    exponent : int
-        The step is ``2**exponent``.
-
-    Examples
-    --------
-    >>> from skdp.mechanisms.noise import Lattice
-    >>> lattice = Lattice(-2)
-    >>> lattice.to_integers([1.0, 0.3])
-    array([4, 1])
-    >>> lattice.to_floats(lattice.to_integers([1.0, 0.3]), noise=[-1, 2])
-    array([0.75, 0.75])
+    The step is ``2**exponent``.
     """
 
     exponent: int
@@ -210,17 +128,8 @@ class Lattice:
     def fine(cls, sensitivity: float, parts: float = 1.0) -> Lattice:
         """Choose a step of at most ``sensitivity / (2**14 * parts)``, from public numbers.
 
-        Parameters
-        ----------
-        sensitivity : float in (0, inf)
-            The sensitivity in the units of the value.
-        parts : float of at least 1, default=1.0
-            How many times finer the step has to be, usually the rounding charge.
-
-        Returns
-        -------
-        Lattice
-            Its step is more than a quarter of the bound.
+        `parts` says how many times finer the step has to be, usually the rounding charge. The step
+        is more than a quarter of the bound.
         """
         # frexp: sensitivity >= 2^(first - 1) and parts < 2^second
         first, second = math.frexp(sensitivity)[1], math.frexp(parts)[1]
@@ -229,39 +138,17 @@ class Lattice:
     def integer_sensitivity(self, sensitivity: float, charge: int) -> int:
         """Bound the change of the rounded value, in steps.
 
-        Parameters
-        ----------
-        sensitivity : float in (0, inf)
-            Largest norm of a difference, in the units of the value.
-        charge : int
-            What the rounding can add: d for the L1 norm, the rounded-up sqrt(d) for L2.
-
-        Returns
-        -------
-        int
-            ``ceil(sensitivity / step) + charge + 1``. The last unit pays for the floating-point
-            error of the norm, which is relative and below 2^-50, as long as sensitivity / step
-            is below 2^50.
+        That is ``ceil(sensitivity / step) + charge + 1``. The charge is what the rounding can add:
+        d for the L1 norm, the rounded-up sqrt(d) for L2. The last unit pays for the floating-point
+        error of the norm, which is relative and below 2^-50, as long as sensitivity / step is below
+        2^50.
         """
         return math.ceil(Fraction(sensitivity) / Fraction(2) ** self.exponent) + charge + 1
 
     def to_integers(self, value: ArrayLike) -> NDArray[np.int64]:
         """Round a value to the lattice.
 
-        Parameters
-        ----------
-        value : array-like of float
-            Of any shape.
-
-        Returns
-        -------
-        ndarray of int64
-            The value in steps, of the same shape, clipped to +-2^61.
-
-        Raises
-        ------
-        ValueError
-            If the value is not finite; the message does not show it.
+        It is clipped to +-2^61. One that is not finite is refused; the message does not show it.
         """
         with np.errstate(over="ignore", under="ignore"):
             steps = np.rint(np.ldexp(check_value(value), -self.exponent))
@@ -270,17 +157,7 @@ class Lattice:
     def to_floats(self, integers: ArrayLike, noise: ArrayLike) -> NDArray[np.float64]:
         """Add noise to a rounded value and scale back.
 
-        Parameters
-        ----------
-        integers : array-like of int64
-            From `to_integers`.
-        noise : array-like of int64
-            Integer noise of the same shape.
-
-        Returns
-        -------
-        ndarray of float64
-            The noisy value, finite and on the lattice.
+        What comes out is finite and on the lattice.
         """
         noise = np.clip(np.asarray(noise, dtype=np.int64), -_MAX_NOISE, _MAX_NOISE)
         # The second bound keeps the result finite when the step is huge.
@@ -298,38 +175,10 @@ def lattice_scale(
     With s the integer sensitivity of the lattice the scale is t = ceil(s / epsilon), in exact
     fractions, so s / t is never above epsilon.
 
-    Parameters
-    ----------
-    sensitivity : float in (0, inf)
-        Largest norm of a difference.
-    charge : int
-        What rounding can add to the norm, in steps.
-    epsilon : Fraction above 0
-        Largest s / t.
-    parts : float of at least 1
-        The step is at most ``sensitivity / (2**14 * parts)``, unless that takes too large a
-        scale: then it is coarser.
-    owner : str
-        Who asks, for the message.
-
-    Returns
-    -------
-    lattice : Lattice
-        Where the released values lie.
-    scale : int in [1, 2**52]
-        The scale in steps.
-
-    Raises
-    ------
-    ValueError
-        If epsilon is so small that rounding would cost about as much noise as the sensitivity.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> from skdp.mechanisms.noise import lattice_scale
-    >>> lattice_scale(1.0, charge=1, epsilon=Fraction(1, 2), parts=1.0, owner="an example")
-    (Lattice(exponent=-15), 65540)
+    `charge` is what rounding can add to the norm, in steps. The step is at most ``sensitivity /
+    (2**14 * parts)``, unless that takes too large a scale: then it is coarser. The scale is in [1,
+    2^52] steps; refused where epsilon is so small that rounding would cost about as much noise as
+    the sensitivity.
     """
     lattice = Lattice.fine(sensitivity, parts)
     while True:

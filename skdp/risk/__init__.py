@@ -1,8 +1,8 @@
 """Privacy at risk: what a release really risks, what it costs, and the published numbers.
 
 Start from `privacy_loss_distribution`, the law of the privacy loss of one release, and
-`joint_risk`, which adds the randomness of the pair when the sensitivity was sampled. Functions
-named ``paper_`` reproduce published numbers that do not hold; no guarantee is computed from them.
+`joint_risk`, which adds the randomness of the pair when the sensitivity was sampled. Published
+numbers that do not hold are in `skdp.risk.paper`; no guarantee is computed from them.
 """
 
 from skdp.risk.bounds import (
@@ -18,15 +18,6 @@ from skdp.risk.cost import CompensationModel
 from skdp.risk.joint import JointRisk, joint_risk, privacy_loss_distribution
 from skdp.risk.laws import GaussianLoss, LaplaceLoss, PureLoss
 from skdp.risk.loss import PrivacyLossDistribution
-from skdp.risk.paper import (
-    paper_composition,
-    paper_confidence,
-    paper_epsilon,
-    paper_joint_confidence,
-    paper_sampled_confidence,
-    paper_t_cdf,
-    paper_t_pdf,
-)
 
 __all__ = [
     "CompensationModel",
@@ -42,13 +33,6 @@ __all__ = [
     "dkw_factor",
     "dkw_n_pairs",
     "joint_risk",
-    "paper_composition",
-    "paper_confidence",
-    "paper_epsilon",
-    "paper_joint_confidence",
-    "paper_sampled_confidence",
-    "paper_t_cdf",
-    "paper_t_pdf",
     "privacy_loss_distribution",
     "sampled_confidence",
 ]

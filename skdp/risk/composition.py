@@ -36,19 +36,7 @@ _COARSE_POINTS = 400  # enough to see how wide a sum spreads
 def self_convolved(law: PrivacyLossDistribution, n: int, step: float | None) -> GridLoss:
     """Put a law on a grid and add it to itself.
 
-    Parameters
-    ----------
-    law : PrivacyLossDistribution
-        Loss of one release.
-    n : int of at least 2
-        Number of releases.
-    step : float in (0, inf) or None
-        Distance of the grid; None takes the default.
-
-    Returns
-    -------
-    GridLoss
-        Loss of the releases together.
+    `step` is the distance of the grid; None takes the default.
     """
     return GridLoss.from_law(law, _default_step(law, n) if step is None else step)._power(n)
 
@@ -58,18 +46,8 @@ def convolved(
 ) -> GridLoss:
     """Put two laws on a grid and add them.
 
-    Parameters
-    ----------
-    law, other : PrivacyLossDistribution
-        Losses of the two releases.
-    step : float in (0, inf) or None
-        Distance of the grid; None takes the finer of the two defaults, or more where the range of
-        the losses needs it.
-
-    Returns
-    -------
-    GridLoss
-        Loss of the releases together.
+    `step` is the distance of the grid; None takes the finer of the two defaults, or more where the
+    range of the losses needs it.
     """
     if step is None:
         reach = sum(high - low for low, high in (law._support(), other._support()))

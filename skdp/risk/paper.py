@@ -32,6 +32,16 @@ from skdp.exceptions import ReproductionWarning
 from skdp.risk._checks import check_count, check_levels, check_real, check_stronger
 from skdp.risk.bounds import LARGEST, _azuma, dkw_factor
 
+__all__ = [
+    "paper_composition",
+    "paper_confidence",
+    "paper_epsilon",
+    "paper_joint_confidence",
+    "paper_sampled_confidence",
+    "paper_t_cdf",
+    "paper_t_pdf",
+]
+
 _REASON = (
     "This number is reproduced from 'Differential Privacy at Risk' and is not a probability of "
     "the privacy loss. Its proof takes the distances of the outcome from the two target values "
@@ -73,7 +83,7 @@ def paper_t_cdf(x: ArrayLike, n_outputs: int = 1) -> Any:
 
     Examples
     --------
-    >>> from skdp.risk import paper_t_cdf
+    >>> from skdp.risk.paper import paper_t_cdf
     >>> print(f"{paper_t_cdf(1.0):.6f} {paper_t_cdf(1.0, n_outputs=3):.6f}")
     0.632121 0.356211
     """
@@ -105,7 +115,7 @@ def paper_t_pdf(t: ArrayLike, n_outputs: int = 1) -> Any:
 
     Examples
     --------
-    >>> from skdp.risk import paper_t_pdf
+    >>> from skdp.risk.paper import paper_t_pdf
     >>> print(f"{paper_t_pdf(1.0):.6f}")
     0.367879
     """
@@ -142,7 +152,8 @@ def paper_confidence(epsilon: float, epsilon0: float, n_outputs: int = 1) -> flo
     --------
     >>> import warnings
     >>> from skdp.exceptions import ReproductionWarning
-    >>> from skdp.risk import LaplaceLoss, paper_confidence
+    >>> from skdp.risk import LaplaceLoss
+    >>> from skdp.risk.paper import paper_confidence
     >>> warnings.simplefilter("ignore", ReproductionWarning)
     >>> print(f"{paper_confidence(0.5, 1.0):.4f}, in truth {LaplaceLoss(1.0).cdf(0.5):.4f}")
     0.6225, in truth 0.3894
@@ -179,7 +190,7 @@ def paper_epsilon(confidence: float, epsilon0: float, n_outputs: int = 1) -> flo
     --------
     >>> import warnings
     >>> from skdp.exceptions import ReproductionWarning
-    >>> from skdp.risk import paper_epsilon
+    >>> from skdp.risk.paper import paper_epsilon
     >>> warnings.simplefilter("ignore", ReproductionWarning)
     >>> print(f"{paper_epsilon(0.5, epsilon0=1.0):.4f}")
     0.3799
@@ -229,7 +240,7 @@ def paper_sampled_confidence(confidence: float, rho: float, n_pairs: int) -> flo
     --------
     >>> import warnings
     >>> from skdp.exceptions import ReproductionWarning
-    >>> from skdp.risk import paper_sampled_confidence
+    >>> from skdp.risk.paper import paper_sampled_confidence
     >>> warnings.simplefilter("ignore", ReproductionWarning)
     >>> print(f"{paper_sampled_confidence(0.9, rho=0.01, n_pairs=20_000):.4f}")
     0.8670
@@ -284,7 +295,7 @@ def paper_joint_confidence(
     --------
     >>> import warnings
     >>> from skdp.exceptions import ReproductionWarning
-    >>> from skdp.risk import paper_joint_confidence
+    >>> from skdp.risk.paper import paper_joint_confidence
     >>> warnings.simplefilter("ignore", ReproductionWarning)
     >>> print(f"{paper_joint_confidence(0.5, 1.0, confidence=0.9, rho=0.01, n_pairs=20_000):.4f}")
     0.5397
@@ -336,7 +347,7 @@ def paper_composition(
     --------
     >>> import warnings
     >>> from skdp.exceptions import ReproductionWarning
-    >>> from skdp.risk import paper_composition
+    >>> from skdp.risk.paper import paper_composition
     >>> warnings.simplefilter("ignore", ReproductionWarning)
     >>> print(f"{paper_composition(0.274115, 0.5, confidence=0.609338, n=100, delta=1e-5):.3f}")
     41.932
@@ -351,22 +362,7 @@ def paper_composition(
 
 
 def published_confidence(epsilon: ArrayLike, epsilon0: float, n_outputs: int) -> Any:
-    """Return `paper_confidence` for many levels at once, without looking at them.
-
-    Parameters
-    ----------
-    epsilon : array-like of float in (0, epsilon0]
-        The stronger levels.
-    epsilon0 : float in (0, inf)
-        Level of the mechanism.
-    n_outputs : int of at least 1
-        Number of released values.
-
-    Returns
-    -------
-    float or ndarray of float in (0, 1]
-        The confidences, of the shape of `epsilon`.
-    """
+    """Return `paper_confidence` for many levels at once, without looking at them."""
     _warn()
     return _ratio(epsilon, epsilon0, n_outputs)
 

@@ -61,21 +61,8 @@ def pair_measure(
 ) -> tuple[Callable[[range], Outcomes], int]:
     """Choose how pairs are measured: by refits, or by moments where the target has them.
 
-    Parameters
-    ----------
-    pairs : PairSource
-        Target, oracle, number of records and seed.
-    norm : callable
-        As for :func:`skdp.sensitivity.pairs.measure_pair`.
-    records : tuple of containers of n_samples + 1 records each
-        Any dataset of the oracle.
-
-    Returns
-    -------
-    measure : callable
-        ``measure(pairs)`` measures a range of pairs.
-    chunk_size : int
-        How many pairs make a task.
+    Return ``measure(pairs)``, which measures a range of pairs, and how many pairs make a task.
+    `records` are n_samples + 1 of any dataset of the oracle.
     """
     if pairs.moments is None:
         return partial(measure_pairs, pairs, norm), CHUNK_SIZE
@@ -87,32 +74,8 @@ def pair_measure(
 class MomentMeasure:
     """Measures pairs where moments replace refits.
 
-    Parameters
-    ----------
-    pairs : PairSource
-        Target with moments, oracle, number of records and seed.
-    norm : callable
-        As for :func:`skdp.sensitivity.pairs.measure_pair`.
-    records : tuple of containers of n_samples + 1 records each
-        Any dataset of the oracle.
-
-    Attributes
-    ----------
-    by_record : bool
-        Whether two records make a pair.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp import AdditiveTarget, UniformOracle
-    >>> from skdp.mechanisms.base import l1_norm
-    >>> from skdp.sensitivity.blocks import MomentMeasure
-    >>> from skdp.sensitivity.pairs import PairSource
-    >>> target, X = AdditiveTarget(lambda X: X), np.ones((11, 1))
-    >>> source = PairSource(target, UniformOracle([(0, 1)]), 10, 0, target.closed_form(X))
-    >>> measure = MomentMeasure(source, l1_norm, (X,))
-    >>> measure.by_record, measure(range(1)).norms < 1 / 10
-    (True, array([ True]))
+    `norm` is as for :func:`skdp.sensitivity.pairs.measure_pair`, and `records` are n_samples + 1 of
+    any dataset of the oracle.
     """
 
     def __init__(self, pairs: PairSource, norm: Norm, records: Dataset):
@@ -131,18 +94,7 @@ class MomentMeasure:
             self._sums = sums_of_pairs(pairs)
 
     def __call__(self, pairs: range) -> Outcomes:
-        """Measure consecutive pairs.
-
-        Parameters
-        ----------
-        pairs : range
-            Their numbers.
-
-        Returns
-        -------
-        Outcomes
-            In their order.
-        """
+        """Measure consecutive pairs."""
         if self.by_record:
             return Outcomes.join(self._measure_by_record(pairs))
         starts = range(0, len(pairs), self.at_once)

@@ -23,28 +23,8 @@ def draw(
 ) -> Dataset:
     """Ask an oracle for records, check them, and bring them into the form of the private ones.
 
-    Parameters
-    ----------
-    oracle : callable
-        As returned by `as_oracle`.
-    n_samples : int
-        Number of records, n + 1 for a pair.
-    rng : numpy.random.Generator
-        Where the oracle takes its randomness.
-    schema : Schema or None, default=None
-        The form that the records get. None leaves them as they are.
-    full : bool, default=False
-        Whether to look at every value too, as is wanted for the first draw.
-
-    Returns
-    -------
-    tuple of containers
-        ``(X,)``, ``(X, y)`` or ``(X, y, sample_weight)``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the sample does not fit. What the oracle raises itself passes through with a note.
+    `full` looks at every value too, as is wanted for the first draw. What the oracle raises itself
+    passes through with a note.
     """
     name = f"The oracle {describe_oracle(oracle)}"
     try:

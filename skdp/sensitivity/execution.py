@@ -35,26 +35,9 @@ def run(
 ) -> Generator[Any, None, None]:
     """Evaluate pairs chunk by chunk, in their order.
 
-    Parameters
-    ----------
-    evaluate : callable
-        ``evaluate(pairs)`` returns the results of these pairs, the same in any process.
-    pairs : range
-        The numbers of the pairs.
-    chunk_size : int
-        How many pairs make a task.
-    n_jobs : int or None, default=None
-        Number of workers, as in joblib. A job that would take less time than starting workers is
-        done without.
-    memory : joblib.Memory, str, pathlib.Path or None, default=None
-        Where finished chunks are kept. None keeps none.
-    key : str, default=""
-        What the results depend on besides the numbers of the pairs; only for `memory`.
-
-    Yields
-    ------
-    object
-        The results of a chunk. Closing the generator ends the workers.
+    ``evaluate(pairs)`` returns the results of these pairs, the same in any process. A job that
+    would take less time than starting workers is done without. `key` is what the results depend on
+    besides the numbers of the pairs; only for `memory`. Closing the generator ends the workers.
     """
     chunks = [pairs[first : first + chunk_size] for first in range(0, len(pairs), chunk_size)]
     task = run_chunk if memory is None else functools.partial(_cached(memory), key)

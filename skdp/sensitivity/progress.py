@@ -20,19 +20,7 @@ def follow(
     """Pass chunks through, and show rate, remaining time and the estimate so far.
 
     The bar needs tqdm and a terminal or a notebook; otherwise each chunk writes a line to the
-    standard error stream.
-
-    Parameters
-    ----------
-    chunks : generator of Outcomes
-        As they are finished. It is closed at the end, whatever the end.
-    statistic : OrderStatistic
-        How many pairs there will be, and which of their norms will be the estimate.
-
-    Yields
-    ------
-    Outcomes
-        The chunks.
+    standard error stream. `chunks` is closed at the end, whatever the end.
     """
     running = _Running(statistic)
     bar = _bar(statistic.n_pairs)

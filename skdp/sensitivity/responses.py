@@ -31,24 +31,8 @@ class _WithoutResponse:
 def without_response(oracle: Callable[[int, Generator], Any]) -> Callable:
     """Let an oracle yield X alone, whatever it yields.
 
-    Parameters
-    ----------
-    oracle : callable
-        As returned by `as_oracle`.
-
-    Returns
-    -------
-    callable
-        One that draws the same X from the same generator. A PublicDataOracle stays one, since
-        there are faster ways with a table.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp import PublicDataOracle
-    >>> from skdp.sensitivity.responses import without_response
-    >>> without_response(PublicDataOracle(np.eye(3), ["a", "b", "b"]))
-    PublicDataOracle(n_records=3, n_features=3)
+    It draws the same X from the same generator. A PublicDataOracle stays one, since there are
+    faster ways with a table.
     """
     if type(oracle) is not PublicDataOracle:
         return _WithoutResponse(oracle)

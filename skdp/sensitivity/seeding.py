@@ -23,25 +23,7 @@ _STATE_WORDS = 8
 def streams(seed: int, key: tuple[int, ...]) -> tuple[Generator, int]:
     """Return the generator of the records, and a seed for the target.
 
-    Parameters
-    ----------
-    seed : int
-        Entropy of the sampling.
-    key : tuple of int
-        What it is for.
-
-    Returns
-    -------
-    rng : numpy.random.Generator
-        Independent of those under other keys.
-    target_seed : int
-        In [0, 2^31).
-
-    Examples
-    --------
-    >>> from skdp.sensitivity.seeding import streams
-    >>> streams(0, (5,))[1] == streams(0, (5,))[1] != streams(0, (6,))[1]
-    True
+    `key` says what they are for; those under other keys are independent. The seed is in [0, 2^31).
     """
     rng = np.random.default_rng(SeedSequence(seed, spawn_key=key))
     return rng, int(rng.integers(2**31))
@@ -52,25 +34,7 @@ def streams_of_pairs(seed: int, pairs: range) -> Iterator[Generator]:
 
     Hashing the key is most of the cost of a generator, so that is done for all pairs at once. What
     comes out is compared with numpy's own for the first pair; if they differ, numpy's are used.
-
-    Parameters
-    ----------
-    seed : int
-        Entropy of the sampling.
-    pairs : range
-        The numbers of the pairs, below 2^32; not empty.
-
-    Yields
-    ------
-    numpy.random.Generator
-        It cannot spawn others.
-
-    Examples
-    --------
-    >>> from skdp.sensitivity.seeding import streams, streams_of_pairs
-    >>> [rng.random() == streams(0, (pair,))[0].random()
-    ...  for pair, rng in enumerate(streams_of_pairs(0, range(3)))]
-    [True, True, True]
+    There is at least one number, and all are below 2^32. The generators cannot spawn others.
     """
     known = streams(seed, (pairs.start,))[0].bit_generator
     generators = _generators(seed, pairs, type(known))

@@ -31,18 +31,7 @@ Sums = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def sums_of_pairs(pairs: PairSource) -> DrawnSums | TableSums:
-    """Choose how the sums are computed.
-
-    Parameters
-    ----------
-    pairs : PairSource
-        Target with moments, oracle, number of records and seed.
-
-    Returns
-    -------
-    DrawnSums or TableSums
-        The latter for a public table of moderate size.
-    """
+    """Choose how the sums are computed."""
     oracle, moments = pairs.oracle, pairs.moments
     if type(oracle) is not PublicDataOracle:  # a subclass may do more with its rows
         return DrawnSums(pairs)
@@ -66,25 +55,7 @@ def _table(pairs: PairSource, rows: NDArray[np.intp] | None = None) -> Dataset:
 
 
 class DrawnSums:
-    """Sums over records as an oracle draws them, pair by pair.
-
-    Parameters
-    ----------
-    pairs : PairSource
-        Target with moments, oracle, number of records and seed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp import AdditiveTarget, UniformOracle
-    >>> from skdp.sensitivity.pairs import PairSource
-    >>> from skdp.sensitivity.sums import DrawnSums
-    >>> target, X = AdditiveTarget(lambda X: X), np.ones((11, 1))
-    >>> source = PairSource(target, UniformOracle([(0, 1)]), 10, 0, target.closed_form(X))
-    >>> common, last = DrawnSums(source)(range(3))
-    >>> common.shape, last.shape
-    ((3, 1), (3, 2, 1))
-    """
+    """Sums over records as an oracle draws them, pair by pair."""
 
     def __init__(self, pairs: PairSource):
         self._pairs = pairs
@@ -92,17 +63,7 @@ class DrawnSums:
     def __call__(self, pairs: range) -> Sums:
         """Return the sums over the common records, and the features of the two others.
 
-        Parameters
-        ----------
-        pairs : range
-            Their numbers.
-
-        Returns
-        -------
-        common : ndarray of shape (n_pairs, ...)
-            For :meth:`Moments.pairs`.
-        last : ndarray of shape (n_pairs, 2, n_features)
-            For the same.
+        Both are for :meth:`Moments.pairs`.
         """
         common, last = zip(*map(self._sum, pairs), strict=True)
         return np.array(common), np.array(last)
@@ -114,24 +75,7 @@ class DrawnSums:
 
 
 class TableSums:
-    """Sums over records of a public table, by how often each of them is drawn.
-
-    Parameters
-    ----------
-    pairs : PairSource
-        Target with moments, an oracle that resamples, number of records and seed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp import AdditiveTarget, PublicDataOracle
-    >>> from skdp.sensitivity.pairs import PairSource
-    >>> from skdp.sensitivity.sums import DrawnSums, TableSums
-    >>> target, X = AdditiveTarget(lambda X: X), np.arange(20.0)[:, None]
-    >>> source = PairSource(target, PublicDataOracle(X), 10, 0, target.closed_form(X))
-    >>> np.array_equal(TableSums(source)(range(3))[0], DrawnSums(source)(range(3))[0])
-    True
-    """
+    """Sums over records of a public table, by how often each of them is drawn."""
 
     def __init__(self, pairs: PairSource):
         self._pairs = pairs
@@ -146,20 +90,7 @@ class TableSums:
             self._unpack[rows, columns] = self._unpack[columns, rows] = np.arange(len(rows))
 
     def __call__(self, pairs: range) -> Sums:
-        """Do as :class:`DrawnSums`, up to rounding.
-
-        Parameters
-        ----------
-        pairs : range
-            Their numbers.
-
-        Returns
-        -------
-        common : ndarray of shape (n_pairs, ...)
-            For :meth:`Moments.pairs`.
-        last : ndarray of shape (n_pairs, 2, n_features)
-            For the same.
-        """
+        """Do as :class:`DrawnSums`, up to rounding."""
         n_drawn, n_listed = self._pairs.n_samples + 1, len(self._features)
         generators = streams_of_pairs(self._pairs.seed, pairs)
         indices_at = self._pairs.oracle.indices_at

@@ -24,25 +24,7 @@ _CHUNK_VALUES = 2**22
 def bernstein_basis(u: NDArray[np.float64], degree: int) -> NDArray[np.float64]:
     """Evaluate the Bernstein polynomials of one variable.
 
-    Parameters
-    ----------
-    u : ndarray of shape (n_points,)
-        Points in [0, 1].
-    degree : int in [1, 1000]
-        The degree k.
-
-    Returns
-    -------
-    ndarray of shape (n_points, degree + 1)
-        ``C(k, q) u^q (1 - u)^(k - q)``, with q along the columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp.targets._bernstein_basis import bernstein_basis
-    >>> bernstein_basis(np.array([0.0, 0.5]), degree=2)
-    array([[1.  , 0.  , 0.  ],
-           [0.25, 0.5 , 0.25]])
+    ``C(k, q) u^q (1 - u)^(k - q)``, with q along the columns.
     """
     # Every factor is positive and correct to an ulp or two, so nothing cancels. Up to degree 1000
     # the binomials are doubles, and a power underflows only where the product is below 1e-60.
@@ -54,25 +36,7 @@ def bernstein_basis(u: NDArray[np.float64], degree: int) -> NDArray[np.float64]:
 def elevation_matrix(degree: int, higher: int) -> NDArray[np.float64]:
     """Return the matrix that rewrites a polynomial in the Bernstein basis of a higher degree.
 
-    Parameters
-    ----------
-    degree : int
-        Degree k of the given coefficients.
-    higher : int
-        Degree K >= k of the wanted ones.
-
-    Returns
-    -------
-    ndarray of shape (higher + 1, degree + 1)
-        ``C(k, j) C(K - k, i - j) / C(K, i)``, a hypergeometric law in every row.
-
-    Examples
-    --------
-    >>> from skdp.targets._bernstein_basis import elevation_matrix
-    >>> elevation_matrix(1, 2)
-    array([[1. , 0. ],
-           [0.5, 0.5],
-           [0. , 1. ]])
+    ``C(k, j) C(K - k, i - j) / C(K, i)``, a hypergeometric law in every row.
     """
     # By Vandermonde no product below exceeds a binomial of degree K, so none overflows.
     i, j = np.ogrid[: higher + 1, : degree + 1]
@@ -85,15 +49,7 @@ def elevation_matrix(degree: int, higher: int) -> NDArray[np.float64]:
 def gram_matrix(degree: int) -> NDArray[np.float64]:
     """Integrate the products of two Bernstein polynomials over [0, 1].
 
-    Parameters
-    ----------
-    degree : int
-        The degree k.
-
-    Returns
-    -------
-    ndarray of shape (degree + 1, degree + 1)
-        ``C(k, i) C(k, j) / (C(2k, i + j) (2k + 1))``.
+    ``C(k, i) C(k, j) / (C(2k, i + j) (2k + 1))``.
 
     Examples
     --------
@@ -113,20 +69,8 @@ def multiply_axes(
 ) -> NDArray[np.float64]:
     """Multiply the leading axes of a tensor by one matrix each.
 
-    With the tensor read as a vector, this is its product with the Kronecker product of the
-    factors, at the cost of the factors.
-
-    Parameters
-    ----------
-    factors : sequence of ndarray of shape (m_j, k_j)
-        One matrix for each of the leading axes.
-    tensor : ndarray of shape (k_1, ..., k_l, ...)
-        The tensor; axes beyond the factors are left as they are.
-
-    Returns
-    -------
-    ndarray of shape (m_1, ..., m_l, ...)
-        The product.
+    With the tensor read as a vector, this is its product with the Kronecker product of the factors,
+    at the cost of the factors. Axes beyond the factors are left as they are.
     """
     # Each product takes the first axis away and appends the new one, so nothing is transposed.
     n_others = tensor.ndim - len(factors)
@@ -138,17 +82,8 @@ def multiply_axes(
 def row_chunks(n_rows: int, row_size: int) -> Iterator[slice]:
     """Cut rows so that a work array stays small.
 
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows.
-    row_size : int
-        Values of the work array for one row.
-
-    Yields
-    ------
-    slice
-        Consecutive rows; at least one row at a time.
+    `row_size` is the number of values of the work array for one row; there is at least one row at a
+    time.
 
     Examples
     --------
@@ -164,26 +99,7 @@ def row_chunks(n_rows: int, row_size: int) -> Iterator[slice]:
 def as_tensor(values: ArrayLike, name: str, degree: int, n_features: int) -> NDArray[np.float64]:
     """Check values on a lattice and give them an axis for each feature, and one of outputs.
 
-    Parameters
-    ----------
-    values : array-like of shape ((degree + 1)^n_features,) or ((degree + 1)^n_features, n_outputs)
-        Values, or coefficients.
-    name : str
-        What to call them in an error.
-    degree : int
-        Degree of the basis.
-    n_features : int
-        Number of variables.
-
-    Returns
-    -------
-    ndarray of shape (degree + 1, ..., degree + 1, n_outputs)
-        A view where possible; ``n_outputs = 1`` for a vector.
-
-    Raises
-    ------
-    ValueError
-        If the shape is another one, or a value is not finite.
+    It is a view where possible.
     """
     array = check_array(values, dtype=np.float64, ensure_2d=False, input_name=name)
     n_basis = (degree + 1) ** n_features
@@ -196,22 +112,7 @@ def as_tensor(values: ArrayLike, name: str, degree: int, n_features: int) -> NDA
 
 
 def check_count(name: str, value: Any, lowest: int, highest: int) -> None:
-    """Refuse anything but an integer of the range.
-
-    Parameters
-    ----------
-    name : str
-        The parameter.
-    value : object
-        What was passed.
-    lowest, highest : int
-        The range, ends included.
-
-    Raises
-    ------
-    ValueError
-        If the value is not such an integer.
-    """
+    """Refuse anything but an integer of the range."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not (whole and lowest <= value <= highest):
         raise ValueError(

@@ -19,13 +19,6 @@ class CanonicalStep(BaseEstimator):
 
     They are fitted to what its `transform` gives; of a step whose `fit_transform` gives something
     else, as of DictionaryLearning, it is what they will see when they predict.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        The step.
-    parts : dict of int to ReleasedPart
-        How it is released, by the number of columns: the members of a chain see more and more.
     """
 
     def __init__(self, estimator: Any, parts: dict[int | None, ReleasedPart]):

@@ -370,17 +370,8 @@ def _is_randomized(pca: Any, n_samples: int, n_features: int) -> bool:
 def closed_forms(estimator: Any, shape: tuple[int, int]) -> list[ClosedForm]:
     """Return the closed forms that may hold for an estimator as configured.
 
-    Parameters
-    ----------
-    estimator : estimator object
-        As configured.
-    shape : (int, int)
-        Number of records it is fitted on, and of columns.
-
-    Returns
-    -------
-    list of ClosedForm
-        Empty when none is known. Several where versions of scikit-learn differ: a trial tells.
+    The list is empty where none is known. There are several where versions of scikit-learn differ:
+    a trial tells.
     """
     parameters = estimator.get_params(deep=False)
     allowed = _PLAIN.get(public_name(type(estimator)))

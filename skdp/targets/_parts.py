@@ -56,11 +56,8 @@ class ReleasedPart:
     def read(self, fitted: Any) -> dict[str, Any]:
         """Return the released values of a fit by name, aligned to the twin.
 
-        Raises
-        ------
-        ValueError
-            If a shape, or what is public metadata, differs from the twin's. The message is safe
-            to show: it holds no value.
+        Refuse a fit of which a shape, or what is public metadata, differs from the twin's. The
+        message is safe to show: it holds no value.
         """
         for name in self.entry.public:
             if not same(getattr(fitted, name), getattr(self.twin, name)):

@@ -9,28 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 def project_to_simplex(values: ArrayLike) -> NDArray[np.float64]:
     """Move each row to the nearest vector of probabilities.
 
-    Parameters
-    ----------
-    values : array-like of shape (n_samples, n_classes)
-        Finite.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_classes)
-        ``max(values - t, 0)`` with t, row by row, such that the sum is one.
+    ``max(values - t, 0)`` with t, row by row, such that the sum is one.
 
     References
     ----------
     Held, Wolfe and Crowder, "Validation of subgradient optimization", Mathematical Programming 6,
     1974.
-
-    Examples
-    --------
-    >>> from skdp.targets._simplex import project_to_simplex
-    >>> project_to_simplex([[0.2, 0.8], [1.5, -0.5], [0.6, 0.6]])
-    array([[0.2, 0.8],
-           [1. , 0. ],
-           [0.5, 0.5]])
     """
     rows = np.asarray(values, dtype=np.float64)
     rows = rows - rows.max(axis=1, keepdims=True)  # has the same nearest point

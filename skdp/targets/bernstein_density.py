@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,11 +13,9 @@ from skdp.targets._bernstein_basis import (
     MAX_BASIS,
     MAX_DEGREE,
     as_tensor,
-    bernstein_basis,
     check_count,
     elevation_matrix,
     multiply_axes,
-    row_chunks,
 )
 from skdp.targets.bernstein import BernsteinTransformer
 
@@ -165,84 +162,6 @@ class BernsteinDensity:
         U = rng.beta(q + 1, degree - q + 1)
         low, high = box.T
         return np.clip(low * (1 - U) + high * U, low, high)
-
-
-def integrate_positive(
-    transformer: BernsteinTransformer,
-    coefficients: ArrayLike,
-    *,
-    rtol: float = 1e-6,
-    max_points: int = 2**27,
-) -> tuple[float, float]:
-    """Integrate ``max(function, 0)`` over a box of one, two or three dimensions.
-
-    Composite Gauss-Legendre quadrature with four nodes in every cell, on a grid that doubles
-    until the result settles. The cells that the zero set cuts decide the error, which falls at
-    least with the square of their size: in three dimensions 1e-6 is mostly reached within a
-    second, but not where the zero set is parallel to an axis. :class:`BernsteinDensity` is exact,
-    without quadrature and in any dimension.
-
-    Parameters
-    ----------
-    transformer : BernsteinTransformer
-        The basis, fitted.
-    coefficients : array-like of shape (n_basis,)
-        As returned by its ``coefficients``.
-    rtol : float, default=1e-6
-        Change at which to stop, as a share of the integral.
-    max_points : int, default=2**27
-        Largest number of points of a rule.
-
-    Returns
-    -------
-    integral : float
-        The integral of the finest rule.
-    change : float
-        How much the last doubling changed it: an estimate of the error of the rule before, so
-        most often a multiple of what is left.
-
-    Raises
-    ------
-    ValueError
-        If the box has more than three dimensions, the coefficients do not fit, or the tolerance
-        is not reached with `max_points` points.
-    """
-    tensor = _one_function(transformer, coefficients)
-    if tensor.ndim > 3:
-        raise ValueError(
-            f"integrate_positive needs a box of at most 3 features. Got {tensor.ndim}. "
-            "BernsteinDensity.from_coefficients needs no quadrature."
-        )
-    volume = math.prod(np.ptp(transformer.feature_range_, axis=1).tolist())
-    finest = int(round(max_points ** (1 / tensor.ndim), 6)) // 4
-    n_cells, change, value = 4, math.inf, volume * _positive_mean(tensor, 4)
-    while 2 * n_cells <= finest:
-        n_cells, last_change, previous = 2 * n_cells, change, value
-        value = volume * _positive_mean(tensor, n_cells)
-        change = abs(value - previous)
-        # The change before must be small too, as two coarse rules may agree by chance.
-        if change <= rtol * value and last_change <= 64 * rtol * value:
-            return value, change
-    raise ValueError(
-        f"integrate_positive did not settle to rtol={rtol:g} with max_points={max_points}. Raise "
-        "one of them; BernsteinDensity.from_coefficients needs no quadrature."
-    )
-
-
-def _positive_mean(tensor: NDArray[np.float64], n_cells: int) -> float:
-    """Average ``max(function, 0)`` over the unit cube with `n_cells` cells along each axis."""
-    nodes, weights = np.polynomial.legendre.leggauss(4)
-    points = ((np.arange(n_cells)[:, None] + (nodes + 1) / 2) / n_cells).ravel()
-    weights = np.tile(weights / (2 * n_cells), n_cells)
-    factor = bernstein_basis(points, tensor.shape[0] - 1)
-    totals = []
-    for rows in row_chunks(len(points), len(points) ** (tensor.ndim - 1)):
-        grid = multiply_axes([factor[rows], *[factor] * (tensor.ndim - 1)], tensor)
-        np.maximum(grid, 0, out=grid)
-        while grid.ndim > 1:
-            grid = grid @ weights
-        totals.append(float(grid @ weights[rows]))
-    return math.fsum(totals)
 
 
 def _one_function(

@@ -14,27 +14,8 @@ from skdp._target import KeyedTarget, Target, as_target, identity_of
 class ChoiceTarget(KeyedTarget):
     """The scores of a list of responses; what is released is one of the responses.
 
-    Parameters
-    ----------
-    function : Target or callable
-        ``function(X)`` or ``function(X, y)`` returns one score for each response, in their order.
-    responses : iterable of object
-        The responses, which are public and may be anything.
-
-    Raises
-    ------
-    ValueError
-        If there are no responses.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp.targets.choice import ChoiceTarget
-    >>> def count(X):
-    ...     return [np.sum(X == 0), np.sum(X == 1)]
-    >>> target = ChoiceTarget(count, ["tails", "heads"])
-    >>> target(np.array([1, 0, 1]), seed=0), target.restore(1)
-    (array([1., 2.]), 'heads')
+    ``function(X)`` or ``function(X, y)`` returns one score for each response, in their order. The
+    responses are public and may be anything.
     """
 
     def __init__(self, function: Target | Callable, responses: Iterable[Any]):
@@ -57,16 +38,5 @@ class ChoiceTarget(KeyedTarget):
         return scores
 
     def restore(self, chosen: int) -> Any:
-        """Return the response that was chosen.
-
-        Parameters
-        ----------
-        chosen : int
-            Its position.
-
-        Returns
-        -------
-        object
-            The response.
-        """
+        """Return the response that was chosen."""
         return self.responses[chosen]

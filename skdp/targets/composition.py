@@ -32,15 +32,6 @@ class Composite:
         ``members(fitted)`` gives the name and the fitted object of each member, in a fixed order.
     structure : callable or None, default=None
         ``structure(fitted)`` gives what else has to be the same in all fits, as arrays or lists.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from skdp.targets.composition import COMPOSITES
-    >>> pipeline = make_pipeline(Ridge())
-    >>> COMPOSITES[type(pipeline)].members(pipeline)
-    [('ridge', Ridge())]
     """
 
     members: Callable[[Any], Members]
@@ -120,19 +111,9 @@ OUT_OF_BAG = frozenset({"oob_decision_function_", "oob_prediction_", "oob_score_
 def walk(estimator: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Walk a fitted estimator and the members in it that learn from data.
 
-    Parameters
-    ----------
-    estimator : estimator object
-        Fitted. What is frozen, stateless, dropped or passed through is left out.
-    path : tuple of str, default=()
-        The way that led here.
-
-    Yields
-    ------
-    path : tuple of str
-        Names of the members that lead to the estimator.
-    estimator : estimator object
-        A composition comes before its members, and they come in their own order.
+    Yield the path, which is the names of the members that lead there, and the estimator. A
+    composition comes before its members, and they come in their own order. What is frozen,
+    stateless, dropped or passed through is left out.
     """
     estimator = see_through(estimator)
     composite = COMPOSITES.get(type(estimator))
@@ -147,17 +128,8 @@ def walk(estimator: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
 def fitted_parts(estimator: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Walk the estimators that hold fitted state of their own.
 
-    Parameters
-    ----------
-    estimator : estimator object
-        Fitted; if it is a composition its members are walked.
-
-    Yields
-    ------
-    path : tuple of str
-        Names of the members that lead to the estimator.
-    estimator : estimator object
-        One that learns something in fit, and is no composition.
+    Yield path and estimator, as :func:`walk`, of those that learn something in fit, and are no
+    compositions.
     """
     for path, part in walk(estimator):
         if type(part) not in COMPOSITES:
@@ -165,25 +137,7 @@ def fitted_parts(estimator: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
 
 
 def attributes_of(path: tuple[str, ...], part: Any) -> tuple[str, ...]:
-    """Name the attributes that a part of an estimator releases.
-
-    Parameters
-    ----------
-    path : tuple of str
-        Where the part is in the estimator.
-    part : estimator object
-        Fitted on public records.
-
-    Returns
-    -------
-    tuple of str
-        The attributes, in a fixed order.
-
-    Raises
-    ------
-    ValueError
-        If the part is refused, or "auto" does not know it.
-    """
+    """Name the attributes that a part of an estimator releases."""
     if type(part).__name__ == "_ConstantPredictor":
         raise ValueError(
             f"The member {'__'.join(path)} has learned nothing, because it saw only one class. "
@@ -194,13 +148,7 @@ def attributes_of(path: tuple[str, ...], part: Any) -> tuple[str, ...]:
 
 
 def drop_out_of_bag(released: Any) -> None:
-    """Remove what an ensemble learned of the records that its members did not see.
-
-    Parameters
-    ----------
-    released : estimator object
-        It is changed.
-    """
+    """Remove what an ensemble learned of the records that its members did not see."""
     for _, part in walk(released):
         for attribute in OUT_OF_BAG & vars(part).keys():
             delattr(part, attribute)
@@ -209,16 +157,7 @@ def drop_out_of_bag(released: Any) -> None:
 def learns_nothing(estimator: Any) -> bool:
     """Tell whether fitting changes nothing, so that there is nothing to release.
 
-    Parameters
-    ----------
-    estimator : estimator object, "passthrough", "drop" or None
-        A member of a composition.
-
-    Returns
-    -------
-    bool
-        True for a placeholder, a FrozenEstimator, and where scikit-learn's tag `requires_fit` says
-        so.
+    It changes nothing in a placeholder and a FrozenEstimator.
     """
     frozen = isinstance(estimator, str) or is_a(estimator, "sklearn.frozen.FrozenEstimator")
     return frozen or is_stateless(estimator)
@@ -227,22 +166,7 @@ def learns_nothing(estimator: Any) -> bool:
 def reach(estimator: Any, path: Sequence[str]) -> Any:
     """Return the member at a path of :func:`walk`.
 
-    Parameters
-    ----------
-    estimator : estimator object
-        Fitted.
-    path : sequence of str
-        Names of members, or of attributes that hold an estimator.
-
-    Returns
-    -------
-    estimator object
-        The member.
-
-    Raises
-    ------
-    AttributeError
-        If there is none.
+    The path may name attributes that hold an estimator.
     """
     for name in path:
         members = _members(estimator)
@@ -253,27 +177,7 @@ def reach(estimator: Any, path: Sequence[str]) -> Any:
 def split_name(estimator: Any, name: str) -> tuple[tuple[str, ...], str]:
     """Split ``member__attribute`` into the path to a member and the attribute.
 
-    Parameters
-    ----------
-    estimator : estimator object
-        Fitted.
-    name : str
-        Such as ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"``.
-
-    Returns
-    -------
-    path : tuple of str
-        As for :func:`reach`.
-    attribute : str
-        The last part of the name.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from skdp.targets.composition import split_name
-    >>> split_name(make_pipeline(Ridge()), "ridge__coef_")
-    (('ridge',), 'coef_')
+    Such as ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"``.
     """
     members = _members(estimator)
     # a name may end in an underscore itself, so the longest that fits is meant
@@ -293,20 +197,8 @@ def _members(estimator: Any) -> dict[str, Any]:
 def check_structure(fitted: Any, twin: Any) -> None:
     """Refuse a fit whose members are not those of the twin.
 
-    The released numbers of such a fit would mean something else than those of the twin.
-
-    Parameters
-    ----------
-    fitted : estimator object
-        Fitted on any dataset.
-    twin : estimator object
-        Fitted on public records.
-
-    Raises
-    ------
-    ValueError
-        If a member, its class labels or what it sees differ. The message is safe to show: it
-        holds no value.
+    The released numbers of such a fit would mean something else than those of the twin. The message
+    is safe to show: it holds no value.
     """
     if type(fitted) is type(twin) and type(twin) not in COMPOSITES:
         _check_classes(fitted, twin)
@@ -349,16 +241,7 @@ def _same(value: Any, expected: Any) -> bool:
 def classes_of_outputs(fitted: Any) -> Any:
     """Return the class labels of a classifier, output by output where there are several.
 
-    Parameters
-    ----------
-    fitted : estimator object
-        A fitted classifier.
-
-    Returns
-    -------
-    ndarray of shape (n_classes,), or list of them
-        Its `classes_`; those of a chain, which come in the order of the chain, in the order of the
-        outputs.
+    Those of a chain, which come in the order of the chain, in the order of the outputs.
     """
     while is_a(fitted, "sklearn.pipeline.Pipeline"):
         fitted = fitted.steps[-1][1]

@@ -54,36 +54,16 @@ _PASS_WEIGHTS = named(
 
 
 def describe(estimator: Any) -> str:
-    """Describe an estimator as configured, for people: scikit-learn shortens long parameters.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        As configured. All of it is public.
-
-    Returns
-    -------
-    str
-        One line.
-    """
+    """Describe an estimator as configured, for people: scikit-learn shortens long parameters."""
     return re.sub(" at 0x[0-9a-fA-F]+", "", " ".join(repr(estimator).split()))
 
 
 def without_side_effects(estimator: Any) -> Any:
     """Return a clone whose fit writes no cache, prints nothing and has a repeatable structure.
 
-    Parameters
-    ----------
-    estimator : estimator object
-        The estimator as configured; it is not changed.
-
-    Returns
-    -------
-    estimator object
-        A clone with every nested `memory` and callback None, every nested `verbose` off, in
-        options too, and none of scikit-learn's callbacks. A `random_state` that decides what the
-        members are, as in bagging, is 0 where it was left open. What keeps its fitted state
-        private has a stand-in that does not.
+    Every nested `memory` and callback is None, every nested `verbose` off, in options too. A
+    `random_state` that decides what the members are, as in bagging, is 0 where it was left open.
+    What keeps its fitted state private has a stand-in that does not.
     """
     estimator = make_quiet(clone(estimator))
     settings: dict[str, Any] = {}
@@ -96,17 +76,8 @@ def without_side_effects(estimator: Any) -> Any:
 def configured(estimator: Any) -> Iterator[tuple[str, Any]]:
     """Walk an estimator and those among its parameters, fitted or not.
 
-    Parameters
-    ----------
-    estimator : estimator object
-        As configured.
-
-    Yields
-    ------
-    prefix : str
-        What comes before the name of a parameter in ``estimator.set_params``.
-    estimator : estimator object
-        The estimator itself first. What is inside a FrozenEstimator is left out.
+    Yield what comes before the name of a parameter in ``estimator.set_params``, and the estimator.
+    What is inside a FrozenEstimator is left out.
     """
     yield "", estimator
     if is_a(estimator, "sklearn.frozen.FrozenEstimator"):
@@ -124,16 +95,8 @@ def configured(estimator: Any) -> Iterator[tuple[str, Any]]:
 def check_configuration(estimator: Any) -> None:
     """Refuse a configuration whose fits cannot be compared.
 
-    Parameters
-    ----------
-    estimator : estimator object
-        As configured.
-
-    Raises
-    ------
-    ValueError
-        If a splitter shuffles without a seed or goes by the position of records, or an estimator
-        inside is to stay as it was fitted without being a FrozenEstimator.
+    Such as a splitter that shuffles without a seed or goes by the position of records, or an
+    estimator inside that is to stay as it was fitted without being a FrozenEstimator.
     """
     for name, value in estimator.get_params(deep=True).items():
         if name.rsplit("__", 1)[-1] == "cv" and isinstance(value, str):
@@ -160,23 +123,8 @@ def check_configuration(estimator: Any) -> None:
 def with_public_structure(estimator: Any, twin: Any) -> Any:
     """Give encoders the categories, and kernel maps the landmarks, of the public twin.
 
-    Parameters
-    ----------
-    estimator : estimator object
-        As configured; it is changed.
-    twin : estimator object
-        The same, fitted on public records.
-
-    Returns
-    -------
-    estimator object
-        `estimator`, with the nested `categories` that were "auto", and all `landmarks`, set to
-        arrays.
-
-    Raises
-    ------
-    ValueError
-        If the members of a bag have seen different ones.
+    The nested `categories` that were "auto", and all `landmarks`, become arrays, in place. Refused
+    if the members of a bag have seen different landmarks.
     """
     settings: dict[str, list] = {}
     for path, part in walk(twin):
@@ -204,21 +152,8 @@ def with_canonical_steps(
 ) -> tuple[Any, list[ReleasedPart]]:
     """Bring steps whose components or clusters are aligned to the twin into that form at once.
 
-    Parameters
-    ----------
-    estimator : estimator object
-        As configured; it is changed.
-    twin : estimator object
-        The same, fitted on public records.
-    parts : list of ReleasedPart
-        What is released of it.
-
-    Returns
-    -------
-    estimator : estimator object
-        `estimator`, with the steps exchanged whose output later steps are fitted to.
-    parts : list of ReleasedPart
-        The parts; those of one step, as in members of a bag, are aligned to the twin of the first.
+    Only steps whose output later steps are fitted to are exchanged, in place. The parts of one
+    step, as in members of a bag, are aligned to the twin of the first.
     """
     steps = {
         prefix.removesuffix("__"): step
@@ -252,18 +187,7 @@ def _parameter_path(twin: Any, path: tuple[str, ...]) -> Iterator[str]:
 
 
 def seed_names(estimator: Any) -> list[str]:
-    """Name the nested `random_state` parameters that the user left open.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        As configured.
-
-    Returns
-    -------
-    list of str
-        Names for `set_params`.
-    """
+    """Name the nested `random_state` parameters that the user left open."""
     return [
         name
         for name, value in estimator.get_params(deep=True).items()
@@ -274,19 +198,8 @@ def seed_names(estimator: Any) -> list[str]:
 def takes(estimator: Any, kind: str) -> bool:
     """Tell whether an estimator takes X with missing values, categories or strings.
 
-    Compositions do not always say so themselves, so their members are asked.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        As configured.
-    kind : {"allow_nan", "categorical", "string"}
-        Name of the tag.
-
-    Returns
-    -------
-    bool
-        True if X may be so, in some column at least.
+    Compositions do not always say so themselves, so their members are asked. `kind` is a tag:
+    "allow_nan", "categorical" or "string". True if some column may be so.
     """
     if estimator is None or isinstance(estimator, str):
         return True
@@ -323,15 +236,7 @@ def _pipeline_takes(steps: list, kind: str) -> bool:
 def takes_weights(estimator: Any) -> bool:
     """Tell whether an estimator can be fitted with `sample_weight`.
 
-    Parameters
-    ----------
-    estimator : estimator object
-        As configured. The weights of a pipeline go to its last step.
-
-    Returns
-    -------
-    bool
-        True if it can.
+    The weights of a pipeline go to its last step.
     """
     if is_a(estimator, "sklearn.pipeline.Pipeline"):
         return takes_weights(estimator.steps[-1][1])
@@ -341,20 +246,7 @@ def takes_weights(estimator: Any) -> bool:
 
 
 def fit_on(estimator: Any, dataset: Dataset) -> Any:
-    """Fit an estimator on a dataset, with its weights if it has any.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        It is fitted in place.
-    dataset : tuple
-        ``(X,)``, ``(X, y)`` or ``(X, y, sample_weight)``.
-
-    Returns
-    -------
-    estimator object
-        `estimator`, fitted.
-    """
+    """Fit an estimator on a dataset, with its weights if it has any."""
     if len(dataset) < 3:
         return estimator.fit(*dataset)
     X, y, weights = dataset

@@ -62,23 +62,7 @@ REFUSED_COMPOSITIONS = ClassTable(
 
 
 def check_release(estimator: Any, release: Any) -> None:
-    """Refuse, before any fit, what has no release.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        As configured.
-    release : "auto", sequence of str, LeafTarget, BernsteinTransformer or target
-        What to release.
-
-    Raises
-    ------
-    TypeError
-        If it is none of these, or a target cannot make an estimator of what is released.
-    ValueError
-        If it is another string, an estimator inside is refused, a tree is inside a composition, or
-        the fits of a pair could not be compared.
-    """
+    """Refuse, before any fit, what has no release."""
     check_configuration(estimator)
     if isinstance(release, Target) and not hasattr(release, "restore"):
         raise TypeError(
@@ -116,13 +100,7 @@ def check_release(estimator: Any, release: Any) -> None:
 
 
 def warn_if_fitted(estimator: Any) -> None:
-    """Point out a fitted estimator: the wrapper keeps it as a parameter, with all it has seen.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        As configured.
-    """
+    """Point out a fitted estimator: the wrapper keeps it as a parameter, with all it has seen."""
     for _, part in configured(estimator):
         if is_stateless(part):
             continue
@@ -141,22 +119,9 @@ def warn_if_fitted(estimator: Any) -> None:
 def make_target(estimator: Any, release: Any, twin: Any, weighted: bool = False) -> Any:
     """Make the target of one estimator.
 
-    Parameters
-    ----------
-    estimator : estimator object
-        As configured.
-    release : "auto", sequence of str, LeafTarget, BernsteinTransformer or target
-        What to release. "auto" takes the leaves of a tree or forest, else fitted attributes. A
-        transformer takes the fitted function on its lattice, and a target is taken as it is.
-    twin : estimator object
-        The same, fitted on public records.
-    weighted : bool, default=False
-        Whether the records have weights: a weighted fit is another function of the data.
-
-    Returns
-    -------
-    Target
-        The target, which also puts released values into an estimator.
+    "auto" takes the leaves of a tree or forest, else fitted attributes. A transformer takes the
+    fitted function on its lattice, and a target is taken as it is. A weighted fit is another
+    function of the data.
     """
     automatic = isinstance(release, str) and release == "auto"
     if automatic and type(last_step(estimator)) in TREES:

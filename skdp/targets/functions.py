@@ -350,29 +350,8 @@ def lattice_metric(transformer: BernsteinTransformer, n_values: int) -> NDArray[
 
     With c = A v the coefficients of values v and G the integrals of the products of two basis
     functions, the mean over the box of the squared function is v' A'GA v, which is exact: the
-    product of two Bernstein polynomials is a multiple of a third, of twice the degree.
-
-    Parameters
-    ----------
-    transformer : BernsteinTransformer
-        The basis, fitted.
-    n_values : int
-        Number of values: `n_basis_` times the number of outputs.
-
-    Returns
-    -------
-    ndarray of shape (n_values, n_values) or None
-        Symmetric. None for more than 2000 values.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp import BernsteinTransformer
-    >>> from skdp.targets.functions import lattice_metric
-    >>> bernstein = BernsteinTransformer(degree=1, feature_range=(0, 1)).fit(np.zeros((1, 1)))
-    >>> (6 * lattice_metric(bernstein, 2)).round(12)
-    array([[2., 1.],
-           [1., 2.]])
+    product of two Bernstein polynomials is a multiple of a third, of twice the degree. None for
+    more than 2000 values.
     """
     if n_values > MAX_METRIC:
         return None

@@ -23,23 +23,10 @@ def kernel_sums(estimator: Any, points: NDArray[np.float64], records: Dataset) -
     """Find what a record adds to a kernel density, as the density of that record alone.
 
     The estimator itself evaluates the kernel, with its normalization: fitted on a single record in
-    the origin, at the differences of points and records.
-
-    Parameters
-    ----------
-    estimator : KernelDensity
-        As configured.
-    points : ndarray of shape (n_points, n_variables)
-        Where the density is evaluated.
-    records : tuple of containers of n_samples + 1 records each
-        Public records. Their number decides the bandwidth that is left to a rule, and the
-        densities of the first few are tried against their sums.
-
-    Returns
-    -------
-    Moments or None
-        None where the density is approximated or weighted, the distance is not that of a
-        difference, or the trial fails.
+    the origin, at the differences of points and records. The number of the public `records` decides
+    the bandwidth that is left to a rule, and the densities of the first few are tried against their
+    sums. None where the density is approximated or weighted, the distance is not that of a
+    difference, or the trial fails.
 
     Examples
     --------

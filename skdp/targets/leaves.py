@@ -181,27 +181,8 @@ class LeafTarget(BaseEstimator):
 class LeafValues(KeyedTarget):
     """The target of :class:`skdp.LeafTarget`: sums over the records in each leaf.
 
-    Parameters
-    ----------
-    estimator : estimator object
-        The estimator as configured, a tree or forest or a pipeline that ends in one.
-    twin : estimator object
-        The same, fitted on public records.
-    ranges : ndarray of shape (n_outputs, 2) or None
-        Range of the responses; None for a classifier.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> from skdp.targets.leaves import LeafValues
-    >>> X, y = load_iris(return_X_y=True)
-    >>> tree = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0)
-    >>> target = LeafValues(tree, tree.fit(X, y), None)
-    >>> target(X, y, seed=0).reshape(3, 3)
-    array([[50.,  0.,  0.],
-           [ 0., 49.,  5.],
-           [ 0.,  1., 45.]])
+    `estimator` is as configured, a tree or forest or a pipeline that ends in one; `twin` the same,
+    fitted on public records. `ranges` of the responses are None for a classifier.
     """
 
     def __init__(self, estimator: Any, twin: Any, ranges: NDArray[np.float64] | None):
@@ -235,15 +216,7 @@ class LeafValues(KeyedTarget):
     def closed_form(self, *records: Any) -> Moments | None:
         """Find what one record adds.
 
-        Parameters
-        ----------
-        *records : X, y or X, y, sample_weight
-            Any records.
-
-        Returns
-        -------
-        Moments or None
-            None in a pipeline, whose other steps may look from one record at another.
+        None in a pipeline, whose other steps may look from one record at another.
         """
         if is_a(self.twin, "sklearn.pipeline.Pipeline"):
             return None
@@ -252,15 +225,7 @@ class LeafValues(KeyedTarget):
     def restore(self, vector: NDArray[np.float64]) -> Any:
         """Make a fitted estimator from released sums.
 
-        Parameters
-        ----------
-        vector : ndarray of shape (n_parameters,)
-            Released values, in the order of a call.
-
-        Returns
-        -------
-        estimator object
-            A copy of the public twin in which the values of all nodes follow from the sums.
+        It is a copy of the public twin in which the values of all nodes follow from the sums.
         """
         released = clean_copy(self.twin)
         width = len(self._output_of_column())
@@ -355,18 +320,7 @@ def _itself(sums: NDArray[np.float64], n_samples: int) -> NDArray[np.float64]:
 
 
 def last_step(estimator: Any) -> Any:
-    """Return the last step of a pipeline, or the estimator itself.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        Fitted or not.
-
-    Returns
-    -------
-    estimator object
-        What is not a pipeline any more.
-    """
+    """Return the last step of a pipeline, or the estimator itself."""
     while is_a(estimator, "sklearn.pipeline.Pipeline"):
         estimator = estimator.steps[-1][1]
     return estimator

@@ -43,36 +43,9 @@ def output_metric(
 ) -> NDArray[np.float64] | LocalMetric | None:
     """Estimate the metric of an estimator's output.
 
-    Parameters
-    ----------
-    twin : estimator object
-        Fitted on public records.
-    vector : ndarray of shape (n_parameters,)
-        Its parameters.
-    restore : callable
-        ``restore(vector)`` gives the estimator that has these parameters.
-    X : container of public records
-        Where the output is evaluated.
-
-    Returns
-    -------
-    ndarray of shape (n_parameters, n_parameters), LocalMetric or None
-        The metric; local if the output is not linear in the parameters, None if the estimator has
-        no output that changes with them. It takes one evaluation per parameter, so there should
-        be at most `MAX_EVALUATED`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import Ridge
-    >>> from skdp.targets.parameters import ParameterTarget
-    >>> X = np.array([[1.0, 2.0], [3.0, 4.0]])
-    >>> twin = Ridge().fit(X, [0.0, 1.0])
-    >>> target = ParameterTarget(Ridge(), "auto", twin)
-    >>> target.output_metric(X).round(3)  # the mean of x x', with a 1 for the intercept
-    array([[ 5.,  7.,  2.],
-           [ 7., 10.,  3.],
-           [ 2.,  3.,  1.]])
+    ``restore(vector)`` gives the estimator that has these parameters. The metric is local if the
+    output is not linear in them, and None if the estimator has no output that changes with them. It
+    takes one evaluation per parameter, so there should be at most `MAX_EVALUATED`.
     """
     outputs = (*_OUTPUTS, "predict") if is_regressor(twin) else _OUTPUTS
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -101,31 +74,10 @@ def output_metric(
 def linear_metric(twin: Any, shapes: Sequence[tuple[int, ...]], X: Any) -> NDArray[np.float64]:
     """Return the diagonal of the metric of a linear model, in closed form.
 
-    The output is ``coef_ @ x + intercept_``, so its squared change with a coefficient is the
-    square of a feature, and with an intercept 1.
-
-    Parameters
-    ----------
-    twin : estimator object
-        A linear model fitted on public records, or a pipeline that ends in one.
-    shapes : sequence of tuple of int
-        The shapes of its `coef_` and, if it is released, of its `intercept_`.
-    X : container of public records
-        What the twin takes.
-
-    Returns
-    -------
-    ndarray of shape (n_parameters,)
-        The mean square of each feature, once per output, and a 1 per intercept.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import Ridge
-    >>> from skdp.targets.metric import linear_metric
-    >>> X = np.array([[1.0, 2.0], [3.0, 4.0]])
-    >>> linear_metric(Ridge().fit(X, [0.0, 1.0]), [(2,), ()], X)
-    array([ 5., 10.,  1.])
+    The output is ``coef_ @ x + intercept_``, so its squared change with a coefficient is the square
+    of a feature, and with an intercept 1. The metric is the mean square of each feature, once per
+    output, and a 1 per intercept. `shapes` are those of its `coef_` and, if it is released, of its
+    `intercept_`.
     """
     if is_a(twin, "sklearn.pipeline.Pipeline"):
         X = twin[:-1].transform(X)

@@ -22,16 +22,8 @@ _NO_FOLDS = [
 def order_matters(estimator: Any) -> bool:
     """Tell whether a fit treats records differently by their position.
 
-    Parameters
-    ----------
-    estimator : estimator object
-        As configured.
-
-    Returns
-    -------
-    bool
-        True where positions are drawn with a seed that is the same in all fits, or records are
-        visited in the order in which they stand.
+    It does where positions are drawn with a seed that is the same in all fits, or records are
+    visited in the order in which they stand.
     """
     return any(_visits_in_fixed_order(member) for _, member in configured(estimator))
 
@@ -53,18 +45,6 @@ def reorder(dataset: Dataset, seed: int) -> Dataset:
 
     Without it, a fit that treats records differently by their position would be measured at the
     position of the record that is replaced, and at no other.
-
-    Parameters
-    ----------
-    dataset : tuple of containers
-        ``(X,)``, ``(X, y)`` or ``(X, y, sample_weight)``.
-    seed : int
-        The same seed gives the same order.
-
-    Returns
-    -------
-    tuple of containers
-        The same records.
     """
     order = np.random.default_rng(seed).permutation(n_records(dataset[0]))
     return tuple(take_records(container, order) for container in dataset)

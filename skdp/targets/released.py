@@ -34,15 +34,6 @@ class ReleasedFunction(BaseEstimator):
         Number of columns of the box.
     feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns, when the private records have them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp import BernsteinTransformer
-    >>> from skdp.targets.released import ReleasedFunction
-    >>> bernstein = BernsteinTransformer(degree=2, feature_range=(0, 1)).fit(np.zeros((1, 1)))
-    >>> ReleasedFunction(bernstein, np.array([0.0, 0.5, 1.0])).evaluate([[0.25]])
-    array([0.25])
     """
 
     def __init__(self, transformer: BernsteinTransformer, coefficients: ArrayLike):

@@ -23,23 +23,9 @@ def roles(
 ) -> Iterator[tuple[str, Any, bool]]:
     """Tell what each estimator is for: to predict, or to transform for what comes after it.
 
-    Parameters
-    ----------
-    estimator : estimator object
-        As configured.
-    transforms : bool, default=False
-        Whether it is to transform. One that is not part of another predicts, if it can.
-    prefix : str, default=""
-        What comes before the name of a parameter in ``set_params``.
-
-    Yields
-    ------
-    prefix : str
-        As above, of this estimator.
-    estimator : estimator object
-        The estimator itself first. What is inside a FrozenEstimator is left out.
-    transforms : bool
-        True if it is to transform.
+    Yield what comes before the name of a parameter in ``set_params``, the estimator, and whether it
+    is to transform. What is inside a FrozenEstimator is left out. One that is not part of another
+    predicts, if it can.
     """
     yield prefix, estimator, transforms
     if is_a(estimator, "sklearn.frozen.FrozenEstimator"):
@@ -63,15 +49,7 @@ def _is_to_transform(owner: Any, name: str, transforms: bool) -> bool:
 def with_stand_ins(estimator: Any) -> Any:
     """Exchange what keeps its fitted state private for what does not.
 
-    Parameters
-    ----------
-    estimator : estimator object
-        Not fitted; its members are changed.
-
-    Returns
-    -------
-    estimator object
-        `estimator` with stand-ins for members that have one, or its own stand-in.
+    Members are exchanged in place; `estimator` itself may come back as its own stand-in.
     """
     settings = {}
     for prefix, member, transforms in roles(estimator):
@@ -88,17 +66,9 @@ def with_stand_ins(estimator: Any) -> Any:
 def uses_response(estimator: Any) -> bool:
     """Tell whether an estimator may learn anything from y.
 
-    Parameters
-    ----------
-    estimator : estimator object, "passthrough", "drop" or None
-        As configured.
-
-    Returns
-    -------
-    bool
-        False only where it is known that y is ignored: by scikit-learn's own classes that neither
-        require it, nor select or project by it, and by what is made of these. What a class of
-        somebody else does with it is not known.
+    False only where it is known that y is ignored: by scikit-learn's own classes that neither
+    require it, nor select or project by it, and by what is made of these. What a class of somebody
+    else does with it is not known.
     """
     if estimator is None or isinstance(estimator, str):
         return False

@@ -20,30 +20,13 @@ SPARSE_ENTRIES = 20
 def synthetic_dataset(dataset: Dataset, classes: list[NDArray] | None) -> Dataset:
     """Make records of the declared shape, from public metadata alone.
 
-    Read from the dataset are the number of records, the number, names and types of the columns,
-    the kind of container and the number of outputs. No entry of it is looked at. There are as many
+    Read from the dataset are the number of records, the number, names and types of the columns, the
+    kind of container and the number of outputs. No entry of it is looked at. There are as many
     synthetic records as private ones, since the shape of a fit may depend on their number.
-
-    Parameters
-    ----------
-    dataset : tuple of containers
-        The private records: ``(X,)``, ``(X, y)`` or ``(X, y, sample_weight)``.
-    classes : list of ndarray of shape (n_classes,), or None
-        The class labels, which are public, of all outputs or output by output; None where the
-        response is real.
-
-    Returns
-    -------
-    tuple of containers
-        As many parts as `dataset` has: uniform features on [0, 1], in sparse containers at random
-        places; in each output every class as often as any other, or real responses around 1;
-        weights of 1.
-
-    Raises
-    ------
-    ValueError
-        If a column holds no numbers: nobody but an oracle knows what may stand there. If there are
-        fewer records than classes.
+    `classes` is one array for all outputs or a list of them; None where the response is real.
+    Features are uniform on [0, 1], in sparse containers at random places; each output has every
+    class as often as any other, or real responses around 1; weights are 1. A column that holds no
+    numbers is refused: nobody but an oracle knows what may stand there.
     """
     X, *rest = dataset
     check_numeric(X)
@@ -87,15 +70,7 @@ def _precision(X: Any) -> Any:
 def check_numeric(X: Any) -> None:
     """Refuse records with columns for which none can be invented.
 
-    Parameters
-    ----------
-    X : array, sparse or data frame of shape (n_samples, n_features)
-        The private records. Only the types of the columns are read.
-
-    Raises
-    ------
-    ValueError
-        If a column holds strings, categories, dates or other objects.
+    Only the types of the columns are read.
     """
     names = column_names(X)
     if names is None:
@@ -130,20 +105,8 @@ def _labels(classes: list[NDArray], shape: tuple[int, ...], rng: np.random.Gener
 def fit_seeded(estimator: Any, dataset: Dataset) -> Any:
     """Fit on public records, the same way every time.
 
-    Released components are aligned to the twin, so it must follow from the sampler's seed.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        Already cloned and rid of side effects. Where `random_state` is open it is 0 during the
-        fit, and open again afterwards.
-    dataset : tuple
-        Public records.
-
-    Returns
-    -------
-    estimator object
-        `estimator`, fitted.
+    Released components are aligned to the twin, so it must follow from the sampler's seed. Where
+    `random_state` is open it is 0 during the fit, and open again afterwards.
     """
     configured = estimator.get_params(deep=True)
     seeds = seed_names(estimator)
@@ -159,18 +122,7 @@ def fit_twin(estimator: Any, dataset: Dataset) -> Any:
     """Fit a clone of `estimator` on synthetic records.
 
     A twin that has not converged serves as well as another, so that warning is not shown.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        Already cloned and rid of side effects.
-    dataset : tuple
-        Public records.
-
-    Returns
-    -------
-    estimator object
-        `estimator`, fitted.
+    `estimator` is already cloned and rid of side effects.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -180,17 +132,7 @@ def fit_twin(estimator: Any, dataset: Dataset) -> Any:
 def in_container_of(X: Any, features: Any) -> Any:
     """Put features into the kind of container that X is, under the same column names.
 
-    Parameters
-    ----------
-    X : array-like, sparse or data frame of shape (n_samples, n_features)
-        Any records; their values are not used.
-    features : ndarray, or sparse for sparse X, of shape (n_rows, n_features)
-        What to put in.
-
-    Returns
-    -------
-    array-like, sparse or data frame of shape (n_rows, n_features)
-        The features.
+    The values of X are not used.
     """
     if sparse.issparse(X):
         kind = sparse.csr_array if isinstance(X, sparse.sparray) else sparse.csr_matrix

@@ -4,8 +4,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from benchmarks.gallery import LaplaceNoise, RandomizedResponse
 from skdp.audit import PrivacyLossDisplay, estimate_privacy_loss
-from skdp.audit.mechanisms import LaplaceNoise, RandomizedResponse
 
 
 @pytest.fixture(autouse=True)

@@ -7,11 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from skdp.audit import audit_epsilon, label_bound
-from skdp.audit._outputs import AtomTable, as_outputs
-from skdp.audit._rules import LineScore, candidate_scores, label_rule
-from skdp.audit.lower_bound import METHODS
-from skdp.audit.mechanisms import (
+from benchmarks.gallery import (
     Case,
     GaussianNoise,
     LaplaceNoise,
@@ -19,6 +15,10 @@ from skdp.audit.mechanisms import (
     broken_cases,
     honest_cases,
 )
+from skdp.audit import audit_epsilon, label_bound
+from skdp.audit._outputs import AtomTable, as_outputs
+from skdp.audit._rules import LineScore, candidate_scores, label_rule
+from skdp.audit.lower_bound import METHODS
 
 HONEST = {case.name: case for case in honest_cases()}
 BROKEN = {case.name: case for case in broken_cases()}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from skdp.audit.mechanisms import (
+from benchmarks.gallery import (
     ExponentialChoice,
     ExponentialNoise,
     GaussianNoise,

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from skdp.audit import estimate_privacy_loss
-from skdp.audit._points import LossPoint, loss_at, most_revealing_point
-from skdp.audit.mechanisms import (
+from benchmarks.gallery import (
     GaussianNoise,
     GeometricNoise,
     LaplaceNoise,
     MaxOfNoisy,
     RandomizedResponse,
 )
+from skdp.audit import estimate_privacy_loss
+from skdp.audit._points import LossPoint, loss_at, most_revealing_point
 
 
 def outputs(mechanism, x, x_prime, n, seed=0):

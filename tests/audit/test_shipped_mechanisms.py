@@ -8,6 +8,7 @@ these sizes.
 import numpy as np
 import pytest
 
+from benchmarks.gallery import TextbookLaplace, representation
 from skdp import (
     ExponentialMechanism,
     GaussianMechanism,
@@ -16,7 +17,6 @@ from skdp import (
     UniformOracle,
 )
 from skdp.audit import audit_epsilon, audit_release
-from skdp.audit.mechanisms import TextbookLaplace, representation
 
 ALPHA = 1e-4
 SIZES = {"n_search": 5000, "n_final": 50_000}

@@ -26,6 +26,10 @@ from skdp.risk import (
     dkw_factor,
     dkw_n_pairs,
     joint_risk,
+    privacy_loss_distribution,
+    sampled_confidence,
+)
+from skdp.risk.paper import (
     paper_composition,
     paper_confidence,
     paper_epsilon,
@@ -33,8 +37,6 @@ from skdp.risk import (
     paper_sampled_confidence,
     paper_t_cdf,
     paper_t_pdf,
-    privacy_loss_distribution,
-    sampled_confidence,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.ReproductionWarning")

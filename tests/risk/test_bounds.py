@@ -15,9 +15,9 @@ from skdp.risk import (
     composition_at_risk,
     dkw_factor,
     dkw_n_pairs,
-    paper_composition,
     sampled_confidence,
 )
+from skdp.risk.paper import paper_composition
 
 
 def random_pairs(n_pairs, n_outcomes, rng):

@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose
 from scipy.optimize import brentq
 
 from skdp import RiskDisplay
-from skdp.risk import CompensationModel, LaplaceLoss, paper_confidence
+from skdp.risk import CompensationModel, LaplaceLoss
+from skdp.risk.paper import paper_confidence
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.ReproductionWarning")
 

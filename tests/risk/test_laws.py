@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
 
-from skdp.risk import GaussianLoss, LaplaceLoss, PureLoss, paper_t_cdf
+from skdp.risk import GaussianLoss, LaplaceLoss, PureLoss
+from skdp.risk.paper import paper_t_cdf
 
 LAWS = [LaplaceLoss(0.1), LaplaceLoss(1.0), LaplaceLoss(6.0), GaussianLoss(0.3), GaussianLoss(2.0)]
 ALL = [*LAWS, PureLoss(0.5), PureLoss(3.0)]

@@ -11,12 +11,17 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.special import gammaln, kve, ndtr
 
+import skdp.risk
 from skdp.exceptions import ReproductionWarning
 from skdp.risk import (
     CompensationModel,
     LaplaceLoss,
     advanced_composition,
     basic_composition,
+    sampled_confidence,
+)
+from skdp.risk import paper as module
+from skdp.risk.paper import (
     paper_composition,
     paper_confidence,
     paper_epsilon,
@@ -24,9 +29,7 @@ from skdp.risk import (
     paper_sampled_confidence,
     paper_t_cdf,
     paper_t_pdf,
-    sampled_confidence,
 )
-from skdp.risk import paper as module
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.ReproductionWarning")
 
@@ -224,3 +227,8 @@ def test_every_published_number_warns(call):
 def test_errors(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_published_numbers_are_apart_from_those_that_hold():
+    assert not any(name.startswith("paper_") for name in vars(skdp.risk))
+    assert all(name.startswith("paper_") for name in module.__all__)

@@ -1,15 +1,15 @@
-"""Densities in the Bernstein basis: integral, sign, sampling, and the quadrature beside them."""
+"""Densities in the Bernstein basis: integral, sign, sampling."""
 
 import itertools
 import pickle
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 from sklearn.exceptions import NotFittedError
 
 from skdp.targets.bernstein import BernsteinTransformer
-from skdp.targets.bernstein_density import BernsteinDensity, integrate_positive
+from skdp.targets.bernstein_density import BernsteinDensity
 
 
 def noisy(n_features, degree=6, order=3, seed=0, feature_range=(0, 1)):
@@ -64,7 +64,7 @@ def test_tends_to_the_clipped_function():
     bernstein, coefficients = noisy(1, seed=4)
     grid = np.linspace(0, 1, 2001)[:, None]
     clipped = np.maximum(bernstein.evaluate(coefficients, grid), 0)
-    clipped /= integrate_positive(bernstein, coefficients)[0]
+    clipped /= integrate.trapezoid(clipped, grid[:, 0])
     distances = [
         np.abs(
             BernsteinDensity.from_coefficients(bernstein, coefficients, degree).evaluate(grid)
@@ -129,39 +129,6 @@ def test_sample_agrees_in_two_dimensions():
     assert stats.chisquare(counts.T.ravel(), expected.ravel()).pvalue < 1e-4
 
 
-@pytest.mark.parametrize(("n_features", "rtol"), [(1, 1e-9), (1, 1e-6), (2, 1e-6), (3, 1e-4)])
-def test_quadrature_of_a_known_kink(n_features, rtol):
-    """``max(x - .3337, 0)`` is the worst case: the zero set is parallel to the cells."""
-    bernstein = BernsteinTransformer(1, feature_range=(0, 2)).fit(np.zeros((1, n_features)))
-    coefficients = bernstein.lattice_[:, -1] - 0.6674
-    value, change = integrate_positive(bernstein, coefficients, rtol=rtol)
-    exact = 2.0 ** (n_features - 1) * (2 - 0.6674) ** 2 / 2
-    assert abs(value - exact) <= rtol * exact
-    assert change <= 1.01 * rtol * exact
-
-
-@pytest.mark.parametrize("n_features", [1, 2])
-def test_quadrature_against_a_fine_sum(n_features):
-    bernstein, coefficients = noisy(n_features, seed=2)
-    n_cells = 2000 if n_features == 2 else 10**6
-    middles = (np.arange(n_cells) + 0.5) / n_cells
-    if n_features == 1:
-        expected = np.maximum(bernstein.evaluate(coefficients, middles[:, None]), 0).mean()
-    else:
-        row = BernsteinTransformer(6, feature_range=(0, 1)).fit([[0.0]]).transform(middles[:, None])
-        expected = np.maximum(row @ coefficients.reshape(7, 7) @ row.T, 0).mean()
-    value, _ = integrate_positive(bernstein, coefficients)
-    assert value == pytest.approx(expected, rel=1e-6)
-    assert value > bernstein.integral(coefficients)
-
-
-def test_quadrature_of_a_nonnegative_function_is_its_integral():
-    bernstein = BernsteinTransformer(20, feature_range=(0, 3)).fit(np.zeros((1, 2)))
-    coefficients = np.random.default_rng(0).random(441)
-    value, _ = integrate_positive(bernstein, coefficients)
-    assert value == pytest.approx(bernstein.integral(coefficients), rel=1e-9)
-
-
 def test_is_a_value():
     density = BernsteinDensity.from_coefficients(*noisy(1))
     again = pickle.loads(pickle.dumps(density))
@@ -184,9 +151,5 @@ def test_refusals():
         BernsteinDensity.from_coefficients(bernstein, coefficients, degree=5)
     with pytest.raises(ValueError, match="coefficients of one function"):
         BernsteinDensity.from_coefficients(bernstein, np.ones((7, 2)))
-    with pytest.raises(ValueError, match="did not settle"):
-        integrate_positive(*noisy(1, seed=4), rtol=1e-12, max_points=64)
-    with pytest.raises(ValueError, match="at most 3 features"):
-        integrate_positive(*noisy(4, degree=1))
     with pytest.raises(NotFittedError):
         BernsteinDensity(BernsteinTransformer(feature_range=(0, 1)), np.ones(11))

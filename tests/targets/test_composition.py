@@ -47,7 +47,6 @@ from sklearn.multioutput import (
 )
 from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
-from threadpoolctl import threadpool_limits
 
 from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, SensitivitySampler
 from skdp.targets.composition import (
@@ -64,15 +63,10 @@ from skdp.targets.order import order_matters
 from skdp.targets.parameters import ParameterTarget
 from skdp.targets.registry import ELSEWHERE
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 N_RECORDS = 60
 METHODS = ("predict", "predict_proba", "decision_function", "transform")
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Tiny fits are slower on many threads."""
-    with threadpool_limits(limits=1):
-        yield
 
 
 def records(seed):

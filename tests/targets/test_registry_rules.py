@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import optimize
 from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.cluster import DBSCAN, KMeans
+from sklearn.cluster import DBSCAN, BisectingKMeans, KMeans
 from sklearn.compose import make_column_transformer
 from sklearn.covariance import EmpiricalCovariance
-from sklearn.cross_decomposition import PLSRegression
+from sklearn.cross_decomposition import PLSSVD, PLSRegression
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (imported for its effect)
@@ -94,6 +94,8 @@ def private(estimator, **options):
         (KNeighborsClassifier(), "training records themselves.*BernsteinTransformer"),
         (SVC(), "training records that support it. Use LinearSVC"),
         (GaussianProcessRegressor(), "training records themselves"),
+        (BisectingKMeans(2), "tree of splits .* private attribute. Use KMeans"),
+        (PLSSVD(1), "transform in private attributes. Use PLSRegression"),
         (Nystroem("precomputed"), "a precomputed kernel has one column for each record"),
         (SelectKBest(), "which columns it selects.*FrozenEstimator"),
         (SimpleImputer(add_indicator=True), "which columns have missing values"),

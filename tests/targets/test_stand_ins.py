@@ -6,10 +6,8 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 from sklearn.base import clone
-from sklearn.cluster import BisectingKMeans, KMeans
-from sklearn.cross_decomposition import PLSSVD
+from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA, FactorAnalysis, FastICA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import BaggingRegressor
@@ -19,12 +17,9 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multioutput import RegressorChain
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import PowerTransformer, StandardScaler
-from threadpoolctl import threadpool_limits
 
 from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, SensitivitySampler
-from skdp.targets._bisecting import SplitKMeans, aligned_splits, leaves
 from skdp.targets._stand_ins import (
-    AffinePLSSVD,
     DiscriminantProjection,
     PublicNystroem,
     StandardizedPowerTransformer,
@@ -34,12 +29,7 @@ from skdp.targets.order import order_matters, reorder
 from skdp.targets.parameters import ParameterTarget
 from skdp.targets.roles import roles
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Tiny fits are slower on many threads."""
-    with threadpool_limits(limits=1):
-        yield
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def records(seed, n_records=60):
@@ -73,15 +63,12 @@ def with_gaps(X):
 PAIRS = [
     (StandardizedPowerTransformer(), PowerTransformer()),
     (StandardizedPowerTransformer(method="box-cox"), PowerTransformer(method="box-cox")),
-    (AffinePLSSVD(2), PLSSVD(2)),
-    (AffinePLSSVD(1, scale=False), PLSSVD(1, scale=False)),
     (DiscriminantProjection(), LinearDiscriminantAnalysis()),
     (
         DiscriminantProjection(solver="eigen", shrinkage=0.2, n_components=1),
         LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.2, n_components=1),
     ),
     (PublicNystroem(n_components=5, random_state=0), Nystroem(n_components=5, random_state=0)),
-    (SplitKMeans(4, random_state=0), BisectingKMeans(4, random_state=0)),
 ]
 
 
@@ -100,7 +87,6 @@ def test_stand_in_computes_the_same(mine, theirs, container):
     X, y = records(0)
     new, _ = records(1)
     X, new = np.abs(X) + 0.1, np.abs(new) + 0.1
-    y = np.column_stack([y == 0, X[:, 0]]) if isinstance(theirs, PLSSVD) else y
     convert = {
         "array": np.asarray,
         "single": np.float32,
@@ -109,11 +95,8 @@ def test_stand_in_computes_the_same(mine, theirs, container):
     }[container]
     mine, theirs = (clone(one).fit(convert(X), y) for one in (mine, theirs))
     precision = 1e-3 if container == "single" else 1e-9
-    methods = ["transform"]
-    methods += ["predict"] * isinstance(theirs, BisectingKMeans)
-    for method in methods:
-        output, expected = (getattr(one, method)(convert(new)) for one in (mine, theirs))
-        np.testing.assert_allclose(output, expected, rtol=precision, atol=precision)
+    output, expected = (one.transform(convert(new)) for one in (mine, theirs))
+    np.testing.assert_allclose(output, expected, rtol=precision, atol=precision)
     if container != "frame" and hasattr(mine, "lambdas_"):
         output, expected = (one.inverse_transform(theirs.transform(new)) for one in (mine, theirs))
         np.testing.assert_allclose(output, expected, rtol=precision, atol=precision)
@@ -128,53 +111,6 @@ def test_stand_in_computes_the_same(mine, theirs, container):
         assert framed.columns.tolist() == list(names)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_tree_of_splits_is_found_whatever_the_options(seed):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(80, 3)) + 3 * rng.integers(3, size=(80, 1))
-    new = 3 * rng.normal(size=(300, 3))
-    if seed % 3 == 0:
-        X, new = (sparse.csr_array(np.where(abs(one) < 0.5, 0, one)) for one in (X, new))
-    options = {
-        "n_clusters": 2 + seed % 7,
-        "bisecting_strategy": ["biggest_inertia", "largest_cluster"][seed % 2],
-        "init": ["k-means++", "random"][seed // 2 % 2],
-        "n_init": 1 + seed % 2,
-        "random_state": seed,
-    }
-    weights = rng.uniform(1, 2, size=80) if seed % 2 else None
-    mine = SplitKMeans(**options).fit(X, sample_weight=weights)
-    theirs = BisectingKMeans(**options).fit(X, sample_weight=weights)
-    np.testing.assert_array_equal(mine.predict(new), theirs.predict(new))
-    centers = leaves(mine.split_clusters_, mine.split_centers_)
-    np.testing.assert_allclose(centers, theirs.cluster_centers_, atol=1e-9)
-
-
-@pytest.mark.parametrize(("clusters", "order"), [([0, 1, 0], [0, 1, 2]), ([0, 0, 2], [0, 2, 1])])
-def test_trees_of_splits_are_laid_upon_each_other(clusters, order):
-    """A tree with its halves exchanged and its splits in another order is the same tree."""
-    twin, mirrored = SplitKMeans(4), SplitKMeans(4)
-    centers = np.random.default_rng(0).normal(size=(3, 2, 2))
-    twin.split_clusters_, twin.split_centers_ = [0, 0, 2], centers
-    mirrored.split_clusters_, mirrored.split_centers_ = clusters, centers[order][:, ::-1]
-    np.testing.assert_array_equal(aligned_splits(mirrored, twin), centers)
-
-
-def test_trees_of_other_forms_are_refused():
-    X, _ = records(0)
-    twin, other = (SplitKMeans(4, random_state=0).fit(X) for _ in range(2))
-    twin.split_clusters_, other.split_clusters_ = [0, 0, 2], [0, 0, 0]
-    with pytest.raises(ValueError, match="split otherwise than in the public fit"):
-        aligned_splits(other, twin)
-
-
-def test_splits_that_cannot_be_told_apart_are_refused():
-    with pytest.raises(ValueError, match="cannot be told apart"):
-        SplitKMeans(3, random_state=0).fit(np.zeros((9, 2)))
-    with pytest.raises(ValueError, match="'n_clusters' parameter of BisectingKMeans"):
-        SplitKMeans(1).fit(np.zeros((9, 2)))
-
-
 def test_roles_say_what_transforms():
     line = make_pipeline(make_union(PCA(1), make_pipeline(KMeans(2), PCA(2))), Ridge())
     found = {type(step).__name__: transforms for _, step, transforms in roles(line)}
@@ -185,7 +121,6 @@ def test_roles_say_what_transforms():
 
 LINES = [
     make_pipeline(KMeans(3, random_state=0, n_init=1), Ridge()),
-    make_pipeline(BisectingKMeans(3, random_state=0), Ridge()),
     make_pipeline(FastICA(2, random_state=0, max_iter=1000, tol=1e-3), Ridge()),
     make_pipeline(make_union(FactorAnalysis(2), StandardScaler()), Ridge()),
     BaggingRegressor(
@@ -267,10 +202,5 @@ def test_released_stand_ins_serve_as_what_they_stand_for():
     np.testing.assert_allclose(model.inverse_transform(transformed), frame, atol=1e-6)
     assert model.get_feature_names_out().tolist() == list("abcd")
     assert isinstance(model.estimator_, PowerTransformer)
-    model = private(PLSSVD(1), (public[0], public[0][:, :2])).fit(own[0], own[0][:, :2])
-    assert model.transform(own[0]).shape == (60, 1)
-    model = private(BisectingKMeans(3, random_state=0), public[:1]).fit(own[0])
-    assert set(model.predict(own[0])) <= {0, 1, 2}
-    assert model.estimator_.cluster_centers_.shape == (3, 4)
     line = make_pipeline(LinearDiscriminantAnalysis(n_components=1), LogisticRegression())
     assert private(line, public).fit(*own).predict(own[0]).shape == (60,)

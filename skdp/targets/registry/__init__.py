@@ -82,15 +82,7 @@ _LEARN_NOTHING = ClassSet(
 def is_stateless(estimator: Any) -> bool:
     """Tell whether fitting changes nothing, so that there is nothing to release.
 
-    Parameters
-    ----------
-    estimator : estimator object, "passthrough" or None
-        A step of a pipeline.
-
-    Returns
-    -------
-    bool
-        By scikit-learn's tag `requires_fit`.
+    By scikit-learn's tag `requires_fit`.
     """
     if estimator is None or isinstance(estimator, str):
         return True
@@ -100,18 +92,7 @@ def is_stateless(estimator: Any) -> bool:
 
 
 def check_releasable(estimator: Any) -> None:
-    """Refuse an estimator of which it is known, before any fit, that it cannot be released.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        Fitted or not.
-
-    Raises
-    ------
-    ValueError
-        If its class or configuration is refused; says why, and what is possible.
-    """
+    """Refuse an estimator of which it is known, before any fit, that it cannot be released."""
     kind = type(estimator)
     entry = REGISTRY.get(kind)
     reason = REFUSED.get(kind) if entry is None else entry.refuse and entry.refuse(estimator)
@@ -124,19 +105,8 @@ def check_releasable(estimator: Any) -> None:
 def entry_of(estimator: Any, path: Sequence[str] = ()) -> Entry | None:
     """Return the registry's entry for the exact class of `estimator`, None if there is none.
 
-    A subclass may hold more than its base class does, so it is not covered by its entry.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        Fitted or not.
-    path : sequence of str, default=()
-        Names of the members that lead to it.
-
-    Returns
-    -------
-    Entry or None
-        How it is released in this place.
+    A subclass may hold more than its base class does, so it is not covered by its entry. `path` has
+    the names of the members that lead to it.
     """
     if path and ".calibrators[" in path[-1]:
         return calibrator_entry(estimator)
@@ -146,18 +116,7 @@ def entry_of(estimator: Any, path: Sequence[str] = ()) -> Entry | None:
 
 
 def unserved(estimator: Any) -> tuple[str, ...]:
-    """Name the methods that need more of an estimator than is released of it.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        Fitted or not.
-
-    Returns
-    -------
-    tuple of str
-        Names of methods.
-    """
+    """Name the methods that need more of an estimator than is released of it."""
     entry = REGISTRY.get(type(estimator))
     return () if entry is None else entry.unserved
 
@@ -165,23 +124,7 @@ def unserved(estimator: Any) -> tuple[str, ...]:
 def lookup(estimator: Any, path: Sequence[str] = ()) -> Entry:
     """Return the registry's entry for an estimator, or say why there is none.
 
-    Parameters
-    ----------
-    estimator : estimator object
-        Fitted or not. If fitted, it is the public twin.
-    path : sequence of str, default=()
-        Names of the steps that lead to it.
-
-    Returns
-    -------
-    Entry
-        How it is released.
-
-    Raises
-    ------
-    ValueError
-        If the class or its configuration is refused, or the class is not in the registry. The
-        message then lists the fitted float attributes and the line to write.
+    The message then lists the fitted float attributes and the line to write.
     """
     check_releasable(estimator)
     entry = entry_of(estimator, path)

@@ -39,13 +39,6 @@ class Entry:
         Methods that need more than is released.
     anchored : bool, default=False
         Whether `read` takes more than the structure from the twin.
-
-    Examples
-    --------
-    >>> from sklearn.svm import LinearSVC
-    >>> from skdp.targets.registry import REGISTRY
-    >>> REGISTRY[LinearSVC].attributes(LinearSVC())
-    ('coef_', 'intercept_')
     """
 
     attributes: Callable[[Any], tuple[str, ...]]

@@ -56,6 +56,14 @@ REASONS: dict[str, str] = {
         "MeanShift Birch",
         "the number of its clusters depends on the data. Use KMeans or GaussianMixture",
     ),
+    "sklearn.cluster.BisectingKMeans": (
+        "it predicts from a tree of splits that scikit-learn keeps in a private attribute. Use "
+        "KMeans"
+    ),
+    "sklearn.cross_decomposition.PLSSVD": (
+        "scikit-learn keeps the means and scales of its transform in private attributes. Use "
+        "PLSRegression, or PCA to transform"
+    ),
     **_refuse(
         "sklearn.neighbors",
         "KNeighborsClassifier KNeighborsRegressor KNeighborsTransformer KernelDensity "

@@ -8,7 +8,7 @@ from typing import Any
 from skdp._classes import public_name
 from skdp.targets.registry._alignment import SignedRows
 from skdp.targets.registry._entry import Entry, always
-from skdp.targets.registry._linear import DISCRIMINANT, PLS
+from skdp.targets.registry._linear import DISCRIMINANT
 from skdp.targets.registry._repairs import read_variances, standard_deviations
 
 DISCRIMINANT_ANALYSIS = "sklearn.discriminant_analysis.LinearDiscriminantAnalysis"
@@ -16,20 +16,7 @@ POWER_TRANSFORMER = "sklearn.preprocessing.PowerTransformer"
 
 
 def stand_in_of(estimator: Any, transforms: bool) -> type | None:
-    """Return the class that takes the place of an estimator, None if it stays.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        As configured.
-    transforms : bool
-        Whether it is a step that transforms, and not one that predicts.
-
-    Returns
-    -------
-    type or None
-        A class with the same parameters.
-    """
+    """Return the class that takes the place of an estimator, None if it stays."""
     name = public_name(type(estimator))
     is_kept = name == DISCRIMINANT_ANALYSIS and not transforms
     is_public = name == POWER_TRANSFORMER and not estimator.standardize
@@ -59,21 +46,6 @@ def _refuse_precomputed(estimator: Any) -> str | None:
     return "a precomputed kernel has one column for each record. Give it the records themselves"
 
 
-def _read_splits(fitted: Any, twin: Any) -> dict[str, Any]:
-    """Lay the tree of splits upon the twin's."""
-    from skdp.targets._bisecting import aligned_splits
-
-    return {"split_centers_": aligned_splits(fitted, twin)}
-
-
-def _finish_splits(released: Any, twin: Any) -> None:
-    """Take the centers of the clusters from the last splits."""
-    from skdp.targets._bisecting import leaves
-
-    released.cluster_centers_ = leaves(released.split_clusters_, released.split_centers_)
-
-
-_affine = SignedRows("components_", flipped=("offset_",))
 _power = Entry(
     _power_transformer, _finish_power_transformer, read=_read_power_transformer, numbers="3 d"
 )
@@ -85,34 +57,19 @@ _nystroem = Entry(
     anchored=True,
     numbers="0",
 )
-_pls_svd = Entry(
-    always("components_", "offset_"), align=_affine, numbers="k (d + 1)", drop=tuple(PLS.split())
-)
-_splits = Entry(
-    always("split_centers_"),
-    _finish_splits,
-    read=_read_splits,
-    anchored=True,
-    numbers="2 (k - 1) d",
-)
-
 _projection = Entry(
     always("components_", "offset_"),
-    align=_affine,
+    align=SignedRows("components_", flipped=("offset_",)),
     numbers="k (d + 1)",
     drop=("coef_", "intercept_", *DISCRIMINANT.split()),
 )
 
 ENTRIES: dict[str, Entry] = {
-    "sklearn.cluster.BisectingKMeans": _splits,
-    "sklearn.cross_decomposition.PLSSVD": _pls_svd,
     "sklearn.kernel_approximation.Nystroem": _nystroem,
     POWER_TRANSFORMER: _power,
 }
 # By name, as those of scikit-learn, since the classes that they derive from are slow to import.
 _STAND_INS = {
-    "sklearn.cluster.BisectingKMeans": "skdp.targets._bisecting.SplitKMeans",
-    "sklearn.cross_decomposition.PLSSVD": "skdp.targets._stand_ins.AffinePLSSVD",
     "sklearn.kernel_approximation.Nystroem": "skdp.targets._stand_ins.PublicNystroem",
     POWER_TRANSFORMER: "skdp.targets._stand_ins.StandardizedPowerTransformer",
     DISCRIMINANT_ANALYSIS: "skdp.targets._stand_ins.DiscriminantProjection",

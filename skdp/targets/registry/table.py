@@ -69,13 +69,7 @@ def supported_estimators() -> list[SupportedEstimator]:
 
 
 def as_markdown() -> str:
-    """Return the table in Markdown, as the documentation shows it.
-
-    Returns
-    -------
-    str
-        A heading and one line for each class.
-    """
+    """Return the table in Markdown, as the documentation shows it."""
     rows = [
         f"| {line.name} | {line.kind.replace('_', ' ')} | "
         f"{', '.join(f'`{name}`' for name in line.released) or 'nothing'} | {line.numbers} |"
@@ -86,13 +80,7 @@ def as_markdown() -> str:
 
 
 def refused_as_markdown() -> str:
-    """Return the refused classes in Markdown, with the reason and what is possible.
-
-    Returns
-    -------
-    str
-        A heading and one line for each class.
-    """
+    """Return the refused classes in Markdown, with the reason and what is possible."""
     refused = {
         kind.__name__: reason for kind, reason in {**REFUSED, **REFUSED_COMPOSITIONS}.items()
     }

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.audit._noise import (
+from .noise import (
     ExponentialNoise,
     GaussianNoise,
     GeometricNoise,
@@ -31,7 +31,7 @@ from skdp.audit._noise import (
     TextbookLaplace,
     TruncatedLaplace,
 )
-from skdp.audit._selection import (
+from .selection import (
     ExponentialChoice,
     MaxOfNoisy,
     NoisyArgmax,
@@ -77,24 +77,8 @@ def representation(outputs: ArrayLike) -> NDArray[np.int64]:
 
     Auditing ``representation(mechanism(...))`` in place of the mechanism looks at the digits and
     ignores the value: an attack on floating-point noise. Any function of an output is as private
-    as the output, so a mechanism that fails it is broken.
-
-    Parameters
-    ----------
-    outputs : array-like of float of shape (n,)
-        Outputs of a mechanism.
-
-    Returns
-    -------
-    ndarray of int of shape (n,)
-        64 times the binary exponent, plus the number of trailing zeros of the 53-bit significand;
-        0 is coded as itself.
-
-    Examples
-    --------
-    >>> from skdp.audit.mechanisms import representation
-    >>> representation([0.0, 1.0, 0.75, 0.1])
-    array([   0,  116,   51, -191])
+    as the output, so a mechanism that fails it is broken. The code is 64 times the binary exponent,
+    plus the number of trailing zeros of the 53-bit significand; 0 is coded as itself.
     """
     significand, exponent = np.frexp(np.asarray(outputs, dtype=np.float64))
     whole = np.abs(np.ldexp(significand, 53)).astype(np.int64)
@@ -117,12 +101,6 @@ class Case:
         On which it is audited.
     claimed_epsilon : float, default=1.0
         The claim; true for honest mechanisms.
-
-    Examples
-    --------
-    >>> from skdp.audit.mechanisms import Case, LaplaceNoise
-    >>> Case("half the noise", LaplaceNoise(0.5), (0.0, 1.0)).true_epsilon
-    2.0
     """
 
     name: str
@@ -141,19 +119,7 @@ ONE_RECORD = ((1, 0, 0, 0, 0), (0, 0, 0, 0, 0))
 
 
 def honest_cases() -> list[Case]:
-    """Return ten mechanisms whose claim, 1, is true.
-
-    Returns
-    -------
-    list of Case
-        All types of output: continuous, discrete, mixed, vectors.
-
-    Examples
-    --------
-    >>> from skdp.audit.mechanisms import honest_cases
-    >>> all(case.true_epsilon <= case.claimed_epsilon + 1e-12 for case in honest_cases())
-    True
-    """
+    """Return ten mechanisms whose claim, 1, is true."""
     truth = math.e / (1 + math.e)
     return [
         Case("Laplace", LaplaceNoise(1.0), (0.0, 1.0)),
@@ -170,19 +136,7 @@ def honest_cases() -> list[Case]:
 
 
 def broken_cases() -> list[Case]:
-    """Return seventeen mechanisms whose claim is false.
-
-    Returns
-    -------
-    list of Case
-        Each with a mistake; the true epsilon of the pair exceeds the claim.
-
-    Examples
-    --------
-    >>> from skdp.audit.mechanisms import broken_cases
-    >>> all(case.true_epsilon > case.claimed_epsilon for case in broken_cases())
-    True
-    """
+    """Return seventeen mechanisms whose claim is false."""
     return [
         Case("Laplace, half the noise", LaplaceNoise(0.5), (0.0, 1.0)),
         Case("Laplace, a tenth short", LaplaceNoise(1 / 1.1), (0.0, 1.0)),

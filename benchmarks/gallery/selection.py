@@ -47,18 +47,7 @@ class ExponentialChoice:
     factor: float
 
     def probabilities(self, x: ArrayLike) -> NDArray[np.float64]:
-        """Return the law of the output.
-
-        Parameters
-        ----------
-        x : array-like of float of shape (k,)
-            Scores.
-
-        Returns
-        -------
-        ndarray of shape (k,)
-            Probabilities.
-        """
+        """Return the law of the output."""
         scores = self.factor * np.asarray(x, dtype=float)
         weights = np.exp(scores - scores.max())
         return weights / weights.sum()
@@ -86,18 +75,7 @@ class NoisyArgmax:
     scale: float
 
     def probabilities(self, x: ArrayLike) -> NDArray[np.float64]:
-        """Return the law of the output, by quadrature.
-
-        Parameters
-        ----------
-        x : array-like of float of shape (k,)
-            Values.
-
-        Returns
-        -------
-        ndarray of shape (k,)
-            Probabilities.
-        """
+        """Return the law of the output, by quadrature."""
         values = np.asarray(x, dtype=float)
 
         t, weights = _quadrature(values, self.scale)
@@ -145,20 +123,7 @@ class MaxOfNoisy:
         return np.max(values + draw(scale=self.scale, size=(n, len(values))), axis=1)
 
     def log_density(self, t: ArrayLike, x: ArrayLike) -> NDArray[np.float64]:
-        """Return the log density of the output: log of ``sum_i f_i/F_i * prod_i F_i``.
-
-        Parameters
-        ----------
-        t : array-like of float of shape (m,)
-            Outputs.
-        x : array-like of float of shape (k,)
-            Values.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            Log densities.
-        """
+        """Return the log density of the output: log of ``sum_i f_i/F_i * prod_i F_i``."""
         law = stats.laplace if self.noise == "laplace" else stats.expon
         z = (np.asarray(t, dtype=float)[:, None] - np.asarray(x, dtype=float)) / self.scale
         log_cdf = law.logcdf(z)
@@ -226,18 +191,7 @@ class SparseVector:
         return np.where(before >= self.cutoff, np.int8(-1), answers)
 
     def probabilities(self, x: ArrayLike) -> NDArray[np.float64]:
-        """Return the law of the output, by quadrature over the noise on the threshold.
-
-        Parameters
-        ----------
-        x : array-like of float of shape (k,)
-            Query values.
-
-        Returns
-        -------
-        ndarray of shape (n_outputs,)
-            Probabilities, in the order of the possible rows.
-        """
+        """Return the law of the output, by quadrature over the noise on the threshold."""
         values = np.asarray(x, dtype=float)
         every = np.array(list(itertools.product([0, 1], repeat=len(values))), dtype=np.int8)
         rows = np.unique(self._stop(every), axis=0)
@@ -287,20 +241,8 @@ class SparseVectorValue:
     def log_density(self, index: int, value: float, x: ArrayLike) -> float:
         """Return the log joint density of index and value.
 
-        Parameters
-        ----------
-        index : int
-            The query that was first above.
-        value : float
-            Its noisy value.
-        x : array-like of float of shape (k,)
-            Query values.
-
-        Returns
-        -------
-        float
-            Log of the density of the value times the integral, over noisy thresholds below it, of
-            the probability that all earlier queries fell short.
+        It is the density of the value times the integral, over noisy thresholds below it, of the
+        probability that all earlier queries fell short.
         """
         values = np.asarray(x, dtype=float)
         z, weights = _quadrature(
