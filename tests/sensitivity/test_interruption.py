@@ -1,5 +1,6 @@
 """Runs that are killed or interrupted: what is finished is kept, and nothing goes on behind."""
 
+import io
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 import skdp
 from skdp import SensitivitySampler
 from skdp.mechanisms.base import l1_norm
-from skdp.sensitivity import execution, progress
+from skdp.sensitivity import execution
 
 N_PAIRS = 392
 CHUNK_SIZE = 7
@@ -191,10 +192,11 @@ def test_interrupted_caller_leaves_no_workers_at_work(long_job, tmp_path, monkey
         time.sleep(0.002)
         return X.mean()
 
-    def interrupt(*args):
-        raise KeyboardInterrupt
+    class Interrupting(io.StringIO):
+        def write(self, text):
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(progress._Running, "add", interrupt)
+    monkeypatch.setattr(sys, "stderr", Interrupting())  # at the first line of progress
     sampler = SensitivitySampler(
         exponential, gamma=None, n_pairs=2000, n_jobs=2, verbose=1, random_state=0
     )
