@@ -1,4 +1,4 @@
-"""What every test runs under: no display, no network, no deadline."""
+"""What every test runs under: no display, no network, no deadline, one thread."""
 
 import gc
 import os
@@ -15,6 +15,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # A deadline would measure the load of the machine. Inputs differ from run to run: the seed printed
 # at the top (`--randomly-seed`) brings back both the order and the examples of a failure.
 settings.register_profile("skdp", deadline=None, print_blob=True)
+settings.register_profile("fast", settings.get_profile("skdp"), max_examples=20)
 settings.load_profile("skdp")
 
 LOCAL_HOSTS = {"localhost", "127.0.0.1", "::1"}
@@ -35,13 +36,6 @@ def no_network():
         yield
 
 
-@pytest.fixture
-def one_thread():
-    """Tiny fits are slower on many threads."""
-    with threadpool_limits(limits=1):
-        yield
-
-
 @pytest.fixture(scope="session")
 def reaches():
     """Walk all references: ``reaches(start, kind)`` tells whether one leads to such an object."""
@@ -59,6 +53,14 @@ def reaches():
         return False
 
     return walk
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread():
+    """Keep to one thread, in processes that a test starts too: fits are tiny, workers many."""
+    with pytest.MonkeyPatch.context() as patch, threadpool_limits(limits=1):
+        patch.setenv("OMP_NUM_THREADS", "1")
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -110,9 +110,15 @@ def private_names(source):
     return found
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=module_name)
-def test_imports_follow_the_direction_of_the_house(path):
-    assert direction_violations(module_name(path), path.read_text()) == []
+def violations(rule, paths):
+    """What `rule` finds in the text of each file, by file, where it finds something."""
+    found = {str(path.relative_to(ROOT)): rule(path.read_text()) for path in paths}
+    return {path: each for path, each in found.items() if each}
+
+
+def test_imports_follow_the_direction_of_the_house():
+    texts = {module_name(path): path.read_text() for path in SOURCES}
+    assert [each for text in texts.items() for each in direction_violations(*text)] == []
 
 
 @pytest.mark.parametrize(
@@ -161,9 +167,8 @@ def test_an_import_along_the_direction_passes(module, line):
     assert direction_violations(module, line, modules) == []
 
 
-@pytest.mark.parametrize("path", SOURCES + SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_only_public_names_of_scikit_learn(path):
-    assert private_names(path.read_text()) == []
+def test_only_public_names_of_scikit_learn():
+    assert violations(private_names, SOURCES + SCRIPTS) == {}
 
 
 @pytest.mark.parametrize(
@@ -209,9 +214,8 @@ def optional_imports(source):
     return [name for name in loading(ast.parse(source)) if name.split(".")[0] in HEAVY]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=module_name)
-def test_optional_packages_are_imported_where_they_are_used(path):
-    assert optional_imports(path.read_text()) == []
+def test_optional_packages_are_imported_where_they_are_used():
+    assert violations(optional_imports, SOURCES) == {}
 
 
 @pytest.mark.parametrize(
@@ -228,40 +232,46 @@ def test_a_planted_optional_import_is_found(source, expected):
     assert optional_imports(source) == expected
 
 
-def loaded(statement):
-    """The modules that a fresh interpreter has loaded after `statement`."""
-    code = f"{statement}\nimport sys\nprint(*sys.modules)"
+STEPS = ["import sklearn.base", "import skdp", "skdp.audit", "from skdp import risk"]
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    """The modules that each of the steps loads, in turn, in one fresh interpreter."""
+    step = "before = set(sys.modules)\n{}\nprint(*set(sys.modules) - before)"
+    code = "\n".join(["import sys", *map(step.format, STEPS)])
     run = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
     )
-    return set(run.stdout.split())
+    return dict(zip(STEPS, (set(line.split()) for line in run.stdout.split("\n")), strict=False))
 
 
 # What importing skdp may load beyond scikit-learn's base: that which tells the kind of a response.
 LIGHT = {"sklearn.utils.metaestimators", "sklearn.utils.multiclass", "sklearn.utils._unique"}
 
 
-def too_much(statement):
-    """Modules beyond the base that `statement` loads, neither light nor of the standard library."""
-    # Some versions of scikit-learn load pandas themselves, wherever it is installed.
-    more = loaded(f"import sklearn.base\n{statement}") - loaded("import sklearn.base") - LIGHT
+def too_much(modules):
+    """Those of the modules that are neither light nor of the standard library."""
     known = {"skdp", *sys.stdlib_module_names}
-    return {name for name in more if name.split(".")[0] not in known}
+    return {name for name in modules - LIGHT if name.split(".")[0] not in known}
 
 
-def test_import_loads_little_more_than_the_base_of_scikit_learn():
-    assert too_much("import skdp") == set()
+def test_import_loads_little_more_than_the_base_of_scikit_learn(loaded):
+    # Some versions of scikit-learn load pandas themselves, wherever it is installed.
+    assert too_much(loaded["import skdp"]) == set()
+    assert "skdp.release" in loaded["import skdp"]
 
 
-@pytest.mark.parametrize("module", ["tqdm", "sklearn.pipeline", "scipy.signal"])
-def test_a_planted_import_is_too_much(module):
-    assert module in too_much(f"import skdp, {module}")
+def test_a_planted_import_is_too_much(loaded):
+    planted = {"tqdm", "sklearn.pipeline", "scipy.signal"}
+    assert too_much(loaded["import skdp"] | planted) == planted
+    assert "numpy" in too_much(loaded["import sklearn.base"])
 
 
-def test_modules_that_look_back_are_imported_when_they_are_asked_for():
-    assert loaded("import skdp").isdisjoint({"skdp.audit", "skdp.risk"})
-    assert "skdp.audit" in loaded("import skdp\nskdp.audit")
-    assert "skdp.risk" in loaded("from skdp import risk")
+def test_modules_that_look_back_are_imported_when_they_are_asked_for(loaded):
+    assert loaded["import skdp"].isdisjoint({"skdp.audit", "skdp.risk"})
+    assert "skdp.audit" in loaded["skdp.audit"]
+    assert "skdp.risk" in loaded["from skdp import risk"]
     assert {"audit", "risk"} <= set(dir(skdp))
     with pytest.raises(AttributeError, match="attic"):
         _ = skdp.attic

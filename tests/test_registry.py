@@ -459,7 +459,14 @@ def secrets(case, private):
     return numbers[numbers * 64 % 1 != 0]  # numbers of few digits, such as counts, are everywhere
 
 
-@for_every_class
+SLOW = {"MiniBatchDictionaryLearning", "LatentDirichletAllocation", "ElasticNetCV", "LassoCV"}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=[pytest.mark.slow] * (case.name in SLOW)) for case in SUPPORTED],
+    ids=name_of,
+)
 def test_released_object_holds_no_secret(case, leak_search):
     public, private = case.datasets()
     model = (release_incomplete if case.generate is missing else release_privately)(case)

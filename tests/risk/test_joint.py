@@ -19,7 +19,6 @@ from skdp.mechanisms.base import Mechanism, l1_norm
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.risk import GaussianLoss, LaplaceLoss, PureLoss, joint_risk, privacy_loss_distribution
-from skdp.risk.joint import _levels
 
 
 class Bounded(Mechanism):
@@ -160,18 +159,16 @@ def test_simultaneous_levels():
     """
     rng = np.random.default_rng(2)
     uniform = np.sort(rng.random((2000, 50)), axis=1)  # norms whose probability is their value
-    joint, ratio = _levels(LAPLACE, estimate_of(uniform[0], 40), 0.95)
-    single, _ = _levels(LAPLACE, estimate_of(uniform[0], 40), None)
+    risk = joint_risk(LAPLACE, estimate_of(uniform[0], 40), confidence=0.95)
+    one_at_a_time = joint_risk(LAPLACE, estimate_of(uniform[0], 40))
+    joint, single = risk.pair_probability, one_at_a_time.pair_probability
     assert_allclose(joint, np.maximum(np.arange(1, 51) / 50 - math.sqrt(math.log(20) / 100), 0))
-    assert ratio.shape == (50,)
+    assert risk.ratio.shape == (50,)
     failed = (uniform < joint).any(axis=1).mean()
     assert failed <= 0.05 + 5 * math.sqrt(0.05 * 0.95 / 2000)
     assert (uniform < single).any(axis=1).mean() > 0.5
-    risk = joint_risk(LAPLACE, estimate_of(uniform[0], 40), confidence=0.95)
     assert risk.confidence == 0.95
-    assert (
-        risk.law(0.5).epsilon0 > joint_risk(LAPLACE, estimate_of(uniform[0], 40)).law(0.5).epsilon0
-    )
+    assert risk.law(0.5).epsilon0 > one_at_a_time.law(0.5).epsilon0
 
 
 def test_sensitivity_known_on_paper():

@@ -1,5 +1,6 @@
 """Runs that are killed or interrupted: what is finished is kept, and nothing goes on behind."""
 
+import io
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 import skdp
 from skdp import SensitivitySampler
 from skdp.mechanisms.base import l1_norm
-from skdp.sensitivity import execution, progress
+from skdp.sensitivity import execution
 
 N_PAIRS = 392
 CHUNK_SIZE = 7
@@ -136,9 +137,9 @@ def n_cached(directory):
 @pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_killed_run_goes_on_where_it_was(start, tmp_path, n_jobs):
-    """SIGKILL to all processes at three moments: each worker loses the chunk in work, no more."""
+    """SIGKILL to all processes at two moments: each worker loses the chunk in work, no more."""
     n_probes = PROBES if n_jobs > 1 else 0
-    moments = np.random.default_rng(n_jobs).integers(10, 200, 3)
+    moments = np.random.default_rng(n_jobs).integers(10, 200, 2)
     for attempt, moment in enumerate(moments.tolist()):
         before = n_cached(tmp_path)
         run = start(f"attempt{attempt}", n_jobs, seconds=0.004)
@@ -191,10 +192,11 @@ def test_interrupted_caller_leaves_no_workers_at_work(long_job, tmp_path, monkey
         time.sleep(0.002)
         return X.mean()
 
-    def interrupt(*args):
-        raise KeyboardInterrupt
+    class Interrupting(io.StringIO):
+        def write(self, text):
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(progress._Running, "add", interrupt)
+    monkeypatch.setattr(sys, "stderr", Interrupting())  # at the first line of progress
     sampler = SensitivitySampler(
         exponential, gamma=None, n_pairs=2000, n_jobs=2, verbose=1, random_state=0
     )
@@ -235,6 +237,7 @@ def test_lost_worker_loses_its_chunk_only(long_job, tmp_path):
     assert log.stat().st_size // 2 <= N_PAIRS - CHUNK_SIZE * saved + PROBES
 
 
+@pytest.mark.slow
 def test_two_processes_share_a_cache(start, tmp_path):
     for run in [start("a", seconds=0.0005), start("b", seconds=0.0005)]:
         run.end()

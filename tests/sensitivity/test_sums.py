@@ -100,6 +100,17 @@ def test_workers_are_not_started_for_many_cheap_pairs(monkeypatch):
         raise AssertionError
 
     evaluate.at_once = 256
-    assert not execution._takes_long(evaluate, [range(256), range(256, 300)])
-    assert execution._takes_long(evaluate, [range(256), range(256, 700)])
-    assert execution._takes_long(lambda pairs: None, [range(1), range(1, 3)])
+    started = []
+
+    def workers(calls):
+        return [started.append(call) for call in calls]
+
+    monkeypatch.setattr(execution, "Parallel", lambda **options: workers)
+    for n_pairs, chunk_size, job, n_calls in [
+        (300, 256, evaluate, 0),
+        (700, 256, evaluate, 3),
+        (3, 1, lambda pairs: None, 3),
+    ]:
+        started.clear()
+        list(execution.run(job, range(n_pairs), chunk_size, n_jobs=2))
+        assert len(started) == n_calls

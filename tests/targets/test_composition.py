@@ -528,6 +528,7 @@ def test_no_position_is_measured_alone(estimator, expected):
     assert order_matters(estimator) == expected
 
 
+@pytest.mark.slow
 def test_no_position_is_special_to_a_fit_with_folds():
     """Records in another order give the same values in distribution, each in its own draw."""
     X, y = two_classes(0)

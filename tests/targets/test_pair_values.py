@@ -106,17 +106,39 @@ def test_generator_seeded_alike_gives_the_fit_of_the_integer(kind, n_classes):
 
 @pytest.mark.parametrize("estimator", [LinearSVC(), SGDClassifier(warm_start=True)], ids=str)
 def test_every_fit_is_cold(estimator):
-    """Also with `warm_start`, and where a copy does instead of a clone."""
+    """Also with `warm_start`."""
     target = ParameterTarget(estimator, "auto", clone(estimator).fit(X, y))
-    assert target._is_plain
     first = target(X, y, seed=3)
     pair_values(target, (X[::-1], 1 - y), seed=4)
     np.testing.assert_array_equal(target(X, y, seed=3), first)
     assert vars(target.estimator).keys() == vars(clone(estimator)).keys()
 
 
-def test_parameters_that_a_fit_might_change_are_cloned():
-    weights = {0: 1.0, 1: 2.0}
+def test_parameters_that_a_fit_might_change_are_cloned(monkeypatch):
+    fit, weights = LinearSVC.fit, {0: 1.0, 1: 2.0}
     target = ParameterTarget(LinearSVC(class_weight=weights), "auto", LinearSVC().fit(X, y))
-    assert not target._is_plain
-    assert not ParameterTarget(Configured(), ["seen_"], Configured().fit(X))._is_plain
+
+    def fit_that_doubles(self, X, y):
+        self.class_weight[1] *= 2
+        return fit(self, X, y)
+
+    monkeypatch.setattr(LinearSVC, "fit", fit_that_doubles)
+    np.testing.assert_array_equal(target(X, y, seed=3), target(X, y, seed=3))
+    assert weights == {0: 1.0, 1: 2.0}
+
+
+class Diary(BaseEstimator):
+    """Keeps more than its parameters from fit to fit."""
+
+    def __init__(self):
+        self.fits = []
+
+    def fit(self, X, y=None):
+        self.fits.append(len(X))
+        self.seen_ = np.array([float(len(self.fits))])
+        return self
+
+
+def test_estimators_of_other_libraries_are_cloned():
+    target = ParameterTarget(Diary(), ["seen_"], Diary().fit(X))
+    assert [target(X, seed=0).tolist() for _ in range(2)] == [[1.0], [1.0]]

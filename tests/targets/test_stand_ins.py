@@ -29,8 +29,6 @@ from skdp.targets.order import order_matters, reorder
 from skdp.targets.parameters import ParameterTarget
 from skdp.targets.roles import roles
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def records(seed, n_records=60):
     rng = np.random.default_rng(seed)
