@@ -36,6 +36,8 @@ from skdp.mechanisms.base import Mechanism, l1_norm
 from skdp.targets.functions import FittedFunctionTarget
 from skdp.targets.parameters import ParameterTarget
 
+CODE = (type, types.ModuleType, types.FunctionType, types.FrameType)
+
 X, y = make_classification(n_samples=160, n_features=4, n_redundant=0, random_state=0)
 X_public, y_public, X, y = X[:80], y[:80], X[80:], y[80:]
 # Labels that name records: as floats they can be found in a pickle. Regressors use them.
