@@ -9,7 +9,6 @@ from skdp._checks import check_count
 from skdp._data import as_dataset, n_records
 from skdp._target import Target, as_target
 from skdp.mechanisms.base import Mechanism
-from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.plan import (
     Release,
@@ -219,15 +218,14 @@ def _prepare_target(
 ) -> Target:
     """Attach the responses, and refuse a target that cannot be had from the mechanism."""
     target = as_target(target)
-    chooses = isinstance(mechanism, ExponentialMechanism)
     if responses is not None:
-        if not chooses:
+        if not mechanism.chooses:
             raise ValueError(
                 "The 'responses' parameter of release is for a mechanism that chooses, such as "
                 f"ExponentialMechanism. Got {type(mechanism).__name__}."
             )
         return ChoiceTarget(target, responses)
-    if chooses and hasattr(target, "restore") and not isinstance(target, ChoiceTarget):
+    if mechanism.chooses and hasattr(target, "restore") and not isinstance(target, ChoiceTarget):
         raise ValueError(
             f"{type(mechanism).__name__} chooses one of several responses, and here numbers are "
             f"to be released: {target.description}. Use a mechanism that adds noise, such as "

@@ -123,6 +123,11 @@ class Mechanism(BaseEstimator, ABC):
         """Return the promise of one release with a sensitivity that fails with `gamma`."""
 
     @property
+    def chooses(self) -> bool:
+        """Whether a release is the position of one score, instead of the value with noise."""
+        return False
+
+    @property
     def learns_basis(self) -> bool:
         """Whether `fit_basis` is to be called with pilot differences: not unless overridden."""
         return False

@@ -99,6 +99,11 @@ class ExponentialMechanism(Mechanism):
         self.base_measure = base_measure
         self.method = method
 
+    @property
+    def chooses(self) -> bool:
+        """Whether a release is the position of one score: it is."""
+        return True
+
     def norm(self, difference: ArrayLike) -> float:
         """Measure the difference of two vectors of scores.
 
