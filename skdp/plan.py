@@ -28,6 +28,7 @@ from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public
+from skdp.targets.choice import ChoiceTarget
 
 # How the output depends on the value is learned from so many records of the oracle, in a draw of
 # their own.
@@ -380,6 +381,12 @@ def make_plan(
     """
     start = perf_counter()
     mechanism = clone(mechanism)
+    if mechanism.chooses and hasattr(target, "restore") and not isinstance(target, ChoiceTarget):
+        raise ValueError(
+            f"{type(mechanism).__name__} chooses one of several responses, and here numbers are "
+            f"to be released: {target.description}. Use a mechanism that adds noise, such as "
+            "LaplaceMechanism."
+        )
     _warn_if_weak(mechanism.guarantee(), sensitivity, n_samples)
     oracle = getattr(sensitivity, "oracle", None)
     sampled = isinstance(sensitivity, SensitivitySampler)

@@ -225,10 +225,4 @@ def _prepare_target(
                 f"ExponentialMechanism. Got {type(mechanism).__name__}."
             )
         return ChoiceTarget(target, responses)
-    if mechanism.chooses and hasattr(target, "restore") and not isinstance(target, ChoiceTarget):
-        raise ValueError(
-            f"{type(mechanism).__name__} chooses one of several responses, and here numbers are "
-            f"to be released: {target.description}. Use a mechanism that adds noise, such as "
-            "LaplaceMechanism."
-        )
     return target

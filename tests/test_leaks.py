@@ -370,7 +370,8 @@ def test_no_step_keeps_what_it_has_transformed(estimator):
     data = pickle.dumps(model)
     assert X.tobytes() not in data
     assert not found_in(data, [*X.ravel()])
-    assert not model.mechanism.value.any()  # of the rehearsal
+    assert not hasattr(model.mechanism, "value")
+    assert not model.mechanism_.value.any()  # of the rehearsal
 
 
 class Recalling:

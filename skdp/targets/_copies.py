@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from skdp._classes import is_a
-
 
 def clean_copy(estimator: Any) -> Any:
     """Copy an estimator with all that it holds, and clear what nobody wrote.
@@ -33,9 +31,9 @@ def _trees(thing: Any) -> Iterator[Any]:
     while todo:
         each = todo.pop()
         held: Any = ()
-        if is_a(each, "sklearn.tree._tree.Tree"):
-            yield each
-        elif isinstance(each, list | tuple):
+        if hasattr(getattr(each, "tree_", None), "children_left"):
+            yield each.tree_
+        if isinstance(each, list | tuple):
             held = each
         elif isinstance(each, dict):
             held = each.values()
