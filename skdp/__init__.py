@@ -10,6 +10,7 @@ from skdp.accounting.guarantee import NeighboringRelation, PrivacyGuarantee
 from skdp.displays import RiskDisplay
 from skdp.estimator import PrivateEstimator
 from skdp.exceptions import PrivacyLeakWarning, PrivateEvaluationError, ReproductionWarning
+from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.bernstein import BernsteinMechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
@@ -61,6 +62,7 @@ __all__ = [
     "LaplaceMechanism",
     "LeafTarget",
     "MakeOracle",
+    "Mechanism",
     "NeighboringRelation",
     "OrderStatistic",
     "PrivacyGuarantee",
