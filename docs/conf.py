@@ -64,7 +64,10 @@ html_static_path = ["_static"]
 html_css_files = ["skdp.css"]
 html_show_sourcelink = False
 html_copy_source = False
-WITHOUT_SIDEBAR = ["index", "api", "limitations", "changelog", "references", "auto_examples/**"]
+WITHOUT_SIDEBAR = [
+    *("index", "api", "limitations", "glossary", "contributing", "changelog", "references"),
+    "auto_examples/**",
+]
 html_sidebars = {page: [] for page in WITHOUT_SIDEBAR}
 html_theme_options = {
     "logo": {"text": "skdp"},

@@ -21,6 +21,13 @@ class ByteSource(Protocol):
         ...
 
 
+class _OnlyBytes:
+    """A source that, as that of the operating system, has no other method than `bytes`."""
+
+    def __init__(self) -> None:
+        self.bytes = np.random.default_rng(0).bytes
+
+
 def l1_norm(difference: ArrayLike) -> float:
     """Sum of absolute values.
 
@@ -95,8 +102,9 @@ class Mechanism(BaseEstimator, ABC):
     A mechanism is *sensitivity-induced private*: when ``norm(f(D) - f(D')) <= sensitivity``, the
     laws of ``release(f(D), sensitivity, rng)`` and ``release(f(D'), sensitivity, rng)`` are within
     the guarantee of each other on that very pair [1]_. A subclass sets `norm_name` and writes
-    `norm`, `release` and `guarantee`; nothing else is needed for a new mechanism. One that sets
-    `learns_basis` also has ``fit_basis(differences, metric)``, a copy of itself with the basis
+    `norm`, `release` and `guarantee`; nothing else is needed for a new mechanism. All that it may
+    ask of `rng` is ``rng.bytes(length)``, since the operating system gives nothing else. One that
+    sets `learns_basis` also has ``fit_basis(differences, metric)``, a copy of itself with the basis
     fixed that it learned from pilot pairs.
 
     References
@@ -143,7 +151,7 @@ class Mechanism(BaseEstimator, ABC):
             Largest norm of a difference.
         """
         if shape is not None:
-            self.release(np.zeros(shape), sensitivity, np.random.default_rng(0))
+            self.release(np.zeros(shape), sensitivity, _OnlyBytes())
 
     def standard_errors(
         self, shape: tuple[int, ...], sensitivity: float

@@ -1,0 +1,84 @@
+"""What the files for contributors say of the project is so."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import skdp
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "CONTRIBUTING.md").read_text()
+SMALL_FILES = [
+    ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", ".pre-commit-config.yaml")
+]
+SMALL_FILES += sorted(path for path in (ROOT / ".github").rglob("*") if path.is_file())
+
+
+def names_in_tree(page):
+    """The modules and folders of the package that a page describes, in its order."""
+    tree = page.split("```text\nskdp/\n")[1].split("```")[0]
+    return re.findall(r"^  (\w+(?:\.py|/)) ", tree, re.M)
+
+
+def names_of_package():
+    folder = ROOT / "skdp"
+    modules = {path.name for path in folder.glob("*.py")}
+    return modules | {f"{path.parent.name}/" for path in folder.glob("*/__init__.py")}
+
+
+def test_the_tree_names_every_module_and_folder_once():
+    names = names_in_tree(PAGE)
+    assert len(names) == len(set(names))
+    assert set(names) == names_of_package()
+
+
+def test_a_missing_line_of_the_tree_would_be_seen():
+    shorter = re.sub(r"^  plan\.py .*\n", "", PAGE, flags=re.M)
+    assert names_of_package() - set(names_in_tree(shorter)) == {"plan.py"}
+
+
+def test_a_word_stands_once_in_the_glossary_and_in_its_place():
+    text = (ROOT / "docs" / "glossary.md").read_text()
+    entries = text.split("```{glossary}\n")[1].split("```")[0]
+    words = re.findall(r"^(\S.*)$", entries, re.M)
+    assert {"oracle", "target", "pair", "gamma", "public twin", "plan", "room"} <= set(words)
+    assert words == sorted(set(words))
+
+
+def test_the_hooks_are_the_commands_of_make_lint():
+    recipe = (ROOT / "Makefile").read_text().split("\nlint:")[1].split("\n\n")[0]
+    commands = re.findall(r"^\t\$\(BIN\)/(.*)$", recipe, re.M)
+    config = (ROOT / ".pre-commit-config.yaml").read_text()
+    assert re.findall(r"entry: (.*)$", config, re.M) == commands
+    assert re.findall(r"repo: (.*)$", config, re.M) == ["local"]
+
+
+def test_the_workflow_runs_what_must_hold():
+    text = (ROOT / ".github" / "workflows" / "check.yml").read_text()
+    assert re.findall(r"- run: (.*)$", text, re.M) == [".ci/run"]
+    project = (ROOT / "pyproject.toml").read_text()
+    oldest = re.search(r'requires-python = ">=([\d.]+)"', project)
+    assert f'python-version: "{oldest.group(1)}"' in text
+
+
+def test_the_templates_and_the_workflow_can_be_read():
+    yaml = pytest.importorskip("yaml")
+    for path in SMALL_FILES:
+        if path.suffix in {".yml", ".yaml"}:
+            assert isinstance(yaml.safe_load(path.read_text()), dict)
+
+
+@pytest.mark.parametrize("path", SMALL_FILES, ids=lambda path: path.name)
+def test_no_address_is_invented(path):
+    assert re.findall(r"https?://|www\.|@[\w-]+\.\w", path.read_text()) == []
+
+
+def test_the_examples_use_public_names_and_those_that_the_page_promises():
+    """From `skdp` itself what it exports; other modules are without an underscore."""
+    blocks = "".join(re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S))
+    exported = [name for line in re.findall(r"^from skdp import (.*)$", blocks, re.M)
+                for name in line.split(", ")]  # fmt: skip
+    assert exported
+    assert set(exported) <= set(skdp.__all__)
+    assert not re.search(r"skdp[\w.]*\._", blocks)
