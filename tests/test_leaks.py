@@ -356,7 +356,8 @@ class KeepingMechanism(Mechanism):
 
     def release(self, value, sensitivity, rng):
         self.value = value.copy()
-        return rng.laplace(value, sensitivity)
+        seed = int.from_bytes(rng.bytes(8), "little")
+        return np.random.default_rng(seed).laplace(value, sensitivity)
 
     def guarantee(self, gamma=0.0):
         return PrivacyGuarantee(1.0, gamma=gamma)

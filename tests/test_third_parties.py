@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from joblib.externals.loky import get_reusable_executor
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
@@ -141,6 +142,7 @@ def test_an_audit_of_the_mechanism_finds_twice_the_change_and_not_the_promised_o
 
 def test_results_do_not_depend_on_the_number_of_processes(parts, data, monkeypatch):
     """Other processes import the parts anew."""
+    get_reusable_executor().shutdown(wait=True)  # workers of other tests do not know the folder
     monkeypatch.setattr("skdp.sensitivity.execution.STARTUP", 0)
     estimates = [
         private(parts, "all", sensitivity=sampler(parts, n_pairs=150, n_jobs=n_jobs))
