@@ -11,11 +11,12 @@ OLDEST_STAMP := $(OLDEST)/.installed
 export MPLBACKEND := Agg
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-oldest flaky lint docs examples bench asv clean
+.PHONY: help demo test test-fast test-oldest flaky lint docs examples bench asv clean
 
 help:
 	@echo "make demo         private and exact SVM on real data, side by side"
 	@echo "make test         the whole test suite, with coverage"
+	@echo "make test-fast    the tests not marked slow, without coverage, in less than a minute"
 	@echo "make test-oldest  the tests not marked slow, on the oldest supported dependencies"
 	@echo "make flaky        200 runs of all that depends on chance; FLAKY='--runs 20 tests' for less"
 	@echo "make lint         style, formatting and types"
@@ -41,6 +42,9 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest --numprocesses auto --cov --cov-report term --cov-fail-under 95
+
+test-fast: $(STAMP)
+	$(BIN)/python -m pytest --numprocesses auto -m "not slow" --hypothesis-profile fast
 
 test-oldest: $(OLDEST_STAMP)
 	$(OLDEST)/bin/python -m pytest --numprocesses auto -m "not slow"

@@ -1,4 +1,4 @@
-"""What every test runs under: no display, no network, no deadline."""
+"""What every test runs under: no display, no network, no deadline, one thread."""
 
 import os
 import socket
@@ -6,12 +6,14 @@ import socket
 import numpy as np
 import pytest
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 # A deadline would measure the load of the machine. Inputs differ from run to run: the seed printed
 # at the top (`--randomly-seed`) brings back both the order and the examples of a failure.
 settings.register_profile("skdp", deadline=None, print_blob=True)
+settings.register_profile("fast", settings.get_profile("skdp"), max_examples=20)
 settings.load_profile("skdp")
 
 LOCAL_HOSTS = {"localhost", "127.0.0.1", "::1"}
@@ -29,6 +31,14 @@ def no_network():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", connect_locally)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread():
+    """Keep to one thread, in processes that a test starts too: fits are tiny, workers many."""
+    with pytest.MonkeyPatch.context() as patch, threadpool_limits(limits=1):
+        patch.setenv("OMP_NUM_THREADS", "1")
         yield
 
 

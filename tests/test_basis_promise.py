@@ -7,7 +7,6 @@ pair uncovered with probability 1 / (m + 1).
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
 
 from skdp import LaplaceMechanism, SensitivitySampler, order_statistic, release
 from skdp.mechanisms.gaussian import GaussianMechanism
@@ -15,13 +14,6 @@ from skdp.sensitivity.pairs import PairSource, measure_pair, pilot_difference
 
 N_SAMPLES, N_FEATURES, N_FRESH = 5, 30, 100
 MIX = np.random.default_rng(0).normal(size=(N_FEATURES, N_FEATURES)) * np.geomspace(1, 0.1, 30)
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Thousands of eigenproblems of size 30 are slowed down by threads, not sped up."""
-    with threadpool_limits(limits=1):
-        yield
 
 
 def records(n_samples, rng):

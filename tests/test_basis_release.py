@@ -153,6 +153,7 @@ def test_a_matrix_of_another_size_is_refused():
         release(scaled_means, X, y, mechanism=mechanism, sensitivity=SAMPLER)
 
 
+@pytest.mark.slow
 def test_pipeline_on_raw_columns():
     """Where one L1 norm over means, variances and weights is useless, a basis is not.
 

@@ -23,20 +23,23 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from skdp import BernsteinTransformer, LaplaceMechanism, PrivateEstimator
 
+# One of each kind, and more that take time and rarely tell more.
 ESTIMATORS = [
     LogisticRegression(),
-    LinearSVC(),
     Ridge(),
-    LinearRegression(),
     StandardScaler(),
     make_pipeline(StandardScaler(), LinearSVC()),
-    OneVsRestClassifier(LogisticRegression()),
-    VotingRegressor([("a", Ridge()), ("b", make_pipeline(StandardScaler(), LinearRegression()))]),
     DecisionTreeClassifier(),
     KMeans(),
     GaussianMixture(),
     KernelDensity(),
     EllipticEnvelope(),
+]
+MORE_ESTIMATORS = [
+    LinearSVC(),
+    LinearRegression(),
+    OneVsRestClassifier(LogisticRegression()),
+    VotingRegressor([("a", Ridge()), ("b", make_pipeline(StandardScaler(), LinearRegression()))]),
     PCA(1),
     PowerTransformer(),
     make_pipeline(KMeans(3, random_state=0), LogisticRegression()),
@@ -96,6 +99,15 @@ def test_check_estimator(model, check, name):
     check(model)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "check", "name"), list(checks(LaplaceMechanism(epsilon=1.0), MORE_ESTIMATORS))
+)
+def test_check_estimator_of_more(model, check, name):
+    check(model)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "check", "name"),
     list(checks(SecretLaplace(epsilon=1.0), [LogisticRegression(), Ridge(), StandardScaler()])),
@@ -124,7 +136,9 @@ def test_weights_beside_a_number_for_the_sensitivity_are_refused(model, check):
     assert any("bounds on paper are for records without weights" in str(one) for one in causes)
 
 
-@pytest.mark.parametrize("estimator", [one for one in ESTIMATORS if type(one).__name__ in KINDS])
+@pytest.mark.parametrize(
+    "estimator", [one for one in ESTIMATORS + MORE_ESTIMATORS if type(one).__name__ in KINDS]
+)
 def test_the_kind_of_estimator_is_forwarded(estimator):
     private = PrivateEstimator(estimator, mechanism=LaplaceMechanism(1.0), sensitivity=1e-6)
     assert get_tags(private).estimator_type == KINDS[type(estimator).__name__]

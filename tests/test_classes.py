@@ -141,6 +141,7 @@ def test_a_planted_slip_of_the_pen_is_found(source):
     assert len(dead(written(source))) == 1
 
 
+@pytest.mark.slow
 def test_a_released_estimator_can_be_used_where_skdp_was_not_imported():
     X = np.random.default_rng(0).normal(size=(40, 3))
     estimator = make_pipeline(StandardScaler(), LogisticRegression())
@@ -155,6 +156,7 @@ print(*model.predict(X), *bare.predict(X))
     assert in_a_fresh_interpreter(code, model, model.estimator_, X) == expected
 
 
+@pytest.mark.slow
 def test_an_experimental_estimator_that_arrives_is_known_and_none_is_switched_on():
     X = np.random.default_rng(0).normal(size=(40, 3))
     imputer = IterativeImputer(imputation_order="roman", max_iter=2, tol=0.0)

@@ -471,6 +471,7 @@ def run(program, directory, **environment):
     return output.strip()
 
 
+@pytest.mark.slow
 def test_every_process_finds_the_same(load, tmp_path):
     """In modules of other names too: where a function is has nothing to do with what it is."""
     texts = [filled(text) for text, _ in READ.values()]
@@ -518,6 +519,7 @@ for name, target in targets():
 """
 
 
+@pytest.mark.slow
 def test_a_saved_estimate_in_another_process(tmp_path):
     """What has a text is known by it, what has none by the key that it is given, or not at all."""
     same = ["mean served", "bare served", "named served"]

@@ -38,7 +38,6 @@ from sklearn.preprocessing import (
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import all_estimators, get_tags
-from threadpoolctl import threadpool_limits
 
 from skdp import (
     LaplaceMechanism,
@@ -60,13 +59,6 @@ X, X_public = rng.uniform(size=(2, N, 3))
 y, y_public = X[:, 0] + X[:, 1], X_public[:, 0] + X_public[:, 1]
 labels, public_labels = (y > 1).astype(int), (y_public > 1).astype(int)
 three, public_three = np.digitize(y, [0.8, 1.2]), np.digitize(y_public, [0.8, 1.2])
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Tiny fits are slower on many threads."""
-    with threadpool_limits(limits=1):
-        yield
 
 
 def private(estimator, *public, **options):
@@ -142,6 +134,7 @@ def test_categorical_columns_and_trees():
     assert private(strings, public_towns, public_labels).fit(towns, labels).predict(towns).size == N
 
 
+@pytest.mark.slow
 def test_a_town_that_only_a_private_record_has():
     """Unknown categories are ignored where the encoder says so, and give no value where not."""
     records, public = mixed(X), mixed(X_public)

@@ -20,7 +20,14 @@ def failures(text, name):
     return doctest.DocTestRunner(optionflags=FLAGS).run(page)
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def case(path):
+    """A page, by its place in the tree; a session with many fits takes seconds."""
+    name = path.relative_to(ROOT).as_posix()
+    is_slow = name in {"README.md", "docs/user_guide/basis.md"}
+    return pytest.param(path, id=name, marks=[pytest.mark.slow] * is_slow)
+
+
+@pytest.mark.parametrize("path", map(case, PAGES))
 def test_sessions_of_a_page_run(path):
     assert failures(path.read_text(), path.name).failed == 0
 

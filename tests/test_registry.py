@@ -13,7 +13,6 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import all_estimators
-from threadpoolctl import threadpool_limits
 
 from skdp import (
     KnownSensitivity,
@@ -322,13 +321,6 @@ def assert_same_up_to_order(output, expected, *, scaled=False):
         assert distances[linear_sum_assignment(distances)].max() < 1e-6 * (1 + np.abs(output).max())
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Tiny fits are slower on many threads."""
-    with threadpool_limits(limits=1):
-        yield
-
-
 def name_of(case):
     return case.name + "".join(f"-{value}" for value in case.parameters.values())
 
@@ -468,7 +460,14 @@ def secrets(case, private):
     return numbers[numbers * 64 % 1 != 0]  # numbers of few digits, such as counts, are everywhere
 
 
-@for_every_class
+SLOW = {"MiniBatchDictionaryLearning", "LatentDirichletAllocation", "ElasticNetCV", "LassoCV"}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=[pytest.mark.slow] * (case.name in SLOW)) for case in SUPPORTED],
+    ids=name_of,
+)
 def test_released_object_holds_no_secret(case, leak_search):
     public, private = case.datasets()
     model = (release_incomplete if case.generate is missing else release_privately)(case)

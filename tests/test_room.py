@@ -124,7 +124,14 @@ os._exit(0)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the script calls the C library of POSIX")
-@pytest.mark.parametrize("closed", [[], ["1"], ["2"], ["0", "1", "2"]], ids=str)
+@pytest.mark.parametrize(
+    "closed",
+    [
+        [],
+        *(pytest.param(one, marks=pytest.mark.slow) for one in (["1"], ["2"], ["0", "1", "2"])),
+    ],
+    ids=str,
+)
 def test_nothing_is_written(closed, tmp_path):
     """By Python, C, child processes and logs; afterwards everything is open or closed as before."""
     log = tmp_path / "log"
@@ -638,8 +645,13 @@ def test_the_search_finds_what_a_frame_holds():
         assert_gone([])
 
 
+SEEDS = [
+    pytest.param(seed, marks=[pytest.mark.slow] * (seed not in (1, 5, 8))) for seed in range(10)
+]
+
+
 @needs_signals
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_interrupts_between_draws_of_noise_find_no_exact_value(seed, monkeypatch):
     """The first draw seeds the target; those that follow make noise."""
     draws, alive, moment = [], [], None
@@ -664,7 +676,7 @@ def test_interrupts_between_draws_of_noise_find_no_exact_value(seed, monkeypatch
 
 @needs_signals
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_interrupts_at_any_moment_find_no_exact_value(seed):
     """In the fit, between it and the noise, in the noise or after it."""
     alive, handled = [], []

@@ -54,6 +54,8 @@ TRUTH = {
     "histogram, scale inverted": 2.0,
     "prefix sums": 1.0,
 }
+SLOW = {"sparse vector, value", "noisy max, half the noise"}
+NAMES = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in TRUTH]
 CASES = {case.name: case for case in honest_cases() + broken_cases()}
 
 
@@ -63,13 +65,13 @@ def test_all_cases_are_there():
     assert len(broken_cases()) == 17
 
 
-@pytest.mark.parametrize("name", TRUTH)
+@pytest.mark.parametrize("name", NAMES)
 def test_true_epsilon_against_frozen_numbers(name):
     # Computed once by simple sums on a fine grid, to the digits shown.
     assert CASES[name].true_epsilon == pytest.approx(TRUTH[name], abs=6e-5)
 
 
-@pytest.mark.parametrize("name", TRUTH)
+@pytest.mark.parametrize("name", NAMES)
 def test_epsilon_of_equal_datasets_is_zero_and_symmetric(name):
     case = CASES[name]
     x, x_prime = case.pair
@@ -181,6 +183,7 @@ def test_maximum_of_five_reaches_five_shares_below_zero_and_one_far_above():
     assert loss == pytest.approx([2.5, 2.5, 0.5], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_density_of_the_released_value_integrates_to_its_index():
     mechanism, x = SparseVectorValue(2.0, 2.0), (0.0, 1.0, 0.0)
     silent = SparseVector(2.0, 2.0).probabilities(x)[0]

@@ -74,6 +74,7 @@ def adversarial_pairs(n_pairs, seed):
             yield X, y, X_new, y_new, float(10 ** rng.uniform(-2.5, 0.3))
 
 
+@pytest.mark.slow
 def test_free_intercept_bound_survives_a_search():
     """Both parts of the proof, the sum, and that without its 2 the bound is false."""
     jumps = 0

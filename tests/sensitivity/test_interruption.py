@@ -237,6 +237,7 @@ def test_lost_worker_loses_its_chunk_only(long_job, tmp_path):
     assert log.stat().st_size // 2 <= N_PAIRS - CHUNK_SIZE * saved + PROBES
 
 
+@pytest.mark.slow
 def test_two_processes_share_a_cache(start, tmp_path):
     for run in [start("a", seconds=0.0005), start("b", seconds=0.0005)]:
         run.end()

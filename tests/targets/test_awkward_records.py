@@ -50,7 +50,6 @@ from sklearn.preprocessing import (
     SplineTransformer,
     StandardScaler,
 )
-from threadpoolctl import threadpool_limits
 
 from skdp.targets._bisecting import SplitKMeans, leaves
 from skdp.targets._simplex import project_to_simplex
@@ -91,13 +90,6 @@ METHODS = (
     "score_samples",
     "mahalanobis",
 )
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Tiny fits are slower on many threads."""
-    with threadpool_limits(limits=1):
-        yield
 
 
 def units(X):

@@ -47,7 +47,6 @@ from sklearn.multioutput import (
 )
 from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
-from threadpoolctl import threadpool_limits
 
 from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, SensitivitySampler
 from skdp.targets.composition import (
@@ -66,13 +65,6 @@ from skdp.targets.registry import ELSEWHERE
 
 N_RECORDS = 60
 METHODS = ("predict", "predict_proba", "decision_function", "transform")
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Tiny fits are slower on many threads."""
-    with threadpool_limits(limits=1):
-        yield
 
 
 def records(seed):
@@ -534,6 +526,7 @@ def test_no_position_is_measured_alone(estimator, expected):
     assert order_matters(estimator) == expected
 
 
+@pytest.mark.slow
 def test_no_position_is_special_to_a_fit_with_folds():
     """Records in another order give the same values in distribution, each in its own draw."""
     X, y = two_classes(0)

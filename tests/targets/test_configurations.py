@@ -11,7 +11,6 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (imported for its effect)
 from sklearn.model_selection import ParameterSampler
 from sklearn.utils import all_estimators
-from threadpoolctl import threadpool_limits
 
 from skdp.targets.configuration import without_side_effects
 from skdp.targets.order import order_matters, reorder
@@ -246,13 +245,6 @@ def assert_same(output, expected, *, up_to_order):
         distances = np.minimum(sums, differences)
         matched = distances[linear_sum_assignment(distances)]
         assert matched.max() < 1e-6 * (1 + np.abs(expected).max())
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Tiny fits are slower on many threads."""
-    with threadpool_limits(limits=1):
-        yield
 
 
 def drawn(grid, seed):

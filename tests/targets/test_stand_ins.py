@@ -19,7 +19,6 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multioutput import RegressorChain
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import PowerTransformer, StandardScaler
-from threadpoolctl import threadpool_limits
 
 from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, SensitivitySampler
 from skdp.targets._bisecting import SplitKMeans, aligned_splits, leaves
@@ -33,13 +32,6 @@ from skdp.targets.configuration import without_side_effects
 from skdp.targets.order import order_matters, reorder
 from skdp.targets.parameters import ParameterTarget
 from skdp.targets.roles import roles
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Tiny fits are slower on many threads."""
-    with threadpool_limits(limits=1):
-        yield
 
 
 def records(seed, n_records=60):
