@@ -29,10 +29,8 @@ ESTIMATORS = [
     Ridge(),
     StandardScaler(),
     make_pipeline(StandardScaler(), LinearSVC()),
-    DecisionTreeClassifier(),
     KMeans(),
     GaussianMixture(),
-    KernelDensity(),
     EllipticEnvelope(),
 ]
 MORE_ESTIMATORS = [
@@ -40,6 +38,8 @@ MORE_ESTIMATORS = [
     LinearRegression(),
     OneVsRestClassifier(LogisticRegression()),
     VotingRegressor([("a", Ridge()), ("b", make_pipeline(StandardScaler(), LinearRegression()))]),
+    DecisionTreeClassifier(),
+    KernelDensity(),
     PCA(1),
     PowerTransformer(),
     make_pipeline(KMeans(3, random_state=0), LogisticRegression()),

@@ -324,9 +324,9 @@ def flawed(usual, on_private):
 )
 def test_variables_behind_an_error_hold_no_exact_value(target, mechanism, what):
     """They hold the data, which the caller has passed, and nothing that was computed from them."""
-    oracle = PublicDataOracle(X_public, y_public)
+    sampler = SensitivitySampler(PublicDataOracle(X_public, y_public), gamma=0.5, random_state=0)
     with pytest.raises(PrivateEvaluationError, match=what) as caught:
-        release(target, X, y, mechanism=mechanism, sensitivity=SensitivitySampler(oracle))
+        release(target, X, y, mechanism=mechanism, sensitivity=sampler)
     frames = [frame.f_locals for frame, _ in traceback.walk_tb(caught.tb)]
     held = [value for variables in frames[1:] for value in variables.values()]
     arrays = [value for value in held if isinstance(value, np.ndarray)]

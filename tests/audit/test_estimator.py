@@ -60,6 +60,7 @@ def at_half_of_k(estimate):
     return replace(estimate, order_statistic=replace(statistic, k=statistic.k // 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [LaplaceMechanism(1.0), GaussianMechanism(1.0, 1e-3)])
 def test_a_kept_promise_passes_and_half_the_rank_is_caught(mechanism):
     # The verdict is at 1e-3, so two honest audits fail by chance with probability 2e-3 over seeds.

@@ -60,7 +60,10 @@ def test_laplace_against_dp_accounting(epsilon0, n, expected):
     assert ours < min(basic_composition(epsilon0, n), advanced_composition(epsilon0, n, DELTA))
 
 
-@pytest.mark.parametrize(("epsilon0", "n"), [(1.0, 10**6), (0.1, 10**6), (0.5, 10**5)])
+@pytest.mark.parametrize(
+    ("epsilon0", "n"),
+    [(1.0, 10**6), (0.1, 10**6), pytest.param(0.5, 10**5, marks=pytest.mark.slow)],
+)
 def test_many_releases_against_the_normal_limit(epsilon0, n):
     """Mean and variance of a sum are exact; skewness is a correction of about one in the limit."""
     composed = LaplaceLoss(epsilon0).self_compose(n)
@@ -92,6 +95,7 @@ def test_a_coarser_grid_is_above_and_near():
         assert 0 <= default.epsilon(delta) - fine.epsilon(delta) < 1e-6 * fine.epsilon(delta)
 
 
+@pytest.mark.slow
 def test_sums_of_many_releases_go_on_composing():
     """A grid that was made for few losses becomes coarser, from above, where more are added."""
     both = LaplaceLoss(1.0).compose(LaplaceLoss(0.5))

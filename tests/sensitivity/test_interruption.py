@@ -137,9 +137,9 @@ def n_cached(directory):
 @pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_killed_run_goes_on_where_it_was(start, tmp_path, n_jobs):
-    """SIGKILL to all processes at three moments: each worker loses the chunk in work, no more."""
+    """SIGKILL to all processes at two moments: each worker loses the chunk in work, no more."""
     n_probes = PROBES if n_jobs > 1 else 0
-    moments = np.random.default_rng(n_jobs).integers(10, 200, 3)
+    moments = np.random.default_rng(n_jobs).integers(10, 200, 2)
     for attempt, moment in enumerate(moments.tolist()):
         before = n_cached(tmp_path)
         run = start(f"attempt{attempt}", n_jobs, seconds=0.004)
