@@ -251,7 +251,18 @@ def fitted_and_target(estimator, change):
     return target, vector, expected, new
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda one: type(one).__name__)
+SLOW = (MinCovDet, StandardizedPowerTransformer)  # and EllipticEnvelope, which is the former
+
+
+def cases(estimators):
+    """The estimators by name, some of which fit for seconds."""
+    return [
+        pytest.param(one, marks=[pytest.mark.slow] * isinstance(one, SLOW), id=type(one).__name__)
+        for one in estimators
+    ]
+
+
+@pytest.mark.parametrize("estimator", cases(ESTIMATORS))
 def test_without_noise_the_release_is_the_private_fit(estimator):
     entry, compared = entry_of(estimator), 0
     for change in CHANGES:
@@ -268,9 +279,7 @@ def test_without_noise_the_release_is_the_private_fit(estimator):
 
 
 @pytest.mark.parametrize(
-    "estimator",
-    [one for one in ESTIMATORS if not isinstance(one, EXACT_ONLY)],
-    ids=lambda one: type(one).__name__,
+    "estimator", cases(one for one in ESTIMATORS if not isinstance(one, EXACT_ONLY))
 )
 def test_with_any_noise_the_release_computes(estimator):
     entry, rng = entry_of(estimator), np.random.default_rng(0)
