@@ -58,7 +58,7 @@ def mean_exceedance(mechanism, gamma, draw_pilots, n_trials):
     return np.mean(shares)
 
 
-@pytest.mark.parametrize("gamma", [0.1, 0.05])
+@pytest.mark.parametrize("gamma", [0.1, pytest.param(0.05, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "mechanism",
     [

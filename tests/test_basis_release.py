@@ -25,7 +25,10 @@ X, y = make_classification(
 )
 X_public, y_public, X, y = X[:150], y[:150], X[150:], y[150:]
 SAMPLER = SensitivitySampler(PublicDataOracle(X_public, y_public), gamma=0.1, random_state=0)
-MECHANISMS = [LaplaceMechanism(2.0), GaussianMechanism(2.0, 1e-5)]
+MECHANISMS = [
+    LaplaceMechanism(2.0),
+    pytest.param(GaussianMechanism(2.0, 1e-5), marks=pytest.mark.slow),
+]
 
 
 def scaled_means(X, y):

@@ -31,7 +31,6 @@ ESTIMATORS = [
     make_pipeline(StandardScaler(), LinearSVC()),
     KMeans(),
     GaussianMixture(),
-    EllipticEnvelope(),
 ]
 MORE_ESTIMATORS = [
     LinearSVC(),
@@ -40,6 +39,7 @@ MORE_ESTIMATORS = [
     VotingRegressor([("a", Ridge()), ("b", make_pipeline(StandardScaler(), LinearRegression()))]),
     DecisionTreeClassifier(),
     KernelDensity(),
+    EllipticEnvelope(),
     PCA(1),
     PowerTransformer(),
     make_pipeline(KMeans(3, random_state=0), LogisticRegression()),

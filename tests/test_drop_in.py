@@ -129,6 +129,7 @@ def test_y_is_kept_where_it_may_have_a_use():
         private(Foreign(), release=["shift_"]).fit(X)
 
 
+@pytest.mark.slow
 def test_audit_of_an_estimator_that_was_fitted_beside_y():
     model = private(StandardScaler(), epsilon=1.0, random_state=0).fit(X, LABELS)
     options = {"pairs": 1, "n_search": 200, "n_final": 200, "rng": 0}

@@ -6,7 +6,7 @@ exceeded with probability 1e-6 over all cases together, with another seed than t
 mismatch of forms or of positions gives shares of .3 to 1; one of .5 is seen with probability .997.
 
 Of a target that stands in three pairs of forms, one in turn is not slow, so that the daily run has
-every target and every pair of forms.
+every target and every pair of forms but those of PCA, which takes seconds.
 """
 
 import dataclasses
@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.decomposition import PCA
 
 GAMMA, N_PAIRS, N_FRESH = 0.05, 119, 80
 
@@ -32,14 +33,15 @@ IN_THREES = 3 * len(coverage.DENSE + coverage.SPARSE)
 DAILY = [
     case
     for place, case in enumerate(coverage.CASES)
-    if place >= IN_THREES or (place + place // 3) % 3 == 0
+    if ((place + place // 3) % 3 == 0 if place < IN_THREES else not isinstance(case.target, PCA))
 ]
 
 
 def test_there_are_enough_cases_and_the_limit_is_sharp_enough():
     assert len(DAILY) >= 40
+    rest = [case for case in coverage.CASES if not isinstance(case.target, PCA)]
     for of in (lambda case: repr(case.target), lambda case: (case.private, case.drawn)):
-        assert set(map(of, DAILY)) == set(map(of, coverage.CASES))
+        assert set(map(of, DAILY)) == set(map(of, rest))
     assert LIMIT < 0.35
     assert stats.binom(N_FRESH, 0.5).sf(LIMIT * N_FRESH) > 0.997
 

@@ -285,7 +285,8 @@ class Case(NamedTuple):
 OWN = [kind for kind in REGISTRY if kind.__module__.startswith("sklearn.")]
 SUPPORTED = [Case(kind, {}) for kind in sorted(OWN, key=lambda kind: kind.__name__)]
 BY_NAME = {case.name: case.kind for case in SUPPORTED}
-CONFIGURED = SUPPORTED + [Case(BY_NAME[name], parameters) for name, parameters in VARIANTS]
+VARIED = [Case(BY_NAME[name], parameters) for name, parameters in VARIANTS]
+CONFIGURED = [*SUPPORTED, *(pytest.param(case, marks=pytest.mark.slow) for case in VARIED)]
 
 
 def served_methods(case, fitted):

@@ -127,6 +127,7 @@ def test_infinite_and_missing_outputs_are_atoms_or_left_out():
     assert np.isfinite(loss.density_x).all()
 
 
+@pytest.mark.slow
 def test_delta_method_against_simulation():
     # 300 replications: the standard deviation is known to about 4 %, so 20 % is five of them.
     t, n, reps = np.array([-1.0, 0.5, 2.0]), 4000, 300
@@ -142,6 +143,7 @@ def test_delta_method_against_simulation():
     assert np.all(np.abs(claimed * math.sqrt(0.28209) - simulated) > 0.2 * simulated)
 
 
+@pytest.mark.slow
 def test_intervals_cover():
     # 200 replications at 95 %: fewer than 176 covered has probability 2e-5 per point; of three
     # points 6e-5. Undersmoothed, so that bias does not matter.

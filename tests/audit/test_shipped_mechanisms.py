@@ -54,6 +54,7 @@ def test_gaussian_by_the_pair_test(epsilon, delta):
     assert honest.delta == delta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["exponential", "permute-and-flip"])
 def test_choices(method):
     mechanism = ExponentialMechanism(1.0, method=method)
@@ -74,6 +75,7 @@ def test_vectors_in_the_norm_of_the_mechanism():
         assert halved.violated
 
 
+@pytest.mark.slow
 def test_one_by_one_and_stacked_releases_are_audited_alike():
     mechanism = LaplaceMechanism(2.0)
     bounds = [

@@ -43,6 +43,7 @@ def test_mean_of_exponentials_against_theory():
     assert estimate.value == pytest.approx(math.log(1 / 0.1) / n, rel=0.07)
 
 
+@pytest.mark.slow
 def test_mean_of_uniforms_never_exceeds_the_global_sensitivity():
     sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.001, random_state=0)
     estimate = sampler.sample(np.mean, 100, l1_norm)

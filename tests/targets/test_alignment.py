@@ -62,9 +62,9 @@ class Unaligned:
     ("estimator", "oracle", "n_samples"),
     [
         (KMeans(3, n_init=1), blobs, 60),
-        (GaussianMixture(3), blobs, 60),
+        pytest.param(GaussianMixture(3), blobs, 60, marks=pytest.mark.slow),
         (PCA(2), spiked, 200),
-        (NMF(2, max_iter=500), documents, 100),
+        pytest.param(NMF(2, max_iter=500), documents, 100, marks=pytest.mark.slow),
         (FastICA(w_init=np.eye(2)), sources, 200),  # a random start may end on a saddle
     ],
     ids=lambda value: type(value).__name__,

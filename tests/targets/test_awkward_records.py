@@ -254,15 +254,11 @@ def fitted_and_target(estimator, change):
 SLOW = (MinCovDet, StandardizedPowerTransformer)  # and EllipticEnvelope, which is the former
 
 
-def cases(estimators):
-    """The estimators by name, some of which fit for seconds."""
-    return [
-        pytest.param(one, marks=[pytest.mark.slow] * isinstance(one, SLOW), id=type(one).__name__)
-        for one in estimators
-    ]
-
-
-@pytest.mark.parametrize("estimator", cases(ESTIMATORS))
+@pytest.mark.parametrize(
+    "estimator",
+    [pytest.param(one, marks=[pytest.mark.slow] * isinstance(one, SLOW)) for one in ESTIMATORS],
+    ids=lambda one: type(one).__name__,
+)
 def test_without_noise_the_release_is_the_private_fit(estimator):
     entry, compared = entry_of(estimator), 0
     for change in CHANGES:
@@ -278,8 +274,11 @@ def test_without_noise_the_release_is_the_private_fit(estimator):
     assert compared >= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "estimator", cases(one for one in ESTIMATORS if not isinstance(one, EXACT_ONLY))
+    "estimator",
+    [one for one in ESTIMATORS if not isinstance(one, EXACT_ONLY)],
+    ids=lambda one: type(one).__name__,
 )
 def test_with_any_noise_the_release_computes(estimator):
     entry, rng = entry_of(estimator), np.random.default_rng(0)

@@ -37,6 +37,7 @@ def test_value_is_one_of_the_responses(method):
     assert {id(value) for value in chosen} == {id(value) for value in OBJECTS}
 
 
+@pytest.mark.slow
 def test_law_of_the_choice():
     """Chi-square of 500 releases at level 1e-5; the law at twice epsilon is refused."""
     mechanism = ExponentialMechanism(1.0)

@@ -252,6 +252,7 @@ def drawn(grid, seed):
     return list(ParameterSampler(grid, min(N_DRAWN, size), random_state=seed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name", "grid"), GRIDS, ids=lambda value: str(value)[:30])
 def test_released_attributes_determine_the_output(kind, name, grid):
     estimators = [KINDS[name](**parameters) for parameters in drawn(grid, seed=1)]

@@ -101,6 +101,7 @@ def state(estimator, *dataset):
     return {k: v for k, v in vars(fitted).items() if k.endswith("_") and not k.startswith("_")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", list(candidates()))
 def test_no_fit_of_scikit_learn_depends_on_a_y_that_is_left_out(estimator):
     with warnings.catch_warnings():
