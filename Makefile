@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help:
 	@echo "make demo         private and exact SVM on real data, side by side"
 	@echo "make test         the whole test suite, with coverage"
-	@echo "make test-fast    the tests not marked slow, without coverage, in less than a minute"
+	@echo "make test-fast    the tests not marked slow, without coverage, for daily work"
 	@echo "make test-oldest  the tests not marked slow, on the oldest supported dependencies"
 	@echo "make flaky        200 runs of all that depends on chance; FLAKY='--runs 20 tests' for less"
 	@echo "make lint         style, formatting and types"

@@ -388,7 +388,7 @@ def test_noisy_releases_stay_valid(case):
     target, private = case.target()
     vector = target(*private, seed=0)
     mechanism = LaplaceMechanism(epsilon=0.01)
-    for seed in range(20):
+    for seed in range(10):
         noise = np.random.default_rng(seed)
         restored = target.restore(mechanism.release(vector, 0.02, noise))
         for name in served_methods(case, restored):
@@ -487,6 +487,7 @@ def test_released_object_holds_no_secret(case, leak_search):
     assert not np.any(equal & (target.flatten(released) != 0))  # zero is where some repairs end
 
 
+@pytest.mark.slow
 @for_every_class
 def test_the_search_finds_an_exact_fit(case, leak_search):
     _, private = case.datasets()
