@@ -36,14 +36,6 @@ def no_network():
         yield
 
 
-@pytest.fixture(autouse=True, scope="session")
-def one_thread():
-    """Keep to one thread, in processes that a test starts too: fits are tiny, workers many."""
-    with pytest.MonkeyPatch.context() as patch, threadpool_limits(limits=1):
-        patch.setenv("OMP_NUM_THREADS", "1")
-        yield
-
-
 @pytest.fixture(scope="session")
 def reaches():
     """Walk all references: ``reaches(start, kind)`` tells whether one leads to such an object."""
