@@ -86,7 +86,14 @@ def learn_basis(
     kinds = [kind] if kind != "auto" else list(LEARNERS)
     if kind == "auto" and differences.shape[1] > MAX_LOW_RANK:
         kinds.remove("predictive")
-    learned = [LEARNERS[each](differences, metric, order, local) for each in kinds]
+    learned = []
+    for each in kinds:
+        try:
+            with np.errstate(all="ignore"):
+                learned.append(LEARNERS[each](differences, metric, order, local))
+        except ValueError:  # few pilot pairs of many values give axes that are singular
+            if kind != "auto":
+                raise
     return min(learned, key=_error_of).basis
 
 

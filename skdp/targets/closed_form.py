@@ -45,6 +45,9 @@ APART = 32 * UNIT
 MEANINGLESS = 1e-6
 """Of a value: what rounding may move by more is rounding, even where records are equal."""
 
+FAR_ORIGIN = 2.0**26
+"""Of a unit: about an origin further away, refits by products lose half of their digits too."""
+
 FAR = 16.0
 """Records beyond so many units are left out of the trial, which is about formulas, not digits."""
 
@@ -372,6 +375,8 @@ def closed_form_of(target: Any, records: Dataset) -> Moments | None:
             units = _units(target, records)
             trial = _without_far(records, units)
             values = target.pair_values(trial, seed=0)
+            if (np.abs(units.center) > FAR_ORIGIN * units.scale).any():
+                forms = [form for form in forms if not form.products]
             candidates = [_bind(target, form, units) for form in forms]
             return next((m for m in candidates if _agrees(m, trial, *values)), None)
         except Exception:  # a first pair that fails is no trial: go on with refits

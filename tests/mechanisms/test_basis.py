@@ -19,6 +19,8 @@ from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism, laplace_scale
 from skdp.mechanisms.noise import byte_source
+from skdp.targets.bernstein import BernsteinTransformer
+from skdp.targets.functions import lattice_metric
 
 
 def orthogonal(d, seed=0):
@@ -445,3 +447,19 @@ def test_infinite_epsilon_does_not_even_round():
     value = np.array([0.1, 1e300, -0.3])
     mechanism = LaplaceMechanism(math.inf, basis=matrix_of_condition(1e6, d=3))
     np.testing.assert_array_equal(mechanism.release(value, 1.0), value)
+
+
+@pytest.mark.parametrize("n_pairs", [2, 19])
+@pytest.mark.parametrize("order", [1, 2])
+def test_axes_that_are_singular_are_passed_over_by_auto(n_pairs, order):
+    """Few changes of a narrow density leave most lattice points where they are, but for 1e-300."""
+    bernstein = BernsteinTransformer(8, feature_range=(0, 1)).fit(np.zeros((1, 2)))
+    points, metric = bernstein.lattice_, lattice_metric(bernstein, 81)
+    centers, others = np.random.default_rng(0).uniform(size=(2, n_pairs, 1, 2))
+    kernel = [np.exp(-0.5 * ((points - c) ** 2).sum(-1) / 0.01**2) for c in (centers, others)]
+    differences = kernel[0] - kernel[1]
+    with pytest.raises(ValueError, match="basis"):
+        learn_basis("predictive", differences, metric, order)
+    basis = learn_basis("auto", differences, metric, order)
+    value = np.random.default_rng(1).normal(size=81)
+    np.testing.assert_allclose(basis.backward(basis.forward(value)), value, rtol=1e-9)
