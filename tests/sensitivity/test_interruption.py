@@ -62,6 +62,11 @@ def expected_norms():
     return sampler.sample(np.mean, 5, l1_norm).norms
 
 
+def take_interrupts():
+    """Undo what a shell does to the jobs that it runs in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Run:
     """The script in a process group of its own, as a shell starts it."""
 
@@ -78,6 +83,7 @@ class Run:
                 env=os.environ | {key: str(value) for key, value in options.items()},
                 stderr=errors,
                 start_new_session=True,
+                preexec_fn=take_interrupts,
             )
 
     @property
