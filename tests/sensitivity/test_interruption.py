@@ -250,8 +250,16 @@ def test_two_processes_share_a_cache(start, tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "norms.npy"), expected_norms())
 
 
+@pytest.fixture
+def interrupts():
+    """Take interrupts, also where a shell has made its background jobs ignore them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("memory", [False, True])
-def test_interrupt_that_a_fit_catches_ends_the_run(memory, tmp_path):
+def test_interrupt_that_a_fit_catches_ends_the_run(memory, tmp_path, interrupts):
     attempts = []
 
     def mean_or_half(X):

@@ -55,7 +55,7 @@ CONTAINERS = {
     "list": lambda X: np.array(X).tolist(),
     "pandas": lambda X: pd.DataFrame(X, columns=["a", "b"], index=[5, 3, 3, 9]),
     "unnamed": pd.DataFrame,
-    "nullable": lambda X: pd.DataFrame(X).convert_dtypes(),
+    "nullable": lambda X: pd.DataFrame(X).astype("Float64"),
     "polars": lambda X: pl.DataFrame({"a": X[:, 0], "b": X[:, 1]}),
     "nulls": lambda X: pl.DataFrame({"a": X[:, 0], "b": X[:, 1]}).fill_nan(None),
     "csr": sparse.csr_array,

@@ -82,7 +82,7 @@ def test_sparse_twins_stay_small(kind):
 
 def test_sparse_records_of_any_number():
     for n_samples in (30, 400):
-        X = sparse.random_array((n_samples, 5), density=0.3, format="csr", rng=0)
+        X = sparse.random(n_samples, 5, density=0.3, format="csr", random_state=0)
         y = np.arange(n_samples) % 2
         assert fitted(LogisticRegression(), X, y, classes=[0, 1]).estimator_.coef_.shape == (1, 5)
 
