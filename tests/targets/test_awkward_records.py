@@ -259,6 +259,7 @@ REPAIRED_BEFORE = tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 9)
 def is_singular(estimator, change):
     return isinstance(estimator, QuadraticDiscriminantAnalysis) and change.__name__ in (
         "constant",
+        "dependent",
         "wide",
     )
 
