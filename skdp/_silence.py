@@ -25,6 +25,7 @@ def silence() -> Iterator[None]:
         enter = stack.enter_context
         enter(_kept_states())
         enter(_closed_descriptors())
+        # the stack closes it, and no `with` of its own
         nowhere = open(os.devnull, "w", encoding="utf-8", errors="replace")  # noqa: SIM115
         enter(nowhere)
         enter(redirect_stdout(nowhere))
@@ -63,7 +64,7 @@ def _flush() -> None:
     """Empty all buffers, in Python and in C, into where the descriptors lead now."""
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         with suppress(Exception):  # there may be none, or a closed one
-            stream.flush()  # type: ignore[union-attr]
+            stream.flush()  # type: ignore[union-attr]  # None raises, and is suppressed
     with suppress(OSError, AttributeError):
         ctypes.CDLL("ucrtbase" if os.name == "nt" else None).fflush(None)
 
@@ -103,7 +104,7 @@ def _unhooked() -> Iterator[None]:
             (threading.gettrace, threading.settrace),
             (threading.getprofile, threading.setprofile),
         ):
-            stack.callback(put, get())  # type: ignore[arg-type]
+            stack.callback(put, get())  # type: ignore[arg-type]  # None takes a hook away
             put(None)
         for owner, name in ((sys, "unraisablehook"), (threading, "excepthook")):
             stack.callback(setattr, owner, name, getattr(owner, name))
@@ -135,6 +136,7 @@ def _say_nothing(*_: Any) -> None:
 @contextmanager
 def _kept_states() -> Iterator[None]:
     """Put the global random states back: how far they have moved may depend on the data."""
+    # numpy's global generator is what is kept: hence the noqa
     numpy_state, state = np.random.get_state(legacy=False), random.getstate()  # noqa: NPY002
     try:
         yield

@@ -786,7 +786,7 @@ def test_names_put_among_the_builtins_count(values, monkeypatch):
 
 
 def reads_a_builtin(X):
-    return put_there, X  # noqa: F821
+    return put_there, X  # noqa: F821 (a test puts it among the builtins)
 
 
 @pytest.mark.parametrize(

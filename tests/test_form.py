@@ -481,7 +481,9 @@ def test_a_complex_number_is_not_made_real():
 
 
 def test_a_matrix_is_drawn_as_an_array():
-    oracle = lambda n, rng: rng.uniform(size=(n, 2)).view(np.matrix)  # noqa: E731
+    def oracle(n_samples, rng):
+        return rng.uniform(size=(n_samples, 2)).view(np.matrix)
+
     estimate = sampler(oracle).sample(np.mean, 20, l1_norm)
     assert 0 < estimate.value < 0.1
     assert released(np.mean, X[:20], None, sensitivity=estimate).sensitivity == estimate

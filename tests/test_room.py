@@ -265,7 +265,7 @@ def test_callbacks_of_scikit_learn_are_removed_from_clones(make, reaches):
     inner = LogisticRegression(max_iter=3).set_callbacks(monitor)
     given = make(inner)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # three iterations do not converge
         quiet = without_side_effects(given).fit(X, Y)
     assert not reaches(quiet, ScoringMonitor)
     assert reaches(given, ScoringMonitor)
@@ -379,6 +379,7 @@ def test_global_states_are_as_before():
     """How many numbers were drawn, and what was set, may depend on the data."""
 
     def target(X):
+        # the global generator is what the test is about
         np.random.normal(size=int(abs(X[0, 0]) * 1000))  # noqa: NPY002
         random.random()
         sklearn.set_config(assume_finite=True)
@@ -658,6 +659,7 @@ def test_interrupts_between_draws_of_noise_find_no_exact_value(seed, monkeypatch
 
 
 @needs_signals
+# an interrupt that comes in a destructor cannot be raised
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_interrupts_at_any_moment_find_no_exact_value(seed):

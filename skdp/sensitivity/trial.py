@@ -159,6 +159,7 @@ def _overlap(array: NDArray, other: NDArray) -> bool:
     if not array.size or not other.size or not np.may_share_memory(array, other):
         return False
     try:
+        # numpy takes any int here, and its annotation two of them
         return np.shares_memory(array, other, max_work=MAX_WORK)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return True

@@ -39,6 +39,7 @@ def _quiet(name: str, value: Any) -> Any:
         return None
     silent = VERBOSITY.get(name)
     if silent is not None and isinstance(value, Real | np.bool_):
+        # the type of a number, which can be made of another one
         return type(value)(silent) if float(value) > silent else value  # type: ignore[call-arg]
     if isinstance(value, dict) and "weight" not in name:  # weights are by class, of any name
         options = {key: _quiet(str(key), option) for key, option in value.items()}

@@ -81,7 +81,7 @@ class NamedAsTheirs:
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Name the features that transform returns."""
-        names = super().get_feature_names_out(input_features)  # type: ignore[misc]
+        names = super().get_feature_names_out(input_features)  # type: ignore[misc]  # a mixin
         own = type(self).__name__.lower()
         theirs = next(kind.__name__.lower() for kind in type(self).__mro__ if public_name(kind))
         return np.asarray([re.sub(f"^{own}", theirs, name) for name in names], dtype=object)

@@ -370,7 +370,7 @@ def closed_form_of(target: Any, records: Dataset) -> Moments | None:
     if not forms:
         return None
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # as in every pair: see run_chunk
         try:
             units = _units(target, records)
             trial = _without_far(records, units)

@@ -66,8 +66,10 @@ def test_many_releases_against_the_normal_limit(epsilon0, n):
     """Mean and variance of a sum are exact; skewness is a correction of about one in the limit."""
     composed = LaplaceLoss(epsilon0).self_compose(n)
     assert composed.probabilities.size <= 2**22
-    inner = [quad(lambda u, k=k: (epsilon0 - 2 * u) ** k * math.exp(-u) / 2, 0, epsilon0)[0]
-             for k in (1, 2, 3)]  # fmt: skip
+    inner = [
+        quad(lambda u, k=k: (epsilon0 - 2 * u) ** k * math.exp(-u) / 2, 0, epsilon0)[0]
+        for k in (1, 2, 3)
+    ]
     first, second, third = (
         inner[k - 1] + epsilon0**k / 2 + (-epsilon0) ** k * math.exp(-epsilon0) / 2
         for k in (1, 2, 3)

@@ -31,6 +31,7 @@ from skdp.risk.paper import (
     paper_t_pdf,
 )
 
+# each call warns that the published number does not hold, which has a test of its own
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.ReproductionWarning")
 
 

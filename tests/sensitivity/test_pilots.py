@@ -136,7 +136,7 @@ def test_plan_without_a_mechanism_says_what_it_leaves_out():
     assert plan.n_pilot_pairs is None
     assert "398 evaluations of the target. Not counted are the pilot pairs" in str(plan)
     with pytest.raises(ValueError, match=r"depends on the mechanism.*plan\(n_samples, mechanism\)"):
-        plan.n_fits  # noqa: B018
+        plan.n_fits  # noqa: B018 (to ask for it is the call)
 
 
 @pytest.mark.parametrize("basis", ["identity", "auto"])
