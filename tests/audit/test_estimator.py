@@ -27,8 +27,9 @@ from skdp import (
     SensitivitySampler,
     UniformOracle,
 )
+from skdp._form import Schema
 from skdp.audit import EstimatorAudit, audit_estimator
-from skdp.audit.estimator import _audit_pair, exceedance_p_value
+from skdp.audit.estimator import _audit_pair, _oracle_pairs, exceedance_p_value
 
 N = 60
 OPTIONS = {"stacked": True, "n_search": 2000, "n_final": 10_000, "rng": 0}
@@ -247,3 +248,13 @@ def test_noise_is_audited_in_its_basis():
 
     assert bound(1.0) <= 1.0
     assert bound(0.5) > 1.0
+
+
+def test_audited_pairs_differ_at_any_position():
+    """All of 5 positions in 200 pairs: one is missed with probability 5 * .8^200 = 2e-19."""
+    drawn = plausible(6, np.random.default_rng(0))
+    places = [
+        int(np.flatnonzero((first[0] != second[0]).any(axis=1))[0])
+        for first, second in _oracle_pairs(plausible, Schema.of(drawn), 5, 200, seed=0)
+    ]
+    assert set(places) == set(range(5))
