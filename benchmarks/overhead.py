@@ -20,9 +20,9 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from skdp import PublicDataOracle, SensitivitySampler
-from skdp._data import neighboring_pair
+from skdp.core.dataset import neighboring_pair
+from skdp.estimators.parameters import ParameterTarget
 from skdp.mechanisms.base import l1_norm
-from skdp.targets.parameters import ParameterTarget
 
 ESTIMATORS = {"LinearSVC": LinearSVC(), "LogisticRegression": LogisticRegression()}
 

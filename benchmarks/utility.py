@@ -34,10 +34,10 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import LinearSVC
 
 from skdp import PublicDataOracle, RandomTaskOracle, SensitivitySampler, release
+from skdp.estimators.parameters import ParameterTarget
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.mechanisms.noise import byte_source
-from skdp.targets.parameters import ParameterTarget
 
 BASES = ("identity", "diagonal", "predictive", "auto")
 MECHANISMS = {

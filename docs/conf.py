@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import skdp
-from skdp.targets.registry.table import as_markdown, refused_as_markdown
+from skdp.estimators.catalog.table import as_markdown, refused_as_markdown
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))

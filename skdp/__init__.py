@@ -3,13 +3,27 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from skdp._basis import PublicBasis
-from skdp._target import FunctionTarget
 from skdp._version import __version__ as __version__
-from skdp.accounting.guarantee import NeighboringRelation, PrivacyGuarantee
+from skdp.core.basis import PublicBasis
+from skdp.core.guarantee import NeighboringRelation, PrivacyGuarantee
+from skdp.core.target import FunctionTarget
 from skdp.displays import RiskDisplay
 from skdp.estimator import PrivateEstimator
+from skdp.estimators.catalog import register
+from skdp.estimators.catalog.table import supported_estimators
+from skdp.estimators.trees import LeafTarget
 from skdp.exceptions import PrivacyLeakWarning, PrivateEvaluationError, ReproductionWarning
+from skdp.fitted_function import FittedFunctionTarget
+from skdp.functions.additive import AdditiveTarget
+from skdp.functions.bernstein import BernsteinTransformer
+from skdp.functions.bernstein_density import BernsteinDensity
+from skdp.functions.lattice import BernsteinTarget
+from skdp.functions.released import (
+    ReleasedClassifier,
+    ReleasedOutlierDetector,
+    ReleasedRegressor,
+)
+from skdp.functions.released_density import ReleasedDensity
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.bernstein import BernsteinMechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
@@ -30,19 +44,6 @@ from skdp.sensitivity.public_data import PublicDataOracle
 from skdp.sensitivity.random_task import RandomTaskOracle
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.svm_bounds import linear_svc_l1, linear_svm_l1, svm_l1
-from skdp.targets.bernstein import BernsteinTransformer
-from skdp.targets.bernstein_density import BernsteinDensity
-from skdp.targets.closed_form import AdditiveTarget
-from skdp.targets.functions import BernsteinTarget, FittedFunctionTarget
-from skdp.targets.leaves import LeafTarget
-from skdp.targets.registry import register
-from skdp.targets.registry.table import supported_estimators
-from skdp.targets.released import (
-    ReleasedClassifier,
-    ReleasedOutlierDetector,
-    ReleasedRegressor,
-)
-from skdp.targets.released_density import ReleasedDensity
 
 if TYPE_CHECKING:
     from skdp import audit, risk

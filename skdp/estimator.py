@@ -13,13 +13,23 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.utils import Tags, get_tags
 
-from skdp._checks import check_count
-from skdp._data import Dataset, n_records
-from skdp._delegation import DelegatedMethods
-from skdp._form import Schema
-from skdp._target import Target
-from skdp._validation import check_labels, check_private_dataset
-from skdp.accounting.guarantee import PrivacyGuarantee
+from skdp.core.checks import check_count
+from skdp.core.dataset import Dataset, n_records
+from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.schema import Schema
+from skdp.core.target import Target
+from skdp.estimators.catalog import unserved
+from skdp.estimators.composition import classes_of_outputs
+from skdp.estimators.configuration import (
+    takes,
+    takes_weights,
+    without_side_effects,
+)
+from skdp.estimators.delegation import DelegatedMethods
+from skdp.estimators.members import uses_response
+from skdp.estimators.public_fit import fit_seeded, fit_twin, synthetic_dataset
+from skdp.estimators.trees import last_step
+from skdp.estimators.validation import check_labels, check_private_dataset
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
@@ -36,17 +46,7 @@ from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.responses import without_response
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public
-from skdp.targets.composition import classes_of_outputs
-from skdp.targets.configuration import (
-    takes,
-    takes_weights,
-    without_side_effects,
-)
-from skdp.targets.dispatch import check_release, make_target, warn_if_fitted
-from skdp.targets.leaves import last_step
-from skdp.targets.registry import unserved
-from skdp.targets.roles import uses_response
-from skdp.targets.twin import fit_seeded, fit_twin, synthetic_dataset
+from skdp.targets import check_release, make_target, warn_if_fitted
 
 # How often public records are drawn anew until they hold every class.
 MAX_ATTEMPTS = 100

@@ -15,20 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skdp._data import Dataset, as_dataset, n_records, take_records
-from skdp._fingerprint import REMEDY, obstacle_of
-from skdp._form import Schema, canonical, describe_key
-from skdp._room import evaluate_privately
-from skdp._target import Target, target_key
-from skdp._validation import check_labels
-from skdp.accounting.guarantee import PrivacyGuarantee
+from skdp.core.dataset import Dataset, as_dataset, n_records, take_records
+from skdp.core.fingerprint import REMEDY, obstacle_of
+from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.room import evaluate_privately
+from skdp.core.schema import Schema, canonical, describe_key
+from skdp.core.target import Target, target_key
+from skdp.estimators.validation import check_labels
+from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public
-from skdp.targets.choice import ChoiceTarget
 
 # How the output depends on the value is learned from so many records of the oracle, in a draw of
 # their own.

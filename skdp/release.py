@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from skdp._checks import check_count
-from skdp._data import as_dataset, n_records
-from skdp._target import Target, as_target
+from skdp.core.checks import check_count
+from skdp.core.dataset import as_dataset, n_records
+from skdp.core.target import Target, as_target
+from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.plan import (
@@ -23,7 +24,6 @@ from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public
-from skdp.targets.choice import ChoiceTarget
 
 
 def release(

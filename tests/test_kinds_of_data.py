@@ -49,9 +49,9 @@ from skdp import (
     mean_l1,
     release,
 )
-from skdp._form import Schema
+from skdp.core.schema import Schema
+from skdp.estimators.configuration import takes, takes_weights
 from skdp.sensitivity.drawing import draw
-from skdp.targets.configuration import takes, takes_weights
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

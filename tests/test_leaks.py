@@ -32,9 +32,9 @@ from skdp import (
     SensitivitySampler,
     release,
 )
+from skdp.estimators.parameters import ParameterTarget
+from skdp.fitted_function import FittedFunctionTarget
 from skdp.mechanisms.base import Mechanism, l1_norm
-from skdp.targets.functions import FittedFunctionTarget
-from skdp.targets.parameters import ParameterTarget
 
 CODE = (type, types.ModuleType, types.FunctionType, types.FrameType)
 

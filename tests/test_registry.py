@@ -22,14 +22,14 @@ from skdp import (
     SensitivitySampler,
     release,
 )
-from skdp.targets._packing import flat, is_float
-from skdp.targets.composition import COMPOSITES
-from skdp.targets.configuration import without_side_effects
-from skdp.targets.dispatch import REFUSED_COMPOSITIONS
-from skdp.targets.leaves import TREES
-from skdp.targets.order import order_matters, reorder
-from skdp.targets.parameters import ParameterTarget
-from skdp.targets.registry import ELSEWHERE, REFUSED, REGISTRY, is_stateless
+from skdp.estimators.catalog import ELSEWHERE, REFUSED, REGISTRY, is_stateless
+from skdp.estimators.catalog.refused import REFUSED_COMPOSITIONS
+from skdp.estimators.composition import COMPOSITES
+from skdp.estimators.configuration import without_side_effects
+from skdp.estimators.order import order_matters, reorder
+from skdp.estimators.packing import flat, is_float
+from skdp.estimators.parameters import ParameterTarget
+from skdp.estimators.trees import TREES
 
 pytestmark = [
     pytest.mark.usefixtures("one_thread"),

@@ -27,9 +27,9 @@ from skdp import (
     PublicDataOracle,
     SensitivitySampler,
 )
-from skdp._data import as_dataset, neighboring_pair
+from skdp.core.dataset import as_dataset, neighboring_pair
+from skdp.estimators.parameters import ParameterTarget
 from skdp.sensitivity.adapters import as_oracle
-from skdp.targets.parameters import ParameterTarget
 
 NORM = LaplaceMechanism(epsilon=1.0, basis="identity").norm
 LATTICE = np.linspace(0, 1, 11)[:, None]

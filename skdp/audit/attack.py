@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._checks import check_count
-from skdp._data import Dataset, n_records, neighboring_pair, take_records
-from skdp._target import Target, as_target
+from skdp.core.checks import check_count
+from skdp.core.dataset import Dataset, n_records, neighboring_pair, take_records
+from skdp.core.target import Target, as_target
 from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.drawing import draw

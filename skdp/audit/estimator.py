@@ -15,12 +15,12 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._checks import check_count
-from skdp._data import Dataset, n_records, neighboring_pair
-from skdp._form import Schema
-from skdp._target import Target
 from skdp.audit._seed import reproducible_seed
 from skdp.audit.release import audit_release
+from skdp.core.checks import check_count
+from skdp.core.dataset import Dataset, n_records, neighboring_pair
+from skdp.core.schema import Schema
+from skdp.core.target import Target
 from skdp.mechanisms.base import Mechanism
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.sampler import SensitivitySampler

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from skdp._checks import check_count
 from skdp.audit._outputs import Outputs, as_outputs, as_rows
 from skdp.audit._points import loss_at, most_revealing_point
 from skdp.audit._rules import (
@@ -24,6 +23,7 @@ from skdp.audit._rules import (
 )
 from skdp.audit._seed import reproducible_seed
 from skdp.audit.certificates import label_bound, one_run_bound, pair_bound, resolution_limit
+from skdp.core.checks import check_count
 
 SampledMechanism = Callable[[Any, int, np.random.Generator], ArrayLike]
 METHODS = ("label", "pair", "local", "one-run")

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp._basis import LocalMetric, PublicBasis
+from skdp.codes.learning import LEARNERS, learn_basis
+from skdp.core.basis import LocalMetric, PublicBasis
 from skdp.mechanisms.base import ByteSource, Mechanism, l1_norm, l1_norms, l2_norm, l2_norms
-from skdp.mechanisms.basis import LEARNERS, learn_basis
 from skdp.mechanisms.noise import OperatingSystemBytes, check_sensitivity, check_value
 
 # Largest number of values of which the standard errors in a learned basis are worked out.

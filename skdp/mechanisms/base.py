@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from skdp.accounting.guarantee import PrivacyGuarantee
+from skdp.core.guarantee import PrivacyGuarantee
 
 
 class ByteSource(Protocol):

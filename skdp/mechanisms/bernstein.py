@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.accounting.guarantee import PrivacyGuarantee
+from skdp.core.guarantee import PrivacyGuarantee
 from skdp.mechanisms.base import ByteSource, Mechanism, sup_norm
 from skdp.mechanisms.laplace import LaplaceMechanism
 

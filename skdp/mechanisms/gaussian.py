@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from skdp.accounting.guarantee import PrivacyGuarantee
+from skdp.core.guarantee import PrivacyGuarantee
 from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.base import ByteSource
 from skdp.mechanisms.discrete import MAX_SCALE, discrete_gaussian

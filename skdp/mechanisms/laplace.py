@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.accounting.guarantee import PrivacyGuarantee
+from skdp.core.guarantee import PrivacyGuarantee
 from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.base import ByteSource
 from skdp.mechanisms.discrete import discrete_laplace

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.random import Generator, RandomState
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._classes import named, public_name
-from skdp._data import n_records, take_records
+from skdp.core.classes import named, public_name
+from skdp.core.dataset import n_records, take_records
 
 
 class Oracle(Protocol):

@@ -15,7 +15,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._data import Dataset, take_records
+from skdp.core.dataset import Dataset, take_records
+from skdp.core.streams import streams
 from skdp.sensitivity.adapters import has_independent_records
 from skdp.sensitivity.pairs import (
     Outcomes,
@@ -25,7 +26,6 @@ from skdp.sensitivity.pairs import (
     measure_pairs,
     within_rounding,
 )
-from skdp.sensitivity.seeding import streams
 from skdp.sensitivity.sums import DrawnSums, sums_of_pairs
 
 BLOCK = 3

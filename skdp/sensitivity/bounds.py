@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp._checks import check_count
-from skdp._target import Target
+from skdp.core.checks import check_count
+from skdp.core.target import Target
 from skdp.sensitivity.preconditions import (
     ClippedTarget,
     EstimatorRule,

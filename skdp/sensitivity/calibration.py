@@ -19,7 +19,7 @@ from typing import Any
 
 from scipy.special import betainc, betaincc, lambertw
 
-from skdp._checks import check_count
+from skdp.core.checks import check_count
 
 _MAX_PAIRS = 2**53  # beyond it, a number of pairs is not a floating-point number anymore
 _ULPS = 16 * sys.float_info.epsilon  # wider than the error of the few logarithms used here

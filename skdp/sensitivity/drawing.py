@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from skdp._data import Dataset, as_dataset, find_non_finite, n_records
-from skdp._form import PARTS, Schema
+from skdp.core.dataset import Dataset, as_dataset, find_non_finite, n_records
+from skdp.core.schema import PARTS, Schema
 from skdp.sensitivity.adapters import describe_oracle
 
 

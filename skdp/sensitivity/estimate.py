@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._basis import PublicBasis
-from skdp._form import Key
-from skdp._target import Target
+from skdp.core.basis import PublicBasis
+from skdp.core.schema import Key
+from skdp.core.target import Target
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 
 

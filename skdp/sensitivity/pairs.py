@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from skdp._data import Dataset
-from skdp._form import Schema
-from skdp._target import Target, pair_values
+from skdp.core.dataset import Dataset
+from skdp.core.schema import Schema
+from skdp.core.streams import streams
+from skdp.core.target import Target, pair_values
 from skdp.sensitivity.drawing import draw
-from skdp.sensitivity.seeding import streams
 
 # Pair i is drawn under the spawn key (i,), pilot pair i under (i, PILOT).
 PILOT = 2
@@ -181,7 +181,7 @@ class PairSource:
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp._target import FunctionTarget
+    >>> from skdp.core.target import FunctionTarget
     >>> from skdp.sensitivity.pairs import PairSource, measure_pair
     >>> source = PairSource(FunctionTarget(np.ptp), lambda n, rng: np.arange(n), 9, seed=0)
     >>> measure_pair(source, abs, pair=0)

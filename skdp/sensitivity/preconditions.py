@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from skdp._classes import public_name
-from skdp._data import n_columns
-from skdp._target import Target
+from skdp.core.classes import public_name
+from skdp.core.dataset import n_columns
+from skdp.core.target import Target
 
 Ranges = tuple[tuple[float, float], ...]
 
@@ -284,7 +284,7 @@ class ClippedTarget:
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp._target import FunctionTarget
+    >>> from skdp.core.target import FunctionTarget
     >>> from skdp.sensitivity.preconditions import ClippedTarget
     >>> ClippedTarget(FunctionTarget(np.mean), ((0, 1),))(np.array([0.5, 99.5]), seed=0)
     array(0.75)

@@ -9,7 +9,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp._data import Dataset, n_columns, n_records, take_records
+from skdp.core.dataset import Dataset, n_columns, n_records, take_records
 from skdp.sensitivity.oracles import _refuse, _ShippedOracle
 
 

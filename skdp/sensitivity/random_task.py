@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
-from skdp._data import n_columns, n_records
+from skdp.core.dataset import n_columns, n_records
 from skdp.sensitivity.oracles import _check_classes, _describe_y, _refuse, _ShippedOracle
 from skdp.sensitivity.public_data import _check_table, _resample
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.random import Generator
 
-from skdp._data import as_dataset
+from skdp.core.dataset import as_dataset
 from skdp.sensitivity.adapters import describe_oracle, has_independent_records
 from skdp.sensitivity.public_data import PublicDataOracle
 

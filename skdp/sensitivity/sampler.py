@@ -19,12 +19,13 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skdp._checks import check_count
-from skdp._data import Dataset
-from skdp._fingerprint import fingerprint
-from skdp._form import Schema
-from skdp._target import Target, as_target, identity_of, target_key
 from skdp._version import __version__
+from skdp.core.checks import check_count
+from skdp.core.dataset import Dataset
+from skdp.core.fingerprint import fingerprint
+from skdp.core.schema import Schema
+from skdp.core.streams import streams
+from skdp.core.target import Target, as_target, identity_of, target_key
 from skdp.sensitivity.adapters import as_oracle, describe_oracle
 from skdp.sensitivity.blocks import CHUNK_SIZE, pair_measure
 from skdp.sensitivity.calibration import order_statistic
@@ -40,7 +41,6 @@ from skdp.sensitivity.pairs import (
 )
 from skdp.sensitivity.plan import SamplingPlan
 from skdp.sensitivity.progress import follow
-from skdp.sensitivity.seeding import streams
 from skdp.sensitivity.trial import try_oracle
 
 # Spawn key. Pair i uses (i,), which no longer key collides with, and pilot pair i uses (i, 2).

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._data import Dataset, n_records, take_records
+from skdp.core.dataset import Dataset, n_records, take_records
+from skdp.core.streams import streams, streams_of_pairs
 from skdp.sensitivity.pairs import PairSource
 from skdp.sensitivity.public_data import PublicDataOracle
-from skdp.sensitivity.seeding import streams, streams_of_pairs
 
 MAX_TABLE = 2**22
 """Numbers of a table of statistics, and of counts (32 MB each); beyond it records are drawn."""

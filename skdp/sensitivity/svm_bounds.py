@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from skdp._checks import check_count
-from skdp._classes import public_name
+from skdp.core.checks import check_count
+from skdp.core.classes import public_name
 from skdp.sensitivity.bounds import (
     PAIN_FREE,
     ROUND_UP,

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp._classes import is_a, named
-from skdp._data import Dataset, as_array, belongs_to, n_records, take_records
+from skdp.core.classes import is_a, named
+from skdp.core.dataset import Dataset, as_array, belongs_to, n_records, take_records
 from skdp.sensitivity.adapters import describe_oracle
 
 # A legitimate oracle of few possible datasets may repeat one, but not so many times in a row.

@@ -27,9 +27,9 @@ from skdp import (
     SensitivitySampler,
     UniformOracle,
 )
-from skdp._form import Schema
 from skdp.audit import EstimatorAudit, audit_estimator
 from skdp.audit.estimator import _audit_pair, _oracle_pairs, exceedance_p_value
+from skdp.core.schema import Schema
 
 N = 60
 OPTIONS = {"stacked": True, "n_search": 2000, "n_final": 10_000, "rng": 0}

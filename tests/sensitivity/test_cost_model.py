@@ -9,9 +9,9 @@ from sklearn.datasets import make_classification
 from sklearn.svm import LinearSVC
 
 from skdp import PublicDataOracle, SensitivitySampler
+from skdp.estimators.parameters import ParameterTarget
 from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity import sampler as sampler_module
-from skdp.targets.parameters import ParameterTarget
 
 
 def chunk_size(n_pairs):

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.neighbors import KernelDensity
 
-from skdp._form import Schema
+from skdp.core.schema import Schema
 from skdp.sensitivity.adapters import as_oracle, describe_oracle, has_independent_records
 from skdp.sensitivity.drawing import draw
 

@@ -17,8 +17,8 @@ from sklearn.datasets import (
 )
 from sklearn.mixture import GaussianMixture
 
-from skdp._data import as_dataset
-from skdp._form import Schema
+from skdp.core.dataset import as_dataset
+from skdp.core.schema import Schema
 from skdp.sensitivity.adapters import as_oracle, describe_oracle, has_independent_records
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.oracles import GaussianOracle, MakeOracle, UniformOracle

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from skdp import GaussianOracle, SensitivitySampler, UniformOracle
-from skdp._target import FunctionTarget, as_target
+from skdp.core.target import FunctionTarget, as_target
 from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity import blocks, execution
 

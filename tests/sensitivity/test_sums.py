@@ -10,12 +10,12 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
 
 from skdp import PublicDataOracle, SensitivitySampler
+from skdp.core.moments import Moments
+from skdp.estimators.parameters import ParameterTarget
 from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity import blocks, execution, sums
 from skdp.sensitivity.pairs import PairSource
 from skdp.sensitivity.sums import DrawnSums, TableSums, sums_of_pairs
-from skdp.targets.closed_form import Moments
-from skdp.targets.parameters import ParameterTarget
 
 rng = np.random.default_rng(0)
 X = rng.normal(loc=[5.0, 0.0, -2.0], size=(150, 3))

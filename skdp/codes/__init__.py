@@ -1,0 +1,1 @@
+"""In which coordinates noise is added: learned from pilot pairs."""

@@ -1,0 +1,1 @@
+"""Words that all wings share: datasets, targets, norms, promises, random streams."""

@@ -1,0 +1,167 @@
+"""The promise that comes with a release, as a frozen value."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from enum import Enum
+
+from skdp.core.checks import check_count
+
+
+class NeighboringRelation(Enum):
+    """Which two datasets count as neighboring."""
+
+    REPLACE_ONE = "replace-one"
+    """Both have n records and differ in one of them; n is public."""
+
+
+@dataclass(frozen=True)
+class PrivacyGuarantee:
+    """(epsilon, delta, gamma)-random differential privacy, and under which conditions.
+
+    On a pair of neighboring datasets drawn from the oracle, (epsilon, delta)-differential
+    privacy holds with probability at least ``1 - gamma``. The probability is over the pair and
+    over the pairs from which the sensitivity was sampled; with a `confidence` it is over the
+    pair alone, and holds for all but a share ``1 - confidence`` of such samples. ``gamma = 0``
+    is plain differential privacy.
+
+    Parameters
+    ----------
+    epsilon : float in (0, inf]
+        Bound on the privacy loss. ``inf`` means that no noise was added.
+    delta : float in [0, 1), default=0.0
+        Probability mass on which the bound may fail.
+    gamma : float in [0, 1), default=0.0
+        Probability that a pair drawn from the oracle is not covered. 0 when the sensitivity was
+        not sampled.
+    confidence : float in (0, 1) or None, default=None
+        Confidence of the two-level statement (``calibration="conditional"``); None when gamma is
+        the joint probability over the pair and the sampler.
+    relation : NeighboringRelation, default=NeighboringRelation.REPLACE_ONE
+        Which datasets are neighboring.
+    n_samples : int or None, default=None
+        Number of records of the private dataset, which is public.
+    oracle : str or None, default=None
+        Description of the source of plausible records; None when the sensitivity was not sampled.
+    seeded : bool, default=False
+        Whether the noise came from a seeded generator. If so, whoever knows the seed can
+        subtract the noise, and the promise holds against everyone else only. With a second
+        release from that seed it holds against no one: both have the same noise, so their
+        difference shows that of the exact values.
+    basis : str or None, default=None
+        In which public coordinates the noise was added, and from how many pilot pairs they were
+        learned; None when in those of the value itself.
+    assumed : str or None, default=None
+        What the promise rests on and nobody checked: a sensitivity that the caller asserts, or
+        what the proof of one supposes. None when it was sampled.
+
+    Raises
+    ------
+    ValueError
+        If a number is outside its range, or `confidence` comes without a gamma.
+
+    References
+    ----------
+    Rubinstein and Aldà, "Pain-Free Random Differential Privacy with Sensitivity Sampling",
+    ICML 2017, definition 4.
+
+    Examples
+    --------
+    >>> from skdp import PrivacyGuarantee
+    >>> print(PrivacyGuarantee(epsilon=1.0, gamma=0.05, n_samples=199, oracle="PublicDataOracle"))
+    (epsilon=1, gamma=0.05)-random differential privacy, replace-one, n=199, oracle=PublicDataOracle
+    >>> print(PrivacyGuarantee(epsilon=0.5, n_samples=100))
+    epsilon=0.5 differential privacy, replace-one, n=100, sensitivity asserted by the caller
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    gamma: float = 0.0
+    confidence: float | None = None
+    relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE
+    n_samples: int | None = None
+    oracle: str | None = None
+    seeded: bool = False
+    basis: str | None = None
+    assumed: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.n_samples is not None:
+            check_count("n_samples", self.n_samples, "PrivacyGuarantee")
+        rules = {
+            "epsilon": (self.epsilon > 0, "be positive (or inf)"),
+            "delta": (0 <= self.delta < 1, "be in [0, 1)"),
+            "gamma": (0 <= self.gamma < 1, "be in [0, 1)"),
+            "confidence": (
+                self.confidence is None or (0 < self.confidence < 1 and self.gamma > 0),
+                "be None, or in (0, 1) together with a gamma above 0",
+            ),
+        }
+        for name, (holds, rule) in rules.items():
+            if not holds:
+                raise ValueError(
+                    f"The {name!r} parameter of PrivacyGuarantee must {rule}. "
+                    f"Got {getattr(self, name)!r}."
+                )
+        object.__setattr__(self, "relation", NeighboringRelation(self.relation))
+
+    def __str__(self) -> str:
+        if math.isinf(self.epsilon):
+            promise = "no privacy: epsilon is infinite and no noise was added"
+        elif self.gamma:
+            delta = f", delta={self.delta:g}" if self.delta else ""
+            promise = (
+                f"(epsilon={self.epsilon:g}{delta}, gamma={self.gamma:g})"
+                "-random differential privacy"
+            )
+        elif self.delta:
+            promise = f"(epsilon={self.epsilon:g}, delta={self.delta:g})-differential privacy"
+        else:
+            promise = f"epsilon={self.epsilon:g} differential privacy"
+        parts = [promise]
+        if self.confidence is not None:
+            parts.append(f"with confidence {self.confidence:g} over the sampled sensitivities")
+        parts.append(self.relation.value)
+        if self.n_samples is not None:
+            parts.append(f"n={self.n_samples}")
+        if self.oracle is not None:
+            parts.append(f"oracle={self.oracle}")
+        if self.assumed is not None:
+            parts.append(self.assumed)
+        elif not self.gamma:
+            parts.append("sensitivity asserted by the caller")
+        if self.basis is not None:
+            parts.append(f"noise in the {self.basis}")
+        if self.seeded:
+            parts.append(
+                "noise from a seeded generator: whoever knows the seed can undo it, and once a "
+                "second release uses the seed the promise holds for no one"
+            )
+        return ", ".join(parts)
+
+    def to_dict(self) -> dict:
+        """Return the guarantee as plain values, ready for JSON.
+
+        Returns
+        -------
+        dict
+            One entry per parameter; the relation as its name.
+        """
+        return asdict(self) | {"relation": self.relation.value}
+
+    @classmethod
+    def from_dict(cls, values: dict) -> PrivacyGuarantee:
+        """Make a guarantee from the values of :meth:`to_dict`.
+
+        Parameters
+        ----------
+        values : dict
+            As returned by :meth:`to_dict`.
+
+        Returns
+        -------
+        PrivacyGuarantee
+            Equal to the one that was stored.
+        """
+        return cls(**values)

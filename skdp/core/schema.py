@@ -1,0 +1,443 @@
+"""The form of a dataset, and records brought into it.
+
+A function that is sampled on records of one form and released on records of another is another
+function: integers of few bits wrap around, single precision loses digits, a solver treats sparse
+records in its own way. So the form is settled once, between the private dataset and a draw of the
+oracle; then every draw, and the private dataset itself, passes through :meth:`Schema.convert`.
+
+Containers, names and dtypes are those of the private dataset, with two exceptions. Integers become
+doubles where the oracle yields floats. A column of categories has those of the oracle, since a
+category that only the private records have may tell of a person. What one set of records can be
+stored in many ways for is stored in one: a sparse container has neither duplicates nor zeros.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from skdp.core.dataset import (
+    Dataset,
+    as_array,
+    belongs_to,
+    column_names,
+    index_dtype,
+    with_index_dtype,
+)
+
+PARTS = ("X", "y", "sample_weight")
+
+Key = tuple[str, tuple[int, ...], tuple[str, ...], tuple[str, ...]]
+"""A form in words: the class, the shape of a record, names and dtypes."""
+
+
+class MisfitError(ValueError):
+    """Records cannot be brought into a form. The message holds names and dtypes, and no value."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """What is public about one container, besides the number of its records.
+
+    Parameters
+    ----------
+    kind : type
+        Its class.
+    shape : tuple of int
+        The shape of one record.
+    dtypes : tuple of dtype
+        One for each column of a frame, else one.
+    names : tuple, default=()
+        The names of a frame's columns, or of a series.
+    index_dtype : dtype or None, default=None
+        Type of the indices of a sparse container: some solvers take one width only.
+    row : type or None, default=None
+        Class of the rows of a list, where it has rows.
+    """
+
+    kind: Any
+    shape: tuple[int, ...]
+    dtypes: tuple[Any, ...]
+    names: tuple[Any, ...] = ()
+    index_dtype: Any = None
+    row: Any = None
+
+    @classmethod
+    def of(cls, container: Any) -> Form:
+        """Read the form of a container."""
+        kind = type(container)
+        if belongs_to(container, "pandas", "polars"):
+            if len(container.shape) == 1:
+                return cls(kind, (), (container.dtype,), (container.name,))
+            names = tuple(container.columns)
+            return cls(kind, (len(names),), tuple(container.dtypes), names)
+        if sparse.issparse(container):
+            width = index_dtype(container)
+            return cls(kind, container.shape[1:], (container.dtype,), index_dtype=width)
+        array = as_array(container)
+        dtype = np.dtype(array.dtype.kind) if array.dtype.kind in "US" else array.dtype
+        if isinstance(container, np.ndarray):  # a matrix is drawn, and becomes an array
+            kind = np.ndarray
+        row = _kind_of_rows(container) if kind is list and array.ndim == 2 else None
+        return cls(kind, array.shape[1:], (dtype,), row=row)
+
+    @property
+    def is_frame(self) -> bool:
+        """Whether each column has a name and a dtype of its own."""
+        return bool(self.names) and self.shape != ()
+
+    @property
+    def key(self) -> Key:
+        """The form in words, equal in every process."""
+        kind = f"{self.kind.__module__.partition('.')[0]}.{self.kind.__name__}"
+        names = tuple(map(str, self.names)) if self.is_frame else ()
+        return kind, self.shape, names, tuple(map(_name_dtype, self.dtypes))
+
+    def agree(self, drawn: Form) -> Form:
+        """Return the form in which records of this form and drawn ones can be alike."""
+        theirs = drawn.dtypes * len(self.dtypes) if len(drawn.dtypes) == 1 else drawn.dtypes
+        if len(theirs) != len(self.dtypes):
+            return self  # the conversion will say what is wrong
+        return replace(self, dtypes=tuple(map(_common, self.dtypes, theirs)))
+
+    def agree_with_key(self, key: Key) -> Form:
+        """Return this form with doubles for integers where a form in words has them."""
+        if len(key[3]) != len(self.dtypes):
+            return self
+        dtypes = (
+            _double(ours) if _is_integer(ours) and theirs.lower() == "float64" else ours
+            for ours, theirs in zip(self.dtypes, key[3], strict=True)
+        )
+        return replace(self, dtypes=tuple(dtypes))
+
+    def convert(self, container: Any) -> Any:
+        """Return the same records in this form; MisfitError where that is not possible."""
+        if self.is_frame:
+            return self._frame(container)
+        given = Form.of(container)
+        if given == self and self.kind in (np.ndarray, list):
+            return np.ascontiguousarray(container) if self.kind is np.ndarray else container
+        if column_names(container):
+            raise MisfitError(" has column names, and that of the data has none")
+        if self.names:
+            values = container if given.names else self._reshape(as_array(container))
+            return _series(self.kind, self.names[0], values, self.dtypes[0])
+        if sparse.issparse(container):
+            if issubclass(self.kind, sparse.sparray | sparse.spmatrix):
+                return self._sparse(container)
+            container = container.toarray()
+        array = _cast(self._reshape(as_array(container)), self.dtypes[0])
+        if self.kind is list:
+            return self._list(array)
+        if self.kind is np.ndarray:
+            return np.ascontiguousarray(array)
+        return self._sparse(sparse.csr_array(array))
+
+    def _list(self, array: NDArray) -> list:
+        if self.row in (None, list):
+            return array.tolist()
+        if self.row is tuple:
+            return list(map(tuple, array.tolist()))
+        if self.row is np.ndarray:
+            return list(np.ascontiguousarray(array))
+        raise MisfitError(f" has not the rows of that of the data, {self.row.__name__}")
+
+    def _reshape(self, array: NDArray) -> NDArray:
+        """Read a single column as single values, and the other way round."""
+        self._check_shape(array.shape[1:])
+        return array.reshape(len(array), *self.shape)
+
+    def _check_shape(self, shape: tuple[int, ...]) -> None:
+        if shape != self.shape and {shape, self.shape} != {(), (1,)}:
+            raise MisfitError(
+                f" has {_say_shape(shape)}, and that of the data has {_say_shape(self.shape)}"
+            )
+
+    def _sparse(self, container: Any) -> Any:
+        self._check_shape(container.shape[1:])
+        rows = container.tocsr()
+        data = _cast(rows.data, self.dtypes[0])
+        if data is not rows.data:
+            rows = type(rows)((data, rows.indices, rows.indptr), shape=rows.shape)
+        if not rows.has_canonical_format or not rows.data.all():
+            rows = rows.copy()
+            rows.sum_duplicates()
+            rows.eliminate_zeros()
+        return with_index_dtype(self.kind(rows), self.index_dtype)
+
+    def _frame(self, container: Any) -> Any:
+        given = Form.of(container)
+        if given == self:
+            labeled = hasattr(container, "reset_index")
+            return container.reset_index(drop=True) if labeled else container
+        if len(set(self.names)) < len(self.names):
+            raise MisfitError(" has other columns than that of the data, where names repeat")
+        columns: Iterable[Any]
+        if given.is_frame:
+            if given.names != self.names:
+                raise MisfitError(
+                    f" has the columns {shorten(given.names)}, and that of the data "
+                    f"{shorten(self.names)}, in this order"
+                )
+            columns = (container[name] for name in self.names)
+        else:
+            dense = container.toarray() if sparse.issparse(container) else container
+            columns = self._reshape(as_array(dense)).T
+        kind = sys.modules[self.kind.__module__.partition(".")[0]].Series
+        parts = zip(self.names, columns, self.dtypes, strict=True)
+        return self.kind({name: _series(kind, name, *part) for name, *part in parts})
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The forms of the parts of a dataset.
+
+    Parameters
+    ----------
+    parts : tuple of Form
+        Of X, and of y and sample_weight where there are any.
+    allow_nan : bool, default=False
+        Whether entries of X may be missing, for what is to be made of them. Not a fact about the
+        dataset.
+    """
+
+    parts: tuple[Form, ...]
+    allow_nan: bool = field(default=False, compare=False)
+
+    @classmethod
+    def of(cls, dataset: Dataset, allow_nan: bool = False) -> Schema:
+        """Read the forms of a dataset: safe to send to other processes in its place."""
+        return cls(tuple(map(Form.of, dataset)), allow_nan)
+
+    @property
+    def key(self) -> tuple[Key, ...]:
+        """The forms in words, equal in every process."""
+        return tuple(part.key for part in self.parts)
+
+    def agree(self, drawn: Schema) -> Schema:
+        """Return the schema in which datasets of this one and drawn ones can be alike."""
+        if len(drawn.parts) != len(self.parts):
+            return self  # the conversion will say what is wrong
+        return replace(self, parts=tuple(map(Form.agree, self.parts, drawn.parts)))
+
+    def agree_with_key(self, key: tuple[Key, ...]) -> Schema:
+        """Return this schema with doubles for integers where a schema in words has them."""
+        if len(key) != len(self.parts):
+            return self
+        return replace(self, parts=tuple(map(Form.agree_with_key, self.parts, key)))
+
+    def convert(self, dataset: Dataset, owner: str) -> Dataset:
+        """Return the same records in these forms.
+
+        Parameters
+        ----------
+        dataset : tuple of containers
+            As drawn, or private.
+        owner : str
+            Whose records they are: the error begins with it.
+
+        Returns
+        -------
+        tuple of containers
+            What has the form already is not copied.
+
+        Raises
+        ------
+        ValueError
+            If there are other parts or columns, or a number would change by more than the
+            rounding of a float. The message holds no value.
+        """
+        if len(dataset) != len(self.parts):
+            raise ValueError(
+                f"{owner} returned {_say_parts(dataset)}. It must return "
+                f"{_say_parts(self.parts)}, like the private records."
+            )
+        flaw, converted = "", []
+        for name, part, container in zip(PARTS, self.parts, dataset, strict=False):
+            try:
+                converted.append(part.convert(container))
+            except MisfitError as misfit:
+                flaw = f"{name}{misfit}"
+                break
+        if flaw:
+            raise ValueError(
+                f"{owner} has records of another form than the data: its {flaw}. Bring both into "
+                "one form."
+            )
+        return tuple(converted)
+
+
+def canonical(dataset: Dataset) -> Dataset:
+    """Return a private dataset without what no oracle can imitate.
+
+    Parameters
+    ----------
+    dataset : tuple of containers
+        As passed by the user.
+
+    Returns
+    -------
+    tuple of containers
+        Arrays in C order, frames without row labels.
+
+    Raises
+    ------
+    TypeError
+        If a part is an array that computes in its own way: a matrix, a masked array.
+    """
+    return tuple(map(_canonical, PARTS, dataset))
+
+
+def _canonical(part: str, container: Any) -> Any:
+    if belongs_to(container, "pandas"):
+        return container.reset_index(drop=True)
+    if not isinstance(container, np.ndarray) or container.ndim == 0:
+        return container
+    if not isinstance(container, np.memmap) and type(container) is not np.ndarray:
+        raise TypeError(
+            f"The private {part} must be a plain array. Got {type(container).__name__}, which "
+            "computes in its own way. Pass a plain array of its values."
+        )
+    return np.ascontiguousarray(container)
+
+
+def describe_key(key: tuple[Key, ...]) -> str:
+    """Say a schema in one line, for messages."""
+    return ", ".join(
+        f"{name} {kind} of {shorten(sorted(set(map(_without_digest, dtypes))))}"
+        for name, (kind, _, _, dtypes) in zip(PARTS, key, strict=False)
+    )
+
+
+def shorten(values: Iterable[Any]) -> str:
+    """Show the first values of a list."""
+    values = list(values)
+    shown = ", ".join(repr(value) for value in values[:5])
+    return f"[{shown}, ...]" if len(values) > 5 else f"[{shown}]"
+
+
+def _kind_of_rows(rows: list) -> Any:
+    kinds = set(map(type, rows))
+    return kinds.pop() if len(kinds) == 1 else object
+
+
+def _series(kind: Any, name: Any, values: Any, dtype: Any) -> Any:
+    """Make a series of values, each of which stays what it is."""
+    polars = hasattr(dtype, "is_numeric")
+    if not belongs_to(values, "polars" if polars else "pandas"):
+        values = np.asarray(values)
+    series = kind(name, values) if polars else kind(values).reset_index(drop=True).rename(name)
+    if series.dtype == dtype:
+        return series
+    cast: Any = None
+    if _may_hold(dtype, series.dtype):
+        with suppress(Exception):  # each library has errors of its own
+            cast = series.cast(dtype) if polars else series.astype(dtype)
+    if cast is None or not _is_unchanged(_objects(series), _objects(cast), _is_float(dtype)):
+        raise MisfitError(_misfit(series.dtype, dtype, f", column {name!r},"))
+    return cast
+
+
+def _objects(series: Any) -> NDArray:
+    """Return the values of a series, with None for what is missing."""
+    if hasattr(series, "notna"):
+        series = series.astype(object).where(series.notna(), None)
+    values = np.empty(len(series), dtype=object)
+    values[:] = series.to_list()
+    return values
+
+
+def _cast(values: NDArray, dtype: np.dtype) -> NDArray:
+    """Cast an array of which each entry stays what it is."""
+    if values.dtype == dtype or (values.dtype.kind == dtype.kind and dtype.kind in "US"):
+        return values
+    cast: Any = None
+    if "O" in (values.dtype.kind, dtype.kind) or _may_hold(dtype, values.dtype):
+        with suppress(TypeError, ValueError, OverflowError), np.errstate(all="ignore"):
+            cast = values.astype(dtype)
+    to_float = _is_float(dtype) and values.dtype.kind != "O"
+    if cast is None or not _is_unchanged(values, cast, to_float):
+        raise MisfitError(_misfit(values.dtype, dtype, ""))
+    return cast
+
+
+def _is_unchanged(values: NDArray, cast: NDArray, to_float: bool) -> bool:
+    """Return whether entries are the same after a cast; to a float they may be rounded."""
+    if to_float:
+        values, cast = values.astype(np.float64), cast.astype(np.float64)
+        same = (np.isfinite(values) == np.isfinite(cast)) & (np.isnan(values) == np.isnan(cast))
+    else:
+        same = (values == cast) | ((values != values) & (cast != cast))
+    return bool(np.all(same))
+
+
+def _may_hold(dtype: Any, given: Any) -> bool:
+    """Tell whether values may be cast: never to numbers from others, or to real from complex."""
+    if getattr(given, "kind", "") == "c" != getattr(dtype, "kind", ""):
+        return False
+    return _is_number(given) == _is_number(dtype)
+
+
+def _common(ours: Any, theirs: Any) -> Any:
+    """Return the dtype in which a column and a drawn one can be alike."""
+    if hasattr(ours, "categories") and not _is_number(theirs):
+        return theirs
+    return _double(ours) if _is_integer(ours) and _is_float(theirs) else ours
+
+
+def _double(dtype: Any) -> Any:
+    return sys.modules["polars"].Float64() if hasattr(dtype, "is_numeric") else np.dtype(float)
+
+
+def _is_number(dtype: Any) -> bool:
+    return _is_integer(dtype) or _is_float(dtype) or getattr(dtype, "kind", "") == "c"
+
+
+def _is_integer(dtype: Any) -> bool:
+    if hasattr(dtype, "is_integer"):  # polars
+        return dtype.is_integer() or str(dtype) == "Boolean"
+    return dtype.kind in "iub"
+
+
+def _is_float(dtype: Any) -> bool:
+    return dtype.is_float() if hasattr(dtype, "is_float") else dtype.kind == "f"
+
+
+def _name_dtype(dtype: Any) -> str:
+    """Name a dtype; categories by a digest, since those of private records are in none but them."""
+    if not hasattr(dtype, "categories"):
+        return str(dtype)
+    content = repr((list(dtype.categories), getattr(dtype, "ordered", None)))
+    return f"category {hashlib.sha256(content.encode()).hexdigest()[:12]}"
+
+
+def _without_digest(name: str) -> str:
+    """Leave out of a message by what the categories of a person's record could be guessed."""
+    return "category" if name.startswith("category ") else name
+
+
+def _misfit(given: Any, wanted: Any, place: str) -> str:
+    names = (_without_digest(_name_dtype(dtype)) for dtype in (given, wanted))
+    told = f"{place} holds {{}}, and that of the data {{}}".format(*names)
+    if _is_number(given) != _is_number(wanted):
+        return told
+    return f"{told}, which cannot hold its values"
+
+
+def _say_shape(shape: tuple[int, ...]) -> str:
+    if len(shape) != 1:
+        return f"{len(shape) + 1} dimension{'s' if shape else ''}"
+    return f"{shape[0]} column{'s' if shape[0] != 1 else ''}"
+
+
+def _say_parts(parts: tuple) -> str:
+    *others, last = PARTS[: len(parts)]
+    return f"{', '.join(others)} and {last}" if others else last

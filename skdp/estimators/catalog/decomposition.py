@@ -1,0 +1,181 @@
+"""Decompositions: the components, in the order and with the signs of the public twin."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgWarning, inv, pinv
+from scipy.special import psi
+
+from skdp.core.classes import named
+from skdp.estimators.catalog.alignment import NearestRows, SignedRows, Values, scaled_as_twin
+from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.repairs import nonnegative, orthonormal, positive
+
+# Smallest topic weight of a release, unless the prior is smaller: its digamma function is moderate.
+SMALLEST_WEIGHT = 1e-3
+ROUNDING = float(np.finfo(np.float64).eps)
+
+
+def _pca(fitted: Any) -> tuple[str, ...]:
+    return ("mean_", "components_") + ("explained_variance_",) * bool(fitted.whiten)
+
+
+def _finish_pca(released: Any, twin: Any) -> None:
+    """Make the components orthonormal; a negative variance becomes the twin's.
+
+    With all variances the covariance is known too; without them it cannot be computed.
+    """
+    released.components_ = orthonormal(released.components_)
+    if released.whiten:
+        released.explained_variance_ = nonnegative(
+            released.explained_variance_, twin.explained_variance_
+        )
+        if len(released.components_) == released.n_features_in_:
+            released.noise_variance_ = 0.0  # that of the components left out
+    else:  # transform asks for its type only
+        released.explained_variance_ = np.full_like(released.components_[:, 0], np.nan)
+
+
+def _finish_truncated_svd(released: Any, twin: Any) -> None:
+    """Make the components orthonormal."""
+    released.components_ = orthonormal(released.components_)
+
+
+def _finish_factor_analysis(released: Any, twin: Any) -> None:
+    """A noise variance that is not positive becomes the twin's.
+
+    Where noise has made one factor so strong that rounding hides another one, noise variances
+    become at least the rounding of what the factors explain.
+    """
+    factors = released.components_
+    variances = positive(released.noise_variance_, twin.noise_variance_)
+    if not _has_inverse(np.eye(len(factors)) + factors / variances @ factors.T):
+        variances = np.maximum(variances, 100 * ROUNDING * np.sum(factors**2, axis=0))
+    released.noise_variance_ = variances
+
+
+def _has_inverse(matrix: NDArray) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinAlgWarning)
+        try:
+            inv(matrix)
+        except np.linalg.LinAlgError:
+            return False
+    return True
+
+
+def _fast_ica(fitted: Any) -> tuple[str, ...]:
+    return ("components_",) + ("mean_",) * bool(fitted.whiten)
+
+
+def _finish_fast_ica(released: Any, twin: Any) -> None:
+    """Recompute the mixing matrix."""
+    released.mixing_ = pinv(released.components_)
+
+
+def _align_nmf(values: Values, twin: Any) -> Values:
+    """Order the components as the twin's; without a penalty they have the lengths of the twin's.
+
+    What a component gains the weights of the records lose, so the factors reconstruct the same.
+    Only where `transform` stops early, by a loose `tol` or a small `max_iter`, it stops elsewhere.
+    """
+    values = NearestRows("components_", unit=True)(values, twin)
+    penalized = twin.alpha_W != 0 or twin.alpha_H not in {0, "same"}
+    return values if penalized else scaled_as_twin(values, "components_", twin)
+
+
+def _finish_nmf(released: Any, twin: Any) -> None:
+    """Negative entries become zero; a component that noise made negative becomes the twin's."""
+    components = np.maximum(released.components_, 0)
+    is_negative = (released.components_ < 0).any(axis=1, keepdims=True)
+    is_lost = is_negative & ~components.any(axis=1, keepdims=True)
+    released.components_ = np.where(is_lost, twin.components_, components)
+
+
+def _finish_topics(released: Any, twin: Any) -> None:
+    """Topic weights below .001, or below their prior, become it; expectations follow from them."""
+    smallest = min(SMALLEST_WEIGHT, released.topic_word_prior_)
+    weights = np.maximum(released.components_, smallest)
+    released.components_ = weights
+    expected_log = psi(weights) - psi(weights.sum(axis=1, keepdims=True))
+    released.exp_dirichlet_component_ = np.exp(expected_log)
+
+
+def _align_dictionary(values: Values, twin: Any) -> Values:
+    """Order the atoms as the twin's; an atom whose code is not negative has a sign of its own."""
+    rule = NearestRows("components_", unit=True) if twin.positive_code else _signed
+    return rule(values, twin)
+
+
+_signed = SignedRows("components_")
+_moments = (
+    "explained_variance_ explained_variance_ratio_ n_samples_ noise_variance_ singular_values_ var_"
+)
+_pca_entry = Entry(
+    _pca,
+    _finish_pca,
+    SignedRows("components_", ("explained_variance_",)),
+    numbers="(k + 1) d",
+    drop=tuple(_moments.split()),
+    unserved=("score_samples", "score"),
+)
+_sparse_pca = Entry(
+    always("mean_", "components_"), align=_signed, numbers="(k + 1) d", drop=("error_",)
+)
+_dictionary = Entry(
+    always("components_"), align=_align_dictionary, numbers="k d", drop=("error_", "n_steps_")
+)
+_nmf = Entry(
+    always("components_"),
+    _finish_nmf,
+    _align_nmf,
+    numbers="k d",
+    drop=("n_steps_", "reconstruction_err_"),
+)
+
+ENTRIES: dict[str, Entry] = {
+    **dict.fromkeys(named("sklearn.decomposition", "PCA IncrementalPCA"), _pca_entry),
+    **dict.fromkeys(named("sklearn.decomposition", "SparsePCA MiniBatchSparsePCA"), _sparse_pca),
+    **dict.fromkeys(
+        named("sklearn.decomposition", "DictionaryLearning MiniBatchDictionaryLearning"),
+        _dictionary,
+    ),
+    **dict.fromkeys(named("sklearn.decomposition", "NMF MiniBatchNMF"), _nmf),
+    "sklearn.decomposition.TruncatedSVD": Entry(
+        always("components_"),
+        _finish_truncated_svd,
+        _signed,
+        numbers="k d",
+        drop=("explained_variance_", "explained_variance_ratio_", "singular_values_"),
+    ),
+    "sklearn.decomposition.FactorAnalysis": Entry(
+        always("mean_", "components_", "noise_variance_"),
+        _finish_factor_analysis,
+        _signed,
+        numbers="(k + 2) d",
+        drop=("loglike_",),
+    ),
+    "sklearn.decomposition.FastICA": Entry(
+        _fast_ica, _finish_fast_ica, _signed, numbers="(k + 1) d", drop=("whitening_",)
+    ),
+    "sklearn.decomposition.LatentDirichletAllocation": Entry(
+        always("components_"),
+        _finish_topics,
+        NearestRows("components_", unit=True),
+        numbers="k d",
+        drop=("bound_", "n_batch_iter_"),
+    ),
+    "sklearn.neural_network.BernoulliRBM": Entry(
+        always("components_", "intercept_hidden_"),
+        numbers="k (d + 1)",
+        drop=("h_samples_", "intercept_visible_"),
+        unserved=("score_samples",),
+    ),
+    "sklearn.neighbors.NeighborhoodComponentsAnalysis": Entry(
+        always("components_"), align=_signed, numbers="k d"
+    ),
+}

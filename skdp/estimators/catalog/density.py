@@ -1,0 +1,201 @@
+"""Clusters, mixtures and covariances."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import pinvh, solve_triangular
+
+from skdp.core.classes import named
+from skdp.estimators.catalog.alignment import NearestRows
+from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.repairs import (
+    correlations,
+    from_triangle,
+    lower_factor,
+    nearest_covariance,
+    on_simplex,
+    positive,
+    triangle,
+)
+
+# Of the twin's fit, and of no use in the released mixture.
+MIXTURE = (
+    "converged_ covariance_prior_ lower_bound_ lower_bounds_ mean_prior_ precisions_init_ "
+    "weights_init_"
+)
+COVARIANCE = (
+    "alpha_ costs_ covariance_ cv_results_ dist_ precision_ raw_covariance_ raw_location_ "
+    "raw_support_ shrinkage_"
+)
+
+
+def _read_mixture(fitted: Any, twin: Any) -> dict[str, Any]:
+    """Read symmetric covariances as triangles."""
+    covariances = fitted.covariances_
+    if fitted.covariance_type == "tied":
+        return {"covariances_": triangle(covariances)}
+    if fitted.covariance_type == "full":
+        return {"covariances_": np.array([triangle(matrix) for matrix in covariances])}
+    return {}
+
+
+def _finish_covariances(released: Any, twin: Any) -> None:
+    """Make covariances positive definite and recompute the precisions."""
+    values, public = released.covariances_, twin.covariances_
+    if released.covariance_type == "tied":
+        released.covariances_ = nearest_covariance(from_triangle(values), public)
+        factor = _precision_factor(released.covariances_)
+    elif released.covariance_type == "full":
+        pairs = zip(values, public, strict=True)
+        matrices = [nearest_covariance(from_triangle(one), other) for one, other in pairs]
+        released.covariances_ = np.array(matrices)
+        factor = np.array([_precision_factor(matrix) for matrix in matrices])
+    else:
+        released.covariances_ = positive(values, public)
+        factor = 1 / np.sqrt(released.covariances_)
+    released.precisions_cholesky_ = factor
+    is_matrix = released.covariance_type in {"tied", "full"}
+    released.precisions_ = factor @ np.swapaxes(factor, -1, -2) if is_matrix else factor**2
+
+
+def _precision_factor(matrix: np.ndarray) -> np.ndarray:
+    """Return L^-T of the covariance L L^T, whose product with its transpose is the precision."""
+    return solve_triangular(lower_factor(matrix), np.eye(len(matrix)), lower=True).T
+
+
+def _finish_gaussian_mixture(released: Any, twin: Any) -> None:
+    """Covariances become positive definite, the weights a point of the simplex."""
+    released.weights_ = on_simplex(released.weights_)
+    _finish_covariances(released, twin)
+
+
+def _finish_bayesian_mixture(released: Any, twin: Any) -> None:
+    """Covariances become positive definite; all weights follow from the counts of records.
+
+    `mean_precision_` is its prior plus the number of records of each component. A count that
+    noise made negative becomes zero.
+    """
+    counts = np.maximum(released.mean_precision_ - released.mean_precision_prior_, 0)
+    released.mean_precision_ = released.mean_precision_prior_ + counts
+    shared = released.covariance_type == "tied"
+    released.degrees_of_freedom_ = released.degrees_of_freedom_prior_ + (
+        counts.sum() / len(counts) if shared else counts
+    )
+    prior = released.weight_concentration_prior_
+    if _is_ordered(released):
+        later = np.hstack((np.cumsum(counts[::-1])[-2::-1], 0))
+        stick, rest = released.weight_concentration_ = (1 + counts, prior + later)
+        left = np.hstack((1, np.cumprod(rest[:-1] / (stick + rest)[:-1])))
+        weights = stick / (stick + rest) * left
+    else:
+        weights = released.weight_concentration_ = prior + counts
+    released.weights_ = weights / weights.sum()
+    _finish_covariances(released, twin)
+
+
+def _is_ordered(mixture: Any) -> bool:
+    """Tell whether the order of the components is part of the model: sticks are broken in order."""
+    return mixture.weight_concentration_prior_type == "dirichlet_process"
+
+
+def _covariance(fitted: Any) -> tuple[str, ...]:
+    return ("covariance_",) if fitted.assume_centered else ("covariance_", "location_")
+
+
+def _read_covariance(fitted: Any, twin: Any) -> dict[str, Any]:
+    return {"covariance_": triangle(fitted.covariance_)}
+
+
+def _finish_covariance(released: Any, twin: Any) -> None:
+    """Make the covariance positive semidefinite; the precision is its pseudo-inverse."""
+    covariance = from_triangle(released.covariance_)
+    released.covariance_ = nearest_covariance(covariance, twin.covariance_, singular=True)
+    released.precision_ = pinvh(released.covariance_) if released.store_precision else None
+
+
+def _precision(fitted: Any) -> tuple[str, ...]:
+    return ("precision_",) if fitted.assume_centered else ("precision_", "location_")
+
+
+def _read_precision(fitted: Any, twin: Any) -> dict[str, Any]:
+    return {"precision_": triangle(fitted.precision_)}
+
+
+def _finish_precision(released: Any, twin: Any) -> None:
+    """Make the precision positive definite; the covariance is its inverse."""
+    released.precision_ = nearest_covariance(from_triangle(released.precision_), twin.precision_)
+    scaled, deviations = correlations(released.precision_)
+    released.covariance_ = pinvh(scaled) / deviations / deviations[:, None]
+
+
+def _elliptic_envelope(fitted: Any) -> tuple[str, ...]:
+    return (*_covariance(fitted), "offset_")
+
+
+def _align_mixture(values: dict[str, Any], twin: Any) -> dict[str, Any]:
+    others = ("weights_", "mean_precision_") + ("covariances_",) * (twin.covariance_type != "tied")
+    return NearestRows("means_", others)(values, twin)
+
+
+def _align_bayesian_mixture(values: dict[str, Any], twin: Any) -> dict[str, Any]:
+    return values if _is_ordered(twin) else _align_mixture(values, twin)
+
+
+_k_means = Entry(
+    always("cluster_centers_"),
+    align=NearestRows("cluster_centers_"),
+    numbers="k d",
+    drop=("n_steps_",),
+)
+_covariance_entry = Entry(
+    _covariance,
+    _finish_covariance,
+    read=_read_covariance,
+    numbers="d (d + 3) / 2",
+    drop=tuple(COVARIANCE.split()),
+)
+_precision_entry = Entry(
+    _precision,
+    _finish_precision,
+    read=_read_precision,
+    numbers="d (d + 3) / 2",
+    drop=tuple(COVARIANCE.split()),
+)
+
+ENTRIES: dict[str, Entry] = {
+    **dict.fromkeys(named("sklearn.cluster", "KMeans MiniBatchKMeans"), _k_means),
+    "sklearn.mixture.GaussianMixture": Entry(
+        always("weights_", "means_", "covariances_"),
+        _finish_gaussian_mixture,
+        _align_mixture,
+        read=_read_mixture,
+        numbers="k + k d (d + 3) / 2",
+        drop=tuple(MIXTURE.split()),
+    ),
+    "sklearn.mixture.BayesianGaussianMixture": Entry(
+        always("mean_precision_", "means_", "covariances_"),
+        _finish_bayesian_mixture,
+        _align_bayesian_mixture,
+        read=_read_mixture,
+        numbers="k + k d (d + 3) / 2",
+        drop=tuple(MIXTURE.split()),
+    ),
+    **dict.fromkeys(
+        named(
+            "sklearn.covariance", "EmpiricalCovariance ShrunkCovariance LedoitWolf OAS MinCovDet"
+        ),
+        _covariance_entry,
+    ),
+    "sklearn.covariance.EllipticEnvelope": Entry(
+        _elliptic_envelope,
+        _finish_covariance,
+        read=_read_covariance,
+        numbers="d (d + 3) / 2 + 1",
+        drop=tuple(COVARIANCE.split()),
+    ),
+    **dict.fromkeys(
+        named("sklearn.covariance", "GraphicalLasso GraphicalLassoCV"), _precision_entry
+    ),
+}

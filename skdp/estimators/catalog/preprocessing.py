@@ -1,0 +1,313 @@
+"""Scalers, discretizers, splines, imputers, and transformers whose structure is public."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_regressor
+
+from skdp.core.classes import ClassTable, named
+from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.linear import ENTRIES as LINEAR_ENTRIES
+from skdp.estimators.catalog.linear import coefficients
+from skdp.estimators.catalog.repairs import (
+    nonnegative,
+    positive,
+    read_variances,
+    standard_deviations,
+)
+
+LINEAR = ClassTable(LINEAR_ENTRIES)
+# An isotonic function is released at this many evenly spaced points.
+N_KNOTS = 21
+
+
+def _standard_scaler(fitted: Any) -> tuple[str, ...]:
+    return ("mean_",) * bool(fitted.with_mean) + ("var_",) * bool(fitted.with_std)
+
+
+def _read_standard_scaler(fitted: Any, twin: Any) -> dict[str, Any]:
+    return {"var_": read_variances(fitted)} if fitted.with_std else {}
+
+
+def _finish_standard_scaler(released: Any, twin: Any) -> None:
+    """Recompute the scale; a variance that noise made negative becomes the twin's."""
+    if released.with_std:
+        released.var_, released.scale_ = standard_deviations(released.var_, twin.var_)
+
+
+def _finish_min_max_scaler(released: Any, twin: Any) -> None:
+    """Recompute scale and offset; a minimum above the maximum changes places with it."""
+    ends = np.sort([released.data_min_, released.data_max_], axis=0)
+    rebuilt = _refitted(released, ends)
+    for name in ("data_min_", "data_max_", "data_range_", "scale_", "min_"):
+        setattr(released, name, getattr(rebuilt, name))
+
+
+def _finish_max_abs_scaler(released: Any, twin: Any) -> None:
+    """Recompute the scale; a negative maximum becomes the twin's."""
+    released.max_abs_ = nonnegative(released.max_abs_, twin.max_abs_)
+    released.scale_ = _refitted(released, released.max_abs_[None]).scale_
+
+
+def _robust_scaler(fitted: Any) -> tuple[str, ...]:
+    return ("center_",) * bool(fitted.with_centering) + ("scale_",) * bool(fitted.with_scaling)
+
+
+def _finish_robust_scaler(released: Any, twin: Any) -> None:
+    """A scale that is not positive becomes the twin's."""
+    if released.with_scaling:
+        released.scale_ = positive(released.scale_, twin.scale_)
+
+
+def _finish_quantiles(released: Any, twin: Any) -> None:
+    """Sort the quantiles of each column."""
+    released.quantiles_ = np.sort(released.quantiles_, axis=0)
+
+
+def _read_bin_edges(fitted: Any, twin: Any) -> dict[str, Any]:
+    """Uniform bins are given by their two ends."""
+    if fitted.strategy != "uniform":
+        return {}
+    return {"bin_edges_": np.array([edges[[0, -1]] for edges in fitted.bin_edges_])}
+
+
+def _finish_bins(released: Any, twin: Any) -> None:
+    """Sort the edges of each column."""
+    if released.strategy == "uniform":
+        sizes = [len(edges) for edges in twin.bin_edges_]
+        ends = np.sort(released.bin_edges_, axis=1)
+        edges = [
+            np.linspace(low, high, size) for (low, high), size in zip(ends, sizes, strict=True)
+        ]
+    else:
+        edges = [np.sort(column) for column in released.bin_edges_]
+    released.bin_edges_ = np.empty(len(edges), dtype=object)
+    released.bin_edges_[:] = edges
+
+
+def _splines(fitted: Any) -> tuple[str, ...]:
+    return ("bsplines_",) if isinstance(fitted.knots, str) else ()
+
+
+def _read_knots(fitted: Any, twin: Any) -> dict[str, Any]:
+    """Read the base knots of each column; evenly spaced ones are given by their two ends."""
+    knots = [spline.t[spline.k : len(spline.t) - spline.k] for spline in fitted.bsplines_]
+    if fitted.knots == "uniform":
+        knots = [column[[0, -1]] for column in knots]
+    return {"bsplines_": np.array(knots)}
+
+
+def _finish_splines(released: Any, twin: Any) -> None:
+    """Sort the knots of each column, and build the splines anew.
+
+    The ends of two knots are their range, and the quantiles of as many records as knots are these.
+    """
+    released.bsplines_ = _refitted(released, np.sort(released.bsplines_, axis=1).T).bsplines_
+
+
+def _refitted(released: Any, rows: NDArray) -> Any:
+    """Let scikit-learn derive what follows from released values, by a fit on them."""
+    return clone(released).set_output(transform="default").fit(rows)
+
+
+def _target_encoder(fitted: Any) -> tuple[str, ...]:
+    return ("encodings_", "target_mean_")
+
+
+def _statistics(fitted: Any) -> tuple[str, ...]:
+    if fitted.strategy == "constant":
+        return ()
+    if np.asarray(getattr(fitted, "statistics_", 0.0)).dtype.kind not in "fiub":
+        raise ValueError(
+            "The 'strategy' parameter of SimpleImputer must be 'constant' for columns of strings: "
+            "no noise can be added to the most frequent one. Got 'most_frequent'."
+        )
+    return ("statistics_",)
+
+
+def _refuse_indicator(estimator: Any) -> str | None:
+    if not estimator.add_indicator:
+        return None
+    return (
+        "with add_indicator=True it learns which columns have missing values. Use a FeatureUnion "
+        "with MissingIndicator(features='all'), which learns nothing"
+    )
+
+
+def _refuse_some_columns(estimator: Any) -> str | None:
+    if estimator.features == "all":
+        return None
+    return (
+        f"with features={estimator.features!r} it learns which columns have missing values. Use "
+        "features='all'"
+    )
+
+
+def _refuse_imputation(estimator: Any) -> str | None:
+    model = estimator.estimator  # None stands for BayesianRidge
+    linear = getattr(LINEAR.get(type(model)), "attributes", None) is coefficients
+    if model is not None and not (linear and is_regressor(model)):
+        return f"it imputes with {type(model).__name__}. Use BayesianRidge or another linear model"
+    if estimator.imputation_order not in {"roman", "arabic"}:
+        return (
+            f"with imputation_order={estimator.imputation_order!r} the order of the columns "
+            "depends on the data. Use 'roman' or 'arabic'"
+        )
+    if estimator.sample_posterior:
+        return "with sample_posterior=True it needs the covariance of every regression. Use False"
+    if estimator.n_nearest_features is not None:
+        return "n_nearest_features depends on the data. Use None"
+    return _refuse_indicator(estimator)
+
+
+def _read_imputations(fitted: Any, twin: Any) -> dict[str, Any]:
+    """Join the first guesses and the coefficients of every regression."""
+    rounds, expected = fitted.imputation_sequence_, twin.imputation_sequence_
+    if [step.feat_idx for step in rounds] != [step.feat_idx for step in expected]:
+        raise ValueError("the columns or rounds of imputation differ from those of the public fit")
+    models = [step.estimator for step in rounds]
+    values = [
+        np.append(model.coef_, model.intercept_) if model.fit_intercept else model.coef_
+        for model in models
+    ]
+    return {"imputation_sequence_": [fitted.initial_imputer_.statistics_, *values]}
+
+
+def _finish_imputations(released: Any, twin: Any) -> None:
+    """Put the coefficients into the regressions."""
+    statistics, *values = released.imputation_sequence_
+    released.initial_imputer_.statistics_ = statistics
+    released.imputation_sequence_ = [
+        step._replace(estimator=_with_coefficients(step.estimator, row))
+        for step, row in zip(twin.imputation_sequence_, values, strict=True)
+    ]
+
+
+def _with_coefficients(model: Any, values: NDArray) -> Any:
+    model = copy.deepcopy(model)
+    if model.fit_intercept:
+        values, model.intercept_ = values[:-1], values[-1]
+    model.coef_ = values
+    for name in LINEAR[type(model)].drop:
+        vars(model).pop(name, None)
+    return model
+
+
+def read_isotonic(fitted: Any, twin: Any) -> dict[str, Any]:
+    """Evaluate the fitted function on evenly spaced points of the twin's range."""
+    points = np.linspace(twin.X_min_, twin.X_max_, N_KNOTS)
+    return {"y_thresholds_": np.interp(points, fitted.X_thresholds_, fitted.y_thresholds_)}
+
+
+def finish_isotonic(released: Any, twin: Any) -> None:
+    """Make the values monotone, by isotonic regression on the public points."""
+    points = np.linspace(twin.X_min_, twin.X_max_, N_KNOTS)
+    released.fit(points, released.y_thresholds_)
+
+
+def _refuse_infrequent(estimator: Any) -> str | None:
+    if estimator.min_frequency is None and estimator.max_categories is None:
+        return None
+    return (
+        "min_frequency and max_categories depend on the data. Leave them None and declare the "
+        "categories"
+    )
+
+
+def _refuse_open_seed(estimator: Any) -> str | None:
+    if isinstance(estimator.random_state, int | np.integer):
+        return None
+    return (
+        "its random weights must be the same in every fit, and public. Set random_state to an "
+        "integer"
+    )
+
+
+def _refuse_open_seed_or_gamma(estimator: Any) -> str | None:
+    if estimator.gamma == "scale":
+        return "gamma='scale' depends on the data. Set gamma to a number"
+    return _refuse_open_seed(estimator)
+
+
+def _tfidf(fitted: Any) -> tuple[str, ...]:
+    return ("idf_",) if fitted.use_idf else ()
+
+
+_encoder = Entry(always(), public=("categories_",), refuse=_refuse_infrequent, numbers="0")
+
+ENTRIES: dict[str, Entry] = {
+    "sklearn.preprocessing.StandardScaler": Entry(
+        _standard_scaler, _finish_standard_scaler, read=_read_standard_scaler, numbers="2 d"
+    ),
+    "sklearn.preprocessing.MinMaxScaler": Entry(
+        always("data_min_", "data_max_"), _finish_min_max_scaler, numbers="2 d"
+    ),
+    "sklearn.preprocessing.MaxAbsScaler": Entry(
+        always("max_abs_"), _finish_max_abs_scaler, numbers="d"
+    ),
+    "sklearn.preprocessing.RobustScaler": Entry(
+        _robust_scaler, _finish_robust_scaler, numbers="2 d"
+    ),
+    "sklearn.preprocessing.QuantileTransformer": Entry(
+        always("quantiles_"), _finish_quantiles, numbers="n_quantiles d"
+    ),
+    "sklearn.preprocessing.KBinsDiscretizer": Entry(
+        always("bin_edges_"), _finish_bins, read=_read_bin_edges, numbers="(n_bins + 1) d"
+    ),
+    "sklearn.preprocessing.SplineTransformer": Entry(
+        _splines, _finish_splines, read=_read_knots, numbers="2 d, or n_knots d"
+    ),
+    "sklearn.preprocessing.TargetEncoder": Entry(
+        _target_encoder, public=("categories_",), numbers="all categories + 1, times k"
+    ),
+    # Its inverse undoes indicators, which are refused.
+    "sklearn.impute.SimpleImputer": Entry(
+        _statistics, refuse=_refuse_indicator, unserved=("inverse_transform",), numbers="d"
+    ),
+    "sklearn.impute.IterativeImputer": Entry(
+        always("imputation_sequence_"),
+        _finish_imputations,
+        read=_read_imputations,
+        refuse=_refuse_imputation,
+        keep=("n_iter_",),
+        drop=("random_state_",),
+        numbers="d (1 + d n_iter_)",
+    ),
+    "sklearn.isotonic.IsotonicRegression": Entry(
+        always("y_thresholds_"),
+        finish_isotonic,
+        read=read_isotonic,
+        anchored=True,
+        numbers=str(N_KNOTS),
+    ),
+    "sklearn.feature_extraction.text.TfidfTransformer": Entry(_tfidf, numbers="d"),
+    # Nothing to release: what they learn is the number of columns, or declared to be public.
+    **dict.fromkeys(named("sklearn.preprocessing", "OneHotEncoder OrdinalEncoder"), _encoder),
+    "sklearn.preprocessing.PolynomialFeatures": Entry(always(), numbers="0"),
+    "sklearn.impute.MissingIndicator": Entry(
+        always(), public=("features_",), refuse=_refuse_some_columns, numbers="0"
+    ),
+    "sklearn.kernel_approximation.RBFSampler": Entry(
+        always(),
+        public=("random_weights_", "random_offset_"),
+        refuse=_refuse_open_seed_or_gamma,
+        numbers="0",
+    ),
+    "sklearn.kernel_approximation.SkewedChi2Sampler": Entry(
+        always(),
+        public=("random_weights_", "random_offset_"),
+        refuse=_refuse_open_seed,
+        numbers="0",
+    ),
+    "sklearn.kernel_approximation.PolynomialCountSketch": Entry(
+        always(), public=("indexHash_", "bitHash_"), refuse=_refuse_open_seed, numbers="0"
+    ),
+    **dict.fromkeys(
+        named("sklearn.random_projection", "GaussianRandomProjection SparseRandomProjection"),
+        Entry(always(), public=("components_",), refuse=_refuse_open_seed, numbers="0"),
+    ),
+}

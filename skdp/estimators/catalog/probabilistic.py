@@ -1,0 +1,199 @@
+"""Naive Bayes, discriminant analysis, nearest centroids, and the dummies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.linear import DISCRIMINANT
+from skdp.estimators.catalog.repairs import (
+    TINY,
+    from_triangle,
+    lower_factor,
+    nearest_covariance,
+    nonnegative,
+    on_simplex,
+    positive,
+    positive_counts,
+    triangle,
+)
+
+# Share of the longest axis of a covariance that rounding may make of none.
+ROUNDING = float(np.finfo(np.float64).eps)
+
+
+def _gaussian_nb(fitted: Any) -> tuple[str, ...]:
+    return ("class_prior_",) * (fitted.priors is None) + ("theta_", "var_")
+
+
+def _finish_gaussian_nb(released: Any, twin: Any) -> None:
+    """Project the prior to the simplex; a variance that is not positive becomes the twin's."""
+    released.var_ = positive(released.var_, twin.var_)
+    if released.priors is None:
+        released.class_prior_ = on_simplex(released.class_prior_)
+
+
+def _counts(fitted: Any) -> tuple[str, ...]:
+    learns_prior = fitted.fit_prior and fitted.class_prior is None
+    return ("feature_count_",) + ("class_count_",) * learns_prior
+
+
+def _smoothing(released: Any) -> Any:
+    """Return what is added to the counts: scikit-learn raises it to 1e-10 unless told not to."""
+    return released.alpha if released.force_alpha else np.maximum(released.alpha, 1e-10)
+
+
+def _log_shares(counts: np.ndarray) -> np.ndarray:
+    """Return the logarithms of the shares in each row; what is not positive becomes tiny."""
+    counts = positive_counts(counts)
+    return np.log(counts) - np.log(counts.sum(axis=-1, keepdims=True))
+
+
+def _finish_class_prior(released: Any) -> None:
+    """Recompute the log-prior from the class counts; one that is not positive becomes tiny."""
+    if released.fit_prior and released.class_prior is None:
+        released.class_count_ = positive_counts(released.class_count_)
+        released.class_log_prior_ = np.log(released.class_count_ / released.class_count_.sum())
+
+
+def _finish_multinomial_nb(released: Any, twin: Any) -> None:
+    """Recompute the log-probabilities; negative counts become zero."""
+    released.feature_count_ = np.maximum(released.feature_count_, 0)
+    released.feature_log_prob_ = _log_shares(released.feature_count_ + _smoothing(released))
+    _finish_class_prior(released)
+
+
+def _finish_complement_nb(released: Any, twin: Any) -> None:
+    """Recompute the weights from the counts of the other classes; negative counts become zero."""
+    released.feature_count_ = np.maximum(released.feature_count_, 0)
+    released.feature_all_ = released.feature_count_.sum(axis=0)
+    others = released.feature_all_ + _smoothing(released) - released.feature_count_
+    others = positive_counts(others)
+    logged = np.log(others / others.sum(axis=1, keepdims=True))
+    total = logged.sum(axis=1, keepdims=True)  # zero with a single feature
+    normalized = logged / np.where(total < 0, total, 1.0)
+    released.feature_log_prob_ = normalized if released.norm else -logged
+
+
+def _finish_bernoulli_nb(released: Any, twin: Any) -> None:
+    """Recompute the log-probabilities; counts are clipped to [0, count of the class]."""
+    released.class_count_ = positive_counts(released.class_count_)
+    n_records, alpha = released.class_count_[:, None], _smoothing(released)
+    released.feature_count_ = np.clip(released.feature_count_, 0, n_records)
+    present, total = released.feature_count_ + alpha, n_records + 2 * alpha
+    logged = np.log(np.where(present > 0, present, TINY * total)) - np.log(total)
+    # What is certain would have a complement whose logarithm is infinite.
+    released.feature_log_prob_ = np.where(np.exp(logged) < 1, logged, -TINY)
+    _finish_class_prior(released)
+
+
+def _finish_categorical_nb(released: Any, twin: Any) -> None:
+    """Recompute log-probabilities and class counts; negative counts become zero."""
+    counts = [np.maximum(count, 0) for count in released.category_count_]
+    released.category_count_ = counts
+    alpha = _smoothing(released)
+    released.feature_log_prob_ = [_log_shares(count + alpha) for count in counts]
+    # Every column counts every record once, so each is a noisy count of the classes.
+    released.class_count_ = np.mean([count.sum(axis=1) for count in counts], axis=0)
+    _finish_class_prior(released)
+
+
+def _quadratic(fitted: Any) -> tuple[str, ...]:
+    return ("means_", "covariance_") + ("priors_",) * (fitted.priors is None)
+
+
+def _read_class_covariances(fitted: Any, twin: Any) -> dict[str, Any]:
+    """Multiply out the eigenvectors, whose signs and order mean nothing."""
+    pairs = zip(fitted.rotations_, fitted.scalings_, strict=True)
+    return {"covariance_": [triangle((vectors * sizes) @ vectors.T) for vectors, sizes in pairs]}
+
+
+def _finish_quadratic(released: Any, twin: Any) -> None:
+    """Recompute the eigenvectors; covariances become positive definite, the prior a simplex."""
+    pairs = zip(twin.rotations_, twin.scalings_, strict=True)
+    public = [(vectors * sizes) @ vectors.T for vectors, sizes in pairs]
+    released.covariance_ = [
+        nearest_covariance(from_triangle(values), matrix)
+        for values, matrix in zip(released.covariance_, public, strict=True)
+    ]
+    decomposed = [np.linalg.svd(lower_factor(matrix)) for matrix in released.covariance_]
+    released.scalings_ = [np.maximum(sizes, ROUNDING * sizes[0]) ** 2 for _, sizes, _ in decomposed]
+    released.rotations_ = [vectors for vectors, _, _ in decomposed]
+    if released.priors is None:
+        released.priors_ = on_simplex(released.priors_)
+
+
+def _nearest_centroid(fitted: Any) -> tuple[str, ...]:
+    priors = str(fitted.priors)
+    if fitted.metric != "euclidean" and priors == "uniform":
+        return ("centroids_",)  # the distances alone decide, and there are no probabilities
+    return ("centroids_", "within_class_std_dev_") + ("class_prior_",) * (priors == "empirical")
+
+
+def _finish_nearest_centroid(released: Any, twin: Any) -> None:
+    """A negative deviation becomes the twin's; the prior is projected to the simplex."""
+    if str(released.priors) == "empirical":
+        released.class_prior_ = on_simplex(released.class_prior_)
+    released.within_class_std_dev_ = nonnegative(
+        released.within_class_std_dev_, twin.within_class_std_dev_
+    )
+
+
+def _dummy_classifier(fitted: Any) -> tuple[str, ...]:
+    return () if fitted.strategy in {"uniform", "constant"} else ("class_prior_",)
+
+
+def _finish_dummy_classifier(released: Any, twin: Any) -> None:
+    """Project the prior to the simplex."""
+    if isinstance(released.class_prior_, list):
+        released.class_prior_ = [on_simplex(prior) for prior in released.class_prior_]
+    else:
+        released.class_prior_ = on_simplex(released.class_prior_)
+
+
+def _dummy_regressor(fitted: Any) -> tuple[str, ...]:
+    return () if fitted.strategy == "constant" else ("constant_",)
+
+
+ENTRIES: dict[str, Entry] = {
+    "sklearn.naive_bayes.GaussianNB": Entry(
+        _gaussian_nb, _finish_gaussian_nb, numbers="2 k d + k", drop=("class_count_", "epsilon_")
+    ),
+    "sklearn.naive_bayes.MultinomialNB": Entry(
+        _counts, _finish_multinomial_nb, numbers="k (d + 1)"
+    ),
+    "sklearn.naive_bayes.ComplementNB": Entry(
+        always("feature_count_"),
+        _finish_complement_nb,
+        numbers="k d",
+        drop=("class_count_",),
+    ),
+    "sklearn.naive_bayes.BernoulliNB": Entry(
+        always("feature_count_", "class_count_"), _finish_bernoulli_nb, numbers="k (d + 1)"
+    ),
+    "sklearn.naive_bayes.CategoricalNB": Entry(
+        always("category_count_"), _finish_categorical_nb, numbers="k times all categories"
+    ),
+    # Its transform has attributes of its own, which would double the numbers.
+    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": Entry(
+        always("coef_", "intercept_"),
+        numbers="k (d + 1)",
+        drop=tuple(DISCRIMINANT.split()),
+        unserved=("transform",),
+    ),
+    "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis": Entry(
+        _quadratic,
+        _finish_quadratic,
+        read=_read_class_covariances,
+        numbers="k d (d + 3) / 2 + k",
+    ),
+    "sklearn.neighbors.NearestCentroid": Entry(
+        _nearest_centroid, _finish_nearest_centroid, numbers="(k + 1) d", drop=("deviations_",)
+    ),
+    "sklearn.dummy.DummyClassifier": Entry(
+        _dummy_classifier, _finish_dummy_classifier, numbers="k"
+    ),
+    "sklearn.dummy.DummyRegressor": Entry(_dummy_regressor, numbers="k"),
+}

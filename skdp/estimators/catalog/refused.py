@@ -1,0 +1,148 @@
+"""Estimators that are not released by their parameters: the reason, and what is possible."""
+
+from __future__ import annotations
+
+from skdp.core.classes import ClassTable, named
+
+FEW_FEATURES = (
+    "With up to 3 features release its function through BernsteinTransformer; with more use a "
+    "model with parameters"
+)
+RECORDS = "its fitted state is the training records themselves"
+EMBEDDING = (
+    "it places the training records and gives no function of new ones. Use PCA, FactorAnalysis or "
+    "TruncatedSVD"
+)
+LABELLING = (
+    "its result is one label for each training record, and no function of new ones. Use KMeans or "
+    "GaussianMixture"
+)
+SELECTION = (
+    "which columns it selects depends on the data, and a selection is no vector that noise can be "
+    "added to. Select the columns on public data and wrap the selector in FrozenEstimator, or use "
+    "all columns"
+)
+VOCABULARY = (
+    "its vocabulary is taken from the records, and a word may name a person. Use FeatureHasher or "
+    "HashingVectorizer, which learn nothing, or wrap one fitted on public text in FrozenEstimator"
+)
+SUPPORT_VECTORS = "its fitted state are the training records that support it"
+
+
+def _refuse(module: str, names: str, reason: str) -> dict[str, str]:
+    return dict.fromkeys(named(module, names), reason)
+
+
+REASONS: dict[str, str] = {
+    **_refuse("sklearn.manifold", "TSNE MDS ClassicalMDS SpectralEmbedding", EMBEDDING),
+    **_refuse(
+        "sklearn.manifold",
+        "Isomap LocallyLinearEmbedding",
+        f"{RECORDS}: it embeds a new record among its neighbors. Use PCA or FactorAnalysis",
+    ),
+    **_refuse(
+        "sklearn.cluster",
+        "AgglomerativeClustering DBSCAN FeatureAgglomeration HDBSCAN OPTICS SpectralClustering "
+        "SpectralBiclustering SpectralCoclustering",
+        LABELLING,
+    ),
+    **_refuse(
+        "sklearn.cluster",
+        "AffinityPropagation",
+        "its centers are training records. Use KMeans or GaussianMixture",
+    ),
+    **_refuse(
+        "sklearn.cluster",
+        "MeanShift Birch",
+        "the number of its clusters depends on the data. Use KMeans or GaussianMixture",
+    ),
+    "sklearn.cluster.BisectingKMeans": (
+        "it predicts from a tree of splits that scikit-learn keeps in a private attribute. Use "
+        "KMeans"
+    ),
+    "sklearn.cross_decomposition.PLSSVD": (
+        "scikit-learn keeps the means and scales of its transform in private attributes. Use "
+        "PLSRegression, or PCA to transform"
+    ),
+    **_refuse(
+        "sklearn.neighbors",
+        "KNeighborsClassifier KNeighborsRegressor KNeighborsTransformer KernelDensity "
+        "LocalOutlierFactor NearestNeighbors RadiusNeighborsClassifier RadiusNeighborsRegressor "
+        "RadiusNeighborsTransformer",
+        f"{RECORDS}. {FEW_FEATURES}",
+    ),
+    **_refuse(
+        "sklearn.semi_supervised", "LabelPropagation LabelSpreading", f"{RECORDS}. {FEW_FEATURES}"
+    ),
+    **_refuse(
+        "sklearn.gaussian_process",
+        "GaussianProcessClassifier GaussianProcessRegressor",
+        f"{RECORDS}. {FEW_FEATURES}",
+    ),
+    **_refuse(
+        "sklearn.svm",
+        "NuSVC NuSVR OneClassSVM SVC SVR",
+        f"{SUPPORT_VECTORS}. Use LinearSVC, LinearSVR or SGDOneClassSVM, after RBFSampler for "
+        f"a kernel. {FEW_FEATURES}",
+    ),
+    "sklearn.kernel_ridge.KernelRidge": f"{RECORDS}. Use Ridge, after RBFSampler for a kernel",
+    "sklearn.decomposition.KernelPCA": f"{RECORDS}. Use PCA, after RBFSampler for a kernel",
+    "sklearn.preprocessing.KernelCenterer": (
+        "it centers kernels with the training records. Use RBFSampler and StandardScaler"
+    ),
+    "sklearn.impute.KNNImputer": f"{RECORDS}. Use SimpleImputer or IterativeImputer",
+    **_refuse(
+        "sklearn.feature_selection",
+        "GenericUnivariateSelect RFE RFECV SelectFdr SelectFpr SelectFromModel SelectFwe "
+        "SelectKBest SelectPercentile SequentialFeatureSelector VarianceThreshold",
+        SELECTION,
+    ),
+    **_refuse("sklearn.feature_extraction.text", "CountVectorizer TfidfVectorizer", VOCABULARY),
+    "sklearn.feature_extraction.DictVectorizer": VOCABULARY,
+    **_refuse(
+        "sklearn.preprocessing",
+        "LabelBinarizer LabelEncoder MultiLabelBinarizer",
+        "it transforms labels, and these are public. Use it as it is, on the declared labels",
+    ),
+}
+
+_BOOSTED = (
+    "each of its members is fitted to what those before it got wrong on the private records, so no "
+    "structure is public and one record moves all later members. Use RandomForest{kind} or "
+    "ExtraTrees{kind}, whose leaf values are released, or a linear model"
+)
+_SEARCHED = (
+    "what it selects is chosen by scores on the private records, to which no noise is added. "
+    "Choose on public records, and wrap the estimator with what was chosen"
+)
+_ISOLATED = (
+    "what it does with a record depends on the depth of a leaf and not on a value in it. Grown on "
+    "public records it can be used as it is, in a FrozenEstimator"
+)
+
+REFUSED_COMPOSITIONS = ClassTable(
+    {
+        "sklearn.ensemble.AdaBoostClassifier": _BOOSTED.format(kind="Classifier"),
+        "sklearn.ensemble.AdaBoostRegressor": _BOOSTED.format(kind="Regressor"),
+        "sklearn.ensemble.GradientBoostingClassifier": _BOOSTED.format(kind="Classifier"),
+        "sklearn.ensemble.GradientBoostingRegressor": _BOOSTED.format(kind="Regressor"),
+        "sklearn.ensemble.HistGradientBoostingClassifier": _BOOSTED.format(kind="Classifier"),
+        "sklearn.ensemble.HistGradientBoostingRegressor": _BOOSTED.format(kind="Regressor"),
+        "sklearn.ensemble.IsolationForest": _ISOLATED,
+        "sklearn.ensemble.RandomTreesEmbedding": _ISOLATED,
+        "sklearn.linear_model.RANSACRegressor": (
+            "which records it takes for outliers depends on each of them, so that one record may "
+            "exchange the whole model. Use HuberRegressor"
+        ),
+        "sklearn.model_selection.GridSearchCV": _SEARCHED,
+        "sklearn.model_selection.RandomizedSearchCV": _SEARCHED,
+        "sklearn.model_selection.TunedThresholdClassifierCV": (
+            "its threshold is chosen by scores on the private records, to which no noise is added. "
+            "Use FixedThresholdClassifier, with a threshold chosen on public records"
+        ),
+        "sklearn.semi_supervised.SelfTrainingClassifier": (
+            "which records it labels by itself depends on each of them, so that one record may "
+            "exchange many labels. Fit its estimator to the labeled records alone"
+        ),
+    }
+)

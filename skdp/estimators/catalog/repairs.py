@@ -1,0 +1,146 @@
+"""Repairs: noised values back into the range where they mean something.
+
+They see released values and public ones only, so they cost no privacy. None of them changes a value
+that is in range already: without noise the released estimator is the private fit, to rounding. None
+of them mixes columns, which have units of their own: the same records in other units are repaired
+to the same values in these units.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.core.simplex import project_to_simplex
+
+# Smallest probability, as a share, after a repair: its logarithm stays finite.
+TINY = 1e-10
+
+
+def positive(values: Any, fallback: Any) -> NDArray:
+    """Replace what is not positive by the public twin's, or by 1 where that is not positive."""
+    values, fallback = np.asarray(values), np.asarray(fallback)
+    return np.where(values > 0, values, np.where(fallback > 0, fallback, 1.0))
+
+
+def nonnegative(values: Any, fallback: Any) -> NDArray:
+    """Replace what is negative by the public twin's."""
+    values = np.asarray(values)
+    return np.where(values < 0, fallback, values)
+
+
+def read_variances(fitted: Any) -> NDArray:
+    """Return variances that tell the scale: of columns taken for constant, zero.
+
+    Of a constant column rounding may leave a variance that is not zero; its scale is 1.
+    """
+    taken_for_constant = (fitted.scale_ == 1) & (np.sqrt(fitted.var_) != 1)
+    return np.where(taken_for_constant, 0.0, fitted.var_).astype(fitted.var_.dtype)
+
+
+def standard_deviations(variances: NDArray, fallback: NDArray) -> tuple[NDArray, NDArray]:
+    """Replace negative variances by the public twin's; return them and the scale that they give."""
+    variances = nonnegative(variances, fallback)
+    return variances, np.where(variances == 0, 1.0, np.sqrt(variances))
+
+
+def positive_counts(counts: Any) -> NDArray:
+    """Replace counts that are not positive by a tiny share of those of their row that are."""
+    counts = np.asarray(counts)
+    total = np.where(counts > 0, counts, 0).sum(axis=-1, keepdims=True)
+    return np.where(counts > 0, counts, TINY * np.where(total > 0, total, 1.0))
+
+
+def on_simplex(values: Any) -> NDArray:
+    """Project what is no vector of probabilities to the nearest one, entries positive."""
+    values = np.asarray(values)
+    rounding = 100 * np.finfo(values.dtype).eps
+    if np.all(values >= 0) and abs(values.sum(dtype=np.float64) - 1) <= rounding:
+        return values
+    projected = np.maximum(project_to_simplex(values[None])[0], TINY)
+    return projected / projected.sum()
+
+
+def correlations(matrix: NDArray) -> tuple[NDArray, NDArray]:
+    """Return the correlations, which have no unit, and the deviations, which have.
+
+    A column without variance has a deviation of 1, and is not correlated.
+    """
+    variances = np.diag(matrix)
+    deviations = np.sqrt(np.where(variances > 0, variances, 1.0)).astype(matrix.dtype)
+    with np.errstate(over="ignore"):  # noise may leave next to no variance
+        scaled = matrix / deviations / deviations[:, None]
+    np.fill_diagonal(scaled, 1.0)
+    return scaled, deviations
+
+
+def nearest_covariance(matrix: NDArray, twin: NDArray, *, singular: bool = False) -> NDArray:
+    """Repair a matrix that is no covariance; to rounding, one that is `singular` may be.
+
+    Variances that are not positive become the twin's. Correlations are cut to [-1, 1]; then those
+    of their eigenvalues that are not positive become the smallest positive one of the twin's
+    correlations, and the result is scaled back, such that the variances stay.
+    """
+    if _is_covariance(matrix, singular):
+        return matrix
+    variances = positive(np.diag(matrix), np.diag(twin)).astype(matrix.dtype)
+    scaled, deviations = correlations(np.where(np.eye(len(matrix)), variances, matrix))
+    eigenvalues, vectors = np.linalg.eigh(np.clip(scaled, -1, 1))
+    public = np.linalg.eigvalsh(np.clip(correlations(twin)[0], -1, 1))
+    smallest = max(TINY, _rounding(matrix))
+    floor = public[public > smallest].min(initial=1.0)
+    repaired = (vectors * np.where(eigenvalues > smallest, eigenvalues, floor)) @ vectors.T
+    lengths = deviations / np.sqrt(np.diag(repaired))
+    return repaired * lengths * lengths[:, None]
+
+
+def lower_factor(covariance: NDArray) -> NDArray:
+    """Return L of a covariance L L^T that is not singular, whatever the units of its columns."""
+    scaled, deviations = correlations(covariance)
+    return deviations[:, None] * np.linalg.cholesky(scaled)
+
+
+def _is_covariance(matrix: NDArray, singular: bool) -> bool:
+    variances, rounding = np.diag(matrix), _rounding(matrix)
+    unvaried = variances <= 0
+    if np.any(matrix[unvaried]) or (np.any(unvaried) and not singular):
+        return False
+    scaled = correlations(matrix)[0]
+    if np.abs(scaled).max() > 1 + rounding:
+        return False
+    if singular:
+        return bool(np.linalg.eigvalsh(scaled).min() >= -rounding)
+    try:
+        np.linalg.cholesky(scaled)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def _rounding(matrix: NDArray) -> float:
+    """Return how far rounding may move an eigenvalue of correlations."""
+    return 100 * len(matrix) * float(np.finfo(matrix.dtype).eps)
+
+
+def orthonormal(components: NDArray) -> NDArray:
+    """Return the nearest matrix with orthonormal rows; one that has them stays as it is."""
+    rounding = 100 * len(components) * np.finfo(components.dtype).eps
+    if np.abs(components @ components.T - np.eye(len(components))).max() <= rounding:
+        return components
+    left, _, right = np.linalg.svd(components, full_matrices=False)
+    return left @ right
+
+
+def triangle(matrix: NDArray) -> NDArray:
+    """Return the upper triangle of a symmetric matrix: each number once."""
+    return np.asarray(matrix)[np.triu_indices(len(matrix))]
+
+
+def from_triangle(values: NDArray) -> NDArray:
+    """Return the symmetric matrix of an upper triangle."""
+    size = int(np.sqrt(2 * len(values)))
+    matrix = np.zeros((size, size), dtype=values.dtype)
+    matrix[np.triu_indices(size)] = values
+    return matrix + np.triu(matrix, 1).T

@@ -1,0 +1,110 @@
+"""The registry as a table for people."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+from sklearn.utils import get_tags
+
+from skdp.estimators.catalog import REFUSED, REGISTRY, Entry
+from skdp.estimators.catalog.refused import REFUSED_COMPOSITIONS
+
+
+class SupportedEstimator(NamedTuple):
+    """One line of :func:`skdp.supported_estimators`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the class.
+    kind : str
+        "classifier", "regressor", "clusterer", "transformer", "density" or "outlier_detector".
+    released : tuple of str
+        The fitted attributes that are released, with the parameters at their defaults. None are
+        where all that is learned is public.
+    numbers : str
+        How many numbers these are, with d features and k classes, outputs, components or clusters
+        (k = 1 for two classes of a linear classifier). "0" where nothing is released; empty for a
+        class of your own.
+
+    Examples
+    --------
+    >>> from skdp.estimators.catalog.table import SupportedEstimator
+    >>> SupportedEstimator("KMeans", "clusterer", ("cluster_centers_",), "k d").numbers
+    'k d'
+    """
+
+    name: str
+    kind: str
+    released: tuple[str, ...]
+    numbers: str
+
+
+def supported_estimators() -> list[SupportedEstimator]:
+    """List the estimators that ``release="auto"`` knows.
+
+    Registered classes of your own are among them. Beside these, it knows what is made of them,
+    such as pipelines, and everything that learns nothing in fit. Listing the classes imports them,
+    the experimental IterativeImputer too.
+
+    Returns
+    -------
+    list of SupportedEstimator
+        In alphabetical order: name, kind, what is released, and how many numbers these are.
+
+    See Also
+    --------
+    register : Add a class.
+
+    Examples
+    --------
+    >>> from skdp import supported_estimators
+    >>> [line for line in supported_estimators() if line.name == "KMeans"]
+    [SupportedEstimator(name='KMeans', kind='clusterer', released=('cluster_centers_',),
+        numbers='k d')]
+    """
+    lines = [_line(kind, entry) for kind, entry in REGISTRY.items()]
+    return sorted(lines, key=lambda line: line.name.lower())
+
+
+def as_markdown() -> str:
+    """Return the table in Markdown, as the documentation shows it."""
+    rows = [
+        f"| {line.name} | {line.kind.replace('_', ' ')} | "
+        f"{', '.join(f'`{name}`' for name in line.released) or 'nothing'} | {line.numbers} |"
+        for line in supported_estimators()
+    ]
+    heading = ["| Estimator | Kind | Released | Numbers |", "| --- | --- | --- | --- |"]
+    return "\n".join(heading + rows) + "\n"
+
+
+def refused_as_markdown() -> str:
+    """Return the refused classes in Markdown, with the reason and what is possible."""
+    refused = {
+        kind.__name__: reason for kind, reason in {**REFUSED, **REFUSED_COMPOSITIONS}.items()
+    }
+    rows = [
+        f"| {name} | {reason[0].upper()}{reason[1:]}. |"
+        for name, reason in sorted(refused.items(), key=lambda item: item[0].lower())
+    ]
+    return "\n".join(["| Estimator | Why, and what is possible |", "| --- | --- |", *rows]) + "\n"
+
+
+def _line(kind: type, entry: Entry) -> SupportedEstimator:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # classes that are about to go
+        try:
+            example: Any = kind()
+        except TypeError:  # a class of the user that has required parameters
+            return SupportedEstimator(kind.__name__, "", (), entry.numbers)
+    return SupportedEstimator(
+        kind.__name__, _kind_of(example), entry.attributes(example), entry.numbers
+    )
+
+
+def _kind_of(estimator: Any) -> str:
+    kind = get_tags(estimator).estimator_type
+    if kind in {"density_estimator", None}:
+        return "transformer" if hasattr(estimator, "transform") else "density"
+    return kind

@@ -1,0 +1,422 @@
+"""Estimators as functions of moments: which fitted attribute is what function of which means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.core.classes import public_name
+from skdp.core.units import Records
+
+Attributes = dict[str, NDArray[np.float64]]
+
+EPS = np.finfo(np.float64).eps
+
+WORST_CONDITION = 1e6
+"""Of a scaled Gram matrix: beyond it an equation is left to the solver of the estimator."""
+
+WORST_OF_SOLVER = 1e12
+"""Of a matrix in the units of the records, where the solver of the estimator cuts its spectrum."""
+
+
+class ClosedForm(NamedTuple):
+    """The closed form of an estimator, given its parameters.
+
+    Parameters
+    ----------
+    features : callable
+        ``features(records, X)`` or ``features(records, X, y)`` returns u.
+    attributes : callable
+        ``attributes(records, means, n_samples)`` returns the fitted attributes of a batch.
+    products : bool
+        Whether the means are those of the products u u'.
+    sizes : callable or None
+        ``sizes(records, sums, n_samples)`` bounds the sums of the absolute values; see
+        :class:`skdp.core.moments.Moments`.
+    """
+
+    features: Callable[..., NDArray[np.float64]]
+    attributes: Callable[[Records, NDArray, int], Attributes]
+    products: bool = False
+    sizes: Callable[[Records, NDArray, int], NDArray[np.float64]] | None = None
+
+
+# Features. Products of (1, x, z) hold the mean and all second moments.
+
+
+def _one_x(records: Records, X: NDArray, y: Any = None) -> NDArray[np.float64]:
+    return np.hstack([np.ones((len(X), 1)), records.standardize(X)])
+
+
+def _one_x_y(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
+    return np.hstack([_one_x(records, X), records.standardize_response(y)[:, None]])
+
+
+def _classes_x(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
+    return np.hstack([records.indicators(y), records.standardize(X)])
+
+
+def _one_x_codes(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
+    codes = 2 * records.indicators(y) - 1
+    return np.hstack([np.ones((len(X), 1)), records.standardize(X), codes[:, _columns(records)]])
+
+
+def _x_squares(records: Records, X: NDArray, y: Any = None) -> NDArray[np.float64]:
+    Z = records.standardize(X)
+    return np.hstack([Z, Z**2])
+
+
+def _by_class(records: Records, y: NDArray, columns: NDArray) -> NDArray[np.float64]:
+    """Return (1, columns) in the block of the record's class, 0 elsewhere."""
+    u = np.hstack([np.ones((len(y), 1)), columns])
+    return (records.indicators(y)[:, :, None] * u[:, None, :]).reshape(len(y), -1)
+
+
+def _sizes_of_squares(records: Records, sums: NDArray, n_samples: int) -> NDArray[np.float64]:
+    """Bound the sums of (|z|, z^2), or of (1, |z|, z^2) class by class."""
+    n_classes = 1 if records.classes is None else len(records.classes)
+    blocks = sums.reshape(len(sums), n_classes, -1)
+    width = 2 * len(records.center)
+    square = blocks[:, :, -width // 2 :]
+    count: Any = n_samples if blocks.shape[2] == width else blocks[:, :, :1]
+    first = blocks[:, :, : blocks.shape[2] - width]
+    return np.concatenate([first, np.sqrt(count * square), square], axis=2).reshape(sums.shape)
+
+
+def _columns(records: Records) -> slice:
+    """Of two classes only the second has an equation."""
+    assert records.classes is not None
+    return slice(1, None) if len(records.classes) == 2 else slice(None)
+
+
+def _split_classes(records: Records, means: NDArray) -> tuple[NDArray, NDArray]:
+    """Return the share of each class, and the mean of its columns times its share.
+
+    Both are NaN for a class that is missing: a fit without it is no fit of the same classes.
+    """
+    assert records.classes is not None
+    blocks = means.reshape(len(means), len(records.classes), -1)
+    blocks = np.where(blocks[:, :, :1] > 0, blocks, np.nan)
+    return blocks[:, :, 0], blocks[:, :, 1:]
+
+
+# Attributes of a batch of datasets: the first axis is that of the batch.
+
+
+def _standard_scaler(records: Records, means: NDArray, n_samples: int) -> Attributes:
+    mean, square = np.split(means, 2, axis=1)
+    var = np.maximum(square - mean**2, 0) * records.scale**2
+    mean = records.center + mean * records.scale
+    # a column that may be taken for constant has a scale of its own rule
+    lost = n_samples * EPS * var + (n_samples * EPS * mean) ** 2
+    scale = np.sqrt(np.where(var > 100 * lost, var, np.nan))
+    return {"mean_": mean, "var_": var, "scale_": scale}
+
+
+def _gaussian_nb(smoothing: float) -> ClosedForm:
+    def features(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
+        return _by_class(records, y, _x_squares(records, X))
+
+    def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
+        shares, sums = _split_classes(records, means)
+        mean, square = np.split(sums / shares[:, :, None], 2, axis=2)
+        total, total_square = np.split(sums.sum(axis=1), 2, axis=1)
+        largest = ((total_square - total**2) * records.scale**2).max(axis=1)
+        var = (square - mean**2) * records.scale**2 + smoothing * largest[:, None, None]
+        theta = records.center + mean * records.scale
+        counts = shares * n_samples
+        return {"theta_": theta, "var_": var, "class_prior_": shares, "class_count_": counts}
+
+    return ClosedForm(features, attributes, sizes=_sizes_of_squares)
+
+
+def _count_nb(binarize: float | None, alpha: float, fit_prior: bool, kind: str) -> ClosedForm:
+    """Naive Bayes on counts: raw columns, since sums of counts have no origin to move."""
+
+    def features(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
+        # refits of counts refuse negative ones, and sums of one sign know their rounding
+        counts = np.where(X < 0, np.nan, X) if binarize is None else binarize < X
+        return _by_class(records, y, counts)
+
+    def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
+        shares, sums = _split_classes(records, means)
+        counts, class_counts = n_samples * sums, n_samples * shares
+        found = {"feature_count_": counts, "class_count_": class_counts}
+        prior = np.log(shares) if fit_prior else np.full_like(shares, -np.log(shares.shape[1]))
+        found["class_log_prior_"] = prior + 0 * shares
+        if kind == "MultinomialNB":
+            smoothed = counts + alpha
+            total = smoothed.sum(axis=2, keepdims=True)
+        elif kind == "BernoulliNB":
+            smoothed = counts + alpha
+            total = (class_counts + 2 * alpha)[:, :, None]
+        else:
+            smoothed = counts.sum(axis=1, keepdims=True) + alpha - counts
+            total = smoothed.sum(axis=2, keepdims=True)
+        sign = -1 if kind == "ComplementNB" else 1
+        found["feature_log_prob_"] = sign * (np.log(smoothed) - np.log(total))
+        return found
+
+    return ClosedForm(features, attributes)
+
+
+def _nearest_centroid() -> ClosedForm:
+    def features(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
+        return _by_class(records, y, _x_squares(records, X))
+
+    def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
+        shares, sums = _split_classes(records, means)
+        mean, square = np.split(sums / shares[:, :, None], 2, axis=2)
+        within = np.einsum("bk,bkd->bd", shares, square - mean**2)
+        # records that are all alike are refused
+        differ = within > n_samples * 10 * EPS * np.einsum("bk,bkd->bd", shares, square)
+        within = np.where(differ.any(axis=1, keepdims=True), within, np.nan)
+        spread = np.sqrt(within * n_samples / (n_samples - shares.shape[1]))
+        return {
+            "centroids_": records.center + mean * records.scale,
+            "within_class_std_dev_": spread * records.scale,
+        }
+
+    return ClosedForm(features, attributes, sizes=_sizes_of_squares)
+
+
+def _covariance(means: NDArray, records: Records) -> tuple[NDArray, NDArray]:
+    """Return mean and covariance, both in the original units, from the products of (1, x)."""
+    mean = means[:, 0, 1:]
+    centered = means[:, 1:, 1:] - mean[:, :, None] * mean[:, None, :]
+    covariance = centered * np.outer(records.scale, records.scale)
+    return records.center + mean * records.scale, covariance
+
+
+def _empirical_covariance(records: Records, means: NDArray, n_samples: int) -> Attributes:
+    location, covariance = _covariance(means, records)
+    triangle = np.triu_indices(covariance.shape[1])
+    return {"location_": location, "covariance_": covariance[:, *triangle]}
+
+
+def _pca(n_components: Any) -> ClosedForm:
+    def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
+        return _principal(records, means, n_samples, n_components)
+
+    return ClosedForm(_one_x, attributes, products=True, sizes=_sizes_of_spectrum)
+
+
+def _sizes_of_spectrum(records: Records, sums: NDArray, n_samples: int) -> NDArray[np.float64]:
+    """Bound the products by the largest, in the original units, as eigenvalues lose digits."""
+    squares = np.diagonal(sums, axis1=1, axis2=2).copy()
+    squares[:, 1:] = (squares[:, 1:] * records.scale**2).max(axis=1, keepdims=True)
+    units = np.concatenate([[1.0], records.scale])
+    return np.sqrt(squares[:, :, None] * squares[:, None, :]) / np.outer(units, units)
+
+
+def _principal(records: Records, means: NDArray, n_samples: int, n_components: Any) -> Attributes:
+    mean, covariance = _covariance(means, records)
+    usable = np.isfinite(covariance.sum(axis=(1, 2)))[:, None]
+    finite = np.where(usable[:, :, None], covariance, 0.0)
+    variances, vectors = np.linalg.eigh(finite * n_samples)
+    variances = variances[:, ::-1] / (n_samples - 1)
+    components = vectors.transpose(0, 2, 1)[:, ::-1]
+    # the sign is that of scikit-learn: the largest entry of a component is positive
+    largest = np.abs(components).argmax(axis=2)[:, :, None]
+    components = components * np.sign(np.take_along_axis(components, largest, axis=2))
+    # equal variances have no directions of their own, and a tiny one is lost in its square
+    gaps = np.diff(variances, axis=1, append=0)
+    clear: NDArray = (
+        np.logical_and.reduce(-gaps > 1e-6 * variances[:, :1], axis=1)[:, None] & usable
+    )
+    variances = np.where(clear, variances, np.nan)
+    kept = slice(n_components)
+    return {
+        "mean_": mean,
+        "components_": np.where(clear[:, :, None], components, np.nan)[:, kept],
+        "explained_variance_": variances[:, kept],
+        "explained_variance_ratio_": (variances / variances.sum(axis=1, keepdims=True))[:, kept],
+        "singular_values_": np.sqrt(np.maximum(variances, 0) * (n_samples - 1))[:, kept],
+    }
+
+
+def _solve(gram: NDArray, right: NDArray, scale: NDArray | None = None) -> NDArray[np.float64]:
+    """Solve a batch of equations; NaN where the matrix is nearly singular.
+
+    It must not be so in the units of the records either where these are given, as `scale`: there
+    solvers cut off small singular values.
+    """
+    size = np.sqrt(np.diagonal(gram, axis1=1, axis2=2))
+    gram = gram / (size[:, :, None] * size[:, None, :])
+    finite = np.isfinite(gram.sum(axis=(1, 2)))[:, None, None]
+    eigenvalues = np.linalg.eigvalsh(np.where(finite, gram, np.eye(gram.shape[1])))
+    smallest, largest = eigenvalues[:, 0], eigenvalues[:, -1]
+    usable = smallest * WORST_CONDITION > largest
+    if scale is not None:
+        units = (size * scale) ** 2
+        spread = units.max(axis=1) / units.min(axis=1)
+        usable &= smallest * WORST_OF_SOLVER > largest * spread
+    usable = usable[:, None, None] & finite
+    solution = np.linalg.solve(
+        np.where(usable, gram, np.eye(gram.shape[1])), right / size[:, :, None]
+    )
+    return np.where(usable, solution / size[:, :, None], np.nan)
+
+
+def _least_squares(alpha: float, fit_intercept: bool, shape: str, solver: str) -> Callable:
+    """Ridge regression of the columns behind x on x, from the products of (1, x, z)."""
+
+    def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
+        end = 1 + len(records.center)
+        gram, right = means[:, 1:end, 1:end], means[:, 1:end, end:]
+        x, z = means[:, 0, 1:end], means[:, 0, end:]
+        if fit_intercept:
+            gram = gram - x[:, :, None] * x[:, None, :]
+            right = right - x[:, :, None] * z[:, None, :]
+        if solver == "svd":  # which leaves out directions below an absolute bound too
+            spread = np.diagonal(gram, axis1=1, axis2=2) * n_samples * records.scale**2
+            gram = np.where(spread.min(axis=1)[:, None, None] > 1e-20, gram, np.nan)
+        gram = gram + np.diag(alpha / n_samples / records.scale**2)
+        if shape == "matrix":  # codes all alike: a class is missing
+            right = np.where((np.abs(z) < 1)[:, None, :], right, np.nan)
+        scale = records.scale if solver in ("lstsq", "svd") else None
+        coef = (_solve(gram, right, scale) / records.scale[:, None]).transpose(0, 2, 1)
+        mean = records.center + x * records.scale
+        origin, unit = records.response
+        coef = coef * unit
+        intercept = origin + z * unit - np.einsum("bkd,bd->bk", coef, mean)
+        if not fit_intercept:
+            intercept = np.zeros_like(intercept)
+        if shape == "vector":
+            return {"coef_": coef[:, 0], "intercept_": intercept[:, 0]}
+        return {"coef_": coef, "intercept_": intercept}
+
+    return attributes
+
+
+def _discriminant(lost: bool, solver: str, tol: float) -> Callable:
+    """Linear discriminants; `lost`: whether the covariance divides by n less the classes."""
+
+    def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
+        assert records.classes is not None
+        k = len(records.classes)
+        shares = np.diagonal(means[:, :k, :k], axis1=1, axis2=2)
+        shares = np.where(shares > 0, shares, np.nan)
+        centers = means[:, :k, k:] / shares[:, :, None]
+        within = means[:, k:, k:] - np.einsum("bk,bkd,bke->bde", shares, centers, centers)
+        within = within * n_samples / (n_samples - k if lost else n_samples)
+        middle = np.einsum("bk,bkd->bd", shares, centers)
+        apart = centers - middle[:, None, :]
+        scale = records.scale if solver == "lsqr" else None
+        coef = _solve(within, apart.transpose(0, 2, 1), scale).transpose(0, 2, 1)
+        if solver == "svd":  # which leaves out directions in which the classes hardly differ
+            between = np.sqrt(shares[:, :, None] * shares[:, None, :]) * (
+                coef @ apart.transpose(0, 2, 1)
+            )
+            found = np.isfinite(between.sum(axis=(1, 2)))[:, None, None]
+            between = np.linalg.eigvalsh(np.where(found, between, 0.0))
+            last = -min(k - 1, coef.shape[2])
+            clear = between[:, last] > 4 * tol**2 * between[:, -1]
+            coef = np.where(clear[:, None, None], coef, np.nan)
+        intercept = np.log(shares) - 0.5 * np.einsum("bkd,bkd->bk", coef, apart)
+        coef = coef / records.scale
+        middle = records.center + middle * records.scale
+        intercept = intercept - np.einsum("bkd,bd->bk", coef, middle)
+        if k == 2:
+            coef, intercept = coef[:, 1:] - coef[:, :1], intercept[:, 1:] - intercept[:, :1]
+        return {"coef_": coef, "intercept_": intercept}
+
+    return attributes
+
+
+# Which parameters a closed form allows besides those it reads. All others must have these values.
+
+_NB = {"class_prior": (None,), "force_alpha": (True,)}
+_PLAIN: dict[str, dict[str, tuple]] = {
+    "sklearn.naive_bayes.GaussianNB": {"priors": (None,)},
+    "sklearn.naive_bayes.BernoulliNB": _NB,
+    "sklearn.naive_bayes.MultinomialNB": _NB,
+    "sklearn.naive_bayes.ComplementNB": _NB | {"norm": (False,)},
+    "sklearn.neighbors.NearestCentroid": {
+        "metric": ("euclidean",),
+        "shrink_threshold": (None,),
+    },
+    "sklearn.preprocessing.StandardScaler": {"with_mean": (True,), "with_std": (True,)},
+    "sklearn.covariance.EmpiricalCovariance": {"assume_centered": (False,)},
+    "sklearn.decomposition.PCA": {"svd_solver": ("auto", "full", "covariance_eigh")},
+    "sklearn.linear_model.LinearRegression": {"positive": (False,)},
+    "sklearn.linear_model.Ridge": {"positive": (False,), "solver": ("auto", "cholesky", "svd")},
+    "sklearn.linear_model.RidgeClassifier": {
+        "class_weight": (None,),
+        "positive": (False,),
+        "solver": ("auto", "cholesky", "svd"),
+    },
+    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": {
+        "covariance_estimator": (None,),
+        "n_components": (None,),
+        "priors": (None,),
+        "shrinkage": (None,),
+        "solver": ("svd", "lsqr"),
+    },
+}
+
+
+def _is_randomized(pca: Any, n_samples: int, n_features: int) -> bool:
+    """Tell whether a PCA may choose its randomized solver, which is not exact."""
+    by_covariance = n_features <= 1000 and n_samples >= 10 * n_features
+    large = not by_covariance and max(n_samples, n_features) > 500
+    return pca.svd_solver == "auto" and pca.n_components is not None and large
+
+
+def closed_forms(estimator: Any, shape: tuple[int, int]) -> list[ClosedForm]:
+    """Return the closed forms that may hold for an estimator as configured.
+
+    The list is empty where none is known. There are several where versions of scikit-learn differ:
+    a trial tells.
+    """
+    parameters = estimator.get_params(deep=False)
+    allowed = _PLAIN.get(public_name(type(estimator)))
+    if allowed is None or any(parameters[name] not in values for name, values in allowed.items()):
+        return []
+    match type(estimator).__name__:
+        case "GaussianNB":
+            return [_gaussian_nb(estimator.var_smoothing)]
+        case "BernoulliNB" | "MultinomialNB" | "ComplementNB":
+            if not isinstance(estimator.alpha, Real):
+                return []
+            binarize = getattr(estimator, "binarize", None)
+            prior = estimator.fit_prior
+            return [_count_nb(binarize, float(estimator.alpha), prior, type(estimator).__name__)]
+        case "NearestCentroid":
+            return [_nearest_centroid()]
+        case "StandardScaler":
+            return [ClosedForm(_x_squares, _standard_scaler, sizes=_sizes_of_squares)]
+        case "EmpiricalCovariance":
+            return [ClosedForm(_one_x, _empirical_covariance, products=True)]
+        case "PCA":
+            # a share of the variance, or "mle", makes their number depend on the data
+            if not isinstance(estimator.n_components, Integral | None) or _is_randomized(
+                estimator, *shape
+            ):
+                return []
+            return [_pca(estimator.n_components)]
+        case "LinearDiscriminantAnalysis":
+            solver, tol = estimator.solver, estimator.tol
+            if tol > 1e-4:  # the condition that is asked for here is not enough
+                return []
+            return [
+                ClosedForm(_classes_x, _discriminant(lost, solver, tol), products=True)
+                for lost in (False, True)
+            ]
+        case "LinearRegression":
+            solution = _least_squares(0.0, estimator.fit_intercept, "vector", "lstsq")
+            return [ClosedForm(_one_x_y, solution, products=True)]
+    if not isinstance(estimator.alpha, Real) or shape[1] > shape[0]:  # another equation is solved
+        return []
+    is_classifier = type(estimator).__name__ == "RidgeClassifier"
+    solution = _least_squares(
+        float(estimator.alpha),
+        estimator.fit_intercept,
+        "matrix" if is_classifier else "vector",
+        estimator.solver,
+    )
+    return [ClosedForm(_one_x_codes if is_classifier else _one_x_y, solution, products=True)]

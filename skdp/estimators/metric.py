@@ -1,0 +1,113 @@
+"""How much the output of an estimator depends on its released parameters.
+
+With J the Jacobian of the output (decision function, probabilities, log-density, transformed
+record or prediction) in the parameter vector v, a small change dv changes the output on a record
+by a squared length of dv' J'J dv. The metric M is the mean of J'J over public records. It is taken
+by finite differences around the public twin, which is exact where the output is linear in the
+parameters, as for every linear model. Elsewhere it holds near the twin only, and directions that
+it calls harmless are so for small changes only: there half of all off-diagonal entries is taken
+away, so that no direction matters less than half of what its parts do.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import is_regressor
+
+from skdp.core.basis import LocalMetric
+from skdp.core.classes import is_a
+from skdp.core.dataset import n_records
+
+MAX_EVALUATED = 2000
+"""Most parameters for which the output should be evaluated once per parameter."""
+
+# In the order of preference; labels and clusters change by jumps and tell nothing.
+_OUTPUTS = ("decision_function", "predict_proba", "score_samples", "transform")
+
+_STEP = 1e-5  # relative to the parameter: rounding and curvature both cost about so much
+_KEPT = 0.5  # of the off-diagonal entries, where the output is not linear
+
+
+def output_metric(
+    twin: Any,
+    vector: NDArray[np.float64],
+    restore: Callable[[NDArray[np.float64]], Any],
+    X: Any,
+) -> NDArray[np.float64] | LocalMetric | None:
+    """Estimate the metric of an estimator's output.
+
+    ``restore(vector)`` gives the estimator that has these parameters. The metric is local if the
+    output is not linear in them, and None if the estimator has no output that changes with them. It
+    takes one evaluation per parameter, so there should be at most `MAX_EVALUATED`.
+    """
+    outputs = (*_OUTPUTS, "predict") if is_regressor(twin) else _OUTPUTS
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        released = restore(vector)
+        output = next((name for name in outputs if _gives(released, name, X)), None)
+        if output is None:
+            return None
+        here = _evaluate(released, output, X)
+        jacobian = np.empty((len(vector), here.size))
+        for j, step in enumerate(_steps(vector)):
+            moved = vector.copy()
+            moved[j] += step
+            jacobian[j] = (_evaluate(restore(moved), output, X) - here) / (moved[j] - vector[j])
+        metric = jacobian @ jacobian.T / n_records(X)
+        far = _evaluate(restore(2 * vector), output, X)
+        straight = here + vector @ jacobian
+        linear = np.allclose(far, straight, rtol=1e-4, atol=1e-4 * np.ptp(here))
+    if not (np.isfinite(metric).all() and metric.any()):
+        return None
+    if linear:
+        return metric
+    return LocalMetric(_KEPT * metric + (1 - _KEPT) * np.diag(np.diag(metric)))
+
+
+def linear_metric(twin: Any, shapes: Sequence[tuple[int, ...]], X: Any) -> NDArray[np.float64]:
+    """Return the diagonal of the metric of a linear model, in closed form.
+
+    The output is ``coef_ @ x + intercept_``, so its squared change with a coefficient is the square
+    of a feature, and with an intercept 1. The metric is the mean square of each feature, once per
+    output, and a 1 per intercept. `shapes` are those of its `coef_` and, if it is released, of its
+    `intercept_`.
+    """
+    if is_a(twin, "sklearn.pipeline.Pipeline"):
+        X = twin[:-1].transform(X)
+    squares = X.multiply(X) if sparse.issparse(X) else np.square(np.asarray(X, dtype=np.float64))
+    features = np.asarray(squares.mean(axis=0)).ravel()
+    coef, *intercept = shapes
+    diagonals = [np.broadcast_to(features, coef).ravel()]
+    diagonals += [np.ones(prod(shape)) for shape in intercept]
+    return np.concatenate(diagonals)
+
+
+def _steps(vector: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Steps relative to each parameter; one that is zero takes the typical size of the others."""
+    sizes = np.abs(vector)
+    typical = np.median(sizes[sizes > 0]) if sizes.any() else 1.0
+    return _STEP * np.where(sizes > 0, sizes, typical)
+
+
+def _evaluate(estimator: Any, output: str, X: Any) -> NDArray[np.float64]:
+    values = getattr(estimator, output)(X)
+    if isinstance(values, list):  # probabilities of several outputs, with classes of their own
+        values = np.concatenate([np.ravel(part) for part in values])
+    values = values.toarray() if sparse.issparse(values) else np.asarray(values)
+    return values.astype(np.float64).ravel()
+
+
+def _gives(estimator: Any, output: str, X: Any) -> bool:
+    """Tell whether a released estimator has numbers of this kind; labels may be no numbers."""
+    try:
+        _evaluate(estimator, output, X)
+    except (AttributeError, NotImplementedError, TypeError, ValueError):
+        return False
+    return True

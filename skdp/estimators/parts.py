@@ -1,0 +1,119 @@
+"""One estimator of a pipeline: its released attributes read, aligned, checked and put back."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from skdp.estimators.catalog import RECORD_ATTRIBUTES, Entry, entry_of
+from skdp.estimators.catalog.entry import always
+from skdp.estimators.packing import flat, is_float, same, shapes_of
+
+
+@dataclass(frozen=True)
+class ReleasedPart:
+    """An estimator with fitted state of its own, inside the one that is released.
+
+    Parameters
+    ----------
+    path : tuple of str
+        Names of the steps that lead to it.
+    names : tuple of str
+        Its attributes that are released; empty where it releases nothing.
+    twin : estimator object
+        The same part of the public twin.
+    entry : Entry
+        How its class is released. Kept here, since a worker process does not share the registry.
+    complete : bool
+        Whether the names are those of the registry.
+    """
+
+    path: tuple[str, ...]
+    names: tuple[str, ...]
+    twin: Any
+    entry: Entry
+    complete: bool
+    _registered: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _shapes: dict[str, tuple] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # found once, since every fit of every pair is compared with them
+        object.__setattr__(self, "_registered", self.entry.attributes(self.twin))
+        values = self._values(self.twin) if self.names else {}
+        shapes = {name: shapes_of(value) for name, value in values.items()}
+        object.__setattr__(self, "_shapes", shapes)
+
+    @classmethod
+    def of(cls, path: tuple[str, ...], twin: Any, names: Sequence[str], auto: bool) -> ReleasedPart:
+        """Look up how a part is released; an unknown class is taken as it is."""
+        names = tuple(names)
+        entry = entry_of(twin, path) or Entry(always(*names))
+        return cls(path, names, twin, entry, auto)
+
+    def read(self, fitted: Any) -> dict[str, Any]:
+        """Return the released values of a fit by name, aligned to the twin.
+
+        Refuse a fit of which a shape, or what is public metadata, differs from the twin's. The
+        message is safe to show: it holds no value.
+        """
+        for name in self.entry.public:
+            if not same(getattr(fitted, name), getattr(self.twin, name)):
+                raise ValueError(f"the public {name} differ from those of the public fit")
+        if not self.names:
+            return {}
+        values = self._values(fitted)
+        if any(shapes_of(values[name]) != self._shapes[name] for name in values):
+            raise ValueError("the shape of a fitted attribute changed")
+        if self.entry.align is not None:
+            values = self.entry.align(values, self.twin)
+        return {name: values[name] for name in self.names}
+
+    def canonical(self, fitted: Any) -> Any:
+        """Return what would be released of a fit, if there were no noise."""
+        released = copy.deepcopy(self.twin)
+        for name, value in self.read(fitted).items():
+            setattr(released, name, value)
+        self.finish(released)
+        return released
+
+    def finish(self, released: Any) -> None:
+        """Drop what describes the twin's records, repair what was released, and derive the rest."""
+        dropped = RECORD_ATTRIBUTES.union(self.entry.drop if self.complete else ())
+        for name in dropped.difference(self.entry.keep, self.names) & vars(released).keys():
+            delattr(released, name)
+        if self.entry.finish is None:
+            return
+        named = {name: getattr(released, name) for name in self.names}
+        if self.entry.read is not None:
+            for name, value in self.entry.read(self.twin, self.twin).items():
+                setattr(released, name, named.get(name, value))
+        self.entry.finish(released, self.twin)
+        for name in named.keys() - set(self._registered):
+            setattr(released, name, named[name])  # named though it could be derived
+
+    def anchor(self) -> bytes:
+        """Return what the released values depend on besides the data: all floats of the twin."""
+        if not (self.entry.depends_on_twin and (self.names or self.entry.public)):
+            return b""
+        fitted = {
+            name: value
+            for name, value in vars(self.twin).items()
+            if name.endswith("_") and is_float(value)
+        }
+        return b"".join(flat(fitted[name]).tobytes() for name in sorted(fitted))
+
+    def _values(self, fitted: Any) -> dict[str, Any]:
+        short = self.entry.read(fitted, self.twin) if self.entry.read is not None else {}
+        names = dict.fromkeys((*self._registered, *self.names))
+        return {name: short[name] if name in short else getattr(fitted, name) for name in names}
+
+
+def anchor_of(parts: Sequence[ReleasedPart]) -> str:
+    """Name the public fit that the values of a target are aligned to; empty if they are not."""
+    anchor = b"".join(part.anchor() for part in parts)
+    if not anchor:
+        return ""
+    return f", aligned to public fit {hashlib.sha256(anchor).hexdigest()[:12]}"

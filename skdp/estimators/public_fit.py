@@ -1,0 +1,147 @@
+"""The public twin: the estimator fitted on records that are nobody's."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from skdp.core.dataset import Dataset, column_names
+from skdp.estimators.configuration import fit_on, seed_names
+
+# Entries of a synthetic sparse column: full ones, as many as the private records, may not fit.
+SPARSE_ENTRIES = 20
+
+
+def synthetic_dataset(dataset: Dataset, classes: list[NDArray] | None) -> Dataset:
+    """Make records of the declared shape, from public metadata alone.
+
+    Read from the dataset are the number of records, the number, names and types of the columns, the
+    kind of container and the number of outputs. No entry of it is looked at. There are as many
+    synthetic records as private ones, since the shape of a fit may depend on their number.
+    `classes` is one array for all outputs or a list of them; None where the response is real.
+    Features are uniform on [0, 1], in sparse containers at random places; each output has every
+    class as often as any other, or real responses around 1; weights are 1. A column that holds no
+    numbers is refused: nobody but an oracle knows what may stand there.
+    """
+    X, *rest = dataset
+    check_numeric(X)
+    rng = np.random.default_rng(0)
+    n_samples = X.shape[0]
+    most = max(map(len, classes)) if classes else 0
+    if n_samples < most:
+        raise ValueError(
+            f"X must have at least as many records as there are classes, which is {most}. "
+            f"Got {n_samples}."
+        )
+    features = _features(X, rng)
+    if not rest:
+        return (features,)
+    shape = (n_samples, *np.shape(rest[0])[1:])
+    y = _labels(classes, shape, rng) if classes else rng.uniform(0.5, 1.5, size=shape)
+    return (features, y, *(np.ones(n_samples) for _ in rest[1:]))
+
+
+def _features(X: Any, rng: np.random.Generator) -> Any:
+    """Draw uniform features of the shape of X, in its container."""
+    n_samples, n_features = X.shape
+    precision = _precision(X)
+    if not sparse.issparse(X) or n_samples <= SPARSE_ENTRIES:
+        return in_container_of(X, rng.random(X.shape, dtype=precision))
+    n_entries = max(n_samples, SPARSE_ENTRIES * n_features)
+    # no row and no column is empty; an entry drawn twice is a sum, and serves as well
+    rows, columns = (rng.permutation(np.resize(np.arange(k), n_entries)) for k in X.shape)
+    values = rng.random(n_entries, dtype=precision)
+    return in_container_of(X, sparse.coo_array((values, (rows, columns)), shape=X.shape))
+
+
+def _precision(X: Any) -> Any:
+    """Tell whether all numbers are in single precision, as then are those of a fit."""
+    dtypes = (
+        {str(getattr(X, "dtype", None))} if column_names(X) is None else set(map(str, X.dtypes))
+    )
+    return np.float32 if {name.lower() for name in dtypes} == {"float32"} else np.float64
+
+
+def check_numeric(X: Any) -> None:
+    """Refuse records with columns for which none can be invented.
+
+    Only the types of the columns are read.
+    """
+    names = column_names(X)
+    if names is None:
+        strange = [] if X.dtype.kind in "fiub" else ["X"]
+    else:
+        strange = [repr(name) for name in names if not _is_numeric(X[name])]
+    if strange:
+        raise ValueError(
+            "The 'sensitivity' parameter of PrivateEstimator must be a SensitivitySampler when "
+            f"columns hold something else than numbers, as {', '.join(strange)} does. Got a "
+            "sensitivity that is known: there is no oracle then, and the synthetic records that "
+            "stand in for it cannot invent categories."
+        )
+
+
+def _is_numeric(column: Any) -> bool:
+    is_numeric = getattr(column.dtype, "is_numeric", None)  # polars
+    kind = getattr(column.dtype, "kind", "O")
+    return bool(is_numeric()) if callable(is_numeric) else kind in "fiub"
+
+
+def _labels(classes: list[NDArray], shape: tuple[int, ...], rng: np.random.Generator) -> NDArray:
+    """Give each output all of its classes equally often, the second in an order of its own."""
+    first = np.resize(classes[0], shape[0])
+    if len(shape) == 1:
+        return first
+    others = classes[1:] if len(classes) > 1 else classes * (shape[1] - 1)
+    columns = [rng.permutation(np.resize(labels, shape[0])) for labels in others]
+    return np.column_stack([first, *columns])
+
+
+def fit_seeded(estimator: Any, dataset: Dataset) -> Any:
+    """Fit on public records, the same way every time.
+
+    Released components are aligned to the twin, so it must follow from the sampler's seed. Where
+    `random_state` is open it is 0 during the fit, and open again afterwards.
+    """
+    configured = estimator.get_params(deep=True)
+    seeds = seed_names(estimator)
+    try:
+        fit_on(estimator.set_params(**dict.fromkeys(seeds, 0)), dataset)
+    except Exception as error:
+        error.add_note(f"Raised when {type(estimator).__name__} was fitted to public records.")
+        raise
+    return estimator.set_params(**{name: configured[name] for name in seeds})
+
+
+def fit_twin(estimator: Any, dataset: Dataset) -> Any:
+    """Fit a clone of `estimator` on synthetic records.
+
+    A twin that has not converged serves as well as another, so that warning is not shown.
+    `estimator` is already cloned and rid of side effects.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return fit_seeded(estimator, dataset)
+
+
+def in_container_of(X: Any, features: Any) -> Any:
+    """Put features into the kind of container that X is, under the same column names.
+
+    The values of X are not used.
+    """
+    if sparse.issparse(X):
+        kind = sparse.csr_array if isinstance(X, sparse.sparray) else sparse.csr_matrix
+        made = kind(features).asformat(X.format)
+        for index in ("indices", "indptr", "row", "col"):
+            if hasattr(X, index):  # some solvers take indices of one width only
+                setattr(made, index, getattr(made, index).astype(getattr(X, index).dtype))
+        return made
+    names = column_names(X)
+    if names is None:
+        return features
+    return type(X)(dict(zip(names, features.T, strict=True)))

@@ -1,0 +1,165 @@
+"""Estimators that keep in public attributes what scikit-learn keeps in private ones.
+
+What a fit has learned can be released, and put back, through public attributes only. Each class
+here computes what the class that it derives from does, and takes its place wherever it is released.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.kernel_approximation import Nystroem
+from sklearn.preprocessing import PowerTransformer, StandardScaler
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdp.core.classes import public_name
+
+# What a fit says of the columns that it has seen.
+INPUT = {"n_features_in_", "feature_names_in_"}
+
+
+class StandardizedPowerTransformer(PowerTransformer):
+    """A PowerTransformer with public means and variances.
+
+    Takes the place of ``PowerTransformer(standardize=True)``.
+
+    `mean_`, `var_` and `scale_` are those of the transformed columns; `standardize` and `copy` are
+    taken for true.
+    """
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Find the exponents, then the moments of the transformed columns."""
+        power, scaler = self._steps()
+        scaler.fit(power.fit_transform(X))
+        for name in INPUT & vars(power).keys():
+            setattr(self, name, getattr(power, name))
+        self.lambdas_ = power.lambdas_
+        self.mean_, self.var_, self.scale_ = scaler.mean_, scaler.var_, scaler.scale_
+        return self
+
+    def fit_transform(self, X: ArrayLike, y: Any = None) -> Any:
+        """Fit, then transform the same records."""
+        return self.fit(X, y).transform(X)
+
+    def transform(self, X: ArrayLike) -> Any:
+        """Transform by powers, then standardize."""
+        power, scaler = self._fitted_steps()
+        return scaler.transform(power.transform(X))
+
+    def inverse_transform(self, X: ArrayLike) -> NDArray:
+        """Undo the transform."""
+        power, scaler = self._fitted_steps()
+        vars(power).pop("feature_names_in_", None)  # what the scaler gives has none
+        return power.inverse_transform(scaler.inverse_transform(X))
+
+    def _steps(self) -> tuple[PowerTransformer, StandardScaler]:
+        power, scaler = PowerTransformer(method=self.method, standardize=False), StandardScaler()
+        return power.set_output(transform="default"), scaler.set_output(transform="default")
+
+    def _fitted_steps(self) -> tuple[PowerTransformer, StandardScaler]:
+        check_is_fitted(self)
+        power, scaler = self._steps()
+        for name in INPUT & vars(self).keys():
+            setattr(power, name, getattr(self, name))
+        power.lambdas_ = self.lambdas_
+        scaler.mean_, scaler.var_, scaler.scale_ = self.mean_, self.var_, self.scale_
+        scaler.n_features_in_ = self.n_features_in_
+        return power, scaler
+
+
+class NamedAsTheirs:
+    """Output features that have the names of the class that another one stands in for.
+
+    A mixin: ``class Mine(NamedAsTheirs, Theirs)``. Many classes of scikit-learn name what they give
+    after themselves, as in "pca0".
+    """
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Name the features that transform returns."""
+        names = super().get_feature_names_out(input_features)  # type: ignore[misc]  # a mixin
+        own = type(self).__name__.lower()
+        theirs = next(kind.__name__.lower() for kind in type(self).__mro__ if public_name(kind))
+        return np.asarray([re.sub(f"^{own}", theirs, name) for name in names], dtype=object)
+
+
+class PublicNystroem(NamedAsTheirs, Nystroem):
+    """A Nystroem whose landmarks can be given.
+
+    Takes the place of Nystroem, whose landmarks are records of the fit. Those of the public twin
+    serve in all fits, so that a map of records learns nothing from private ones.
+
+    `landmarks` are the `components_` and the `normalization_` of a fit on public records; None
+    takes them from the records of this fit.
+    """
+
+    def __init__(
+        self,
+        landmarks: Sequence[Any] | None = None,
+        kernel: Any = "rbf",
+        *,
+        gamma: float | None = None,
+        coef0: float | None = None,
+        degree: float | None = None,
+        kernel_params: dict | None = None,
+        n_components: int = 100,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ):
+        super().__init__(
+            kernel,
+            gamma=gamma,
+            coef0=coef0,
+            degree=degree,
+            kernel_params=kernel_params,
+            n_components=n_components,
+            random_state=random_state,
+            n_jobs=n_jobs,
+        )
+        self.landmarks = landmarks
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Take the landmarks given, or records of X."""
+        super().fit(X, y)
+        del self.component_indices_  # of no use in the map, and of these records
+        if self.landmarks is not None:
+            self.components_, self.normalization_ = self.landmarks
+        return self
+
+
+class DiscriminantProjection(NamedAsTheirs, LinearDiscriminantAnalysis):
+    """A LinearDiscriminantAnalysis of which the transform is wanted: an affine map.
+
+    Takes its place, with the same parameters, in steps that transform. The values of the transform
+    at the origin, at the mean of the records, and one step from there along each column are all of
+    the map: the rows of `components_` are the directions onto which records are projected, and
+    `offset_` is the image of the origin.
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit as LinearDiscriminantAnalysis does, then read its map."""
+        super().fit(X, y)
+        names = self.__dict__.pop("feature_names_in_", None)  # the points below have none
+        values = np.asarray(X, dtype=np.float64)
+        center = values.mean(axis=0)
+        # Steps as long as the records are far away: what is rounded off is then small beside them.
+        steps = np.maximum(np.abs(center), values.std(axis=0))
+        moved = center + np.where(steps > 0, steps, 1.0)
+        points = np.vstack(
+            [np.zeros_like(center), center, np.where(np.eye(len(center)), moved, center)]
+        )
+        images = np.asarray(super().transform(points), dtype=np.float64)
+        if names is not None:
+            self.feature_names_in_ = names
+        self.offset_ = images[0]
+        self.components_ = ((images[2:] - images[1]) / (moved - center)[:, None]).T
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Apply the map."""
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        return X @ self.components_.T + self.offset_

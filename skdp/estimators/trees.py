@@ -1,0 +1,379 @@
+"""Trees and forests: the structure is public, the values in the leaves are private."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, is_classifier
+
+from skdp.core.classes import ClassSet, is_a, named
+from skdp.core.moments import Moments
+from skdp.core.target import KeyedTarget
+from skdp.estimators.composition import drop_out_of_bag
+from skdp.estimators.configuration import describe, takes
+from skdp.estimators.copies import clean_copy
+
+SINGLE = named(
+    "sklearn.tree",
+    "DecisionTreeClassifier DecisionTreeRegressor ExtraTreeClassifier ExtraTreeRegressor",
+)
+FORESTS = named(
+    "sklearn.ensemble",
+    "ExtraTreesClassifier ExtraTreesRegressor RandomForestClassifier RandomForestRegressor",
+)
+TREES = ClassSet(SINGLE + FORESTS)
+
+# What decides to which leaf a record goes.
+STRUCTURE = ("children_left", "children_right", "feature", "threshold", "missing_go_to_left")
+
+# A leaf with less than this many records, after noise, takes the value of the node above it.
+LEAST_COUNT = 0.5
+
+
+class LeafTarget(BaseEstimator):
+    """Release the leaf values of a decision tree or a forest whose structure is public.
+
+    Which feature is split where is decided by the *public twin*, the same tree or forest grown on
+    the oracle's records; the private records never grow a tree. They are sent down the public
+    trees, every record through every tree, and what is released of each leaf is how many records
+    of each class arrive there or, in regression, how many records and the sum of their responses.
+    These are sums over records, so a sampled pair costs no refit. Predictions follow from the
+    noisy sums.
+
+    If the tree is the last step of a pipeline, the steps before it are those of the twin too.
+    Missing values go the way that the public trees have for them, or are imputed by a step of the
+    twin.
+
+    Parameters
+    ----------
+    y_range : (float, float), or array-like of shape (n_outputs, 2), or None, default=None
+        Lowest and highest response, of all outputs or output by output; private responses outside
+        are clipped. A public fact that must be declared for regressors; None for classifiers.
+
+    See Also
+    --------
+    PrivateEstimator : Takes it as `release`; "auto" takes it for the classifiers.
+
+    Notes
+    -----
+    After the noise, negative counts become zero, sums are clipped to what the count and `y_range`
+    allow, and a leaf with less than half a record takes the value of the node above it, which is
+    the sum over its leaves. This is post-processing and costs no privacy. With ``class_weight``
+    the counts are weighted afterwards; "balanced" takes the frequencies of the classes from the
+    noisy counts. Members of a forest see all records, whatever `bootstrap` says, and the impurities
+    and sample counts stored in the released trees are those of the twin.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skdp import LaplaceMechanism, LeafTarget, PrivateEstimator
+    >>> from skdp import PublicDataOracle, SensitivitySampler
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = PrivateEstimator(
+    ...     DecisionTreeClassifier(max_leaf_nodes=4),
+    ...     mechanism=LaplaceMechanism(epsilon=1.0),
+    ...     sensitivity=SensitivitySampler(PublicDataOracle(X[::2], y[::2]), random_state=0),
+    ...     release=LeafTarget(),
+    ... )
+    >>> model.fit(X[1::2], y[1::2]).predict(X[1::2]).shape
+    (75,)
+    """
+
+    def __init__(self, y_range: Any = None):
+        self.y_range = y_range
+
+    def bind(self, estimator: Any, twin: Any) -> LeafValues:
+        """Make the target of one estimator.
+
+        Parameters
+        ----------
+        estimator : estimator object
+            The estimator as configured.
+        twin : estimator object
+            The same, fitted on public records.
+
+        Returns
+        -------
+        LeafValues
+            The target.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`check`, or if `y_range` is missing, not wanted or no range.
+        """
+        self.check(estimator)
+        self._check_outputs(last_step(twin))
+        return LeafValues(estimator, twin, self._ranges(twin))
+
+    def check(self, estimator: Any) -> None:
+        """Refuse an estimator whose leaves do not follow from sums over the records.
+
+        Parameters
+        ----------
+        estimator : estimator object
+            As configured.
+
+        Raises
+        ------
+        ValueError
+            If it is no tree or forest, its leaves hold medians, or they are tied to each other.
+        """
+        tree = last_step(estimator)
+        name = type(tree).__name__
+        if type(tree) not in TREES:
+            kinds = ", ".join(kind.__name__ for kind in TREES)
+            raise ValueError(
+                f"LeafTarget releases {kinds}, or a pipeline that ends in one. Got {name}."
+            )
+        if tree.criterion == "absolute_error":
+            raise ValueError(
+                f"The 'criterion' parameter of {name} must not be 'absolute_error' with "
+                "LeafTarget: the leaves would hold medians, which are not sums over the records. "
+                "Take 'squared_error'."
+            )
+        if tree.monotonic_cst is not None:
+            raise ValueError(
+                f"The 'monotonic_cst' parameter of {name} must be None with LeafTarget, since "
+                f"noise does not keep the order of the leaves. Got {tree.monotonic_cst!r}."
+            )
+
+    @staticmethod
+    def _check_outputs(tree: Any) -> None:
+        if getattr(tree, "class_weight", None) is not None and tree.n_outputs_ > 1:
+            raise ValueError(
+                f"The 'class_weight' parameter of {type(tree).__name__} must be None with "
+                f"LeafTarget and several outputs. Got {tree.class_weight!r}."
+            )
+
+    def _ranges(self, twin: Any) -> NDArray[np.float64] | None:
+        tree = last_step(twin)
+        if is_classifier(tree):
+            if self.y_range is not None:
+                raise ValueError(
+                    "The 'y_range' parameter of LeafTarget is for regressors. "
+                    f"Got {type(tree).__name__}: leave it None."
+                )
+            return None
+        rule = "finite (low, high) with low < high, for all outputs or for each"
+        if self.y_range is None:
+            raise ValueError(
+                f"The 'y_range' parameter of LeafTarget must be {rule}, for {type(tree).__name__}: "
+                "how much a record can change a leaf depends on it, and it may not be read from "
+                "the private responses. Pass release=LeafTarget(y_range=(low, high))."
+            )
+        ranges = np.atleast_2d(np.asarray(self.y_range, dtype=np.float64))
+        good = ranges.ndim == 2 and ranges.shape[1] == 2 and len(ranges) in {1, tree.n_outputs_}
+        if not (good and np.isfinite(ranges).all() and np.all(ranges[:, 0] < ranges[:, 1])):
+            raise ValueError(
+                f"The 'y_range' parameter of LeafTarget must be {rule}. Got {self.y_range!r}."
+            )
+        return np.broadcast_to(ranges, (tree.n_outputs_, 2))
+
+
+class LeafValues(KeyedTarget):
+    """The target of :class:`skdp.LeafTarget`: sums over the records in each leaf.
+
+    `estimator` is as configured, a tree or forest or a pipeline that ends in one; `twin` the same,
+    fitted on public records. `ranges` of the responses are None for a classifier.
+    """
+
+    def __init__(self, estimator: Any, twin: Any, ranges: NDArray[np.float64] | None):
+        self.twin = twin
+        self._ranges = ranges
+        self._class_weight = _class_weight(last_step(twin))
+        self._leaves = [np.flatnonzero(tree.children_left < 0) for tree in _trees(twin)]
+        # an estimate made for other trees, or for other steps before them, is for another function
+        self.key_parts = (
+            *(estimator, list(_steps_before(twin)), list(map(_structure, _trees(twin)))),
+            *(ranges, None if ranges is not None else self._classes(), sklearn.__version__),
+        )
+        self.allow_nan = takes(estimator, "allow_nan")  # gaps take a way that the twin has fixed
+        configured = describe(estimator)
+        self.description = f"leaf values of {configured}, structure {_digest(twin)}"
+
+    def __call__(
+        self, X: Any, y: Any, sample_weight: Any = None, *, seed: int
+    ) -> NDArray[np.float64]:
+        """Send the records down the public trees, and sum over each leaf.
+
+        Nothing is fitted and nothing is random, so the seed has no use.
+        """
+        statistics, sums = self._statistics(y, sample_weight), []
+        for column, leaves in zip(self._apply(X).T, self._leaves, strict=True):
+            totals = np.zeros((len(leaves), statistics.shape[1]))
+            np.add.at(totals, np.searchsorted(leaves, column), statistics)
+            sums.append(totals.ravel())
+        return np.concatenate(sums)
+
+    def closed_form(self, *records: Any) -> Moments | None:
+        """Find what one record adds.
+
+        None in a pipeline, whose other steps may look from one record at another.
+        """
+        if is_a(self.twin, "sklearn.pipeline.Pipeline"):
+            return None
+        return Moments(self._rows, _itself, linear=True, total=functools.partial(self, seed=0))
+
+    def restore(self, vector: NDArray[np.float64]) -> Any:
+        """Make a fitted estimator from released sums.
+
+        It is a copy of the public twin in which the values of all nodes follow from the sums.
+        """
+        released = clean_copy(self.twin)
+        width = len(self._output_of_column())
+        ends = np.cumsum([width * len(leaves) for leaves in self._leaves])
+        parts = np.split(np.asarray(vector, dtype=np.float64), ends[:-1])
+        for tree, leaves, part in zip(_trees(released), self._leaves, parts, strict=True):
+            sums = _sums_of_nodes(tree, leaves, self._repair(part.reshape(-1, width)))
+            self._write_values(tree, sums)
+        drop_out_of_bag(released)
+        return released
+
+    def _classes(self) -> list[NDArray]:
+        classes = last_step(self.twin).classes_
+        return classes if isinstance(classes, list) else [classes]
+
+    def _output_of_column(self) -> NDArray[np.intp]:
+        """Tell to which output each number of a leaf belongs; the count of a regressor to none."""
+        if self._ranges is None:
+            return np.repeat(np.arange(len(self._classes())), [len(c) for c in self._classes()])
+        return np.arange(-1, len(self._ranges))
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any = None) -> NDArray[np.float64]:
+        """Return a row for each record: what it adds to all leaves."""
+        statistics, blocks = self._statistics(y, sample_weight), []
+        for column, leaves in zip(self._apply(X).T, self._leaves, strict=True):
+            inside = column[:, None] == leaves
+            blocks.append((inside[:, :, None] * statistics[:, None, :]).reshape(len(column), -1))
+        return np.hstack(blocks)
+
+    def _statistics(self, y: Any, sample_weight: Any) -> NDArray[np.float64]:
+        """Compute what each record adds to its leaf."""
+        statistics = self._unweighted(np.asarray(y).reshape(len(y), -1))
+        if sample_weight is None:
+            return statistics
+        return statistics * np.asarray(sample_weight, dtype=np.float64)[:, None]
+
+    def _unweighted(self, y: NDArray) -> NDArray[np.float64]:
+        if self._ranges is None:
+            pairs = zip(y.T, self._classes(), strict=True)
+            indicators = [column[:, None] == classes for column, classes in pairs]
+            return np.hstack(indicators).astype(np.float64)
+        low, high = self._ranges.T
+        # to [-1, 1], so that a record counts for as much in a sum as in the count
+        scaled = 2 * (np.clip(y.astype(np.float64), low, high) - low) / (high - low) - 1
+        return np.hstack([np.ones((len(y), 1)), scaled])
+
+    def _apply(self, X: Any) -> NDArray[np.intp]:
+        estimator = self.twin
+        while is_a(estimator, "sklearn.pipeline.Pipeline"):
+            X = estimator[:-1].transform(X) if len(estimator) > 1 else X
+            estimator = estimator.steps[-1][1]
+        return estimator.apply(X).reshape(X.shape[0], -1)
+
+    def _repair(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self._ranges is None:
+            return np.maximum(sums, 0)
+        counts = np.maximum(sums[:, :1], 0)
+        return np.hstack([counts, np.clip(sums[:, 1:], -counts, counts)])
+
+    def _weights(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Weights of the classes, given their counts at the root."""
+        if isinstance(self._class_weight, str):  # "balanced", in all trees or in each
+            return 1 / np.maximum(counts, 1)
+        return self._class_weight
+
+    def _write_values(self, tree: Any, sums: NDArray[np.float64]) -> None:
+        """Overwrite the values of all nodes, from the root down."""
+        parents = _parents(tree)
+        columns = self._output_of_column()
+        values = np.zeros_like(tree.value)
+        for output in range(values.shape[1]):
+            own = sums[:, columns == output]
+            counts = own.sum(axis=1) if self._ranges is None else sums[:, 0]
+            if self._class_weight is not None:
+                own = own * self._weights(own[0])
+            size = own.sum(axis=1) if self._ranges is None else counts
+            for node, parent in enumerate(parents):
+                if counts[node] >= LEAST_COUNT and size[node] > 0:
+                    values[node, output, : own.shape[1]] = own[node] / size[node]
+                elif parent >= 0:
+                    values[node, output] = values[parent, output]
+                elif self._ranges is None:
+                    values[node, output, : own.shape[1]] = 1 / own.shape[1]
+        if self._ranges is not None:
+            low, high = self._ranges.T
+            values = low[:, None] + (values + 1) * (high - low)[:, None] / 2
+        tree.value[...] = values  # a view of the tree's own memory
+
+
+def _itself(sums: NDArray[np.float64], n_samples: int) -> NDArray[np.float64]:
+    return sums
+
+
+def last_step(estimator: Any) -> Any:
+    """Return the last step of a pipeline, or the estimator itself."""
+    while is_a(estimator, "sklearn.pipeline.Pipeline"):
+        estimator = estimator.steps[-1][1]
+    return estimator
+
+
+def _steps_before(estimator: Any) -> Iterator[Any]:
+    """Walk the fitted steps that a record passes before it comes to the trees."""
+    while is_a(estimator, "sklearn.pipeline.Pipeline"):
+        yield from (step for _, step in estimator.steps[:-1])
+        estimator = estimator.steps[-1][1]
+
+
+def _trees(estimator: Any) -> list:
+    last = last_step(estimator)
+    return [last.tree_] if is_a(last, *SINGLE) else [tree.tree_ for tree in last.estimators_]
+
+
+def _digest(twin: Any) -> str:
+    """Name the structure: equal for trees that send every record to the same leaves."""
+    parts = hashlib.sha256()
+    for tree in _trees(twin):
+        for array in _structure(tree):
+            parts.update(np.ascontiguousarray(array).tobytes())
+    return parts.hexdigest()[:16]
+
+
+def _structure(tree: Any) -> tuple[NDArray, ...]:
+    """Return what decides to which leaf a record goes, missing values included."""
+    return tuple(getattr(tree, name) for name in STRUCTURE)
+
+
+def _parents(tree: Any) -> NDArray[np.intp]:
+    """Return the parent of each node, -1 for the root; parents come before their children."""
+    parents = np.full(tree.node_count, -1)
+    for children in (tree.children_left, tree.children_right):
+        inner = children >= 0
+        parents[children[inner]] = np.flatnonzero(inner)
+    return parents
+
+
+def _sums_of_nodes(
+    tree: Any, leaves: NDArray[np.intp], sums: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    totals = np.zeros((tree.node_count, sums.shape[1]))
+    totals[leaves] = sums
+    for node, parent in reversed(list(enumerate(_parents(tree)))[1:]):
+        totals[parent] += totals[node]
+    return totals
+
+
+def _class_weight(tree: Any) -> Any:
+    """Return None, a string, or the weights in the order of the classes."""
+    weights = getattr(tree, "class_weight", None)
+    if weights is None or isinstance(weights, str):
+        return weights
+    return np.array([weights.get(label, 1.0) for label in tree.classes_.tolist()])

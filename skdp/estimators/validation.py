@@ -1,0 +1,135 @@
+"""Checks of private data whose messages say nothing of a private value."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import Tags, assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+
+from skdp.core.dataset import column_names, n_records
+
+
+def check_private_dataset(X: Any, y: Any, weights: Any, tags: Tags) -> tuple:
+    """Check the form of a private dataset, and turn lists into arrays."""
+    X = _check_features(X, tags)
+    if y is None:
+        return (X,)
+    y = np.asarray(y)
+    if y.ndim not in (1, 2) or len(y) != n_records(X):
+        raise ValueError(
+            f"y must hold one response for each of the {n_records(X)} records of X. "
+            f"Got shape {y.shape}."
+        )
+    assert_all_finite(y, input_name="y")
+    if tags.estimator_type == "classifier":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it comments on the number of labels
+            check_classification_targets(y)
+    return (X, y) if weights is None else (X, y, _check_weights(weights, n_records(X)))
+
+
+def _check_weights(weights: Any, n_samples: int) -> NDArray[np.float64]:
+    weights = np.asarray(weights)
+    if weights.dtype.kind not in "fiub" or weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight must hold one number for each of the {n_samples} records of X. "
+            f"Got shape {weights.shape}, dtype {weights.dtype}."
+        )
+    assert_all_finite(weights, input_name="sample_weight")
+    if (weights < 0).any():
+        raise ValueError("sample_weight must not be negative, but some weights are.")
+    return weights.astype(np.float64)
+
+
+def _check_features(X: Any, tags: Tags) -> Any:
+    names = column_names(X)
+    if names is None and not sparse.issparse(X):
+        X = np.asarray(X)
+    if tags.input_tags.string and len(X.shape) == 1 and X.dtype.kind in "OU" and len(X):
+        return X  # texts, for a vectorizer
+    if len(X.shape) != 2 or 0 in X.shape:
+        _refuse_shape(X.shape)
+    if names is None:
+        return _check_numbers(X, tags)
+    for name in names:
+        column = np.asarray(X[name])
+        if column.dtype.kind == "f":
+            _check_finite(column, tags)
+    return X
+
+
+def _check_finite(numbers: Any, tags: Tags) -> None:
+    """Refuse infinite and, unless the estimator takes them, missing numbers; do not say where."""
+    flaw = None
+    try:
+        assert_all_finite(numbers, input_name="X", allow_nan=tags.input_tags.allow_nan)
+    except ValueError as error:
+        flaw = str(error)
+    if flaw is not None:
+        remedy = (
+            " The estimator takes no missing values. Wrap a pipeline that begins with an imputer, "
+            "and let the oracle yield missing values too."
+        )
+        raise ValueError(flaw + remedy if "NaN" in flaw else flaw)
+
+
+def _refuse_shape(shape: tuple[int, ...]) -> None:
+    if len(shape) != 2:
+        raise ValueError(
+            f"X must be two-dimensional, with a row for each record. Got an array with "
+            f"{len(shape)} dimension(s). Reshape a single feature with X.reshape(-1, 1)."
+        )
+    what = "sample(s)" if shape[0] == 0 else "feature(s)"
+    raise ValueError(f"Found array with 0 {what} (shape={shape}) while a minimum of 1 is required.")
+
+
+def _check_numbers(X: Any, tags: Tags) -> NDArray:
+    if X.dtype.kind == "c":
+        raise ValueError("Complex data not supported: X must be real.")
+    if X.dtype.kind == "O" and not (tags.input_tags.categorical or tags.input_tags.string):
+        X = _as_floats(X)
+    if X.dtype.kind == "f":
+        numbers = X.tocsr() if sparse.issparse(X) else X  # not every sparse format has them ready
+        _check_finite(numbers, tags)
+    return X
+
+
+def _as_floats(X: NDArray) -> NDArray[np.float64]:
+    failure: type[Exception] | None = None
+    try:
+        numbers = X.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        failure = type(error)
+    if failure is not None:  # raised here, so that no traceback leads to the entry
+        raise failure(
+            "X has dtype object and an entry that does not convert: each argument must be a "
+            "string of digits or a number."
+        )
+    return numbers
+
+
+def check_labels(y: NDArray, classes: NDArray | list[NDArray]) -> None:
+    """Refuse private labels that are not among the public ones, without naming them.
+
+    `classes` is a list of arrays for several outputs. Those of a multi-label estimator name its
+    outputs: there a label is 0 or 1.
+    """
+    columns = y.reshape(len(y), -1).T
+    if not isinstance(classes, list):
+        classes = [np.array([0, 1]) if len(columns) > 1 else classes] * len(columns)
+    if not all(map(_within, columns, classes)):
+        shown = [labels.tolist() for labels in classes]
+        raise ValueError(
+            "y holds a label that is not public: the public ones are "
+            f"{shown[0] if len(shown) == 1 else shown}. Declare all labels with the 'classes' "
+            "parameter of PrivateEstimator, and let the oracle yield each of them."
+        )
+
+
+def _within(labels: NDArray, classes: NDArray) -> bool:
+    return bool(np.isin(labels, classes).all())

@@ -1,0 +1,264 @@
+"""FittedFunctionTarget: the function that an estimator learns, through its values on a lattice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils import get_tags
+
+from skdp.core.classes import public_name
+from skdp.core.moments import Moments
+from skdp.core.target import KeyedTarget
+from skdp.estimators.configuration import (
+    describe,
+    fit_on,
+    seed_names,
+    takes,
+    without_side_effects,
+)
+from skdp.estimators.kernel_sums import kernel_sums
+from skdp.estimators.order import order_matters, reorder
+from skdp.estimators.public_fit import in_container_of
+from skdp.functions.bernstein import BernsteinTransformer
+from skdp.functions.bernstein_density import BernsteinDensity
+from skdp.functions.lattice import describe_lattice, fit_transformer, lattice_metric
+from skdp.functions.released import (
+    ReleasedClassifier,
+    ReleasedFunction,
+    ReleasedOutlierDetector,
+    ReleasedRegressor,
+)
+from skdp.functions.released_density import ReleasedDensity
+
+# What can be released of each kind of estimator; the first that it has is taken by default.
+METHODS: dict[str | None, tuple[str, ...]] = {
+    "classifier": ("decision_function", "predict_proba"),
+    "regressor": ("predict",),
+    "outlier_detector": ("decision_function",),
+}
+DENSITY = ("score_samples",)
+
+# Largest share of the oracle's records outside of the box.
+MOST_OUTSIDE = 0.5
+
+
+class FittedFunctionTarget(KeyedTarget):
+    """A function that an estimator learns, through its values on a lattice.
+
+    Evaluating the target clones the estimator, fits it cold, and evaluates one of its methods at
+    the lattice points of a box. :meth:`restore` makes a small estimator of released values, which
+    holds them and nothing of a fit.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        The estimator as configured. Callbacks and parameters such as `memory` and `verbose` are
+        switched off, since what they show or keep of a private fit would leave the guarantee.
+    transformer : BernsteinTransformer
+        Lattice and box.
+    twin : estimator object
+        The same estimator fitted on public records. Only the class labels and the number and
+        names of its columns are used.
+    method : {"auto", "score_samples", "decision_function", "predict_proba", "predict"}, \
+            default="auto"
+        What to release. "auto" takes the decision function of classifiers and outlier detectors
+        (the probabilities of a classifier that has none), the prediction of regressors, and for
+        other estimators the density, which is the exponential of `score_samples`.
+
+    Raises
+    ------
+    ValueError
+        If the estimator has no such method, its values do not fit the class labels, or it
+        predicts labels of several outputs.
+    TypeError
+        If `transformer` is no BernsteinTransformer.
+
+    See Also
+    --------
+    skdp.PrivateEstimator : Its `release` takes this object, or a transformer for short.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.neighbors import KernelDensity
+    >>> from skdp import BernsteinTransformer, FittedFunctionTarget
+    >>> kde = KernelDensity(bandwidth=0.2)
+    >>> X = np.random.default_rng(0).uniform(size=(50, 1))
+    >>> bernstein = BernsteinTransformer(degree=10, feature_range=(0, 1))
+    >>> target = FittedFunctionTarget(kde, bernstein, twin=kde.fit(X))
+    >>> values = target(X, seed=0)
+    >>> values.shape
+    (11,)
+    >>> target.restore(values)
+    ReleasedDensity(density=BernsteinDensity(...))
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        transformer: BernsteinTransformer,
+        twin: Any,
+        *,
+        method: str = "auto",
+    ):
+        self.estimator = without_side_effects(estimator)
+        self.transformer = fit_transformer(transformer, twin.n_features_in_)
+        if hasattr(twin, "feature_names_in_"):
+            self.transformer.feature_names_in_ = twin.feature_names_in_
+        self.allow_nan = takes(estimator, "allow_nan")
+        self.method = _choose_method(twin, method)
+        self._kind = get_tags(twin).estimator_type
+        self._classes: Any = getattr(twin, "classes_", None)
+        if isinstance(self._classes, list):
+            raise ValueError(
+                f"{type(twin).__name__} predicts labels of several outputs. FittedFunctionTarget "
+                "takes classifiers of one."
+            )
+        n_classes = 0 if self._classes is None else len(self._classes)
+        self._columns = (n_classes,) if n_classes > 2 else ()
+        self._points = self.transformer.lattice_
+        self._seeds = seed_names(self.estimator)
+        self._shuffled = order_matters(self.estimator)
+        self.key_parts = (
+            *(self.method, self.estimator, self._kind, self._columns, self._points),
+            *(self._shuffled, sklearn.__version__),
+        )
+        configured = describe(estimator)
+        self.description = f"{self.method} of {configured} {describe_lattice(self.transformer)}"
+        if not hasattr(twin, "feature_names_in_"):
+            self._evaluate(twin, self._points)  # refuses what can be refused before any record
+
+    def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
+        """Fit on the dataset and evaluate on the lattice."""
+        fitted = clone(self.estimator)
+        if self._seeds:
+            fitted.set_params(**dict.fromkeys(self._seeds, seed))
+        if self._shuffled:  # else only what the seed does to the last record would be measured
+            dataset = reorder(dataset, seed)
+        fit_on(fitted, dataset)
+        if self._classes is not None and not np.array_equal(fitted.classes_, self._classes):
+            raise ValueError("a class is missing")
+        return self._evaluate(fitted, in_container_of(dataset[0], self._points))
+
+    def closed_form(self, *records: Any) -> Moments | None:
+        """Find a way to evaluate pairs without refits.
+
+        Parameters
+        ----------
+        *records : X or X, y
+            Public records of one pair.
+
+        Returns
+        -------
+        Moments or None
+            For a kernel density, which is a sum over the records.
+        """
+        if public_name(type(self.estimator)) != "sklearn.neighbors.KernelDensity":
+            return None
+        return kernel_sums(self.estimator, self._points, records)
+
+    def check_oracle(self, *records: Any) -> None:
+        """Refuse a box that most records of the oracle miss.
+
+        What is outside of the box is not released: it would show the tails of a function, and
+        nothing of it where the records are.
+
+        Parameters
+        ----------
+        *records : X or X, y
+            Records of the oracle.
+
+        Raises
+        ------
+        ValueError
+            If more than half of them are outside.
+        """
+        X = records[0]
+        low, high = self.transformer.feature_range_.T
+        points = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+        outside = np.mean(~((low <= points) & (points <= high)).all(axis=1))
+        if outside > MOST_OUTSIDE:
+            raise ValueError(
+                "The 'feature_range' parameter of BernsteinTransformer must be a box that holds "
+                f"most records. Got {self.transformer.feature_range_.tolist()}, which "
+                f"{outside:.0%} of the oracle's records miss. Declare a wider box, in the units of "
+                "the records."
+            )
+
+    def restore(self, values: NDArray[np.float64]) -> ReleasedFunction:
+        """Make an estimator of released values.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_basis,) or (n_basis, n_outputs)
+            Released values on the lattice.
+
+        Returns
+        -------
+        ReleasedDensity, ReleasedClassifier, ReleasedOutlierDetector or ReleasedRegressor
+            It holds the coefficients, and the class labels of a classifier. A density is clipped
+            at zero and normalized, class probabilities are projected to the simplex.
+        """
+        coefficients = self.transformer.coefficients(values)
+        if self._kind == "classifier":
+            return ReleasedClassifier(self.transformer, coefficients, self._classes, self.method)
+        if self._kind == "regressor":
+            return ReleasedRegressor(self.transformer, coefficients)
+        if self._kind == "outlier_detector":
+            return ReleasedOutlierDetector(self.transformer, coefficients)
+        return ReleasedDensity(BernsteinDensity.from_coefficients(self.transformer, coefficients))
+
+    def output_metric(self, *dataset: Any) -> NDArray[np.float64] | None:
+        """Tell how much the released function depends on each value.
+
+        Parameters
+        ----------
+        *dataset : X or X, y
+            Public records, to find the number of outputs.
+
+        Returns
+        -------
+        ndarray of shape (n_values, n_values) or None
+            See :func:`lattice_metric`.
+        """
+        columns = np.shape(dataset[1])[1:] if self._kind == "regressor" else self._columns
+        return lattice_metric(self.transformer, self.transformer.n_basis_ * int(np.prod(columns)))
+
+    def _evaluate(self, fitted: Any, points: Any) -> NDArray[np.float64]:
+        values = np.asarray(getattr(fitted, self.method)(points), dtype=np.float64)
+        if self.method == "score_samples":
+            return np.exp(values)
+        if self._kind != "classifier":
+            return values
+        if self.method == "predict_proba" and not self._columns:
+            values = values[:, 1]  # the other column is one minus it, and would cost noise
+        if values.shape[1:] != self._columns:
+            raise ValueError(
+                f"The {self.method} of a classifier with {len(self._classes)} classes must have "
+                "one column for each class, or be a vector for two classes. Got shape "
+                f"{values.shape}. An SVC needs decision_function_shape='ovr'."
+            )
+        return values
+
+
+def _choose_method(twin: Any, method: str) -> str:
+    possible = METHODS.get(get_tags(twin).estimator_type, DENSITY)
+    offered = [name for name in possible if hasattr(twin, name)]
+    if not offered:
+        raise ValueError(
+            f"{type(twin).__name__} has no function that can be released on a lattice: needed is "
+            f"{' or '.join(possible)}."
+        )
+    if method == "auto":
+        return offered[0]
+    if method not in offered:
+        raise ValueError(
+            f"The 'method' parameter of FittedFunctionTarget must be 'auto' or one of {offered} "
+            f"for {type(twin).__name__}. Got {method!r}."
+        )
+    return method

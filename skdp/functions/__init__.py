@@ -1,0 +1,1 @@
+"""What is released as a function on a box."""

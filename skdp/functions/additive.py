@@ -1,0 +1,129 @@
+"""Means over the records as targets: pairs of them take two records each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.core.dataset import n_records, take_records
+from skdp.core.moments import Moments
+from skdp.core.target import KeyedTarget, as_function_target
+
+ROWS_TOLERANCE = 1e-4
+"""Of the largest entry: what rows may differ by in another batch, in single precision."""
+
+
+class AdditiveTarget(KeyedTarget):
+    """A mean over the records, as a target: f(D) = (1/n) sum of phi(x_i).
+
+    Means, moments, histograms and kernel densities on a lattice are of this kind. A pair of
+    neighboring datasets differs by (phi(x_n) - phi(x_{n+1})) / n, so with an oracle of independent
+    records (one that says so by ``independent_records = True``, as the shipped oracles of records
+    do) two records make a pair, and all pairs are evaluated at once.
+
+    Parameters
+    ----------
+    phi : callable
+        ``phi(X)`` or ``phi(X, y)`` returns one row of floats per record: shape (n_records,) or
+        (n_records, ...). A row may depend on its own record only. A :class:`FunctionTarget`
+        brings a key of its own.
+
+    Raises
+    ------
+    TypeError
+        If `phi` cannot be called.
+    ValueError
+        When sampled, if a row of `phi` depends on other records, or on their number or order.
+
+    See Also
+    --------
+    skdp.release : Releases the value.
+
+    Examples
+    --------
+    A histogram of 50,000 pairs, in a blink:
+
+    >>> import numpy as np
+    >>> from skdp import AdditiveTarget, LaplaceMechanism, release
+    >>> from skdp import SensitivitySampler, UniformOracle
+    >>> def histogram(X):
+    ...     return np.eye(4)[(4 * X[:, 0]).astype(int).clip(0, 3)]
+    >>> X = np.random.default_rng(0).uniform(size=(1000, 1))
+    >>> sampler = SensitivitySampler(UniformOracle([(0, 1)]), n_pairs=50_000, random_state=0)
+    >>> released = release(
+    ...     AdditiveTarget(histogram), X, mechanism=LaplaceMechanism(1.0), sensitivity=sampler
+    ... )
+    >>> round(released.sensitivity.value, 6), released.value.shape
+    (0.002, (4,))
+    """
+
+    def __init__(self, phi: Callable):
+        self._phi = as_function_target(phi)
+        self.allow_nan = self._phi.allow_nan
+        self.key_parts = (self._phi,)
+        self.description = f"mean of {self._phi.description}"
+
+    def __call__(self, *dataset: Any, seed: int = 0) -> NDArray[np.float64]:
+        """Return the mean of phi over the records."""
+        return self._rows(*dataset).mean(axis=0)
+
+    def closed_form(self, *records: Any) -> Moments:
+        """Return the moments it is made of: the rows of phi.
+
+        Parameters
+        ----------
+        *records : X or X, y
+            Any public records; they tell the shape of a row.
+
+        Returns
+        -------
+        Moments
+            Linear ones.
+        """
+        shape = self._rows(*records).shape[1:]
+        return Moments(
+            lambda *dataset: self._rows(*dataset).reshape(n_records(dataset[0]), -1),
+            lambda sums, n_samples: (sums / n_samples).reshape(-1, *shape),
+            linear=True,
+        )
+
+    def check_oracle(self, *records: Any) -> None:
+        """Refuse a phi that does not take records one by one: it has no moments.
+
+        Parameters
+        ----------
+        *records : X or X, y
+            Public records.
+
+        Raises
+        ------
+        ValueError
+            If the rows of some records are others when these stand alone, in another order.
+        """
+        places = np.arange(n_records(records[0]))
+        rows, alone = (
+            self._rows(*(take_records(container, taken) for container in records))
+            for taken in (places, places[::-2])
+        )
+        expected = rows[places[::-2]]
+        error = ROWS_TOLERANCE * np.abs(expected[np.isfinite(expected)]).max(initial=0.0)
+        if alone.shape != expected.shape or not np.allclose(
+            alone, expected, rtol=0, atol=error, equal_nan=True
+        ):
+            raise ValueError(
+                "The 'phi' parameter of AdditiveTarget must treat each record by itself. Here a "
+                "row depends on other records, on how many there are, or on their order. Release "
+                "the function of all records instead, such as lambda X: phi(X).mean(axis=0)."
+            )
+
+    def _rows(self, *dataset: Any) -> NDArray[np.float64]:
+        rows = self._phi(*dataset, seed=0)
+        if rows.shape[:1] != (n_records(dataset[0]),):
+            raise ValueError(
+                "The 'phi' parameter of AdditiveTarget must return one row for each record, shape "
+                f"({n_records(dataset[0])}, ...). Got shape {rows.shape}."
+            )
+        return rows

@@ -1,0 +1,42 @@
+"""Scores of finitely many responses, of which one is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.core.target import KeyedTarget, Target, as_target, identity_of
+
+
+class ChoiceTarget(KeyedTarget):
+    """The scores of a list of responses; what is released is one of the responses.
+
+    ``function(X)`` or ``function(X, y)`` returns one score for each response, in their order. The
+    responses are public and may be anything.
+    """
+
+    def __init__(self, function: Target | Callable, responses: Iterable[Any]):
+        self._scores = as_target(function)
+        self.allow_nan = getattr(self._scores, "allow_nan", False)
+        self.responses = list(responses)
+        if not self.responses:
+            raise ValueError("The 'responses' must hold at least one response. Got none.")
+        self.key_parts = identity_of(self._scores), len(self.responses)
+        self.description = f"{self._scores.description} over {len(self.responses)} responses"
+
+    def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
+        """Score the responses."""
+        scores = np.asarray(self._scores(*dataset, seed=seed), dtype=np.float64)
+        if scores.shape != (len(self.responses),):
+            raise ValueError(
+                f"the target must return a vector of {len(self.responses)} scores, one for each "
+                f"response, and returned shape {scores.shape}"
+            )
+        return scores
+
+    def restore(self, chosen: int) -> Any:
+        """Return the response that was chosen."""
+        return self.responses[chosen]

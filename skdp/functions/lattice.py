@@ -1,0 +1,151 @@
+"""Functions on a box as targets: their values on a lattice, and the function made of these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from skdp.core.target import KeyedTarget, as_function_target
+from skdp.functions.bernstein import BernsteinTransformer
+from skdp.functions.bernstein_basis import gram_matrix, multiply_axes
+from skdp.functions.released import ReleasedRegressor
+
+# Largest number of released values for which the metric of the output is worked out.
+MAX_METRIC = 2000
+
+
+class BernsteinTarget(KeyedTarget):
+    """The values of a function on a box, and the function made of them once they are released.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(X, points)`` or ``function(X, y, points)`` evaluates the function that the
+        dataset determines. `points` has shape (n_points, n_variables); the result has shape
+        (n_points,) or (n_points, n_outputs). When it has a parameter `random_state`, it is given
+        an integer there, the same for both evaluations of a pair. A :class:`FunctionTarget`
+        brings a key of its own.
+    transformer : BernsteinTransformer
+        Lattice and box. If it is not fitted, the box has one row of its `feature_range` for each
+        variable; a pair makes it an interval.
+
+    Raises
+    ------
+    TypeError
+        If `function` cannot be called, or `transformer` is no BernsteinTransformer.
+
+    See Also
+    --------
+    skdp.release : Releases the function.
+
+    Examples
+    --------
+    The share of the records below a point, as a function of the point:
+
+    >>> import numpy as np
+    >>> from skdp import BernsteinTarget, BernsteinTransformer, LaplaceMechanism, release
+    >>> def share_below(X, points):
+    ...     return np.mean(X[:, 0] < points, axis=1)
+    >>> X = np.random.default_rng(0).uniform(size=(1000, 1))
+    >>> target = BernsteinTarget(share_below, BernsteinTransformer(degree=8, feature_range=(0, 1)))
+    >>> released = release(
+    ...     target, X, mechanism=LaplaceMechanism(epsilon=1.0), sensitivity=9 / 1000
+    ... )
+    >>> released.value.predict([[0.25], [0.5]]).shape
+    (2,)
+    """
+
+    def __init__(self, function: Callable, transformer: BernsteinTransformer):
+        self._function = as_function_target(function)
+        self.transformer = fit_transformer(transformer)
+        self._points = self.transformer.lattice_
+        self.key_parts = self._function, self._points
+        self.allow_nan = self._function.allow_nan
+        self.description = f"{self._function.description} {describe_lattice(self.transformer)}"
+
+    def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
+        """Evaluate the function on the lattice."""
+        values = self._function(*dataset, self._points.copy(), seed=seed)
+        n_points = len(self._points)
+        if values.ndim not in (1, 2) or len(values) != n_points or values.size == 0:
+            raise ValueError(
+                f"the function must return shape ({n_points},) or ({n_points}, n_outputs), and "
+                f"returned {values.shape}"
+            )
+        return values
+
+    def restore(self, values: NDArray[np.float64]) -> ReleasedRegressor:
+        """Make a function of released values.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_basis,) or (n_basis, n_outputs)
+            Released values on the lattice.
+
+        Returns
+        -------
+        ReleasedRegressor
+            The function, evaluated by its `predict`.
+        """
+        return ReleasedRegressor(self.transformer, self.transformer.coefficients(values))
+
+    def output_metric(self, *dataset: Any) -> NDArray[np.float64] | None:
+        """Tell how much the released function depends on each value.
+
+        Parameters
+        ----------
+        *dataset : X or X, y
+            Public records, to find the number of outputs.
+
+        Returns
+        -------
+        ndarray of shape (n_values, n_values) or None
+            See :func:`lattice_metric`. None also when the function fails on these records.
+        """
+        try:
+            n_values = self(*dataset, seed=0).size
+        except Exception:  # whatever it is, the function has no value here, as on some pair
+            return None
+        return lattice_metric(self.transformer, n_values)
+
+
+def lattice_metric(transformer: BernsteinTransformer, n_values: int) -> NDArray[np.float64] | None:
+    """Return the squared change of a released function as a quadratic form in its values.
+
+    With c = A v the coefficients of values v and G the integrals of the products of two basis
+    functions, the mean over the box of the squared function is v' A'GA v, which is exact: the
+    product of two Bernstein polynomials is a multiple of a third, of twice the degree. None for
+    more than 2000 values.
+    """
+    if n_values > MAX_METRIC:
+        return None
+    n_basis, n_features = transformer.n_basis_, transformer.n_features_in_
+    coefficients = transformer.coefficients(np.eye(n_basis))
+    tensor = coefficients.reshape((transformer.degree + 1,) * n_features + (-1,))
+    factors = [gram_matrix(transformer.degree)] * n_features
+    metric = coefficients.T @ multiply_axes(factors, tensor).reshape(n_basis, -1)
+    # Values of one point lie side by side, so each output gets its own copy, interleaved.
+    both = np.kron((metric + metric.T) / 2, np.eye(n_values // n_basis))
+    return np.asarray(both, dtype=np.float64)
+
+
+def fit_transformer(transformer: Any, n_features: int | None = None) -> BernsteinTransformer:
+    """Fit a clone to a table of the right width; its values do not matter."""
+    if not isinstance(transformer, BernsteinTransformer):
+        raise TypeError(
+            f"A function is released on the lattice of a BernsteinTransformer. Got {transformer!r}."
+        )
+    if n_features is None:
+        rows = np.shape(transformer.feature_range)
+        implied = rows[0] if len(rows) == 2 else 1
+        n_features = getattr(transformer, "n_features_in_", implied)
+    return clone(transformer).fit(np.zeros((1, n_features)))
+
+
+def describe_lattice(transformer: BernsteinTransformer) -> str:
+    """Say where the values are; the order is left out, since it works on released values."""
+    return f"on {transformer.degree + 1} points a side of {transformer.feature_range_.tolist()}"

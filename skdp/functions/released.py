@@ -1,0 +1,315 @@
+"""Estimators made of released lattice values: all they hold is the basis and its coefficients."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
+
+from skdp.core.simplex import project_to_simplex
+from skdp.functions.bernstein import BernsteinTransformer
+
+
+class ReleasedFunction(BaseEstimator):
+    """A function on a box, released through its values on a lattice.
+
+    Base class of the released estimators, and what they have in common. As with a frozen
+    estimator there is nothing to learn: `fit` does nothing, so none of them can come to hold
+    private records by being fitted again.
+
+    Parameters
+    ----------
+    transformer : BernsteinTransformer
+        The basis, fitted.
+    coefficients : ndarray of shape (n_basis,) or (n_basis, n_outputs)
+        As returned by its ``coefficients``.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns of the box.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns, when the private records have them.
+    """
+
+    def __init__(self, transformer: BernsteinTransformer, coefficients: ArrayLike):
+        self.transformer = transformer
+        self.coefficients = coefficients
+
+    def fit(self, X: Any = None, y: Any = None) -> Self:
+        """Do nothing: what was released does not change.
+
+        Parameters
+        ----------
+        X : ignored
+            Present by convention.
+        y : ignored
+            Present by convention.
+
+        Returns
+        -------
+        self : object
+            This object.
+        """
+        return self
+
+    def evaluate(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Evaluate the function.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points of the box.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Its values.
+
+        Raises
+        ------
+        ValueError
+            If a point is outside the box and the transformer does not clip.
+        """
+        return self.transformer.evaluate(self.coefficients, X)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of the box."""
+        return self.transformer.n_features_in_
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """Names of the columns, when the private records have them."""
+        return self.transformer.feature_names_in_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_clone__(self) -> Self:
+        """Return itself: to clone the transformer would forget its box."""
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return scikit-learn's tags: nothing is learned, and the responses are not needed."""
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.target_tags.required = False
+        return tags
+
+
+class ReleasedRegressor(RegressorMixin, ReleasedFunction):
+    """A released regression function, or any other function on a box.
+
+    Parameters
+    ----------
+    transformer : BernsteinTransformer
+        The basis, fitted.
+    coefficients : ndarray of shape (n_basis,) or (n_basis, n_outputs)
+        As returned by its ``coefficients``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import BernsteinTransformer, ReleasedRegressor
+    >>> bernstein = BernsteinTransformer(degree=2, feature_range=(0, 1)).fit(np.zeros((1, 1)))
+    >>> ReleasedRegressor(bernstein, np.array([0.0, 0.5, 1.0])).predict([[0.25]])
+    array([0.25])
+    """
+
+    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Evaluate the function.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points of the box.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Its values.
+        """
+        return self.evaluate(X)
+
+
+class ReleasedOutlierDetector(OutlierMixin, ReleasedFunction):
+    """A released decision function of an outlier detector.
+
+    Parameters
+    ----------
+    transformer : BernsteinTransformer
+        The basis, fitted.
+    coefficients : ndarray of shape (n_basis,)
+        As returned by its ``coefficients``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import BernsteinTransformer, ReleasedOutlierDetector
+    >>> bernstein = BernsteinTransformer(degree=2, feature_range=(0, 1)).fit(np.zeros((1, 1)))
+    >>> ReleasedOutlierDetector(bernstein, np.array([-1.0, 3.0, -1.0])).predict([[0.0], [0.5]])
+    array([-1,  1])
+    """
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Evaluate the released decision function.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points of the box.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Negative for outliers.
+        """
+        return self.evaluate(X)
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int_]:
+        """Tell outliers from inliers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points of the box.
+
+        Returns
+        -------
+        ndarray of int of shape (n_samples,)
+            -1 for outliers, 1 for inliers.
+        """
+        return np.where(self.evaluate(X) < 0, -1, 1)
+
+
+def _gives(method: str) -> Any:
+    return available_if(lambda self: self.method == method)
+
+
+class ReleasedClassifier(ClassifierMixin, ReleasedFunction):
+    """A released decision function, or released class probabilities.
+
+    Parameters
+    ----------
+    transformer : BernsteinTransformer
+        The basis, fitted.
+    coefficients : ndarray of shape (n_basis,) or (n_basis, n_classes)
+        Of the decision function or of the probabilities; with two classes those of the second
+        class alone.
+    classes : ndarray of shape (n_classes,)
+        The class labels, which are public.
+    method : {"decision_function", "predict_proba"}, default="decision_function"
+        What the coefficients are of. The object has this method, and no other, besides `predict`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class labels.
+
+    Notes
+    -----
+    Noise moves probabilities out of the simplex. `predict_proba` projects them back to its
+    nearest point, which is post-processing and costs no privacy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import BernsteinTransformer, ReleasedClassifier
+    >>> bernstein = BernsteinTransformer(degree=1, feature_range=(0, 1)).fit(np.zeros((1, 1)))
+    >>> released = ReleasedClassifier(bernstein, np.array([-1.0, 2.0]), np.array(["no", "yes"]))
+    >>> released.predict([[0.0], [0.5], [1.0]])
+    array(['no', 'yes', 'yes'], dtype='<U3')
+    """
+
+    def __init__(
+        self,
+        transformer: BernsteinTransformer,
+        coefficients: ArrayLike,
+        classes: ArrayLike,
+        method: str = "decision_function",
+    ):
+        super().__init__(transformer, coefficients)
+        self.classes = classes
+        self.method = method
+
+    @property
+    def classes_(self) -> NDArray:
+        """The class labels."""
+        return np.asarray(self.classes)
+
+    @_gives("decision_function")
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Evaluate the released decision function.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points of the box.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Positive for the second of two classes, largest for the best of more.
+        """
+        return self.evaluate(X)
+
+    @_gives("predict_proba")
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Evaluate the released probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points of the box.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Nonnegative; each row sums to one.
+        """
+        values = self.evaluate(X)
+        if values.ndim == 1:
+            values = np.stack([1 - values, values], axis=1)
+        return project_to_simplex(values)
+
+    @_gives("predict_proba")
+    def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Evaluate the logarithms of the released probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points of the box.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            ``-inf`` where a probability is zero.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """Predict the labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points of the box.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The labels.
+        """
+        if self.method == "predict_proba":
+            best = self.predict_proba(X).argmax(axis=1)
+        else:
+            scores = self.evaluate(X)
+            best = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(int)
+        return self.classes_[best]

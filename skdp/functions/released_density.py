@@ -1,0 +1,114 @@
+"""An estimator made of a released density."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdp.functions.bernstein import BernsteinTransformer
+from skdp.functions.bernstein_density import BernsteinDensity
+from skdp.functions.released import ReleasedFunction
+
+
+class ReleasedDensity(ReleasedFunction):
+    """A released density: never negative, of integral one over its box.
+
+    The methods are those of scikit-learn's KernelDensity.
+
+    Parameters
+    ----------
+    density : BernsteinDensity
+        The density.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import BernsteinDensity, BernsteinTransformer, ReleasedDensity
+    >>> bernstein = BernsteinTransformer(degree=2, feature_range=(0, 1)).fit(np.zeros((1, 1)))
+    >>> released = ReleasedDensity(BernsteinDensity(bernstein, np.array([0.0, 1.0, 0.0])))
+    >>> np.exp(released.score_samples([[0.5], [0.9]])).round(2)
+    array([1.5 , 0.54])
+    >>> released.sample(2, random_state=0).shape
+    (2, 1)
+    """
+
+    def __init__(self, density: BernsteinDensity):
+        self.density = density
+
+    # a parameter of the others: here it follows from the density
+    @property
+    def transformer(self) -> BernsteinTransformer:  # type: ignore[override]
+        """The basis."""
+        return self.density.transformer
+
+    def evaluate(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Evaluate the density.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points of the box.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Never negative.
+
+        Raises
+        ------
+        ValueError
+            If a point is outside the box and the transformer does not clip.
+        """
+        return self.density.evaluate(X)
+
+    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Evaluate the logarithm of the density.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points of the box.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            ``-inf`` where the density is zero.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.evaluate(X))
+
+    def score(self, X: ArrayLike, y: Any = None) -> float:
+        """Compute the total log-likelihood.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points of the box.
+        y : ignored
+            Present by convention.
+
+        Returns
+        -------
+        float
+            The sum of :meth:`score_samples`.
+        """
+        return float(np.sum(self.score_samples(X)))
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[np.float64]:
+        """Draw records from the density.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of records.
+        random_state : int, numpy.random.RandomState or None, default=None
+            The density is released, so any seed may be used.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Points of the box.
+        """
+        return self.density.sample(n_samples, random_state)

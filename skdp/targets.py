@@ -1,0 +1,127 @@
+"""From the 'release' parameter of PrivateEstimator to the target that is evaluated."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from skdp.core.classes import is_a, named
+from skdp.core.target import Target
+from skdp.estimators.catalog import check_releasable, is_stateless, stand_in_of, unserved
+from skdp.estimators.catalog.refused import REFUSED_COMPOSITIONS
+from skdp.estimators.configuration import check_configuration, configured
+from skdp.estimators.members import roles
+from skdp.estimators.parameters import ParameterTarget
+from skdp.estimators.trees import TREES, LeafTarget, last_step
+from skdp.exceptions import PrivacyLeakWarning
+from skdp.fitted_function import FittedFunctionTarget
+from skdp.functions.bernstein import BernsteinTransformer
+
+_BAGS = named("sklearn.ensemble", "BaggingClassifier BaggingRegressor")
+
+
+def check_release(estimator: Any, release: Any) -> None:
+    """Refuse, before any fit, what has no release."""
+    check_configuration(estimator)
+    if isinstance(release, Target) and not hasattr(release, "restore"):
+        raise TypeError(
+            "The 'release' parameter of PrivateEstimator takes a target that has a method "
+            "restore(value), which makes the released estimator. "
+            f"Got {type(release).__name__}."
+        )
+    if isinstance(release, str) and release != "auto":
+        raise ValueError(
+            "The 'release' parameter of PrivateEstimator must be 'auto' or a list of names of "
+            f"fitted attributes. Got {release!r}. A single name is a list too: [{release!r}]."
+        )
+    kinds = Iterable | LeafTarget | BernsteinTransformer | Target
+    if not isinstance(release, kinds):
+        raise TypeError(
+            "The 'release' parameter of PrivateEstimator must be 'auto', a list of names of fitted "
+            "attributes, a LeafTarget, a BernsteinTransformer or a target, which has a "
+            f"'description' and methods __call__ and 'restore'. Got {type(release).__name__}. "
+            "To release the value of a function, use skdp.release."
+        )
+    if isinstance(release, LeafTarget):
+        release.check(estimator)
+    elif isinstance(release, str):
+        for _, part, transforms in roles(estimator):
+            check_releasable(part)
+            if transforms:
+                _check_transforms(part)
+            reason = REFUSED_COMPOSITIONS.get(type(part))
+            if reason is not None:
+                raise ValueError(
+                    f"PrivateEstimator cannot release {type(part).__name__} with release='auto': "
+                    f"{reason}."
+                )
+        _check_trees(estimator)
+
+
+def warn_if_fitted(estimator: Any) -> None:
+    """Point out a fitted estimator: the wrapper keeps it as a parameter, with all it has seen."""
+    for _, part in configured(estimator):
+        if is_stateless(part):
+            continue
+        if any(name.endswith("_") and not name.startswith("_") for name in vars(part)):
+            warnings.warn(
+                f"The 'estimator' parameter of PrivateEstimator holds a fitted "
+                f"{type(part).__name__}, which stays in the wrapper and in its pickle. If it has "
+                "seen private records, pass clone(estimator). If they were public and it is to "
+                "stay as it is, wrap it in sklearn.frozen.FrozenEstimator.",
+                PrivacyLeakWarning,
+                stacklevel=4,
+            )
+            return
+
+
+def make_target(estimator: Any, release: Any, twin: Any, weighted: bool = False) -> Any:
+    """Make the target of one estimator.
+
+    "auto" takes the leaves of a tree or forest, else fitted attributes. A transformer takes the
+    fitted function on its lattice, and a target is taken as it is. A weighted fit is another
+    function of the data.
+    """
+    automatic = isinstance(release, str) and release == "auto"
+    if automatic and type(last_step(estimator)) in TREES:
+        release = LeafTarget()
+    if isinstance(release, LeafTarget):
+        target: Any = release.bind(estimator, twin)
+    elif isinstance(release, BernsteinTransformer):
+        target = FittedFunctionTarget(estimator, release, twin)
+    elif isinstance(release, Target):
+        return release
+    else:
+        target = ParameterTarget(estimator, release, twin)
+    if weighted:
+        target.description += ", weighted"
+        target.key_parts += ("weighted",)
+    return target
+
+
+def _check_transforms(step: Any) -> None:
+    """Refuse a step that is to transform, of which only what predicts is released."""
+    if "transform" not in unserved(step) or stand_in_of(step, True) is not None:
+        return
+    raise ValueError(
+        f"PrivateEstimator cannot release {type(step).__name__} with release='auto' as a step that "
+        "transforms: what is released suffices for its predictions only. Make it the last step, "
+        "use PCA, or fit it on public records and wrap it in FrozenEstimator."
+    )
+
+
+def _check_trees(estimator: Any) -> None:
+    """Let a tree be the whole estimator or the last step of pipelines, and nothing else."""
+    last = last_step(estimator)
+    if type(last) in TREES:
+        LeafTarget().check(estimator)
+    for _, part in configured(estimator):
+        bagged = is_a(part, *_BAGS) and part.estimator is None
+        if bagged or (is_a(part, *TREES.names) and part is not last):
+            name = "DecisionTree" if bagged else type(part).__name__
+            raise ValueError(
+                f"PrivateEstimator cannot release {name} inside {type(estimator).__name__}: which "
+                "leaves there are is learned from the records. A tree or forest releases its leaf "
+                "values when it is the whole estimator or the last step of a pipeline."
+            )

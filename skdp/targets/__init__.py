@@ -1,1 +1,0 @@
-"""What is released: functions from a dataset to a vector, and the way back."""

@@ -1,0 +1,169 @@
+"""Classes told by their names: the same answers as with the classes themselves."""
+
+import importlib
+import itertools
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (imported for its effect)
+from sklearn.impute import IterativeImputer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+from sklearn.utils import all_estimators
+
+import skdp
+from skdp import LaplaceMechanism, PrivateEstimator
+from skdp.core.classes import ClassSet, ClassTable, is_a, named, public_name
+from skdp.estimators.catalog import ELSEWHERE, linear
+from skdp.estimators.catalog.refused import REASONS
+
+ROOT = Path(skdp.__file__).parent
+
+
+def in_a_fresh_interpreter(code, *data):
+    """Run code that finds the pickled `data` on its input, and return what it prints."""
+    run = subprocess.run(
+        [sys.executable, "-c", f"import pickle, sys\ndata = pickle.load(sys.stdin.buffer)\n{code}"],
+        input=pickle.dumps(data),
+        cwd=ROOT.parent,
+        check=True,
+        capture_output=True,
+    )
+    return run.stdout.decode().strip()
+
+
+def load(name):
+    module, _, kind = name.rpartition(".")
+    return getattr(importlib.import_module(module), kind, object)
+
+
+def test_every_estimator_has_the_name_by_which_it_is_imported():
+    kinds = [kind for _, kind in all_estimators()]
+    assert len(kinds) > 150
+    assert [load(public_name(kind)) for kind in kinds] == kinds
+
+
+class Machine(LinearSVC):
+    pass
+
+
+def impostor(kind):
+    """Return a subclass that says of itself that it is `kind`."""
+    return type(kind.__name__, (kind,), {"__module__": kind.__module__})
+
+
+@pytest.mark.parametrize("kind", [Machine, impostor(LinearSVC), impostor(object), int, np.ndarray])
+def test_a_class_that_is_not_scikit_learns_has_no_name(kind):
+    assert public_name(kind) == ""
+
+
+def test_a_class_of_a_module_that_nobody_imported_has_no_name():
+    kind = type("LinearSVC", (), {"__module__": "sklearn.attic"})
+    assert public_name(kind) == ""
+
+
+def test_is_a_agrees_with_isinstance():
+    class Chain(Pipeline):
+        pass
+
+    estimators = [
+        *(LinearSVC(), Machine(), SVC(), Ridge(), None, "passthrough", LinearSVC),
+        *(Pipeline([]), Chain([]), FeatureUnion([]), ColumnTransformer([]), impostor(Pipeline)([])),
+    ]
+    kinds = [LinearSVC, SVC, Pipeline, FeatureUnion, ColumnTransformer, BaseEstimator]
+    for thing, kind, other in itertools.product(estimators, kinds, kinds):
+        expected = isinstance(thing, kind | other)
+        assert is_a(thing, public_name(kind), public_name(other)) == expected
+
+
+def test_a_set_holds_its_classes_and_no_subclass():
+    machines = ClassSet(named("sklearn.svm", "LinearSVC SVC LinearSVD"))
+    assert list(machines) == [LinearSVC, SVC]
+    assert machines == {LinearSVC, SVC}
+    assert Machine not in machines
+    assert impostor(SVC) not in machines
+    assert "sklearn.svm.SVC" not in machines
+    assert "" not in machines
+
+
+def test_a_table_holds_its_classes_and_what_was_added():
+    table = ClassTable({"sklearn.svm.SVC": 1, "sklearn.svm.LinearSVD": 2})
+    table.added[Machine] = 3
+    assert dict(table) == {SVC: 1, Machine: 3}
+    assert [table.get(kind) for kind in (LinearSVC, impostor(SVC), int)] == [None] * 3
+
+
+# Classes that some version of scikit-learn from 1.6 on does not have.
+NOT_EVERYWHERE = {"sklearn.manifold.ClassicalMDS"}
+WRITTEN = re.compile(
+    r'"(sklearn\.[a-z_.]+\.[A-Z]\w+)"|(?:named|_refuse)\(\s*"(sklearn[\w.]+)",\s*"([\w ]+)"'
+)
+
+
+def written(source):
+    """The names of classes of scikit-learn in the strings of `source`."""
+    for name, module, names in WRITTEN.findall(source):
+        yield from [name] if name else named(module, names)
+
+
+def dead(names):
+    """Those names under which scikit-learn has no class: a slip of the pen would go unnoticed."""
+    return {name for name in names if public_name(load(name)) != name}
+
+
+def test_every_name_is_that_of_a_class():
+    sources = [path.read_text() for path in ROOT.rglob("*.py")]
+    names = {name for source in sources for name in written(source)}
+    names |= {*linear.ENTRIES, *REASONS, *ELSEWHERE.names}
+    assert len(names) > 200
+    assert dead(names) <= NOT_EVERYWHERE
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'is_a(thing, "sklearn.pipeline.Pipelin")',
+        'is_a(thing, "sklearn.svm.Pipeline")',
+        'is_a(thing, "sklearn.svm._classes.SVC")',
+        'named(\n    "sklearn.svm",\n    "SVC LinearSVD")',
+    ],
+)
+def test_a_planted_slip_of_the_pen_is_found(source):
+    assert len(dead(written(source))) == 1
+
+
+@pytest.mark.slow
+def test_a_released_estimator_can_be_used_where_skdp_was_not_imported():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    estimator = make_pipeline(StandardScaler(), LogisticRegression())
+    model = PrivateEstimator(
+        estimator, mechanism=LaplaceMechanism(1.0), sensitivity=0.1, classes=[0, 1], random_state=0
+    ).fit(X, X[:, 0] > 0)
+    code = """
+model, bare, X = data
+print(*model.predict(X), *bare.predict(X))
+"""
+    expected = " ".join(map(str, [*model.predict(X), *model.estimator_.predict(X)]))
+    assert in_a_fresh_interpreter(code, model, model.estimator_, X) == expected
+
+
+@pytest.mark.slow
+def test_an_experimental_estimator_that_arrives_is_known_and_none_is_switched_on():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    imputer = IterativeImputer(imputation_order="roman", max_iter=2, tol=0.0)
+    model = PrivateEstimator(imputer, mechanism=LaplaceMechanism(1.0), sensitivity=0.1)
+    code = """
+import sklearn.impute
+model, X = data
+print(type(model.fit(X).estimator_).__name__, "IterativeImputer" in vars(sklearn.impute))
+"""
+    assert in_a_fresh_interpreter(code, model, X) == "IterativeImputer False"

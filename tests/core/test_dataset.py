@@ -1,0 +1,184 @@
+"""Record containers: every kind gives the same records, and none is modified."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from skdp.core.dataset import (
+    as_dataset,
+    column_names,
+    find_non_finite,
+    n_columns,
+    n_records,
+    neighboring_pair,
+    take_records,
+)
+
+MATRICES = {
+    "numpy": lambda values: values,
+    "fortran": np.asfortranarray,
+    "strided": lambda values: np.repeat(values, 2, axis=0)[::2],
+    "integers": lambda values: values.astype(np.int32),
+    "object": lambda values: values.astype(object),
+    "csr array": sparse.csr_array,
+    "csr matrix": sparse.csr_matrix,
+    "coo": sparse.coo_array,
+    "csc": sparse.csc_matrix,
+    "pandas": lambda values: pd.DataFrame(values, index=range(7, 7 + len(values))).add_prefix("c"),
+    "polars": lambda values: pl.DataFrame(values, schema=[f"c{i}" for i in range(values.shape[1])]),
+    "list": lambda values: values.tolist(),
+}
+VECTORS = {
+    "numpy": lambda values: values,
+    "strings": lambda values: values.astype(str),
+    "pandas": pd.Series,
+    "polars": lambda values: pl.Series(values),
+    "list": lambda values: values.tolist(),
+}
+CONTAINERS = [(make, 2) for make in MATRICES.values()] + [(make, 1) for make in VECTORS.values()]
+
+
+def dense(container):
+    return np.asarray(container.todense() if sparse.issparse(container) else container)
+
+
+def frozen_copy(container):
+    return dense(container).copy()
+
+
+def values_of(n, n_dims):
+    values = np.arange(3.0 * n).reshape(n, 3)
+    return values if n_dims == 2 else values[:, 0]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(CONTAINERS), st.integers(1, 8), st.data())
+def test_take_records_is_indexing(kind, n, data):
+    make, n_dims = kind
+    container = make(values_of(n, n_dims))
+    before = frozen_copy(container)
+    indices = np.array(data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=12)))
+    taken = take_records(container, indices)
+    np.testing.assert_array_equal(dense(taken), before[indices])
+    np.testing.assert_array_equal(dense(container), before)
+    assert n_records(taken) == len(indices)
+    assert n_columns(taken) == (3 if n_dims == 2 else None)
+    assert sparse.issparse(taken) == sparse.issparse(container)
+    assert type(taken) is type(container)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(CONTAINERS), st.integers(2, 9))
+def test_neighboring_pair_differs_in_its_last_record_only(kind, n_plus_one):
+    make, n_dims = kind
+    container = make(values_of(n_plus_one, n_dims))
+    before = frozen_copy(container)
+    (base,), (neighbor,) = neighboring_pair((container,))
+    n = n_plus_one - 1
+    np.testing.assert_array_equal(dense(base), before[:n])
+    np.testing.assert_array_equal(dense(neighbor), before[[*range(n - 1), n]])
+    np.testing.assert_array_equal(dense(container), before)
+    # no write to one may reach the other
+    assert not isinstance(base, np.ndarray) or not np.shares_memory(base, neighbor)
+    assert not isinstance(base, np.ndarray) or base.strides == neighbor.strides
+
+
+def test_neighboring_pair_keeps_records_and_responses_together():
+    X, y = np.arange(8.0).reshape(4, 2), np.arange(4) * 2
+    for dataset in neighboring_pair((X, y)):
+        np.testing.assert_array_equal(dataset[0][:, 0], dataset[1])
+
+
+@pytest.mark.parametrize("position", [-1, 0, 1])
+def test_neighboring_pair_counts_the_rows_of_frames_anew(position):
+    """As those of the private records: a function may read their labels."""
+    frame = pd.DataFrame({"a": [1, 2, 3]}, index=["x", "y", "z"])
+    for (dataset,) in neighboring_pair((frame,), position):
+        assert list(dataset.index) == [0, 1]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(CONTAINERS), st.integers(2, 8), st.data())
+def test_neighboring_pair_replaces_the_same_record_at_any_position(container, n, data):
+    make, n_dims = container
+    position = data.draw(st.integers(0, n - 1))
+    values = values_of(n + 1, n_dims)
+    (base,), (neighbor,) = neighboring_pair((make(values),), position)
+    base, neighbor = dense(base).astype(float), dense(neighbor).astype(float)
+    assert {str(row) for row in base} == {str(row) for row in values[:n]}
+    np.testing.assert_array_equal(base[position], values[n - 1])
+    np.testing.assert_array_equal(neighbor[position], values[n])
+    others = np.arange(n) != position
+    np.testing.assert_array_equal(base[others], neighbor[others])
+
+
+def test_neighboring_pair_needs_two_records():
+    with pytest.raises(ValueError, match="at least 2 records"):
+        neighboring_pair((np.zeros((1, 2)),))
+
+
+def test_as_dataset():
+    X, y = np.zeros((2, 1)), np.ones(2)
+    assert as_dataset(X) == (X,)
+    assert as_dataset((X,)) == (X,)
+    assert as_dataset((X, None)) == (X,)
+    assert as_dataset((X, y)) == (X, y)
+
+
+@pytest.mark.parametrize(
+    ("sample", "got"), [(None, "None"), ((None, 1), "a tuple of 2"), ((1, 2, 3, 4), "a tuple of 4")]
+)
+def test_as_dataset_refuses(sample, got):
+    message = rf"The oracle f must be X or a tuple \(X, y\) or \(X, y, .*\). Got {got}."
+    with pytest.raises(TypeError, match=message):
+        as_dataset(sample, "The oracle f")
+
+
+@pytest.mark.parametrize("thing", [3.0, "text", {"a": [1]}, np.float64(1), np.array(1.0), None])
+def test_what_holds_no_records_is_refused(thing):
+    with pytest.raises(TypeError, match=f"or a list. Got {type(thing).__name__}"):
+        n_records(thing)
+    if not isinstance(thing, np.ndarray):
+        with pytest.raises(TypeError, match="Records must come as"):
+            take_records(thing, np.array([0]))
+
+
+def test_columns():
+    frame = pd.DataFrame({"a": [1], "b": [2]})
+    assert column_names(frame) == column_names(pl.DataFrame({"a": [1], "b": [2]})) == ["a", "b"]
+    assert column_names(pd.DataFrame([[1, 2]])) is None  # numbers are no names
+    assert column_names(np.zeros((1, 2))) is None
+    assert n_columns(["a text", "another"]) is None
+    assert n_columns([]) is None
+    assert n_columns(np.zeros((2, 3, 4))) is None
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_find_non_finite_names_the_column(bad):
+    values = np.arange(6.0).reshape(3, 2)
+    for kind in ("numpy", "csr array", "pandas", "polars", "list"):
+        assert find_non_finite(MATRICES[kind](values)) is None
+        spoiled = values.copy()
+        spoiled[2, 1] = bad
+        place = find_non_finite(MATRICES[kind](spoiled))
+        frame = kind in ("pandas", "polars")
+        assert place == ("column 'c1'" if frame else "a value" if "csr" in kind else "column 1")
+    for make in (np.asarray, pd.Series, pl.Series, list):
+        assert find_non_finite(make([1.0, 2.0])) is None
+        assert find_non_finite(make([1.0, bad])) == "a value"
+
+
+def test_find_non_finite_sees_missing_values_and_passes_over_text():
+    text = ["x", None]
+    missing = [1, None]
+    nullable = pd.DataFrame({"t": text, "m": pd.array(missing, dtype="Int64")})
+    assert find_non_finite(nullable) == "column 'm'"
+    assert find_non_finite(nullable[["t"]]) is None
+    assert find_non_finite(pl.DataFrame({"t": text, "m": missing})) == "column 'm'"
+    assert find_non_finite(pl.DataFrame({"t": text})) is None
+    assert find_non_finite([["one", "two"], ["three"]]) is None
+    assert find_non_finite(np.array(["a"], dtype=object)) is None

@@ -1,0 +1,693 @@
+"""Every way out of the private evaluation, planted and found closed."""
+
+import gc
+import logging
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+import warnings
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import joblib
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import BaggingRegressor
+from sklearn.linear_model import LogisticRegression, QuantileRegressor
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skdp import (
+    LaplaceMechanism,
+    PrivateEstimator,
+    PrivateEvaluationError,
+    PublicDataOracle,
+    SensitivitySampler,
+    release,
+)
+from skdp.estimators.configuration import without_side_effects
+from skdp.mechanisms.noise import OperatingSystemBytes
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 3))
+X_PUBLIC = RNG.normal(size=(40, 3))
+Y, Y_PUBLIC = (np.where(records[:, 0] > 0, 1, 0) for records in (X, X_PUBLIC))
+SECRET = "the record of somebody"
+HAS_CALLBACKS = hasattr(LogisticRegression, "set_callbacks")  # scikit-learn 1.9
+
+
+def released(target, mechanism=None, **options):
+    """Evaluate a function on private records only: there are no public ones."""
+    mechanism = LaplaceMechanism(1.0) if mechanism is None else mechanism
+    return release(target, X, mechanism=mechanism, sensitivity=0.1, **options).value
+
+
+def private(estimator, **options):
+    sampler = SensitivitySampler(
+        PublicDataOracle(X_PUBLIC, Y_PUBLIC), gamma=0.1, n_pairs=19, random_state=0
+    )
+    return PrivateEstimator(
+        estimator, mechanism=LaplaceMechanism(1.0), sensitivity=sampler, **options
+    )
+
+
+# What is written
+
+
+SCRIPT = """
+import ctypes, logging, os, subprocess, sys, warnings
+import numpy as np
+from skdp import LaplaceMechanism, release
+
+log = sys.argv[1]
+for descriptor in map(int, sys.argv[2:]):
+    os.close(descriptor)
+logging.addLevelName(1000, "LOUD")
+handler = logging.FileHandler(log)
+logging.getLogger("mine").addHandler(handler)
+kept, hook = sys.stdout, warnings.showwarning
+libc = ctypes.CDLL(None)
+
+def target(X):
+    print("secret")
+    print("secret", file=sys.stderr)
+    sys.__stdout__.write("secret")
+    sys.__stderr__.write("secret")
+    kept.write("secret")
+    libc.printf(b"secret")
+    for descriptor in (1, 2):
+        os.write(descriptor, b"secret")
+    subprocess.run([sys.executable, "-c", "print('secret')"], check=True)
+    for level in (logging.DEBUG, logging.CRITICAL, 1000):
+        logging.getLogger("mine").log(level, "secret")
+    logging.getLogger("new").warning("secret")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn("secret")
+    return X.mean()
+
+def look(function, *arguments):
+    try:
+        return function(*arguments)
+    except OSError:
+        return None
+
+before = [look(os.fstat, descriptor) for descriptor in (0, 1, 2)]
+n_open = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+if "1" not in sys.argv[2:]:
+    sys.stdout.write("one ")  # in the buffer of Python
+    libc.printf(b"two ")  # in the buffer of C
+release(target, np.ones((5, 1)), mechanism=LaplaceMechanism(1.0), sensitivity=1.0)
+assert n_open == (len(os.listdir("/proc/self/fd")) if n_open else 0)
+assert sys.stdout is kept and warnings.showwarning is hook
+for state, descriptor in zip(before, (0, 1, 2)):
+    now = look(os.fstat, descriptor)
+    assert (state is None) == (now is None), descriptor
+    assert state is None or (state.st_dev, state.st_ino) == (now.st_dev, now.st_ino), descriptor
+logging.getLogger("mine").error("logged")
+if "1" not in sys.argv[2:]:
+    print("three", flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the script calls the C library of POSIX")
+@pytest.mark.parametrize(
+    "closed",
+    [
+        [],
+        *(pytest.param(one, marks=pytest.mark.slow) for one in (["1"], ["2"], ["0", "1", "2"])),
+    ],
+    ids=str,
+)
+def test_nothing_is_written(closed, tmp_path):
+    """By Python, C, child processes and logs; afterwards everything is open or closed as before."""
+    log = tmp_path / "log"
+    command = [sys.executable, "-c", SCRIPT, str(log), *closed]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split()) == ([] if "1" in closed else ["one", "three", "two"])
+    assert done.stderr == ""
+    assert log.read_text() == "logged\n"
+
+
+class Talker(LogisticRegression):
+    """An estimator that prints, in ways that no parameter turns off."""
+
+    def fit(self, X, y, sample_weight=None):
+        if np.isin(X, globals()["X"]).all():
+            print(SECRET)
+            logging.getLogger("talker").critical(SECRET)
+            os.write(2, SECRET.encode())
+        return super().fit(X, y, sample_weight)
+
+
+def test_fit_prints_and_logs_nothing(capfd, caplog):
+    model = private(Talker(), release=["coef_", "intercept_"])
+    model.fit(X, Y)
+    assert capfd.readouterr() == ("", "")
+    assert not caplog.records
+    Talker().fit(X, Y)
+    assert SECRET in capfd.readouterr().out
+    assert caplog.records
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LogisticRegression(solver="liblinear", verbose=np.int64(1)),
+        make_pipeline(StandardScaler(), LogisticRegression(), verbose=np.bool_(True)),
+        QuantileRegressor(solver_options={"disp": True}, alpha=0.1),
+        NeighborhoodComponentsAnalysis(max_iter=2, verbose=np.int32(1)),
+        BaggingRegressor(QuantileRegressor(solver_options={"disp": True}), 2, verbose=1),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_fits_print_nothing(estimator, capfd):
+    """Neither the private fit nor the public ones: what prints is switched off in the clone."""
+    without_side_effects(estimator).fit(X, Y)
+    assert capfd.readouterr() == ("", "")
+    sklearn.clone(estimator).fit(X, Y)
+    captured = capfd.readouterr()
+    assert captured.out + captured.err
+
+
+class Options(BaseEstimator):
+    def __init__(self, options=None, class_weight=None, iprint=1, verbosity=2.0, monitor=None):
+        self.options = options
+        self.class_weight = class_weight
+        self.iprint = iprint
+        self.verbosity = verbosity
+        self.monitor = monitor
+
+    def fit(self, X, y=None):
+        return self
+
+
+def test_options_are_switched_off_and_nothing_else_is():
+    options = {"disp": 1, "callback": print, "inner": {"verbose": True, "tol": 0.1}, 0: "x"}
+    weights = {"verbose": 2, "disp": 3}
+    given = Options(options, weights, monitor=print)
+    quiet = without_side_effects(given)
+    expected = {"disp": 0, "callback": None, "inner": {"verbose": False, "tol": 0.1}, 0: "x"}
+    assert quiet.options == expected
+    assert quiet.options["inner"]["verbose"] is False
+    assert (quiet.class_weight, quiet.iprint, quiet.verbosity) == (weights, -1, 0.0)
+    assert quiet.monitor is None
+    assert without_side_effects(Options(monitor="loss")).monitor == "loss"
+    assert given.options is options
+    assert options["disp"] == 1
+
+
+def test_members_may_have_any_name():
+    """A member called as a parameter that is switched off stays."""
+    members = [("callback", StandardScaler(), [0, 1]), ("memory", "drop", [2])]
+    columns = ColumnTransformer(members)
+    assert without_side_effects(columns).fit_transform(X).shape == (40, 2)
+
+
+# Callbacks
+
+
+def test_functions_called_back_are_taken_away():
+    """They would be handed what is fitted."""
+    seen = []
+    estimator = NeighborhoodComponentsAnalysis(max_iter=3, callback=lambda *state: seen.append(1))
+    model = private(
+        make_pipeline(estimator, LogisticRegression()), release=["logisticregression__coef_"]
+    )
+    model.fit(X, Y)
+    assert not seen
+    assert model.estimator_[0].callback is None
+    sklearn.clone(estimator).fit(X, Y)
+    assert seen
+
+
+class Holder(BaseEstimator):
+    """An estimator with others in its parameters where get_params does not look."""
+
+    def __init__(self, members=()):
+        self.members = members
+
+    def fit(self, X, y=None):
+        self.members_ = sklearn.clone(self.members, safe=False)
+        return self
+
+
+@pytest.mark.skipif(not HAS_CALLBACKS, reason="scikit-learn has no callbacks before 1.9")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda inner: inner,
+        lambda inner: make_pipeline(StandardScaler(), inner),
+        lambda inner: make_pipeline(StandardScaler(), inner).set_callbacks(*inner._skl_callbacks),
+        lambda inner: Holder([inner]),
+        lambda inner: Holder(({"a": inner},)),
+    ],
+    ids=["alone", "member", "composition", "list", "dict"],
+)
+def test_callbacks_of_scikit_learn_are_removed_from_clones(make, reaches):
+    from sklearn.callback import ScoringMonitor
+
+    monitor = ScoringMonitor(scoring="neg_log_loss")
+    inner = LogisticRegression(max_iter=3).set_callbacks(monitor)
+    given = make(inner)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # three iterations do not converge
+        quiet = without_side_effects(given).fit(X, Y)
+    assert not reaches(quiet, ScoringMonitor)
+    assert reaches(given, ScoringMonitor)
+
+
+@pytest.mark.skipif(not HAS_CALLBACKS, reason="scikit-learn has no callbacks before 1.9")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_no_exact_score_in_a_callback(reaches):
+    from sklearn.callback import ScoringMonitor
+
+    monitor = ScoringMonitor(scoring="neg_log_loss")
+    estimator = LogisticRegression(max_iter=3).set_callbacks(monitor)
+    model = private(estimator).fit(X, Y)
+    with pytest.raises(ValueError, match="No logs"):
+        monitor.get_logs()
+    assert not reaches(model.estimator_, ScoringMonitor)
+    assert b"ScoringMonitor" not in pickle.dumps(model.estimator_)
+    sklearn.clone(estimator).fit(X, Y)
+    assert monitor.get_logs()
+
+
+# Hooks and what belongs to the process
+
+
+class Raises:
+    def __del__(self):
+        raise ValueError(SECRET)
+
+
+def test_hooks_are_off_and_come_back(monkeypatch):
+    called = []
+    hooks = [(sys, "unraisablehook"), (threading, "excepthook")]
+    for owner, name in hooks:
+        monkeypatch.setattr(owner, name, lambda *args: called.append(args))
+    monkeypatch.setattr(warnings, "showwarning", lambda *args: called.append(args))
+    before = [getattr(owner, name) for owner, name in hooks]
+
+    def target(X):
+        Raises()
+        thread = threading.Thread(target=lambda: 1 / 0)
+        thread.start()
+        thread.join()
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            warnings.warn(SECRET, stacklevel=1)
+        return X.mean()
+
+    released(target)
+    assert not called
+    assert [getattr(owner, name) for owner, name in hooks] == before
+    target(X)
+    assert len(called) == 3
+
+
+@pytest.mark.parametrize(
+    ("module", "kind"),
+    [(sys, "trace"), (sys, "profile"), (threading, "trace"), (threading, "profile")],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_nobody_traces(module, kind):
+    """Such a function is handed frames, whose variables are private, and return values."""
+    seen = []
+
+    def watch(frame, event, argument):
+        if frame.f_code.co_name == "traced":
+            seen.append(event)
+
+    def traced():
+        return 1
+
+    def target(X):
+        traced()
+        thread = threading.Thread(target=traced)
+        thread.start()
+        thread.join()
+        return X.mean()
+
+    get, put = getattr(module, f"get{kind}"), getattr(module, f"set{kind}")
+    before = get()
+    put(watch)
+    try:
+        released(target)
+        after = get()
+        n_private = len(seen)
+        target(X)
+    finally:
+        put(before)
+    assert after is watch
+    assert n_private == 0
+    assert seen
+
+
+def test_no_text_is_kept_by_the_module_of_warnings():
+    def target(X):
+        for rule in ("default", "once", "module"):
+            with warnings.catch_warnings():
+                warnings.simplefilter(rule)
+                warnings.warn(f"{SECRET} {rule}", stacklevel=1)
+        return X.mean()
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        released(target)
+        warnings.warn("public", stacklevel=1)
+    assert [str(warning.message) for warning in seen] == ["public"]
+    kept = [getattr(module, "__warningregistry__", {}) for module in [*sys.modules.values()]]
+    assert SECRET not in repr([*kept, warnings.onceregistry, globals().get("__warningregistry__")])
+
+
+def test_global_states_are_as_before():
+    """How many numbers were drawn, and what was set, may depend on the data."""
+
+    def target(X):
+        # the global generator is what the test is about
+        np.random.normal(size=int(abs(X[0, 0]) * 1000))  # noqa: NPY002
+        random.random()
+        sklearn.set_config(assume_finite=True)
+        logging.disable(logging.DEBUG)
+        np.seterr(all="print")
+        return X.mean()
+
+    def states():
+        numbers = np.random.get_state()[1].tolist()  # noqa: NPY002
+        level = logging.root.manager.disable
+        return numbers, random.getstate(), sklearn.get_config(), level, np.geterr()
+
+    before = states()
+    released(target)
+    assert states() == before
+
+
+def test_no_other_process_works_on_private_records():
+    """It would print where it was started, and find large arrays in a file."""
+    seen = []
+
+    def target(X):
+        jobs = (joblib.delayed(os.getpid)() for _ in range(4))
+        seen.append(set(joblib.Parallel(n_jobs=2)(jobs)))
+        jobs = (joblib.delayed(threading.get_ident)() for _ in range(4))
+        seen.append(set(joblib.Parallel(n_jobs=2, prefer="threads")(jobs)))
+        return X.mean()
+
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        released(target)
+    assert seen == [{os.getpid()}, {threading.get_ident()}]
+
+
+def test_threads_enter_one_by_one():
+    """Else one would end the silence of another, or make it last."""
+    inside = []
+
+    def target(X):
+        inside.append(1)
+        assert len(inside) == 1
+        print(SECRET)
+        inside.pop()
+        return X.mean()
+
+    before = sys.stdout, sys.stderr, logging.root.manager.disable, os.fstat(1).st_ino
+    with ThreadPoolExecutor(4) as pool:
+        assert len(list(pool.map(lambda _: released(target), range(40)))) == 40
+    assert (sys.stdout, sys.stderr, logging.root.manager.disable, os.fstat(1).st_ino) == before
+
+
+def test_a_release_inside_a_release():
+    def target(X):
+        return released(np.mean) + X.mean()
+
+    assert np.isfinite(released(target))
+
+
+# Exceptions and signals
+
+
+class SecretError(Exception):
+    """One whose class has been there before the data."""
+
+
+def named_after_the_data():
+    raise type("Error of somebody", (Exception,), {})(SECRET)
+
+
+def raising(kind):
+    def fail():
+        raise kind(SECRET)
+
+    return fail
+
+
+class Acting(LaplaceMechanism):
+    """A mechanism that does something when the exact value and the noise are both there."""
+
+    def __init__(self, epsilon, basis="auto", act=None):
+        super().__init__(epsilon, basis=basis)
+        self.act = act
+
+    def release(self, value, sensitivity, rng=None):
+        noisy = super().release(value, sensitivity, rng)
+        if np.any(value):  # not in the rehearsal
+            self.act()
+        return noisy
+
+
+def watched(act, alive):
+    """Make a target that does something between its value and its return."""
+
+    def target(X):
+        exact = X.mean(axis=0)
+        alive.append(weakref.ref(exact))
+        try:
+            act()
+        except BaseException as error:
+            error.circle = [error, exact]
+            raise
+        return exact
+
+    return target
+
+
+@pytest.mark.parametrize(
+    ("act", "kind", "name"),
+    [
+        (raising(KeyboardInterrupt), KeyboardInterrupt, ""),
+        (raising(SystemExit), SystemExit, "SystemExit"),
+        (raising(GeneratorExit), PrivateEvaluationError, "GeneratorExit"),
+        (raising(SecretError), PrivateEvaluationError, "SecretError"),
+        (raising(ValueError), PrivateEvaluationError, "ValueError"),
+        (named_after_the_data, PrivateEvaluationError, "an error"),
+    ],
+    ids=["interrupt", "exit", "generator", "mine", "builtin", "made"],
+)
+@pytest.mark.parametrize("place", ["target", "mechanism"])
+def test_exceptions_are_new_ones(act, kind, name, place):
+    """They say nothing, and no frame, cause or context leads to the exact value."""
+    alive = []
+    if place == "target":
+        target, mechanism = watched(act, alive), LaplaceMechanism(1.0)
+    else:
+        target, mechanism = watched(int, alive), Acting(1.0, act=act)
+    with pytest.raises(kind) as caught:
+        released(target, mechanism)
+    error = caught.value
+    assert type(error) is kind
+    assert name in str(error)
+    assert "somebody" not in "".join(traceback.format_exception(error))
+    assert not vars(error)
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    assert [reference() for reference in alive] == [None]
+
+
+needs_signals = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="POSIX signals")
+
+
+class Handler:
+    """Handles a signal of this process for the time of a test."""
+
+    def __init__(self, number, handle):
+        self.number, self.handle = number, handle
+
+    def __enter__(self):
+        self.before = signal.signal(self.number, self.handle)
+
+    def __exit__(self, *_):
+        assert signal.getsignal(self.number) is self.handle
+        signal.signal(self.number, self.before)
+
+
+@needs_signals
+def test_an_interrupt_waits_for_the_noise():
+    """It comes when the exact value is gone."""
+    alive, seen = [], []
+    mechanism = Acting(1.0, act=lambda: (signal.raise_signal(signal.SIGINT), seen.append("noise")))
+    with Handler(signal.SIGINT, signal.default_int_handler), pytest.raises(KeyboardInterrupt):
+        released(watched(int, alive), mechanism)
+    assert seen == ["noise"]
+    assert [reference() for reference in alive] == [None]
+
+
+@needs_signals
+def test_an_interrupt_ends_the_evaluation_even_where_a_fit_catches_it():
+    """As in a network of scikit-learn, which then returns what it has so far."""
+
+    def target(X):
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        return X.mean()
+
+    with Handler(signal.SIGINT, signal.default_int_handler), pytest.raises(KeyboardInterrupt):
+        released(target)
+
+
+@needs_signals
+def test_handlers_are_called_without_frames():
+    """One that raises ends the evaluation, and its exception is replaced."""
+    seen = []
+
+    def count(number, frame):
+        seen.append((number, frame))
+
+    def exit_now(number, frame):
+        seen.append((number, frame))
+        sys.exit(SECRET)
+
+    def target(X):
+        signal.raise_signal(signal.SIGALRM)
+        if number is not None:
+            signal.raise_signal(number)
+        return X.mean()
+
+    with Handler(signal.SIGALRM, count), Handler(signal.SIGTERM, exit_now):
+        number = None
+        assert np.isfinite(released(target))
+        number = signal.SIGTERM
+        with pytest.raises(SystemExit, match="handler of a signal failed") as caught:
+            released(target)
+    assert SECRET not in str(caught.value)
+    assert seen == [(signal.SIGALRM, None)] * 2 + [(signal.SIGTERM, None)]
+
+
+def reachable_arrays():
+    """List the arrays that any object knows; the frames of exceptions are such objects."""
+    gc.collect()
+    objects = gc.get_objects()
+    held = (thing for thing in gc.get_referents(*objects) if isinstance(thing, np.ndarray))
+    return list({id(array): array for array in held}.values())
+
+
+N_VALUES = 500
+
+
+def long_target(alive):
+    """Make a target of many values, of which one repeats so that it can be recognized."""
+
+    def target(X):
+        value = np.sort(np.tile(X.mean(axis=0), N_VALUES))
+        alive.append(weakref.ref(value))
+        np.linalg.svd(np.ones((150, 150)))
+        return value
+
+    return target
+
+
+def assert_gone(alive):
+    """No object holds the exact value, nor a copy of it."""
+    assert not [value for reference in alive if (value := reference()) is not None]
+    mark = np.repeat(X.mean(axis=0).min(), 7).tobytes()
+    assert not [array for array in reachable_arrays() if mark in np.ndarray.tobytes(array)]
+
+
+def test_the_search_finds_what_a_frame_holds():
+    """An exception leads to it."""
+    alive = []
+
+    def fail():
+        exact = long_target(alive)(X)
+        return exact[len(exact)]
+
+    with pytest.raises(IndexError) as caught:
+        fail()
+    assert caught.tb is not None
+    with pytest.raises(AssertionError):
+        assert_gone([])
+
+
+SEEDS = [pytest.param(seed, marks=[pytest.mark.slow] * (seed not in (4, 7))) for seed in range(10)]
+
+
+@needs_signals
+@pytest.mark.parametrize("seed", SEEDS)
+def test_interrupts_between_draws_of_noise_find_no_exact_value(seed, monkeypatch):
+    """The first draw seeds the target; those that follow make noise."""
+    draws, alive, moment = [], [], None
+
+    def draw(self, length):
+        draws.append(length)
+        if len(draws) == moment:
+            signal.raise_signal(signal.SIGINT)
+        return source.bytes(length)  # the number of draws is random
+
+    monkeypatch.setattr(OperatingSystemBytes, "bytes", draw)
+    source = np.random.default_rng(seed)
+    released(long_target(alive))
+    moment = 1 + int(np.random.default_rng(seed).integers(len(draws)))
+    draws.clear()
+    source = np.random.default_rng(seed)
+    with Handler(signal.SIGINT, signal.default_int_handler), pytest.raises(KeyboardInterrupt):
+        released(long_target(alive))
+    assert len(draws) >= moment
+    assert_gone(alive)
+
+
+@needs_signals
+# an interrupt that comes in a destructor cannot be raised
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_interrupts_at_any_moment_find_no_exact_value(seed):
+    """In the fit, between it and the noise, in the noise or after it."""
+    alive, handled = [], []
+
+    def run():
+        start = time.perf_counter()
+        released(long_target(alive))
+        return time.perf_counter() - start
+
+    def interrupt(number, frame):
+        handled.append(number)
+        raise KeyboardInterrupt(SECRET)
+
+    duration = min(run() for _ in range(2))
+    moment = duration * (seed + np.random.default_rng(seed).uniform()) / 10
+    error, trace = None, sys.gettrace()
+    with Handler(signal.SIGALRM, interrupt):
+        try:
+            sys.settrace(None)  # an interrupt inside a tracer may leave its lock closed for good
+            signal.setitimer(signal.ITIMER_REAL, moment)
+            released(long_target(alive))
+            while not handled:
+                time.sleep(0.01)
+        except KeyboardInterrupt as caught:  # seldom it is lost, in a destructor
+            error = caught
+    sys.settrace(trace)
+    assert handled
+    assert_gone(alive)
+    del error  # it was alive until here, with all that it leads to

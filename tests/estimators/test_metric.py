@@ -1,0 +1,147 @@
+"""The output metric: finite differences against closed forms."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_classification, make_regression
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeRegressor
+
+from skdp.core.basis import LocalMetric
+from skdp.estimators import parameters
+from skdp.estimators.metric import linear_metric
+from skdp.estimators.parameters import ParameterTarget
+
+X, y = make_classification(
+    n_samples=120, n_features=5, n_informative=4, n_redundant=0, n_classes=3, random_state=0
+)
+
+
+def make_target(estimator, y=y, release="auto"):
+    return ParameterTarget(estimator, release, clone(estimator).fit(X, y))
+
+
+def second_moments(X):
+    with_one = np.column_stack([X, np.ones(len(X))])
+    return with_one.T @ with_one / len(X)
+
+
+def test_linear_regression_is_the_second_moment_of_its_records():
+    metric = make_target(Ridge(), make_regression(120, 5, random_state=0)[1]).output_metric(X)
+    np.testing.assert_allclose(metric, second_moments(X), atol=1e-6)
+
+
+def test_each_class_has_a_block_of_its_own():
+    metric = make_target(LogisticRegression()).output_metric(X, y)
+    moments = second_moments(X)
+    expected = np.zeros((18, 18))
+    expected[:15, :15] = np.kron(np.eye(3), moments[:5, :5])
+    expected[:15, 15:] = np.kron(np.eye(3), moments[:5, 5:])
+    expected[15:, :15] = expected[:15, 15:].T
+    expected[15:, 15:] = np.eye(3)
+    np.testing.assert_allclose(metric, expected, atol=1e-6)
+
+
+def test_public_steps_before_the_model_are_applied():
+    scaler = FrozenEstimator(StandardScaler().fit(X))
+    metric = make_target(make_pipeline(scaler, LinearSVC())).output_metric(X)
+    np.testing.assert_allclose(np.diag(metric), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("model", [LogisticRegression(), Ridge(), LinearRegression()])
+def test_closed_form_of_the_diagonal(monkeypatch, model, fit_intercept):
+    estimator = make_pipeline(
+        FrozenEstimator(StandardScaler(with_mean=False).fit(X)),
+        clone(model).set_params(fit_intercept=fit_intercept),
+    )
+    target = make_target(estimator, y if hasattr(model, "predict_proba") else X[:, :2] + y[:, None])
+    expected = np.diag(target.output_metric(X))
+    monkeypatch.setattr(parameters, "MAX_EVALUATED", 2)
+    np.testing.assert_allclose(target.output_metric(X), expected, rtol=1e-6)
+
+
+def test_closed_form_of_sparse_records():
+    twin = LogisticRegression().fit(X, y)
+    shapes = [(3, 5), (3,)]
+    dense = linear_metric(twin, shapes, X)
+    np.testing.assert_allclose(linear_metric(twin, shapes, sparse.csr_array(X)), dense)
+
+
+def test_very_many_values_of_another_kind_have_none(monkeypatch):
+    monkeypatch.setattr(parameters, "MAX_EVALUATED", 2)
+    assert make_target(StandardScaler()).output_metric(X) is None
+
+
+def test_transformed_records_count_as_output():
+    """z = (x - mean) / sqrt(var): the squared slope in the mean is 1 / var."""
+    target = make_target(StandardScaler())
+    metric = target.output_metric(X).matrix
+    np.testing.assert_allclose(np.diag(metric)[:5], 1 / target.twin.var_, rtol=1e-4)
+
+
+def test_directions_that_bend_are_believed_by_half():
+    """A released scaler before a model: null directions of J'J matter for large changes."""
+    target = make_target(make_pipeline(StandardScaler(), LinearSVC()))
+    metric = target.output_metric(X).matrix
+    scale = np.sqrt(np.diag(metric))
+    correlations = metric / np.outer(scale, scale)
+    off_diagonal = correlations - np.eye(len(scale))
+    assert 0.4 < np.abs(off_diagonal).max() < 0.5 + 1e-9
+    assert np.linalg.eigvalsh(correlations)[0] > 0.5 - 1e-9
+    fixed = FrozenEstimator(StandardScaler().fit(X))
+    straight = make_target(make_pipeline(fixed, LinearSVC())).output_metric(X)
+    assert np.linalg.matrix_rank(straight) == 18
+
+
+def test_zero_parameters_are_moved_too():
+    target = make_target(Ridge(), y.astype(float))
+    target.twin.coef_[2] = 0.0
+    np.testing.assert_allclose(target.output_metric(X), second_moments(X), atol=1e-6)
+    target.twin.coef_[:] = 0.0
+    target.twin.intercept_ = 0.0
+    np.testing.assert_allclose(target.output_metric(X), second_moments(X), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "release"),
+    [
+        (KMeans(3, n_init=1, random_state=0), ["cluster_centers_"]),
+        (LogisticRegression(), ["coef_"]),
+    ],
+)
+def test_any_graded_output_serves(estimator, release):
+    metric = make_target(estimator, release=release).output_metric(X)
+    assert isinstance(metric, LocalMetric) == isinstance(estimator, KMeans)
+    metric = getattr(metric, "matrix", metric)
+    assert metric.shape == (15, 15)
+    assert np.linalg.eigvalsh(metric)[0] > -1e-9
+
+
+def test_outputs_that_do_not_change_have_no_metric():
+    class Cut(DecisionTreeRegressor):
+        def fit(self, X, y):
+            super().fit(X, y)
+            self.cut_ = np.array([0.5])
+            return self
+
+    assert make_target(Cut(), y.astype(float), release=["cut_"]).output_metric(X) is None
+
+
+def test_estimators_without_a_graded_output_have_no_metric():
+    class Silent(LinearRegression):
+        predict = None
+        _estimator_type = None
+
+        def __sklearn_tags__(self):
+            tags = super().__sklearn_tags__()
+            tags.estimator_type = None
+            return tags
+
+    assert make_target(Silent(), y.astype(float), ["coef_"]).output_metric(X) is None

@@ -1,0 +1,144 @@
+"""Both values of a pair at once: the same bits as two calls, with less checking."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn import get_config
+from sklearn.base import BaseEstimator, clone
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import LinearSVC
+
+from skdp.core.dataset import neighboring_pair
+from skdp.core.target import FunctionTarget, pair_values
+from skdp.estimators.parameters import ONE_STREAM, ParameterTarget
+
+X, y = make_classification(n_samples=41, n_features=4, random_state=0)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LinearSVC(),
+        LogisticRegression(),
+        SGDClassifier(),  # depends on the seed
+        make_pipeline(StandardScaler(), SGDClassifier()),
+    ],
+    ids=str,
+)
+def test_pair_equals_two_calls(estimator):
+    target = ParameterTarget(estimator, "auto", estimator.fit(X, y))
+    dataset, neighbor = neighboring_pair((X, y))
+    value, other = pair_values(target, (X, y), seed=3)
+    np.testing.assert_array_equal(value, target(*dataset, seed=3))
+    np.testing.assert_array_equal(other, target(*neighbor, seed=3))
+    assert not np.array_equal(value, other)
+
+
+def test_plain_functions_are_called_twice():
+    value, other = pair_values(FunctionTarget(np.sum), (np.array([1.0, 2.0, 4.0]),), seed=0)
+    assert (value, other) == (3.0, 5.0)
+
+
+class Configured(BaseEstimator):
+    """Learns the configuration that it is fitted under."""
+
+    def fit(self, X, y=None):
+        config = get_config()
+        self.seen_ = np.array(
+            [config["assume_finite"], config["skip_parameter_validation"]], dtype=float
+        )
+        return self
+
+
+@pytest.mark.parametrize(
+    ("estimator", "last", "name", "expected"),
+    [
+        (Configured(), 1.0, "seen_", [1, 1]),
+        (Configured(), np.nan, "seen_", [0, 1]),  # left for the estimator to refuse
+        (make_pipeline(Configured()), 1.0, "configured__seen_", [0, 1]),
+    ],
+)
+def test_checks_are_off_only_where_they_were_made(estimator, last, name, expected):
+    records = np.array([[0.0], [1.0], [last]])
+    target = ParameterTarget(estimator, [name], estimator.fit(records[:2]))
+    value, _ = pair_values(target, (records,), seed=0)
+    np.testing.assert_array_equal(value, expected)
+    assert not get_config()["assume_finite"]
+    assert not get_config()["skip_parameter_validation"]
+
+
+def test_records_that_are_not_finite_still_fail():
+    target = ParameterTarget(LinearSVC(), "auto", LinearSVC().fit(X, y))
+    broken = X.copy()
+    broken[0, 0] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        pair_values(target, (broken, y), seed=0)
+
+
+def test_infinity_made_inside_a_pipeline_still_fails():
+    estimator = make_pipeline(FunctionTransformer(np.log), LinearSVC())
+    positive = np.abs(X) + 1.0
+    target = ParameterTarget(estimator, "auto", estimator.fit(positive, y))
+    positive[0, 0] = 0.0
+    with np.errstate(divide="ignore"), pytest.raises(ValueError, match="infinity"):
+        pair_values(target, (positive, y), seed=0)
+
+
+@pytest.mark.parametrize("kind", sorted(ONE_STREAM, key=lambda kind: kind.__name__))
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_generator_seeded_alike_gives_the_fit_of_the_integer(kind, n_classes):
+    X, y = make_classification(60, 6, n_informative=4, n_classes=n_classes, random_state=0)
+    options = {"LogisticRegression": [{}, {"solver": "saga"}], "Ridge": [{}, {"solver": "sag"}]}
+    for parameters in options.get(kind.__name__, [{}]):
+        estimator = kind(max_iter=5, **parameters)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            target = ParameterTarget(estimator, "auto", clone(estimator).fit(X, y))
+            for seed in (0, 7):
+                expected = clone(estimator).set_params(random_state=seed).fit(X, y)
+                np.testing.assert_array_equal(target(X, y, seed=seed), target.flatten(expected))
+
+
+@pytest.mark.parametrize("estimator", [LinearSVC(), SGDClassifier(warm_start=True)], ids=str)
+def test_every_fit_is_cold(estimator):
+    """Also with `warm_start`."""
+    target = ParameterTarget(estimator, "auto", clone(estimator).fit(X, y))
+    first = target(X, y, seed=3)
+    pair_values(target, (X[::-1], 1 - y), seed=4)
+    np.testing.assert_array_equal(target(X, y, seed=3), first)
+    assert vars(target.estimator).keys() == vars(clone(estimator)).keys()
+
+
+def test_parameters_that_a_fit_might_change_are_cloned(monkeypatch):
+    fit, weights = LinearSVC.fit, {0: 1.0, 1: 2.0}
+    target = ParameterTarget(LinearSVC(class_weight=weights), "auto", LinearSVC().fit(X, y))
+
+    def fit_that_doubles(self, X, y):
+        self.class_weight[1] *= 2
+        return fit(self, X, y)
+
+    monkeypatch.setattr(LinearSVC, "fit", fit_that_doubles)
+    np.testing.assert_array_equal(target(X, y, seed=3), target(X, y, seed=3))
+    assert weights == {0: 1.0, 1: 2.0}
+
+
+class Diary(BaseEstimator):
+    """Keeps more than its parameters from fit to fit."""
+
+    def __init__(self):
+        self.fits = []
+
+    def fit(self, X, y=None):
+        self.fits.append(len(X))
+        self.seen_ = np.array([float(len(self.fits))])
+        return self
+
+
+def test_estimators_of_other_libraries_are_cloned():
+    target = ParameterTarget(Diary(), ["seen_"], Diary().fit(X))
+    assert [target(X, seed=0).tolist() for _ in range(2)] == [[1.0], [1.0]]

@@ -1,0 +1,195 @@
+"""Fitted attributes to a vector and back."""
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_classification, make_regression
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier
+from sklearn.neighbors import NearestCentroid
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+from skdp.estimators.configuration import without_side_effects
+from skdp.estimators.order import order_matters, reorder
+from skdp.estimators.parameters import ParameterTarget
+
+X, y = make_classification(
+    n_samples=120, n_features=5, n_informative=4, n_redundant=0, n_classes=3, random_state=0
+)
+X_other, y_other = X[60:], y[60:]
+X, y = X[:60], y[:60]
+
+
+def make_target(estimator, release="auto", y_public=y_other):
+    return ParameterTarget(estimator, release, clone(estimator).fit(X_other, y_public))
+
+
+def output(estimator, X):
+    for method in ("decision_function", "predict", "transform"):
+        if hasattr(estimator, method):
+            return getattr(estimator, method)(X)
+    raise AssertionError("no output")
+
+
+LINEAR = [
+    LinearRegression,
+    LinearSVC,
+    LogisticRegression,
+    NearestCentroid,
+    Ridge,
+    SGDClassifier,
+    StandardScaler,
+]
+
+
+def configurations():
+    for kind in LINEAR:
+        yield kind()
+        if "fit_intercept" in kind().get_params():
+            yield kind(fit_intercept=False)
+    yield StandardScaler(with_mean=False)
+    yield StandardScaler(with_std=False)
+    yield SGDClassifier(average=True)
+    yield make_pipeline(StandardScaler(), LinearSVC())
+    yield make_pipeline(Normalizer(), "passthrough", StandardScaler(), None, LinearRegression())
+    yield make_pipeline(make_pipeline(StandardScaler()), LogisticRegression())
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("estimator", list(configurations()), ids=repr)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_restored_estimator_computes_what_the_fit_does(estimator, n_classes):
+    """The released attributes determine the output: nothing else of the fit is needed."""
+    estimator = clone(estimator)
+    if "random_state" in estimator.get_params():
+        estimator.set_params(random_state=0)
+    target = make_target(estimator, y_public=y_other % n_classes)
+    vector = target(X, y % n_classes, seed=0)
+    restored = target.restore(vector)
+    records = (X, y % n_classes)
+    fitted = clone(target.estimator).fit(
+        *(reorder(records, seed=0) if order_matters(estimator) else records)
+    )
+    np.testing.assert_allclose(output(restored, X), output(fitted, X), rtol=1e-10, atol=1e-12)
+    np.testing.assert_array_equal(target.flatten(restored), vector)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("estimator", list(configurations()), ids=repr)
+def test_every_released_number_matters(estimator):
+    """The set of attributes is the smallest: changing any number changes the output."""
+    target = make_target(estimator)
+    vector = target(X, y, seed=0)
+    expected = output(target.restore(vector), X)
+    for i in range(len(vector)):
+        changed = vector.copy()
+        changed[i] += 0.5
+        assert not np.array_equal(output(target.restore(changed), X), expected), i
+
+
+def test_regression_with_several_outputs():
+    X, Y = make_regression(n_samples=40, n_features=3, n_targets=2, random_state=0)
+    target = ParameterTarget(LinearRegression(), "auto", LinearRegression().fit(X, Y))
+    vector = target(X, Y, seed=0)
+    assert vector.shape == (8,)
+    np.testing.assert_allclose(
+        target.restore(vector).predict(X), LinearRegression().fit(X, Y).predict(X)
+    )
+
+
+def test_attributes_about_records_are_removed():
+    target = make_target(make_pipeline(StandardScaler(), LogisticRegression()))
+    scaler, model = target.restore(target(X, y, seed=0))
+    assert not hasattr(scaler, "n_samples_seen_")
+    assert not hasattr(model, "n_iter_")
+    assert hasattr(target.twin[0], "n_samples_seen_")
+
+
+def test_negative_variance_becomes_that_of_the_twin():
+    target = make_target(StandardScaler())
+    vector = target(X, y, seed=0)
+    vector[5] = -1.0
+    vector[6] = 0.0
+    scaler = target.restore(vector)
+    assert scaler.var_[0] == target.twin.var_[0]
+    assert scaler.scale_[1] == 1.0
+    np.testing.assert_allclose(scaler.scale_[2:], np.sqrt(vector[7:]))
+
+
+def test_frozen_steps_release_nothing():
+    scaler = StandardScaler().fit(X_other)
+    target = make_target(make_pipeline(FrozenEstimator(scaler), LinearSVC()))
+    assert target.names == ("linearsvc__coef_", "linearsvc__intercept_")
+
+
+def test_explicit_names_reach_any_estimator():
+    target = make_target(NearestCentroid(), ["centroids_"])
+    restored = target.restore(target(X, y, seed=0))
+    np.testing.assert_array_equal(restored.predict(X), NearestCentroid().fit(X, y).predict(X))
+
+
+@pytest.mark.parametrize("name", ["coefs_", "classes_", "step__coef_", "n_iter"])
+def test_names_of_no_float_attribute_are_refused(name):
+    with pytest.raises(ValueError, match=r"must name fitted attributes.*coef_, intercept_"):
+        make_target(LogisticRegression(), [name])
+
+
+def test_attribute_that_cannot_be_set_is_refused():
+    with pytest.raises(ValueError, match=r"can be set. Got 'coef_', which SVC computes"):
+        make_target(SVC(kernel="linear"), ["coef_", "intercept_"])
+
+
+def test_subclass_is_not_taken_for_its_base():
+    class Richer(LinearSVC):
+        pass
+
+    with pytest.raises(ValueError, match="does not know Richer"):
+        make_target(Richer())
+
+
+def test_estimator_that_learns_nothing_is_refused():
+    with pytest.raises(ValueError, match="nothing to release"):
+        make_target(make_pipeline(Normalizer(), "passthrough"))
+
+
+def test_other_classes_or_shapes_are_refused():
+    target = make_target(LogisticRegression())
+    with pytest.raises(ValueError, match="a class is missing"):
+        target(X, y % 2, seed=0)
+    with pytest.raises(ValueError, match="shape of a fitted attribute changed"):
+        target(X[:, :4], y, seed=0)
+
+
+def test_open_seeds_are_given_and_fixed_ones_kept():
+    free = make_target(SGDClassifier(max_iter=5, tol=None))
+    assert np.array_equal(free(X, y, seed=1), free(X, y, seed=1))
+    assert not np.array_equal(free(X, y, seed=1), free(X, y, seed=2))
+    fixed = SGDClassifier(max_iter=5, tol=None, random_state=3)
+    expected = clone(fixed).fit(*reorder((X, y), seed=1))
+    assert np.array_equal(make_target(fixed)(X, y, seed=1)[:5], expected.coef_[0])
+    shared = make_target(SGDClassifier(max_iter=5, tol=None, random_state=np.random.RandomState(3)))
+    assert np.array_equal(shared(X, y, seed=1), shared(X, y, seed=1))
+
+
+def test_fits_write_no_cache_and_print_nothing(tmp_path, capfd):
+    memory = joblib.Memory(tmp_path, verbose=0)
+    pipeline = make_pipeline(
+        StandardScaler(), SGDClassifier(verbose=1), memory=memory, verbose=True
+    )
+    quiet = without_side_effects(pipeline)
+    assert pipeline.memory is memory
+    assert (quiet.memory, quiet.verbose, quiet[-1].verbose) == (None, False, 0)
+    ParameterTarget(pipeline, "auto", quiet.fit(X, y))(X, y, seed=0)
+    assert not any(tmp_path.rglob("*.pkl"))
+    assert capfd.readouterr().out == ""
+
+
+def test_fits_start_cold():
+    """A second evaluation does not remember the first."""
+    target = make_target(LogisticRegression(warm_start=True, max_iter=200, random_state=0))
+    first = target(X, y, seed=0)
+    target(X_other, y_other, seed=0)
+    np.testing.assert_array_equal(target(X, y, seed=0), first)

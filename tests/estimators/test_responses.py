@@ -1,0 +1,134 @@
+"""Which estimators ignore y: told without fitting, and checked against fits."""
+
+import inspect
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.cluster import KMeans
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.decomposition import PCA
+from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest, VarianceThreshold
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import KNNImputer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import FunctionTransformer, StandardScaler, TargetEncoder
+from sklearn.utils import all_estimators, get_tags
+
+from skdp import PublicDataOracle, RandomTaskOracle, UniformOracle
+from skdp.estimators.members import uses_response
+from skdp.sensitivity.responses import without_response
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(1, 2, size=(40, 4))
+RESPONSES = (np.arange(40) % 2, RNG.integers(2, size=40))
+
+
+class Foreign(TransformerMixin, BaseEstimator):
+    """A transformer of somebody else, which may do anything with y."""
+
+    def fit(self, X, y=None):
+        return self
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        StandardScaler(),
+        KMeans(2),
+        KNNImputer(),
+        VarianceThreshold(),
+        FunctionTransformer(np.tanh),
+        FrozenEstimator(LogisticRegression()),
+        make_pipeline(StandardScaler(), "passthrough", PCA(1)),
+        make_union(StandardScaler(), make_pipeline(PCA(1))),
+        ColumnTransformer([("a", PCA(1), [0, 1])], remainder="drop"),
+    ],
+    ids=str,
+)
+def test_y_is_ignored(estimator):
+    assert not uses_response(estimator)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        Ridge(),
+        Foreign(),
+        SelectKBest(k=1),
+        SelectFromModel(Ridge()),
+        RFE(Ridge()),
+        TargetEncoder(),
+        TransformedTargetRegressor(Ridge()),
+        make_pipeline(StandardScaler(), SelectKBest(k=1), KMeans(2)),
+        make_pipeline(Foreign()),
+        make_union(StandardScaler(), Foreign()),
+        ColumnTransformer([("a", PCA(1), [0, 1])], remainder=TargetEncoder()),
+    ],
+    ids=str,
+)
+def test_y_may_be_used(estimator):
+    assert uses_response(estimator)
+
+
+def candidates():
+    """All classes of scikit-learn of which it is said that they ignore y."""
+    for _, kind in all_estimators():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # classes that are about to go
+            try:
+                estimator = kind()
+                get_tags(estimator)
+            except (TypeError, AttributeError):  # compositions, which need members
+                continue
+        takes_records = next(iter(inspect.signature(estimator.fit).parameters)) != "y"
+        if takes_records and not uses_response(estimator):
+            names = estimator.get_params()
+            if "random_state" in names:
+                estimator.set_params(random_state=0)
+            yield pytest.param(estimator, id=kind.__name__)
+
+
+def state(estimator, *dataset):
+    """What a fit leaves in public attributes, or why there is none."""
+    try:
+        fitted = clone(estimator).fit(*dataset)
+    except (TypeError, ValueError, AttributeError) as error:
+        return type(error).__name__
+    return {k: v for k, v in vars(fitted).items() if k.endswith("_") and not k.startswith("_")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("estimator", list(candidates()))
+def test_no_fit_of_scikit_learn_depends_on_a_y_that_is_left_out(estimator):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        alone = state(estimator, X)
+        for y in RESPONSES:
+            assert joblib.hash(state(estimator, X, y)) == joblib.hash(alone)
+
+
+def test_oracle_without_response_draws_the_same_records():
+    y = RESPONSES[0]
+    for oracle in (
+        PublicDataOracle(X, y),
+        PublicDataOracle(X),
+        RandomTaskOracle(X),
+        UniformOracle([(0, 1)], classes=[0, 1]),
+        UniformOracle([(0, 1)]),
+    ):
+        drawn = oracle(9, np.random.default_rng(0))
+        expected = drawn[0] if isinstance(drawn, tuple) else drawn
+        alone = without_response(oracle)
+        np.testing.assert_array_equal(alone(9, np.random.default_rng(0)), expected)
+        assert alone.independent_records == oracle.independent_records
+        assert alone.classes_ is None
+
+
+def test_an_unlabeled_table_stays_as_it_is():
+    oracle = PublicDataOracle(X)
+    assert without_response(oracle) is oracle
+    assert type(without_response(PublicDataOracle(X, RESPONSES[0]))) is PublicDataOracle

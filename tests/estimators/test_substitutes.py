@@ -1,0 +1,204 @@
+"""Stand-ins compute what the classes do whose place they take, and can be released."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA, FactorAnalysis, FastICA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import BaggingRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.multioutput import RegressorChain
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import PowerTransformer, StandardScaler
+
+from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, SensitivitySampler
+from skdp.estimators.configuration import without_side_effects
+from skdp.estimators.members import roles
+from skdp.estimators.order import order_matters, reorder
+from skdp.estimators.parameters import ParameterTarget
+from skdp.estimators.substitutes import (
+    DiscriminantProjection,
+    PublicNystroem,
+    StandardizedPowerTransformer,
+)
+
+
+def records(seed, n_records=60):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=n_records)
+    centers = np.array([[0.0, 0, 0, 1], [4, 0, 1, 1], [0, 4, -1, 1]])
+    return centers[y] + rng.normal(size=(n_records, 4)), y
+
+
+def response(seed):
+    X, _ = records(seed)
+    return X, X @ [1.0, -2.0, 0.5, 1.0]
+
+
+def private(estimator, public, **options):
+    sampler = SensitivitySampler(PublicDataOracle(*public), gamma=0.25, n_pairs=3, random_state=0)
+    options = {
+        "mechanism": LaplaceMechanism(1.0),
+        "sensitivity": sampler,
+        "random_state": 0,
+    } | options
+    return PrivateEstimator(estimator, **options)
+
+
+def with_gaps(X):
+    X = X.copy()
+    X[::7, 1] = np.nan
+    return X
+
+
+PAIRS = [
+    (StandardizedPowerTransformer(), PowerTransformer()),
+    (StandardizedPowerTransformer(method="box-cox"), PowerTransformer(method="box-cox")),
+    (DiscriminantProjection(), LinearDiscriminantAnalysis()),
+    (
+        DiscriminantProjection(solver="eigen", shrinkage=0.2, n_components=1),
+        LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.2, n_components=1),
+    ),
+    (PublicNystroem(n_components=5, random_state=0), Nystroem(n_components=5, random_state=0)),
+]
+
+
+CASES = [
+    *itertools.product(PAIRS, ["array", "single", "frame"]),
+    *((pair, "gaps") for pair in PAIRS if isinstance(pair[1], PowerTransformer)),
+]
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "container"),
+    [(*pair, container) for pair, container in CASES],
+    ids=[f"{container}-{type(pair[0]).__name__}" for pair, container in CASES],
+)
+def test_stand_in_computes_the_same(mine, theirs, container):
+    X, y = records(0)
+    new, _ = records(1)
+    X, new = np.abs(X) + 0.1, np.abs(new) + 0.1
+    convert = {
+        "array": np.asarray,
+        "single": np.float32,
+        "frame": lambda values: pd.DataFrame(values, columns=list("abcd")),
+        "gaps": with_gaps,
+    }[container]
+    mine, theirs = (clone(one).fit(convert(X), y) for one in (mine, theirs))
+    precision = 1e-3 if container == "single" else 1e-9
+    output, expected = (one.transform(convert(new)) for one in (mine, theirs))
+    np.testing.assert_allclose(output, expected, rtol=precision, atol=precision)
+    if container != "frame" and hasattr(mine, "lambdas_"):
+        output, expected = (one.inverse_transform(theirs.transform(new)) for one in (mine, theirs))
+        np.testing.assert_allclose(output, expected, rtol=precision, atol=precision)
+    assert mine.n_features_in_ == 4
+    assert isinstance(mine, type(theirs))
+    assert mine.get_params().items() >= theirs.get_params().items()
+    if container == "frame":
+        assert mine.feature_names_in_.tolist() == list("abcd")
+        names = mine.get_feature_names_out()
+        assert list(names) == list(theirs.get_feature_names_out())
+        framed = mine.set_output(transform="pandas").transform(convert(new))
+        assert framed.columns.tolist() == list(names)
+
+
+def test_roles_say_what_transforms():
+    line = make_pipeline(make_union(PCA(1), make_pipeline(KMeans(2), PCA(2))), Ridge())
+    found = {type(step).__name__: transforms for _, step, transforms in roles(line)}
+    expected = {"Pipeline": True, "FeatureUnion": True, "PCA": True, "KMeans": True, "Ridge": False}
+    assert found == expected
+    assert next(iter(roles(line)))[2] is False
+
+
+LINES = [
+    make_pipeline(KMeans(3, random_state=0, n_init=1), Ridge()),
+    make_pipeline(FastICA(2, random_state=0, max_iter=1000, tol=1e-3), Ridge()),
+    make_pipeline(make_union(FactorAnalysis(2), StandardScaler()), Ridge()),
+    BaggingRegressor(
+        make_pipeline(KMeans(3, random_state=0, n_init=1), Ridge()),
+        3,
+        random_state=0,
+        max_features=2,
+    ),
+    RegressorChain(make_pipeline(KMeans(2, random_state=0, n_init=1), Ridge()), order=[1, 0]),
+]
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: type(line).__name__)
+def test_later_steps_are_fitted_to_aligned_components(line):
+    """Ridge does not care for signs and order, so the prediction is that of the plain pipeline."""
+    public, own, new = response(0), response(1), response(2)[0]
+    if isinstance(line, RegressorChain):
+        public, own = ((X, np.column_stack([y, y**2])) for X, y in (public, own))
+    target = ParameterTarget(line, "auto", without_side_effects(line).fit(*public))
+    restored = target.restore(target(*own, seed=0))
+    ordered = reorder(own, seed=0) if order_matters(line) else own
+    expected = clone(line).fit(*ordered).predict(new)
+    np.testing.assert_allclose(restored.predict(new), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_aligned_clusters_steady_the_coefficients_that_follow():
+    """Seeds give the clusters another order, and the coefficients no other with it."""
+    line = make_pipeline(KMeans(3, n_init=1), LogisticRegression())
+    twin = without_side_effects(line).set_params(kmeans__random_state=0).fit(*records(0))
+    target = ParameterTarget(line, "auto", twin)
+    aligned = [target(*records(1), seed=seed)[-12:-3] for seed in range(6)]
+    as_it_comes = [
+        clone(line).set_params(kmeans__random_state=seed).fit(*records(1))[-1].coef_.ravel()
+        for seed in range(6)
+    ]
+    assert np.std(aligned, axis=0).max() < 0.05 * np.std(as_it_comes, axis=0).max()
+
+
+def test_landmarks_are_those_of_the_public_twin(leak_search):
+    public, own = records(0), records(1)
+    line = make_pipeline(Nystroem(n_components=6, random_state=0), LogisticRegression())
+    model = private(line, public).fit(*own)
+    landmarks = model.estimator_[0].components_
+    assert all(any(np.array_equal(row, one) for one in public[0]) for row in landmarks)
+    assert leak_search(pickle.dumps(model), own[0].ravel()) == []
+    frozen = FrozenEstimator(Nystroem(n_components=6, random_state=0).fit(public[0]))
+    twin = without_side_effects(line).fit(*public)
+    target = ParameterTarget(line, "auto", twin)
+    expected = make_pipeline(frozen, LogisticRegression()).fit(*own)
+    restored = target.restore(target(*own, seed=0))
+    np.testing.assert_allclose(restored.predict_proba(own[0]), expected.predict_proba(own[0]))
+
+
+def test_an_estimate_for_other_landmarks_is_refused():
+    public, own = records(0), records(1)
+    line = make_pipeline(Nystroem(n_components=6, random_state=0), LogisticRegression())
+    estimate = private(line, public).fit(*own).sensitivity_
+    with pytest.raises(ValueError, match="sensitivity"):
+        private(line, public, sensitivity=estimate, classes=[0, 1, 2]).fit(*own)
+
+
+def test_alone_public_landmarks_leave_nothing_to_release():
+    with pytest.raises(ValueError, match=r"nothing to release.*Fit it on public ones"):
+        private(Nystroem(n_components=6), records(0)[:1]).fit(records(1)[0])
+
+
+def test_members_with_other_landmarks_are_refused():
+    line = make_pipeline(Nystroem(n_components=6), Ridge())
+    with pytest.raises(ValueError, match="members of BaggingRegressor see different landmarks"):
+        private(BaggingRegressor(line, 2), response(0)).fit(*response(1))
+
+
+def test_released_stand_ins_serve_as_what_they_stand_for():
+    public, own = records(0), records(1)
+    frame = pd.DataFrame(own[0], columns=list("abcd"))
+    model = private(PowerTransformer(), public[:1]).set_output(transform="pandas").fit(frame)
+    transformed = model.transform(frame)
+    assert transformed.columns.tolist() == list("abcd")
+    np.testing.assert_allclose(model.inverse_transform(transformed), frame, atol=1e-6)
+    assert model.get_feature_names_out().tolist() == list("abcd")
+    assert isinstance(model.estimator_, PowerTransformer)
+    line = make_pipeline(LinearDiscriminantAnalysis(n_components=1), LogisticRegression())
+    assert private(line, public).fit(*own).predict(own[0]).shape == (60,)

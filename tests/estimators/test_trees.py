@@ -1,0 +1,387 @@
+"""Leaf values: sums over the records in the leaves of public trees."""
+
+import pickle
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreeClassifier,
+    ExtraTreeRegressor,
+)
+
+from skdp import (
+    GaussianMechanism,
+    LaplaceMechanism,
+    LeafTarget,
+    PrivateEstimator,
+    PublicDataOracle,
+    SensitivitySampler,
+)
+from skdp.estimators.parameters import ParameterTarget
+from skdp.estimators.trees import TREES, LeafValues
+from skdp.targets import check_release, make_target
+
+X, y = make_classification(
+    n_samples=240, n_features=4, n_informative=3, n_redundant=0, n_classes=3, random_state=0
+)
+X_public, y_public, X, y = X[:120], y[:120], X[120:], y[120:]
+RESPONSE = X @ [1.0, -1.0, 2.0, 0.0] + np.random.default_rng(0).normal(size=120)
+PUBLIC_RESPONSE = X_public @ [1.0, -1.0, 2.0, 0.0]
+RANGE = (-20.0, 20.0)
+
+CLASSIFIERS = [
+    DecisionTreeClassifier(max_depth=3, random_state=0),
+    ExtraTreeClassifier(max_leaf_nodes=6, random_state=0),
+    RandomForestClassifier(4, max_depth=3, random_state=0),
+    ExtraTreesClassifier(4, max_depth=3, random_state=0),
+]
+REGRESSORS = [
+    DecisionTreeRegressor(max_depth=3, random_state=0),
+    ExtraTreeRegressor(max_leaf_nodes=6, random_state=0),
+    RandomForestRegressor(4, max_depth=3, random_state=0),
+    ExtraTreesRegressor(4, max_depth=3, random_state=0),
+]
+every_tree = pytest.mark.parametrize(
+    "estimator", CLASSIFIERS + REGRESSORS, ids=lambda e: type(e).__name__
+)
+
+
+def is_regressor(estimator):
+    return estimator.__sklearn_tags__().estimator_type == "regressor"
+
+
+def case(estimator):
+    """Return the target, the public and the private responses."""
+    if is_regressor(estimator):
+        return LeafTarget(y_range=RANGE), PUBLIC_RESPONSE, RESPONSE
+    return LeafTarget(), y_public, y
+
+
+def trees_of(fitted):
+    return getattr(fitted, "estimators_", [fitted])
+
+
+def restored_from(estimator, X, y, release, X_twin=None, y_twin=None):
+    """Release without noise: structure from the one dataset, leaves from the other."""
+    twin = clone(estimator).fit(X if X_twin is None else X_twin, y if y_twin is None else y_twin)
+    target = release.bind(estimator, twin)
+    return target.restore(target(X, y, seed=0)), twin
+
+
+def test_all_kinds_are_tested():
+    assert {type(estimator) for estimator in CLASSIFIERS + REGRESSORS} == set(TREES)
+
+
+@every_tree
+def test_on_the_records_that_grew_it_a_tree_is_what_scikit_learn_fits(estimator):
+    """Without bootstrap, leaves refilled with the same records are the leaves of the fit."""
+    if "bootstrap" in estimator.get_params():
+        estimator = clone(estimator).set_params(bootstrap=False)
+    release, _, response = case(estimator)
+    restored, twin = restored_from(estimator, X, response, release)
+    for method in ("predict", "predict_proba"):
+        if hasattr(twin, method):
+            np.testing.assert_allclose(getattr(restored, method)(X), getattr(twin, method)(X))
+    for tree, expected in zip(trees_of(restored), trees_of(twin), strict=True):
+        np.testing.assert_allclose(tree.tree_.value, expected.tree_.value, atol=1e-12)
+
+
+@every_tree
+def test_leaves_hold_the_means_of_the_private_records(estimator):
+    """An independent way to the same numbers: group the records by leaf."""
+    release, public, private = case(estimator)
+    restored, twin = restored_from(estimator, X, private, release, X_public, public)
+    columns = private[:, None] if is_regressor(estimator) else private[:, None] == np.unique(y)
+    total = 0
+    for tree in trees_of(twin):
+        leaves = tree.apply(X)
+        means = {leaf: columns[leaves == leaf].mean(axis=0) for leaf in np.unique(leaves)}
+        total = total + np.array([means[leaf] for leaf in leaves])
+    expected = total / len(trees_of(twin))
+    if is_regressor(estimator):
+        np.testing.assert_allclose(restored.predict(X), expected[:, 0])
+    else:
+        np.testing.assert_allclose(restored.predict_proba(X), expected)
+        np.testing.assert_array_equal(restored.predict(X), restored.predict_proba(X).argmax(axis=1))
+
+
+@every_tree
+def test_a_record_changes_no_more_than_its_bound(estimator):
+    """L1: 2 a tree for counts, 4 with a sum of one output; each number in [-1, 1] of a record."""
+    release, public, private = case(estimator)
+    target = release.bind(estimator, clone(estimator).fit(X_public, public))
+    rng = np.random.default_rng(0)
+    n_trees = len(trees_of(target.twin))
+    bound = (4 if is_regressor(estimator) else 2) * n_trees
+    norms = []
+    for _ in range(50):
+        other, labels = X.copy(), private.copy()
+        other[-1], labels[-1] = rng.normal(size=4) * 3, rng.choice(private) * 5 % 3
+        norms.append(np.abs(target(X, private, seed=0) - target(other, labels, seed=0)).sum())
+    assert 0 < max(norms) <= bound + 1e-12
+    assert is_regressor(estimator) or max(norms) > 0.9 * bound
+
+
+class Recording(LaplaceMechanism):
+    """Remember what was released, and from what."""
+
+    seen: ClassVar[list] = []
+
+    def release(self, value, sensitivity, rng=None):
+        released = super().release(value, sensitivity, rng)
+        self.seen[:] = [value, released]
+        return released
+
+
+@every_tree
+def test_every_number_is_noised_and_no_secret_is_kept(estimator, leak_search):
+    release, public, private = case(estimator)
+    sampler = SensitivitySampler(PublicDataOracle(X_public, public), gamma=0.1, random_state=0)
+    model = PrivateEstimator(
+        estimator, mechanism=Recording(1.0), sensitivity=sampler, release=release, random_state=0
+    ).fit(X, private)
+    exact, released = Recording.seen
+    assert not np.isclose(released, exact, rtol=1e-9).any()
+    secrets = X.ravel()
+    if is_regressor(estimator):  # counts are small whole numbers, which are everywhere
+        secrets = np.concatenate([secrets, RESPONSE, exact[exact % 1 != 0]])
+    assert leak_search(pickle.dumps(model), secrets) == []
+    assert leak_search(pickle.dumps((model, exact, X)), secrets)
+
+
+@every_tree
+@pytest.mark.parametrize("mechanism", [LaplaceMechanism(0.01), GaussianMechanism(0.01, 1e-5)])
+def test_noisy_releases_stay_valid(estimator, mechanism):
+    release, public, private = case(estimator)
+    target = release.bind(estimator, clone(estimator).fit(X_public, public))
+    vector = target(X, private, seed=0)
+    for seed in range(20):
+        noisy = mechanism.release(vector, 4.0, np.random.default_rng(seed))
+        restored = target.restore(noisy)
+        if is_regressor(estimator):
+            prediction = restored.predict(X)
+            assert prediction.min() >= RANGE[0]
+            assert prediction.max() <= RANGE[1]
+        else:
+            probabilities = restored.predict_proba(X)
+            assert probabilities.min() >= 0
+            np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+
+
+def test_the_private_records_do_not_shape_the_tree():
+    model = PrivateEstimator(
+        DecisionTreeClassifier(max_depth=4),
+        mechanism=LaplaceMechanism(np.inf),
+        sensitivity=SensitivitySampler(PublicDataOracle(X_public, y_public), random_state=0),
+    )
+    first = model.fit(X, y).estimator_.tree_
+    second = model.fit(X[::-1] * 2, y).estimator_.tree_
+    np.testing.assert_array_equal(first.threshold, second.threshold)
+    assert not np.array_equal(first.value, second.value)
+
+
+def test_sampled_sensitivity_of_a_forest():
+    """Most pairs reach the bound of 2 a tree, so the estimate is the bound."""
+    forest = RandomForestClassifier(5, max_depth=4, random_state=0)
+    sampler = SensitivitySampler(PublicDataOracle(X_public, y_public), gamma=0.05, random_state=0)
+    mechanism = LaplaceMechanism(1.0, basis="identity")
+    model = PrivateEstimator(forest, mechanism=mechanism, sensitivity=sampler, random_state=0)
+    assert model.fit(X, y).sensitivity_.value == 10
+    assert model.score(X, y) > 0.45
+
+
+def test_empty_leaves_take_the_value_above_them():
+    tree = DecisionTreeClassifier(max_depth=2).fit([[0], [1], [2], [3]], [0, 1, 0, 1])
+    target = LeafTarget().bind(DecisionTreeClassifier(max_depth=2), tree)
+    n_leaves = tree.get_n_leaves()
+    sums = np.zeros((n_leaves, 2))
+    np.testing.assert_array_equal(target.restore(sums.ravel()).predict_proba([[0]]), [[0.5, 0.5]])
+    sums[0] = [3.0, 1.0]
+    sums[1] = [0.4, -7.0]  # less than half a record
+    leaf, sibling = np.flatnonzero(tree.tree_.children_left < 0)[:2]
+    value = target.restore(sums.ravel()).tree_.value[:, 0]
+    np.testing.assert_allclose(value[leaf], [0.75, 0.25])
+    parent = [
+        node
+        for node in range(tree.tree_.node_count)
+        if sibling in (tree.tree_.children_left[node], tree.tree_.children_right[node])
+    ]
+    np.testing.assert_allclose(value[sibling], value[parent[0]])
+
+
+def test_responses_are_clipped_and_means_stay_in_range():
+    release = LeafTarget(y_range=(0, 1))
+    tree = DecisionTreeRegressor(max_depth=1)
+    restored, _ = restored_from(tree, X, RESPONSE * 100, release)
+    assert restored.predict(X).min() >= 0
+    assert restored.predict(X).max() <= 1
+    np.testing.assert_allclose(
+        restored.tree_.value[0], np.clip(RESPONSE * 100, 0, 1).mean(), rtol=1e-12
+    )
+
+
+def test_several_outputs():
+    Y = np.column_stack([y, y % 2 + 5])
+    restored, twin = restored_from(DecisionTreeClassifier(max_depth=3), X, Y, LeafTarget())
+    for output, expected in zip(restored.predict_proba(X), twin.predict_proba(X), strict=True):
+        np.testing.assert_allclose(output, expected)
+    R = np.column_stack([RESPONSE, -2 * RESPONSE])
+    forest = ExtraTreesRegressor(3, max_depth=3, random_state=0)
+    release = LeafTarget(y_range=[(-20, 20), (-50, 50)])
+    restored, twin = restored_from(forest, X, R, release)
+    np.testing.assert_allclose(restored.predict(X), twin.predict(X))
+
+
+@pytest.mark.parametrize("weight", [{0: 5.0, 2: 0.5}, "balanced"])
+def test_class_weights(weight):
+    tree = DecisionTreeClassifier(max_depth=3, class_weight=weight, random_state=0)
+    restored, twin = restored_from(tree, X, y, LeafTarget())
+    np.testing.assert_allclose(restored.predict_proba(X), twin.predict_proba(X))
+
+
+def test_record_weights():
+    weights = np.random.default_rng(0).uniform(0, 2, size=120)
+    for tree in (DecisionTreeClassifier(max_depth=3), DecisionTreeRegressor(max_depth=3)):
+        release, _, response = case(tree)
+        twin = clone(tree).fit(X, response, sample_weight=weights)
+        target = release.bind(tree, twin)
+        restored = target.restore(target(X, response, weights, seed=0))
+        np.testing.assert_allclose(restored.predict(X), twin.predict(X))
+
+
+def test_sparse_and_missing_values():
+    for data in (sparse.csr_array(X), np.where(X > 2, np.nan, X)):
+        restored, twin = restored_from(DecisionTreeClassifier(max_depth=3), data, y, LeafTarget())
+        np.testing.assert_allclose(restored.predict_proba(data), twin.predict_proba(data))
+
+
+@pytest.mark.parametrize("kind", list(TREES))
+@pytest.mark.parametrize("imputed", [True, False])
+def test_missing_values_are_routed_by_the_public_tree(kind, imputed):
+    """By an imputer of the twin, or by the trees themselves; in private fits and on all pairs."""
+    gaps, public_gaps = (np.where(X > 1.5, np.nan, X) for X in (X, X_public))
+    is_classifier = "Classifier" in kind.__name__
+    size = (
+        {} if kind.__name__.endswith(("TreeClassifier", "TreeRegressor")) else {"n_estimators": 2}
+    )
+    tree = kind(max_depth=3, random_state=0, **size)
+    options = {} if is_classifier else {"release": LeafTarget(RANGE)}
+    for public, private in ((public_gaps, gaps), (X_public, gaps)):  # the twin may have seen none
+        responses = (y_public, y) if is_classifier else (PUBLIC_RESPONSE, RESPONSE)
+        model = PrivateEstimator(
+            make_pipeline(SimpleImputer(), tree) if imputed else tree,
+            mechanism=LaplaceMechanism(1e9),
+            sensitivity=SensitivitySampler(
+                PublicDataOracle(public, responses[0]), gamma=0.25, n_pairs=3, random_state=0
+            ),
+            random_state=0,
+            **options,
+        ).fit(private, responses[1])
+        assert model.sensitivity_.failures == {}
+        twin = model.plan_.target
+        exact = twin.restore(twin(private, responses[1], seed=0))
+        method = "predict_proba" if is_classifier else "predict"
+        values, expected = (getattr(each, method)(gaps) for each in (model, exact))
+        np.testing.assert_allclose(values, expected, atol=1e-3)
+
+
+def test_trees_that_differ_in_where_gaps_go_are_told_apart():
+    first = DecisionTreeClassifier(max_depth=1).fit([[0.0], [1], [np.nan]], [0, 1, 0])
+    second = DecisionTreeClassifier(max_depth=1).fit([[0.0], [1], [np.nan]], [0, 1, 1])
+    np.testing.assert_array_equal(first.tree_.threshold, second.tree_.threshold)
+    targets = [LeafTarget().bind(DecisionTreeClassifier(), tree) for tree in (first, second)]
+    assert targets[0].description != targets[1].description
+
+
+def test_steps_before_the_tree_are_those_of_the_twin():
+    pipeline = make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=3, random_state=0))
+    for estimator in (pipeline, make_pipeline(pipeline), make_pipeline(pipeline[-1])):
+        restored, twin = restored_from(estimator, X, y, LeafTarget())
+        np.testing.assert_allclose(restored.predict_proba(X), twin.predict_proba(X))
+    restored, twin = restored_from(pipeline, X, y, LeafTarget(), X_public, y_public)
+    np.testing.assert_array_equal(restored[0].mean_, twin[0].mean_)
+
+
+def test_auto_takes_the_leaves_and_names_the_parameters_of_others():
+    tree = DecisionTreeClassifier(max_depth=2)
+    assert isinstance(make_target(tree, "auto", clone(tree).fit(X, y)), LeafValues)
+    ridge = Ridge().fit(X, y)
+    assert isinstance(make_target(Ridge(), "auto", ridge), ParameterTarget)
+    weighted = make_target(Ridge(), "auto", ridge, weighted=True)
+    assert weighted.key != make_target(Ridge(), "auto", ridge).key
+    assert weighted.description == make_target(Ridge(), "auto", ridge).description + ", weighted"
+
+
+def test_an_estimate_serves_only_the_trees_it_was_made_for():
+    tree = DecisionTreeClassifier(max_depth=2, random_state=0)
+    one = LeafTarget().bind(tree, clone(tree).fit(X, y))
+    same = LeafTarget().bind(tree, clone(tree).fit(X, y))
+    other = LeafTarget().bind(tree, clone(tree).fit(X_public, y_public))
+    assert one.key == same.key != other.key
+    model = PrivateEstimator(
+        tree,
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=SensitivitySampler(PublicDataOracle(X_public, y_public), random_state=0),
+        classes=[0, 1, 2],
+    ).fit(X, y)
+    with pytest.raises(ValueError, match="made for another target"):
+        model.set_params(sensitivity=model.sensitivity_).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "release", "message"),
+    [
+        (Ridge(), LeafTarget(), r"LeafTarget releases DecisionTree.*Got Ridge"),
+        (DecisionTreeRegressor(criterion="absolute_error"), LeafTarget((0, 1)), "hold medians"),
+        (
+            DecisionTreeRegressor(monotonic_cst=[1, 0, 0, 0]),
+            LeafTarget((0, 1)),
+            "does not keep the order",
+        ),
+        (DecisionTreeRegressor(criterion="absolute_error"), "auto", "hold medians"),
+    ],
+)
+def test_what_is_no_sum_is_refused_before_any_fit(estimator, release, message):
+    with pytest.raises(ValueError, match=message):
+        check_release(estimator, release)
+
+
+@pytest.mark.parametrize("y_range", [None, (1, 0), (0, np.inf), (0, 1, 2), [(0, 1), (0, 1)]])
+def test_ranges_that_are_none_are_refused(y_range):
+    tree = DecisionTreeRegressor().fit(X, RESPONSE)
+    with pytest.raises(ValueError, match="'y_range' parameter of LeafTarget must be finite"):
+        LeafTarget(y_range).bind(tree, tree)
+
+
+def test_regressors_must_declare_their_range():
+    model = PrivateEstimator(
+        DecisionTreeRegressor(max_depth=2),
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=SensitivitySampler(PublicDataOracle(X_public, PUBLIC_RESPONSE)),
+    )
+    with pytest.raises(ValueError, match=r"Pass release=LeafTarget\(y_range=\(low, high\)\)"):
+        model.fit(X, RESPONSE)
+
+
+def test_classifiers_have_no_range_and_one_output_per_class_weight():
+    tree = DecisionTreeClassifier(class_weight="balanced").fit(X, np.column_stack([y, y]))
+    with pytest.raises(ValueError, match="'y_range' parameter of LeafTarget is for regressors"):
+        LeafTarget((0, 1)).bind(DecisionTreeClassifier(), DecisionTreeClassifier().fit(X, y))
+    with pytest.raises(ValueError, match="'class_weight' parameter of DecisionTreeClassifier"):
+        LeafTarget().bind(tree, tree)

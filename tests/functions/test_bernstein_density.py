@@ -1,0 +1,155 @@
+"""Densities in the Bernstein basis: integral, sign, sampling."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+from sklearn.exceptions import NotFittedError
+
+from skdp.functions.bernstein import BernsteinTransformer
+from skdp.functions.bernstein_density import BernsteinDensity
+
+
+def noisy(n_features, degree=6, order=3, seed=0, feature_range=(0, 1)):
+    """Coefficients that are negative in many places."""
+    bernstein = BernsteinTransformer(degree, order, feature_range=feature_range).fit(
+        np.zeros((1, n_features))
+    )
+    values = np.random.default_rng(seed).normal(0.3, 1, bernstein.n_basis_)
+    return bernstein, bernstein.coefficients(values)
+
+
+def total(density, n_nodes):
+    """Integral over the box by a Gauss rule that is exact for the degree of the density."""
+    nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
+    box = density.transformer.feature_range_
+    axes = [low + (high - low) * (nodes + 1) / 2 for low, high in box]
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(box))
+    rule = np.ones(1)
+    for low, high in box:
+        rule = np.outer(rule, weights * (high - low) / 2).ravel()
+    values = density.evaluate(points)
+    assert values.min() >= 0
+    return rule @ values
+
+
+@pytest.mark.parametrize(
+    ("n_features", "box"),
+    [(1, (0, 1)), (1, (-3, 50)), (2, [(0, 2), (5, 6)]), (3, (0, 0.1))],
+)
+@pytest.mark.parametrize("degree", [None, 6, 9])
+def test_density_is_one(n_features, box, degree):
+    bernstein, coefficients = noisy(n_features, feature_range=box)
+    density = BernsteinDensity.from_coefficients(bernstein, coefficients, degree)
+    assert density.transformer.degree == (degree or 24)
+    assert density.coefficients.min() == 0
+    assert total(density, n_nodes=16) == pytest.approx(1, abs=1e-12)
+
+
+def test_a_density_stays_what_it_is():
+    bernstein = BernsteinTransformer(8, feature_range=(0, 4)).fit([[0.0]])
+    coefficients = np.random.default_rng(0).random(9)
+    density = BernsteinDensity.from_coefficients(bernstein, coefficients)
+    grid = np.linspace(0, 4, 50)[:, None]
+    np.testing.assert_allclose(
+        density.evaluate(grid),
+        bernstein.evaluate(coefficients, grid) / bernstein.integral(coefficients),
+        rtol=1e-12,
+    )
+
+
+def test_tends_to_the_clipped_function():
+    bernstein, coefficients = noisy(1, seed=4)
+    grid = np.linspace(0, 1, 2001)[:, None]
+    clipped = np.maximum(bernstein.evaluate(coefficients, grid), 0)
+    clipped /= integrate.trapezoid(clipped, grid[:, 0])
+    distances = [
+        np.abs(
+            BernsteinDensity.from_coefficients(bernstein, coefficients, degree).evaluate(grid)
+            - clipped
+        ).mean()
+        for degree in (12, 48, 192, 768)
+    ]
+    assert all(a > 2 * b for a, b in itertools.pairwise(distances))
+    assert distances[-1] < 0.01
+
+
+def test_nothing_positive_gives_the_uniform_density():
+    bernstein = BernsteinTransformer(3, feature_range=(0, 4)).fit([[0.0]])
+    density = BernsteinDensity.from_coefficients(bernstein, [-1.0, -2.0, 0.0, -1.0])
+    np.testing.assert_allclose(density.evaluate([[0.0], [1.7], [4.0]]), 0.25)
+
+
+def test_default_degree_stays_affordable():
+    bernstein = BernsteinTransformer(40, feature_range=(0, 1)).fit(np.zeros((1, 4)))
+    density = BernsteinDensity.from_coefficients(bernstein, np.ones(bernstein.n_basis_))
+    assert density.transformer.degree == 55  # 56^4 is just below ten million
+    bernstein = BernsteinTransformer(900, feature_range=(0, 1)).fit([[0.0]])
+    density = BernsteinDensity.from_coefficients(bernstein, np.ones(901))
+    assert density.transformer.degree == 1000
+
+
+def test_sample_agrees_with_the_density():
+    """Kolmogorov-Smirnov on 20,000 draws at level 1e-4 against the exact distribution function;
+    a shift of 3 % of the box is caught with probability above .999."""
+    bernstein, coefficients = noisy(1, seed=4, feature_range=(2, 6))
+    density = BernsteinDensity.from_coefficients(bernstein, coefficients)
+    degree = density.transformer.degree
+    weights = density.coefficients / density.coefficients.sum()
+    q = np.arange(degree + 1)
+
+    def distribution(x):
+        u = np.clip((x[:, None] - 2) / 4, 0, 1)
+        return stats.beta.cdf(u, q + 1, degree - q + 1) @ weights
+
+    points = density.sample(20_000, random_state=0)
+    assert points.shape == (20_000, 1)
+    assert stats.kstest(points[:, 0], distribution).pvalue > 1e-4
+    assert stats.kstest(points[:, 0] + 0.12, distribution).pvalue < 1e-4
+
+
+def test_sample_agrees_in_two_dimensions():
+    """Chi-square on 6 x 6 cells at level 1e-4, expected counts by an exact Gauss rule; columns
+    in the wrong order are caught."""
+    bernstein, coefficients = noisy(2, degree=4, seed=1, feature_range=[(0, 1), (10, 12)])
+    density = BernsteinDensity.from_coefficients(bernstein, coefficients)
+    points = density.sample(20_000, random_state=0)
+    edges = [np.linspace(0, 1, 7), np.linspace(10, 12, 7)]
+    counts, _, _ = np.histogram2d(*points.T, bins=edges)
+    nodes, weights = np.polynomial.legendre.leggauss(10)
+    axes = [(e[:-1, None] + (e[1] - e[0]) * (nodes + 1) / 2).ravel() for e in edges]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+    cells = density.evaluate(grid).reshape(6, 10, 6, 10)
+    expected = np.einsum("iajb,a,b->ij", cells, weights / 12, weights / 6) * 20_000
+    assert expected.sum() == pytest.approx(20_000, rel=1e-9)
+    expected *= 20_000 / expected.sum()
+    assert stats.chisquare(counts.ravel(), expected.ravel()).pvalue > 1e-4
+    assert stats.chisquare(counts.T.ravel(), expected.ravel()).pvalue < 1e-4
+
+
+def test_is_a_value():
+    density = BernsteinDensity.from_coefficients(*noisy(1))
+    again = pickle.loads(pickle.dumps(density))
+    np.testing.assert_array_equal(again.coefficients, density.coefficients)
+    assert "coefficients" not in repr(density)
+    with pytest.raises(AttributeError):
+        density.coefficients = None
+
+
+def test_refusals():
+    bernstein, coefficients = noisy(1)
+    with pytest.raises(ValueError, match="nonnegative and not all zero"):
+        BernsteinDensity(bernstein, coefficients)
+    for bad in (np.zeros(7), np.ones((7, 2))):
+        with pytest.raises(ValueError, match="nonnegative and not all zero"):
+            BernsteinDensity(bernstein, bad)
+    with pytest.raises(ValueError, match="must have shape"):
+        BernsteinDensity(bernstein, np.ones(3))
+    with pytest.raises(ValueError, match=r"'degree' parameter .* in \[6, 1000\]. Got 5"):
+        BernsteinDensity.from_coefficients(bernstein, coefficients, degree=5)
+    with pytest.raises(ValueError, match="coefficients of one function"):
+        BernsteinDensity.from_coefficients(bernstein, np.ones((7, 2)))
+    with pytest.raises(NotFittedError):
+        BernsteinDensity(BernsteinTransformer(feature_range=(0, 1)), np.ones(11))

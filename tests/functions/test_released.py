@@ -1,0 +1,90 @@
+"""Estimators made of released values, and the projection to the simplex."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.optimize import minimize
+from sklearn.inspection import DecisionBoundaryDisplay
+
+from skdp import BernsteinTransformer, ReleasedClassifier, ReleasedDensity, ReleasedRegressor
+from skdp.core.simplex import project_to_simplex
+from skdp.functions.bernstein_density import BernsteinDensity
+
+SQUARE = BernsteinTransformer(3, feature_range=(0, 1)).fit(np.zeros((1, 2)))
+COEFFICIENTS = np.random.default_rng(0).normal(size=(16, 3))
+POINTS = np.random.default_rng(1).uniform(size=(50, 2))
+
+
+@given(arrays(np.float64, (4, 3), elements=st.floats(-1e3, 1e3)))
+def test_projection_lies_in_the_simplex_and_is_nearest(values):
+    """The nearest point p of a convex set: (values - p)'(vertex - p) <= 0 for each vertex."""
+    projected = project_to_simplex(values)
+    assert projected.min() >= 0
+    np.testing.assert_allclose(projected.sum(axis=1), 1, atol=1e-9)
+    for row, p in zip(values, projected, strict=True):
+        assert np.max((np.eye(3) - p) @ (row - p)) <= 1e-6 * (1 + np.abs(row).max())
+
+
+def test_projection_against_a_numerical_minimum():
+    row = np.array([0.7, -0.2, 0.9, 0.1])
+    best = minimize(
+        lambda p: np.sum((p - row) ** 2),
+        np.full(4, 0.25),
+        bounds=[(0, 1)] * 4,
+        constraints={"type": "eq", "fun": lambda p: p.sum() - 1},
+    )
+    np.testing.assert_allclose(project_to_simplex([row])[0], best.x, atol=1e-5)
+
+
+def test_noisy_probabilities_are_repaired():
+    released = ReleasedClassifier(SQUARE, COEFFICIENTS, np.array(list("abc")), "predict_proba")
+    raw, probabilities = released.evaluate(POINTS), released.predict_proba(POINTS)
+    assert raw.min() < 0
+    assert probabilities.min() >= 0
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    np.testing.assert_array_equal(released.predict(POINTS), np.array(list("abc"))[raw.argmax(1)])
+    assert released.predict_log_proba(POINTS).min() == -np.inf
+
+
+def test_scores_of_three_classes():
+    released = ReleasedClassifier(SQUARE, COEFFICIENTS, np.array([3, 5, 9]))
+    scores = released.decision_function(POINTS)
+    np.testing.assert_array_equal(released.predict(POINTS), np.array([3, 5, 9])[scores.argmax(1)])
+    assert not hasattr(released, "predict_proba")
+
+
+def test_outside_of_the_box():
+    strict = ReleasedRegressor(SQUARE, COEFFICIENTS)
+    with pytest.raises(ValueError, match="outside the 'feature_range'"):
+        strict.predict([[0.5, 1.5]])
+    clipping = BernsteinTransformer(3, feature_range=(0, 1), clip=True).fit(np.zeros((1, 2)))
+    lenient = ReleasedRegressor(clipping, COEFFICIENTS)
+    np.testing.assert_allclose(lenient.predict([[0.5, 1.5]]), strict.predict([[0.5, 1.0]]))
+
+
+def test_pickle_keeps_the_function():
+    density = ReleasedDensity(BernsteinDensity(SQUARE, np.abs(COEFFICIENTS[:, 0])))
+    for released in (density, ReleasedRegressor(SQUARE, COEFFICIENTS)):
+        copy = pickle.loads(pickle.dumps(released))
+        np.testing.assert_array_equal(copy.evaluate(POINTS), released.evaluate(POINTS))
+
+
+def test_zero_density_has_log_density_minus_infinity():
+    interval = BernsteinTransformer(2, feature_range=(0, 1)).fit(np.zeros((1, 1)))
+    density = ReleasedDensity(BernsteinDensity(interval, np.array([0.0, 1.0, 0.0])))
+    assert density.score_samples([[0.0]])[0] == -np.inf
+    assert density.score([[0.5]]) == pytest.approx(np.log(1.5))
+    assert density.n_features_in_ == 1
+    assert not hasattr(density, "feature_names_in_")
+    interval.feature_names_in_ = np.array(["height"], dtype=object)
+    assert density.feature_names_in_ == ["height"]
+
+
+def test_scikit_learn_draws_its_regions():
+    released = ReleasedClassifier(SQUARE, COEFFICIENTS[:, 0], np.array([0, 1]))
+    display = DecisionBoundaryDisplay.from_estimator(released, POINTS, eps=0, grid_resolution=5)
+    assert display.response.shape == (5, 5)
