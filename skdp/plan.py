@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skdp.codes.learning import with_learned_basis
 from skdp.core.dataset import Dataset, as_dataset, n_records, take_records
 from skdp.core.fingerprint import REMEDY, obstacle_of
 from skdp.core.guarantee import PrivacyGuarantee
@@ -25,6 +26,7 @@ from skdp.estimators.validation import check_labels
 from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
+from skdp.sensitivity.base import in_basis_of
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
@@ -233,8 +235,8 @@ class ReleasePlan:
     @property
     def n_evaluations(self) -> int:
         """How often the target was evaluated on public records."""
-        n_pilots = getattr(self.sensitivity.basis, "n_pilot_pairs", 0)
-        return 2 * (len(getattr(self.sensitivity, "norms", ())) + n_pilots)
+        n_pairs = len(getattr(self.sensitivity, "norms", ()))
+        return 2 * (n_pairs + self.sensitivity.geometry.basis.n_pilot_pairs) if n_pairs else 0
 
     @property
     def standard_errors(self) -> Any:
@@ -461,13 +463,14 @@ def _settle_sensitivity(
     key = None
     if isinstance(sensitivity, SensitivitySampler):
         mechanism = _learn_basis(mechanism, sensitivity, target, n_samples, schema)
-        sensitivity = sensitivity.sample(target, n_samples, mechanism.norm, schema)
+        sensitivity = sensitivity.sample(target, n_samples, mechanism.geometry, schema)
         key = sensitivity.key  # it is this target's, though to be like nothing else
     elif isinstance(sensitivity, Real):
-        sensitivity = KnownSensitivity(float(sensitivity), mechanism.norm_name, n_samples)
-    mechanism = mechanism.with_basis(sensitivity.basis)
+        sensitivity = KnownSensitivity(float(sensitivity), mechanism.geometry, n_samples)
+    mechanism = in_basis_of(sensitivity.geometry, mechanism)
+    mechanism = mechanism.with_geometry(mechanism.geometry)
     if isinstance(sensitivity, KnownSensitivity):
-        sensitivity.for_norm(mechanism.norm_name, n_samples)
+        sensitivity.for_geometry(mechanism.geometry, n_samples)
     else:
         key = key or target_key(target)
         _check_made_for(sensitivity, target, schema, n_samples, mechanism, key)
@@ -480,13 +483,13 @@ def _learn_basis(
 ) -> Any:
     """Fix the basis before a pair is measured: by learning it from pilot pairs, where asked."""
     if not mechanism.learns_basis:
-        return mechanism.with_basis(None)
+        return mechanism.with_geometry(mechanism.geometry)
     differences = sampler.pilot_differences(target, n_samples, schema)
     metric = None
     if hasattr(target, "output_metric"):
         public = sampler.public_dataset(N_METRIC_RECORDS, schema, attempt=METRIC_DRAW)
         metric = target.output_metric(*public)
-    return mechanism.fit_basis(differences, metric)
+    return with_learned_basis(mechanism, differences, metric)
 
 
 def _check_made_for(
@@ -497,15 +500,16 @@ def _check_made_for(
     mechanism: Mechanism,
     key: str,
 ) -> None:
+    used, needed = sensitivity.geometry, mechanism.geometry
     rules = {
-        "number of records": (sensitivity.n_samples, n_samples),
-        "norm": (sensitivity.norm_name, mechanism.norm_name),
+        "number of records": (sensitivity.n_samples == n_samples, sensitivity.n_samples, n_samples),
+        "norm": (used.bounds(needed), used.key, needed.key),
     }
-    for what, (made_for, needed) in rules.items():
-        if made_for != needed:
+    for what, (fits, made_for, this) in rules.items():
+        if not fits:
             raise ValueError(
                 f"The 'sensitivity' was made for another {what}: {made_for}. This release has "
-                f"{needed}. Sample the sensitivity of this release."
+                f"{this}. Sample the sensitivity of this release."
             )
     if sensitivity.form != schema.key:
         raise ValueError(

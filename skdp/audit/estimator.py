@@ -315,7 +315,7 @@ def _audit_pair(
         try:
             x, x_prime = (target(*dataset, seed=seeds[0]) for dataset in pair)
             x, x_prime, mechanism = _in_coordinates(x, x_prime, mechanism)
-            norm = mechanism.norm(x - x_prime)
+            norm = mechanism.geometry.distance(x, x_prime)
         except Exception:  # whatever it is, the target has no value here
             norm = math.inf
     if not math.isfinite(norm):  # the promise counts such a pair as not covered
@@ -331,8 +331,8 @@ def _in_coordinates(
 
     There it is independent from coordinate to coordinate, whatever the basis.
     """
-    basis = getattr(mechanism, "public_basis", None)
-    if basis is None:
+    basis = mechanism.geometry.basis
+    if not basis.digest:
         return x, x_prime, mechanism
     plain = clone(mechanism).set_params(basis="identity")
     return basis.forward(x), basis.forward(x_prime), plain

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp.core.checks import check_count
+from skdp.core.geometry import Geometry, as_geometry
 from skdp.core.target import Target
 from skdp.sensitivity.preconditions import (
     ClippedTarget,
@@ -29,7 +30,6 @@ from skdp.sensitivity.preconditions import (
 
 ROUND_UP = 1 + 2.0**-48
 """Covers the rounding errors of a short formula, so that no bound is too small by one of them."""
-_SMALLER_NORMS = {"l1": ("l1", "l2", "sup"), "l2": ("l2", "sup"), "sup": ("sup",)}
 PAIN_FREE = "Rubinstein and Aldà, Pain-Free Random Differential Privacy, ICML 2017"
 
 
@@ -38,15 +38,15 @@ class KnownSensitivity:
     """A bound on how much one record can change a target, and all that is needed to use it.
 
     It is not a number on purpose: a bound with a `gamma` used as a bare number would promise plain
-    differential privacy. Ask for the number with :meth:`for_norm`.
+    differential privacy. Ask for the number with :meth:`for_geometry`.
 
     Parameters
     ----------
     value : float in [0, inf)
-        The bound on ``norm(f(D) - f(D'))``.
-    norm_name : {"l1", "l2", "sup"} or str
-        The norm. A bound of a larger norm also bounds the smaller ones. One in the coordinates of
-        a public basis is called as the mechanism calls it, and bounds no other.
+        The bound on the distance of f(D) and f(D').
+    geometry : {"l1", "l2", "sup"} or Geometry
+        The norm, in which the values are measured as they are, or with a public basis. A bound of
+        a larger norm also bounds the smaller ones in the same basis.
     n_samples : int
         Number of records of both datasets.
     gamma : float in [0, 1), default=0.0
@@ -74,7 +74,7 @@ class KnownSensitivity:
     --------
     >>> from skdp.sensitivity.bounds import mean_l1
     >>> bound = mean_l1(n_samples=200, n_features=3)
-    >>> round(bound.for_norm("l2", n_samples=200), 6)
+    >>> round(bound.for_geometry("l2", n_samples=200), 6)
     0.015
     >>> print(bound.assumed)
     sensitivity 0.015 known on paper, records clipped to [0, 1], assuming that the target is the
@@ -88,7 +88,7 @@ class KnownSensitivity:
     """
 
     value: float
-    norm_name: str
+    geometry: Any
     n_samples: int
     gamma: float = 0.0
     preconditions: str = ""
@@ -98,7 +98,6 @@ class KnownSensitivity:
 
     confidence: ClassVar[None] = None
     shape: ClassVar[None] = None
-    basis: ClassVar[None] = None
 
     @property
     def oracle(self) -> str | None:
@@ -124,11 +123,8 @@ class KnownSensitivity:
     def __post_init__(self) -> None:
         check_number("value", self.value, "KnownSensitivity", at_least=0)
         check_count("n_samples", self.n_samples, "KnownSensitivity")
-        if self.norm_name not in _SMALLER_NORMS and " in basis " not in self.norm_name:
-            raise ValueError(
-                "The 'norm_name' parameter of KnownSensitivity must be 'l1', 'l2' or 'sup'. "
-                f"Got {self.norm_name!r}."
-            )
+        geometry = as_geometry(self.geometry, "KnownSensitivity")
+        object.__setattr__(self, "geometry", geometry)
         if self.ranges is not None:
             object.__setattr__(self, "ranges", as_ranges(self.ranges, "KnownSensitivity"))
         if not 0 <= self.gamma < 1:
@@ -136,13 +132,13 @@ class KnownSensitivity:
                 f"The 'gamma' parameter of KnownSensitivity must be in [0, 1). Got {self.gamma!r}."
             )
 
-    def for_norm(self, norm_name: str, n_samples: int) -> float:
-        """Return the bound, if it is one for this norm and this number of records.
+    def for_geometry(self, geometry: Geometry | str, n_samples: int) -> float:
+        """Return the bound, if it is one in this geometry and for this number of records.
 
         Parameters
         ----------
-        norm_name : str
-            Norm of the mechanism.
+        geometry : Geometry or {"l1", "l2", "sup"}
+            That of the mechanism.
         n_samples : int
             Number of records of the private dataset.
 
@@ -154,13 +150,14 @@ class KnownSensitivity:
         Raises
         ------
         ValueError
-            If the bound is one for a smaller norm, or for another number of records.
+            If the bound is one for a smaller norm, for another basis or for another number of
+            records.
         """
-        bounded = _SMALLER_NORMS.get(self.norm_name, (self.norm_name,))
-        if norm_name not in bounded:
+        geometry = as_geometry(geometry, "KnownSensitivity.for_geometry")
+        if not self.geometry.bounds(geometry):
             raise ValueError(
-                f"A known sensitivity in the norm {self.norm_name!r} bounds only "
-                f"{', '.join(bounded)}. The mechanism needs {norm_name!r}."
+                f"A known sensitivity in the norm {self.geometry.key!r} bounds neither larger "
+                f"norms nor those in another basis. The mechanism needs {geometry.key!r}."
             )
         if n_samples != self.n_samples:
             raise ValueError(
@@ -355,12 +352,12 @@ def exponential_mean(n_samples: int, gamma: float, rate: float) -> KnownSensitiv
 
 
 def _mean_bound(
-    size: float, norm_name: str, n_samples: int, owner: str, box: Ranges
+    size: float, norm: str, n_samples: int, owner: str, box: Ranges
 ) -> KnownSensitivity:
     check_count("n_samples", n_samples, owner)
     return KnownSensitivity(
         ROUND_UP * size / n_samples,
-        norm_name,
+        norm,
         n_samples,
         preconditions="that the target is the mean of each column",
         source="two records differ by at most the widths of the ranges",

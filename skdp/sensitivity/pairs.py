@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from skdp.core.dataset import Dataset
+from skdp.core.geometry import Geometry
 from skdp.core.schema import Schema
 from skdp.core.streams import streams
 from skdp.core.target import Target, pair_values
@@ -181,10 +182,11 @@ class PairSource:
     Examples
     --------
     >>> import numpy as np
+    >>> from skdp.core.geometry import Geometry
     >>> from skdp.core.target import FunctionTarget
     >>> from skdp.sensitivity.pairs import PairSource, measure_pair
     >>> source = PairSource(FunctionTarget(np.ptp), lambda n, rng: np.arange(n), 9, seed=0)
-    >>> measure_pair(source, abs, pair=0)
+    >>> measure_pair(source, Geometry(1), pair=0)
     PairOutcome(norm=1.0, shape=(), failure=None, is_rounding=False)
     """
 
@@ -326,15 +328,15 @@ def _thread_pools(n_modules: int) -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def measure_pair(source: PairSource, norm: Callable[[NDArray], float], pair: int) -> PairOutcome:
+def measure_pair(source: PairSource, geometry: Geometry, pair: int) -> PairOutcome:
     """Measure the difference of the two values of a pair.
 
     Parameters
     ----------
     source : PairSource
         Where the values come from.
-    norm : callable
-        A function, or the `norm` of a mechanism: then its `distance` is used.
+    geometry : Geometry
+        How it is measured.
     pair : int
         Number of the pair.
 
@@ -347,7 +349,7 @@ def measure_pair(source: PairSource, norm: Callable[[NDArray], float], pair: int
         value, other = source.values(pair)
     except NoValueError as failure:
         return PairOutcome(math.inf, None, str(failure))
-    size = distance(norm, value, other)
+    size = float(geometry.distance(value, other))
     if not math.isfinite(size):
         return PairOutcome(math.inf, value.shape, NOT_FINITE)
     return PairOutcome(size, value.shape, None, bool(within_rounding(value, other).all()))
@@ -372,57 +374,15 @@ def within_rounding(values: NDArray, others: NDArray) -> NDArray[np.bool_]:
     return (differences <= explained) & np.isfinite(differences)
 
 
-def distance(norm: Callable[[NDArray], float], value: NDArray, other: NDArray) -> float:
-    """Measure how far two values are apart.
-
-    Parameters
-    ----------
-    norm : callable
-        A function, or the `norm` of a mechanism: then its `distance` is used.
-    value, other : ndarray
-        Of the same shape.
-
-    Returns
-    -------
-    float
-        The norm of the difference.
-    """
-    measure = getattr(getattr(norm, "__self__", None), "distance", None)
-    return float(norm(value - other) if measure is None else measure(value, other))
-
-
-def distances(
-    norm: Callable[[NDArray], float], values: NDArray, others: NDArray
-) -> NDArray[np.float64]:
-    """Measure many distances at once, where the mechanism knows how.
-
-    Parameters
-    ----------
-    norm : callable
-        As for `distance`.
-    values, others : ndarray of shape (n_pairs, ...)
-        The values of each pair.
-
-    Returns
-    -------
-    ndarray of shape (n_pairs,)
-        Equal to those of `distance` up to rounding.
-    """
-    measure = getattr(getattr(norm, "__self__", None), "distances", None)
-    if measure is not None:
-        return measure(values, others)
-    return np.array([distance(norm, *pair) for pair in zip(values, others, strict=True)])
-
-
-def measure_pairs(source: PairSource, norm: Callable[[NDArray], float], pairs: range) -> Outcomes:
+def measure_pairs(source: PairSource, geometry: Geometry, pairs: range) -> Outcomes:
     """Measure consecutive pairs one by one.
 
     Parameters
     ----------
     source : PairSource
         Where the values come from.
-    norm : callable
-        As for `measure_pair`.
+    geometry : Geometry
+        How they are measured.
     pairs : range
         The numbers of the pairs.
 
@@ -431,7 +391,7 @@ def measure_pairs(source: PairSource, norm: Callable[[NDArray], float], pairs: r
     Outcomes
         In their order.
     """
-    return Outcomes.of([measure_pair(source, norm, pair) for pair in pairs])
+    return Outcomes.of([measure_pair(source, geometry, pair) for pair in pairs])
 
 
 def pilot_difference(source: PairSource, pair: int) -> NDArray[np.float64] | None:

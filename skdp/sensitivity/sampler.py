@@ -23,6 +23,7 @@ from skdp._version import __version__
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.fingerprint import fingerprint
+from skdp.core.geometry import Geometry, as_geometry
 from skdp.core.schema import Schema
 from skdp.core.streams import streams
 from skdp.core.target import Target, as_target, identity_of, target_key
@@ -111,9 +112,8 @@ class SensitivitySampler(BaseEstimator):
     --------
     >>> import numpy as np
     >>> from skdp import SensitivitySampler, UniformOracle
-    >>> from skdp.mechanisms.base import l1_norm
     >>> sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.1, random_state=0)
-    >>> estimate = sampler.sample(np.mean, n_samples=100, norm=l1_norm)
+    >>> estimate = sampler.sample(np.mean, n_samples=100, geometry="l1")
     >>> 0.005 < estimate.value < 0.01
     True
     """
@@ -186,7 +186,7 @@ class SensitivitySampler(BaseEstimator):
         self,
         target: Callable,
         n_samples: int,
-        norm: Callable[[NDArray], float],
+        geometry: Geometry | str,
         schema: Schema | None = None,
     ) -> SensitivityEstimate:
         """Sample the sensitivity of a target.
@@ -197,9 +197,9 @@ class SensitivitySampler(BaseEstimator):
             What is to be released: ``target(X)`` or ``target(X, y)``.
         n_samples : int
             Number of records of the private dataset.
-        norm : callable
-            ``norm(difference)`` of the mechanism that will add the noise. The estimate records its
-            name, and the basis of the mechanism.
+        geometry : Geometry or {"l1", "l2", "sup"}
+            That of the mechanism that will add the noise, ``mechanism.geometry``, or a norm of the
+            values as they are. The estimate records it.
         schema : Schema or None, default=None
             The form of the private dataset, into which the oracle's records are brought. None takes
             the form in which the oracle yields them; the estimate serves data of that form only.
@@ -215,33 +215,32 @@ class SensitivitySampler(BaseEstimator):
             As :meth:`plan`, or if the oracle returns something else than the records asked for.
         """
         plan = self.plan(n_samples)
+        geometry = as_geometry(geometry, "SensitivitySampler.sample")
         target = as_target(target)
         key = target_key(target)  # before it runs: a function may keep what it finds
         sampler = self.with_fixed_seed()
         schema = schema or sampler._schema_of_draws(target, n_samples)
         pairs, records = sampler._prepare(target, n_samples, schema)
-        measure, chunk_size = pair_measure(pairs, norm, records)
+        measure, chunk_size = pair_measure(pairs, geometry, records)
         n_pairs = plan.order_statistic.n_pairs
-        parts = (_norm_name(norm), None if hasattr(norm, "__self__") else norm)
+        parts = geometry.key, type(geometry)
         chunks = self._run(measure, range(n_pairs), chunk_size, pairs, *parts)
         if self.verbose:
             chunks = follow(chunks, plan.order_statistic)
         with closing(chunks):
             outcomes = Outcomes.join(chunks)
         shape, norms, failures = _summarize(outcomes)
-        mechanism = getattr(norm, "__self__", None)
         return SensitivityEstimate(
             norms=norms,
             order_statistic=plan.order_statistic,
             n_samples=n_samples,
-            norm_name=_norm_name(norm),
+            geometry=geometry,
             target=target.description,
             shape=shape,
             oracle=plan.oracle,
             seed=pairs.seed,
             failures=failures,
             n_rounding=int(outcomes.are_rounding.sum()),
-            basis=getattr(mechanism, "public_basis", None),
             form=schema.key,
             key=key,
         )
@@ -436,10 +435,3 @@ def _summarize(
         if other != shape and not failures[pair]:
             norms[pair], failures[pair] = math.inf, "the shape of the value changed"
     return shape, norms, dict(Counter(failure for failure in failures if failure))
-
-
-def _norm_name(norm: Callable) -> str:
-    """Name the norm: by its mechanism when it is a method of one, else by the function."""
-    mechanism = getattr(norm, "__self__", None)
-    name = getattr(norm, "__name__", type(norm).__name__)
-    return getattr(mechanism, "norm_name", name.removesuffix("_norm"))
