@@ -22,8 +22,10 @@ from skdp.core.dataset import Dataset, n_records, neighboring_pair
 from skdp.core.schema import Schema
 from skdp.core.target import Target
 from skdp.mechanisms.base import Mechanism
+from skdp.plan import ReleasePlan
+from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.drawing import draw
-from skdp.sensitivity.sampler import SensitivitySampler
+from skdp.sensitivity.responses import without_response
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,8 +207,7 @@ def audit_estimator(
     promise, known = private_estimator.guarantee_, private_estimator.sensitivity_
     target, mechanism = known.bounded(plan.target), plan.mechanism
     if record is None:
-        oracle = _find_oracle(private_estimator, oracle)
-        oracle = private_estimator._prepare_oracle(oracle, has_response=len(dataset) > 1)
+        oracle = _find_oracle(plan, oracle)
         source = _oracle_pairs(oracle, plan.schema, n, pairs, seed)
     else:
         source = _record_pairs(plan.schema, dataset, record, pairs)
@@ -262,16 +263,15 @@ def exceedance_p_value(
     return float(min(weights @ by_chance, 1.0))
 
 
-def _find_oracle(private_estimator: Any, oracle: Any) -> Any:
-    """Return the oracle that was passed, or that of the sampler."""
-    if oracle is None and isinstance(private_estimator.sensitivity, SensitivitySampler):
-        oracle = private_estimator.sensitivity.oracle
+def _find_oracle(plan: ReleasePlan, oracle: Any) -> Any:
+    """Return the oracle that was passed, or that of the sampler, in the form of the plan."""
+    oracle = plan.oracle if oracle is None else as_oracle(oracle)
     if oracle is None:
         raise ValueError(
             "The 'oracle' parameter of audit_estimator must be given: the estimator holds no "
             "SensitivitySampler to take it from. Or give a 'record'."
         )
-    return oracle
+    return oracle if len(plan.schema.parts) > 1 else without_response(oracle)
 
 
 def _oracle_pairs(

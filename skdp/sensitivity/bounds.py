@@ -18,8 +18,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp.core.checks import check_count
+from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, as_geometry
+from skdp.core.schema import Schema
 from skdp.core.target import Target
+from skdp.sensitivity.base import Sensitivity, in_basis_of, refuse_zero
 from skdp.sensitivity.preconditions import (
     ClippedTarget,
     EstimatorRule,
@@ -34,7 +37,7 @@ PAIN_FREE = "Rubinstein and Aldà, Pain-Free Random Differential Privacy, ICML 2
 
 
 @dataclass(frozen=True)
-class KnownSensitivity:
+class KnownSensitivity(Sensitivity):
     """A bound on how much one record can change a target, and all that is needed to use it.
 
     It is not a number on purpose: a bound with a `gamma` used as a bare number would promise plain
@@ -165,56 +168,37 @@ class KnownSensitivity:
             )
         return self.value
 
-    def check_estimator(self, estimator: Any, release: Any) -> KnownSensitivity:
-        """Refuse an estimator that the bound is not for, before any work.
-
-        Parameters
-        ----------
-        estimator : estimator object
-            Of which the fitted attributes are released.
-        release : object
-            The parameter of PrivateEstimator.
-
-        Returns
-        -------
-        KnownSensitivity
-            The same bound, with nothing left to assume about the estimator.
-
-        Raises
-        ------
-        TypeError
-            If it is of another class.
-        ValueError
-            If a parameter, or what is released, is not what was bounded.
-        """
+    def for_estimator(
+        self, estimator: Any, release: Any, dataset: Dataset = (), uses_response: bool = True
+    ) -> KnownSensitivity:
+        if len(dataset) > 2:
+            raise ValueError(
+                "The 'sensitivity' parameter of PrivateEstimator must be a SensitivitySampler when "
+                "records have weights, with an oracle that yields (X, y, sample_weight). Got a "
+                "sensitivity that is known, and bounds on paper are for records without weights."
+            )
         if self.estimator is None:
             return self
         self.estimator.check(estimator)
         self.estimator.check_release(release)
-        return replace(self, estimator=None)
+        return replace(self, estimator=None)  # nothing is left to assume about it
 
-    def check_records(self, *dataset: Any) -> None:
-        """Refuse records that cannot be clipped to the ranges, by their form alone.
+    def agree(self, schema: Schema, example: Dataset) -> tuple[KnownSensitivity, Schema]:
+        if self.ranges is not None:
+            if len(example) > 2:
+                raise ValueError(
+                    "The known sensitivity is for records without weights. Got sample_weight. "
+                    "Sample the sensitivity, with an oracle that yields (X, y, sample_weight)."
+                )
+            check_clippable(example[0], self.ranges)
+        return self, schema
 
-        Parameters
-        ----------
-        *dataset : containers
-            X, or X and y, of the private dataset. No entry is looked at.
-
-        Raises
-        ------
-        ValueError
-            If there are more or fewer columns, they are no numbers, clipping would fill them, or
-            there are weights, which have no range.
-        """
-        if self.ranges is None:
-            return
-        if len(dataset) > 2:
-            raise ValueError(
-                "The known sensitivity is for records without weights. Got sample_weight. Sample "
-                "the sensitivity, with an oracle that yields (X, y, sample_weight)."
-            )
-        check_clippable(dataset[0], self.ranges)
+    def settle(
+        self, target: Target, n_samples: int, schema: Schema, mechanism: Any
+    ) -> tuple[KnownSensitivity, Any]:
+        mechanism = in_basis_of(self.geometry, mechanism)
+        refuse_zero(self.for_geometry(mechanism.geometry, n_samples))
+        return self, mechanism
 
     def bounded(self, target: Target) -> Target:
         """Make the function that the bound is for, of one that supposes the ranges.
@@ -230,6 +214,20 @@ class KnownSensitivity:
             It sees records clipped to the ranges; `target` itself where there are none.
         """
         return target if self.ranges is None else ClippedTarget(target, self.ranges)
+
+
+def as_sensitivity(sensitivity: Any, mechanism: Any, n_samples: int) -> Sensitivity:
+    """Return a sensitivity as it is, and a number as a bound in the geometry of the mechanism."""
+    if isinstance(sensitivity, Sensitivity):
+        return sensitivity
+    if isinstance(sensitivity, Real) and not isinstance(sensitivity, bool):
+        return KnownSensitivity(float(sensitivity), mechanism.geometry, n_samples)
+    hint = " Pass an oracle as SensitivitySampler(oracle)." if callable(sensitivity) else ""
+    raise TypeError(
+        "The 'sensitivity' parameter must be a SensitivitySampler, a SensitivityEstimate, a "
+        "KnownSensitivity or a number. Got an object of type "
+        f"{type(sensitivity).__name__}.{hint}"
+    )
 
 
 def mean_l1(n_samples: int, n_features: int = 1, ranges: ArrayLike = (0, 1)) -> KnownSensitivity:

@@ -6,19 +6,22 @@ import json
 import math
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.core.dataset import Dataset
+from skdp.core.fingerprint import REMEDY, obstacle_of
 from skdp.core.geometry import Geometry
-from skdp.core.schema import Key
-from skdp.core.target import Target
+from skdp.core.schema import Key, Schema, describe_key
+from skdp.core.target import Target, target_key
+from skdp.sensitivity.base import Sensitivity, in_basis_of, refuse_zero
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 
 
 @dataclass(frozen=True, eq=False)
-class SensitivityEstimate:
+class SensitivityEstimate(Sensitivity):
     """A sampled sensitivity, with everything needed to judge and to repeat it.
 
     Public throughout: it is computed from the oracle's records alone.
@@ -150,6 +153,80 @@ class SensitivityEstimate:
             `target` itself.
         """
         return target
+
+    def agree(self, schema: Schema, example: Dataset) -> tuple[Self, Schema]:
+        return self, schema.agree_with_key(self.form)
+
+    def settle(
+        self, target: Target, n_samples: int, schema: Schema, mechanism: Any
+    ) -> tuple[SensitivityEstimate, Any]:
+        mechanism = in_basis_of(self.geometry, mechanism)
+        self._check_made_for(target, n_samples, schema, mechanism.geometry)
+        self.check_usable()
+        return self, mechanism
+
+    def _check_made_for(
+        self, target: Target, n_samples: int, schema: Schema, geometry: Geometry
+    ) -> None:
+        """Refuse a release of anything else than what was sampled."""
+        rules = {
+            "number of records": (self.n_samples == n_samples, self.n_samples, n_samples),
+            "norm": (self.geometry.bounds(geometry), self.geometry.key, geometry.key),
+        }
+        for what, (fits, made_for, needed) in rules.items():
+            if not fits:
+                raise ValueError(
+                    f"The 'sensitivity' was made for another {what}: {made_for}. This release has "
+                    f"{needed}. Sample the sensitivity of this release."
+                )
+        if self.form != schema.key:
+            raise ValueError(
+                "The 'sensitivity' was made for records of another form: "
+                f"{describe_key(self.form) or 'unknown'}. This release has "
+                f"{describe_key(schema.key)}. Bring the data into that form, or sample the "
+                "sensitivity of this release."
+            )
+        key = target_key(target)
+        if self.key != key:
+            obstacle = obstacle_of(key) or obstacle_of(self.key)
+            alike = self.target == target.description
+            raise ValueError(
+                f"The 'sensitivity' was made for another target: {self.target}. This release has "
+                f"{target.description}{', of other code or other values' if alike else ''}. "
+                "Sample the sensitivity of this release."
+                + (
+                    f" No estimate can be kept for it, since {obstacle}. {REMEDY}"
+                    if obstacle
+                    else ""
+                )
+            )
+
+    def check_usable(self) -> None:
+        """Refuse a value with which nothing can be released.
+
+        Raises
+        ------
+        ValueError
+            If it is zero, one of rounding errors or infinite.
+        """
+        refuse_zero(self.value)
+        n_pairs, k = self.order_statistic.n_pairs, self.order_statistic.k
+        if self.is_rounding:
+            raise ValueError(
+                f"The sampled sensitivity, {self.value:.3g}, is one of rounding errors: on "
+                f"{self.n_rounding} of {n_pairs} pairs no number of the target changed by more "
+                "than rounding explains. Nothing is released. Use an oracle with more varied "
+                "records, a smaller gamma, or a target without large constants."
+            )
+        if math.isinf(self.value):
+            causes = "; ".join(f"{count} with {cause!r}" for cause, count in self.failures.items())
+            n_failed = sum(self.failures.values())
+            larger = ", or allow a larger gamma" if n_failed < n_pairs else ""
+            raise ValueError(
+                f"The sampled sensitivity is infinite: of {n_pairs} pairs {n_failed} failed "
+                f"({causes}), and the promise leaves room for {n_pairs - k}. Nothing is released. "
+                f"Mend the oracle or the target{larger}."
+            )
 
     def at(self, gamma: float) -> SensitivityEstimate:
         """Read the same draws at another level.

@@ -21,13 +21,14 @@ from sklearn.base import BaseEstimator
 
 from skdp._version import __version__
 from skdp.core.checks import check_count
-from skdp.core.dataset import Dataset
+from skdp.core.dataset import Dataset, n_records
 from skdp.core.fingerprint import fingerprint
 from skdp.core.geometry import Geometry, as_geometry
 from skdp.core.schema import Schema
 from skdp.core.streams import streams
 from skdp.core.target import Target, as_target, identity_of, target_key
 from skdp.sensitivity.adapters import as_oracle, describe_oracle
+from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.blocks import CHUNK_SIZE, pair_measure
 from skdp.sensitivity.calibration import order_statistic
 from skdp.sensitivity.drawing import draw
@@ -42,6 +43,7 @@ from skdp.sensitivity.pairs import (
 )
 from skdp.sensitivity.plan import SamplingPlan
 from skdp.sensitivity.progress import follow
+from skdp.sensitivity.responses import without_response
 from skdp.sensitivity.trial import try_oracle
 
 # Spawn key. Pair i uses (i,), which no longer key collides with, and pilot pair i uses (i, 2).
@@ -57,7 +59,7 @@ MAX_PILOT_VALUES = 2**25
 LEAST_CHUNKS = 64
 
 
-class SensitivitySampler(BaseEstimator):
+class SensitivitySampler(Sensitivity, BaseEstimator):
     """Sample how much a target changes when one record changes.
 
     Each pair draws ``n_samples + 1`` records from the oracle. The first dataset holds all but the
@@ -141,6 +143,33 @@ class SensitivitySampler(BaseEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
+    @property
+    def draws_from(self) -> Any:
+        """The oracle, ready to be drawn from."""
+        return as_oracle(self.oracle)
+
+    def for_estimator(
+        self, estimator: Any, release: Any, dataset: Dataset = (), uses_response: bool = True
+    ) -> SensitivitySampler:
+        if len(dataset) > 1 or uses_response:
+            return self
+        return self._with(oracle=without_response(self.draws_from))
+
+    def agree(self, schema: Schema, example: Dataset) -> tuple[SensitivitySampler, Schema]:
+        sampler = self.with_fixed_seed()
+        drawn = sampler._try(n_records(example[0]))
+        schema = schema.agree(Schema.of(drawn))
+        schema.convert(drawn, f"The oracle {describe_oracle(self.draws_from)}")
+        return sampler, schema
+
+    def settle(
+        self, target: Target, n_samples: int, schema: Schema, mechanism: Any
+    ) -> tuple[SensitivityEstimate, Any]:
+        geometry = mechanism.geometry
+        estimate = self.sample(target, n_samples, geometry, schema)
+        estimate.check_usable()
+        return estimate, mechanism.with_geometry(geometry)
+
     def plan(self, n_samples: int, mechanism: Any = None) -> SamplingPlan:
         """Say what would be run, and what it would promise, without running it.
 
@@ -178,7 +207,7 @@ class SensitivitySampler(BaseEstimator):
         return SamplingPlan(
             order_statistic=statistic,
             n_samples=n_samples,
-            oracle=describe_oracle(as_oracle(self.oracle)),
+            oracle=describe_oracle(self.draws_from),
             n_pilot_pairs=n_pilot_pairs,
         )
 
@@ -298,8 +327,7 @@ class SensitivitySampler(BaseEstimator):
         self, target: Target, n_samples: int, schema: Schema
     ) -> tuple[PairSource, Dataset]:
         """Settle the seed, and refuse an unfit oracle before the first fit; return its records."""
-        oracle = as_oracle(self.oracle)
-        seed = self._entropy()
+        oracle, seed = self.draws_from, self._entropy()
         rng, _ = streams(seed, (0,))
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
         if hasattr(target, "check_oracle"):
@@ -307,38 +335,12 @@ class SensitivitySampler(BaseEstimator):
         moments = target.closed_form(*records) if hasattr(target, "closed_form") else None
         return PairSource(target, oracle, n_samples, seed, moments, schema), records
 
-    def agree(self, schema: Schema, n_samples: int) -> Schema:
-        """Settle the form in which the data and the oracle's records are alike.
-
-        Parameters
-        ----------
-        schema : Schema
-            The form of the data.
-        n_samples : int
-            Their number.
-
-        Returns
-        -------
-        Schema
-            The form.
-
-        Raises
-        ------
-        ValueError
-            If there is no such form, or the oracle does not draw from its generator.
-        """
-        drawn = self._try(self._entropy(), n_samples)
-        schema = schema.agree(Schema.of(drawn))
-        schema.convert(drawn, f"The oracle {describe_oracle(as_oracle(self.oracle))}")
-        return schema
-
     def _schema_of_draws(self, target: Target, n_samples: int) -> Schema:
-        drawn = self._try(self._entropy(), n_samples)
-        return Schema.of(drawn, getattr(target, "allow_nan", False))
+        return Schema.of(self._try(n_samples), getattr(target, "allow_nan", False))
 
-    def _try(self, seed: int, n_samples: int) -> Dataset:
+    def _try(self, n_samples: int) -> Dataset:
         """Draw records of the oracle, and refuse one that does not draw."""
-        oracle = as_oracle(self.oracle)
+        oracle, seed = self.draws_from, self._entropy()
 
         def attempt(number: int) -> Dataset:
             rng, _ = streams(seed, (*PUBLIC_DATASET, TRIAL + number))
@@ -376,8 +378,10 @@ class SensitivitySampler(BaseEstimator):
         SensitivitySampler
             All that it draws, now or later, follows from its `random_state`, an integer.
         """
-        parameters = self.get_params(deep=False) | {"random_state": self._entropy()}
-        return type(self)(**parameters)
+        return self._with(random_state=self._entropy())
+
+    def _with(self, **parameters: Any) -> SensitivitySampler:
+        return type(self)(**self.get_params(deep=False) | parameters)
 
     def public_dataset(
         self, n_samples: int, schema: Schema | None = None, attempt: int = 0
@@ -405,7 +409,7 @@ class SensitivitySampler(BaseEstimator):
         """
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
         rng, _ = streams(self._entropy(), (*PUBLIC_DATASET, attempt))
-        return draw(as_oracle(self.oracle), n_samples, rng, schema=schema, full=True)
+        return draw(self.draws_from, n_samples, rng, schema=schema, full=True)
 
     def _entropy(self) -> int:
         if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):

@@ -76,8 +76,8 @@ def check_is_public(oracle: Any, dataset: Dataset) -> None:
 
     Parameters
     ----------
-    oracle : callable
-        As returned by `as_oracle`.
+    oracle : callable or None
+        As returned by `as_oracle`; None holds nothing.
     dataset : tuple of containers
         The private dataset, as it was passed.
 

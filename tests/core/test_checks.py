@@ -84,4 +84,4 @@ def test_what_is_no_count_is_refused(what, value):
 def test_integers_of_numpy_are_counts():
     plan = SensitivitySampler(ORACLE, n_pairs=np.int32(19)).plan(np.int64(10))
     assert (plan.n_samples, plan.order_statistic.n_pairs) == (10, 19)
-    assert mean_l1(np.uint8(10)).for_norm("l1", 10) == mean_l1(10).value
+    assert mean_l1(np.uint8(10)).for_geometry("l1", 10) == mean_l1(10).value
