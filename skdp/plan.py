@@ -18,6 +18,7 @@ from skdp.core.dataset import Dataset, as_dataset, n_records, take_records
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
 from skdp.core.room import evaluate_privately
 from skdp.core.schema import Schema, canonical, describe_key
+from skdp.core.streams import OUTPUT_DATASET
 from skdp.core.target import Target
 from skdp.estimators.validation import check_labels
 from skdp.functions.choice import ChoiceTarget
@@ -28,10 +29,8 @@ from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.trial import check_is_public
 
-# How the output depends on the value is learned from so many records of the oracle, in a draw of
-# their own.
 N_METRIC_RECORDS = 500
-METRIC_DRAW = 2**31
+"""From so many records of the oracle it is learned how the output depends on the value."""
 
 
 @dataclass(frozen=True)
@@ -343,6 +342,6 @@ def _learn_basis(mechanism: Any, sampler: Any, target: Any, n_samples: int, sche
     differences = sampler.pilot_differences(target, n_samples, schema)
     metric = None
     if hasattr(target, "output_metric"):
-        public = sampler.public_dataset(N_METRIC_RECORDS, schema, attempt=METRIC_DRAW)
+        public = sampler.public_dataset(N_METRIC_RECORDS, schema, attempt=OUTPUT_DATASET)
         metric = target.output_metric(*public)
     return with_learned_basis(mechanism, differences, metric)

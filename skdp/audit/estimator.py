@@ -20,6 +20,7 @@ from skdp.audit.release import audit_release
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, n_records, neighboring_pair
 from skdp.core.schema import Schema
+from skdp.core.streams import AUDIT
 from skdp.core.target import Target
 from skdp.mechanisms.base import Mechanism
 from skdp.plan import ReleasePlan
@@ -278,8 +279,7 @@ def _oracle_pairs(
     oracle: Any, schema: Schema, n_samples: int, pairs: int, seed: int
 ) -> Iterator[tuple[Dataset, Dataset]]:
     """Draw pairs that calibrated nothing."""
-    # Spawned apart from the seeds of the noise, and from those of any sampler.
-    for child in np.random.SeedSequence(seed, spawn_key=(1, 1)).spawn(pairs):
+    for child in np.random.SeedSequence(seed, spawn_key=AUDIT).spawn(pairs):
         rng = np.random.default_rng(child)
         records = draw(oracle, n_samples + 1, rng, schema=schema)
         yield neighboring_pair(records, int(rng.integers(n_samples)))

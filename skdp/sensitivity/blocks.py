@@ -2,7 +2,7 @@
 
 Whole datasets are drawn pair by pair, just as for refits, so the norms are those of refits. Only
 for a linear target two records make a pair, if the oracle draws independent records. These come
-in blocks of a fixed number of pairs, block b with spawn key ``(b, BLOCK)``: a pair still depends
+in blocks of a fixed number of pairs, each with a spawn key of its own: a pair still depends
 on the seed and on its own number only, and not on chunks, workers or the number of pairs.
 """
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from skdp.core.dataset import Dataset, take_records
 from skdp.core.geometry import Geometry
-from skdp.core.streams import streams
+from skdp.core.streams import block_key, streams
 from skdp.sensitivity.adapters import has_independent_records
 from skdp.sensitivity.pairs import (
     Outcomes,
@@ -27,9 +27,6 @@ from skdp.sensitivity.pairs import (
     within_rounding,
 )
 from skdp.sensitivity.sums import DrawnSums, sums_of_pairs
-
-BLOCK = 3
-"""In the spawn key of a block; pair i has (i,), pilot pair i has (i, 2)."""
 
 BLOCK_SIZE = 1024
 """Pairs in a block."""
@@ -111,7 +108,7 @@ class MomentMeasure:
 
     def _measure_by_record(self, pairs: range) -> Iterator[Outcomes]:
         for block in range(pairs.start // BLOCK_SIZE, -(-pairs.stop // BLOCK_SIZE)):
-            rng, _ = streams(self.pairs.seed, (block, BLOCK))
+            rng, _ = streams(self.pairs.seed, block_key(block))
             records = self.pairs.draw(2 * BLOCK_SIZE, rng)
             for row in range(0, BLOCK_SIZE, self._n_rows):
                 first = block * BLOCK_SIZE + row

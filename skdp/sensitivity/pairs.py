@@ -21,12 +21,9 @@ from threadpoolctl import ThreadpoolController
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry
 from skdp.core.schema import Schema
-from skdp.core.streams import streams
+from skdp.core.streams import pair_key, pilot_key, streams
 from skdp.core.target import Target, pair_values
 from skdp.sensitivity.drawing import draw
-
-# Pair i is drawn under the spawn key (i,), pilot pair i under (i, PILOT).
-PILOT = 2
 
 ROUNDING = 2.0**-46
 """Of a value: what a dozen operations and the sum of a thousand numbers may lose."""
@@ -346,7 +343,7 @@ def measure_pair(source: PairSource, geometry: Geometry, pair: int) -> PairOutco
         With the norm ``inf`` where there is none.
     """
     try:
-        value, other = source.values(pair)
+        value, other = source.values(*pair_key(pair))
     except NoValueError as failure:
         return PairOutcome(math.inf, None, str(failure))
     size = float(geometry.distance(value, other))
@@ -411,7 +408,7 @@ def pilot_difference(source: PairSource, pair: int) -> NDArray[np.float64] | Non
         rounding explains it: a basis would take the rounding of a constant for a scale.
     """
     try:
-        value, other = source.values(pair, PILOT)
+        value, other = source.values(*pilot_key(pair))
     except NoValueError:
         return None
     difference = np.where(within_rounding(value, other), 0.0, value - other).ravel()

@@ -25,7 +25,7 @@ from skdp.core.dataset import Dataset, n_records
 from skdp.core.fingerprint import fingerprint
 from skdp.core.geometry import Geometry, as_geometry
 from skdp.core.schema import Schema
-from skdp.core.streams import streams
+from skdp.core.streams import pair_key, public_key, streams, trial_key
 from skdp.core.target import Target, as_target, identity_of, target_key
 from skdp.sensitivity.adapters import as_oracle, describe_oracle
 from skdp.sensitivity.base import Sensitivity
@@ -45,11 +45,6 @@ from skdp.sensitivity.plan import SamplingPlan
 from skdp.sensitivity.progress import follow
 from skdp.sensitivity.responses import without_response
 from skdp.sensitivity.trial import try_oracle
-
-# Spawn key. Pair i uses (i,), which no longer key collides with, and pilot pair i uses (i, 2).
-PUBLIC_DATASET = (0, 1)
-# The last word of the key of the draws on which an oracle is tried; those below are fits.
-TRIAL = 2**31 + 1
 
 # Pilot pairs are kept whole: at most so many, and at most so many numbers (256 MB) in all of them.
 MAX_PILOT_PAIRS = 1000
@@ -328,7 +323,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     ) -> tuple[PairSource, Dataset]:
         """Settle the seed, and refuse an unfit oracle before the first fit; return its records."""
         oracle, seed = self.draws_from, self._entropy()
-        rng, _ = streams(seed, (0,))
+        rng, _ = streams(seed, pair_key(0))
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
         if hasattr(target, "check_oracle"):
             target.check_oracle(*records)
@@ -343,7 +338,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         oracle, seed = self.draws_from, self._entropy()
 
         def attempt(number: int) -> Dataset:
-            rng, _ = streams(seed, (*PUBLIC_DATASET, TRIAL + number))
+            rng, _ = streams(seed, trial_key(number))
             return draw(oracle, n_samples + 1, rng)
 
         return try_oracle(oracle, attempt)
@@ -408,7 +403,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             If the oracle returns something else than the records asked for.
         """
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
-        rng, _ = streams(self._entropy(), (*PUBLIC_DATASET, attempt))
+        rng, _ = streams(self._entropy(), public_key(attempt))
         return draw(self.draws_from, n_samples, rng, schema=schema, full=True)
 
     def _entropy(self) -> int:
