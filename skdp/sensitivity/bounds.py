@@ -380,24 +380,7 @@ def _box(ranges: ArrayLike, n_features: int, owner: str) -> Ranges:
 def check_number(
     name: str, value: object, owner: str, *, at_least: float = -math.inf, above: float = -math.inf
 ) -> None:
-    """Refuse anything but a finite number of the range.
-
-    Parameters
-    ----------
-    name : str
-        The parameter.
-    value : object
-        What was passed.
-    owner : str
-        The function that the parameter belongs to.
-    at_least, above : float, default=-inf
-        Lower limits, the second one excluded.
-
-    Raises
-    ------
-    ValueError
-        If the value is not such a number.
-    """
+    """Refuse anything but a finite number of the range; `above` itself is excluded."""
     number = float(value) if isinstance(value, Real) else math.nan
     if not (at_least <= number < math.inf and number > above):
         rule = f"at least {at_least:g}" if at_least > above else f"above {above:g}"

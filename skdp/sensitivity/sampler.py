@@ -247,7 +247,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         pairs, records = sampler._prepare(target, n_samples, schema)
         measure, chunk_size = pair_measure(pairs, geometry, records)
         n_pairs = plan.order_statistic.n_pairs
-        parts = geometry.key, type(geometry)
+        parts = geometry.key, None if type(geometry) is Geometry else geometry
         chunks = self._run(measure, range(n_pairs), chunk_size, pairs, *parts)
         if self.verbose:
             chunks = follow(chunks, plan.order_statistic)
