@@ -39,7 +39,6 @@ from skdp.plan import (
     make_plan,
     settle_form,
 )
-from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import KnownSensitivity, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
@@ -219,10 +218,8 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             the confidence below 1/2.
         """
         dataset = self._check_dataset(X, y, sample_weight)
-        sensitivity = as_sensitivity(self.sensitivity, self.mechanism, n_records(dataset[0]))
-        passed = tuple(part for part in (X, y, sample_weight) if part is not None)
-        check_is_public(sensitivity.draws_from, passed)
-        plan = self._make_plan(dataset, sensitivity)
+        check_is_public(getattr(self.sensitivity, "draws_from", None), (X, y, sample_weight))
+        plan = self._make_plan(dataset)
         released = plan.execute(*dataset, random_state=self.random_state)
         self.plan_ = plan
         self.estimator_ = released.value
@@ -272,7 +269,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         self._check_parameters()
         sensitivity = as_sensitivity(self.sensitivity, self.mechanism, n_samples)
         example = example_dataset(n_samples, like, sensitivity, "PrivateEstimator.plan")
-        return self._make_plan(self._check_dataset(*example), sensitivity)
+        return self._make_plan(self._check_dataset(*example))
 
     def __sklearn_tags__(self) -> Tags:
         """Return the tags of the wrapped estimator: what it takes and gives is unchanged."""
@@ -336,8 +333,9 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         """Return whether y has a use: to the estimator, or to a target of the user."""
         return isinstance(self.release, Target) or uses_response(self.estimator)
 
-    def _make_plan(self, example: Dataset, sensitivity: Sensitivity) -> ReleasePlan:
+    def _make_plan(self, example: Dataset) -> ReleasePlan:
         """Settle what is public, from the form of the data; of its entries only labels are seen."""
+        sensitivity = as_sensitivity(self.sensitivity, self.mechanism, n_records(example[0]))
         sensitivity = sensitivity.for_estimator(
             self.estimator, self.release, example, self._uses_response()
         )
@@ -361,16 +359,13 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         if sensitivity.draws_from is not None:
             twin = _fit_to_oracle(estimator, sensitivity, schema, n_records(dataset[0]), classes)
         else:
-            self._check_number_of_classes(classes)
+            rule = getattr(self.sensitivity, "estimator", None)  # of a bound on paper
+            if rule is not None:
+                rule.check_classes(classes or [])
             twin = fit_twin(estimator, synthetic_dataset(dataset, classes))
         if is_classifier(twin):
             check_labels(dataset[1], classes_of_outputs(twin))
         return twin
-
-    def _check_number_of_classes(self, classes: list[NDArray] | None) -> None:
-        rule = getattr(self.sensitivity, "estimator", None)
-        if rule is not None:
-            rule.check_classes(classes or [])
 
     def _public_classes(self, oracle: Any, dataset: Dataset) -> list[NDArray] | None:
         """Find the labels, of all outputs or output by output; None where only draws tell."""

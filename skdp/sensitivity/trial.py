@@ -60,6 +60,7 @@ def check_is_public(oracle: Any, dataset: Dataset) -> None:
     Only identity and shared memory are looked at, so that the answer tells nothing of a value. A
     copy is not recognized.
     """
+    dataset = tuple(part for part in dataset if part is not None)
     private = [array for part in dataset for array in _arrays(part)]
     for held in _held(oracle):
         same = any(held is part for part in dataset)
