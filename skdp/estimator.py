@@ -221,7 +221,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             the confidence below 1/2.
         """
         dataset = self._check_dataset(X, y, sample_weight)
-        self._check_is_public(X, y, sample_weight)
+        self._check_is_public(Dataset(X, y, sample_weight))
         plan = self._make_plan(dataset)
         released = plan.execute(*dataset, random_state=self.random_state)
         self.plan_ = plan
@@ -294,10 +294,9 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 "takes none."
             )
 
-    def _check_is_public(self, *parts: Any) -> None:
+    def _check_is_public(self, passed: Dataset) -> None:
         """Refuse an oracle of the private records as they were passed, before any conversion."""
         if isinstance(self.sensitivity, SensitivitySampler):
-            passed = tuple(part for part in parts if part is not None)
             check_is_public(as_oracle(self.sensitivity.oracle), passed)
 
     def _check_dataset(self, X: Any, y: Any = None, sample_weight: Any = None) -> Dataset:
@@ -359,15 +358,16 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         if isinstance(sensitivity, KnownSensitivity):
             sensitivity = sensitivity.check_estimator(self.estimator, self.release)
         elif isinstance(sensitivity, SensitivitySampler):
-            oracle = self._prepare_oracle(sensitivity.oracle, has_response=len(example) > 1)
+            oracle = self._prepare_oracle(sensitivity.oracle, has_response=example.y is not None)
             sensitivity = sensitivity.with_fixed_seed().set_params(oracle=oracle)
         allow_nan = takes(self.estimator, "allow_nan")
         sensitivity, schema, example = settle(sensitivity, example, allow_nan)
         twin = self._fit_twin(sensitivity, schema, example)
+        weighted = example.sample_weight is not None
         return make_plan(
-            make_target(self.estimator, self.release, twin, weighted=len(example) == 3),
+            make_target(self.estimator, self.release, twin, weighted),
             schema,
-            n_records(example[0]),
+            example.n_records,
             mechanism=self.mechanism,
             sensitivity=sensitivity,
             classes=classes_of_outputs(twin) if is_classifier(twin) else None,
@@ -379,12 +379,12 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         estimator = without_side_effects(self.estimator)
         classes = self._public_classes(sensitivity, dataset)
         if isinstance(sensitivity, SensitivitySampler):
-            twin = _fit_to_oracle(estimator, sensitivity, schema, n_records(dataset[0]), classes)
+            twin = _fit_to_oracle(estimator, sensitivity, schema, dataset.n_records, classes)
         else:
             self._check_number_of_classes(classes)
             twin = fit_twin(estimator, synthetic_dataset(dataset, classes))
         if is_classifier(twin):
-            check_labels(dataset[1], classes_of_outputs(twin))
+            check_labels(dataset.y, classes_of_outputs(twin))
         return twin
 
     def _check_number_of_classes(self, classes: list[NDArray] | None) -> None:
@@ -398,7 +398,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             return None
         if self.classes is not None:
             nested = all(isinstance(labels, list | tuple | np.ndarray) for labels in self.classes)
-            n_outputs = np.prod(np.shape(dataset[1])[1:], dtype=int)
+            n_outputs = np.prod(np.shape(dataset.y)[1:], dtype=int)
             if nested and len(self.classes) != n_outputs:
                 raise ValueError(
                     "The 'classes' parameter of PrivateEstimator must hold labels, or a list of "
@@ -414,7 +414,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             PrivacyLeakWarning,
             stacklevel=4,
         )
-        return [np.unique(column) for column in dataset[1].reshape(len(dataset[1]), -1).T]
+        return [np.unique(column) for column in dataset.y.reshape(len(dataset.y), -1).T]
 
 
 def _check_data(
@@ -444,7 +444,7 @@ def _fit_to_oracle(
     """Fit to the oracle's records, drawn anew until they hold every class."""
     for attempt in range(MAX_ATTEMPTS):
         public = sampler.public_dataset(n_samples, schema, attempt)
-        if classes is None or _holds_classes(public[1], classes):
+        if classes is None or _holds_classes(public.y, classes):
             return fit_seeded(estimator, public)
     shown = [labels.tolist() for labels in classes or []]
     raise ValueError(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skdp.core.dataset import Dataset, as_dataset, n_records, take_records
+from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.fingerprint import REMEDY, obstacle_of
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.room import evaluate_privately
@@ -200,7 +200,7 @@ class ReleasePlan:
             check_is_public(self.oracle, dataset)
         if self.prepare is not None:
             dataset = self.prepare(*dataset)
-        lengths = [n_records(part) for part in dataset]
+        lengths = list(map(n_records, dataset.parts))
         if set(lengths) != {self.n_samples}:
             raise ValueError(
                 f"The private dataset must have {self.n_samples} records in each of its parts, as "
@@ -215,7 +215,7 @@ class ReleasePlan:
                 "a plan for data of this form, with 'like'."
             )
         if self.classes is not None:
-            check_labels(dataset[1], self.classes)
+            check_labels(dataset.y, self.classes)
         return self.schema.convert(dataset, "The private dataset")
 
     @property
@@ -298,7 +298,7 @@ def example_dataset(n_samples: int, like: Any, sensitivity: Any, owner: str) -> 
 
     Returns
     -------
-    tuple of containers
+    Dataset
         Of which only the form is to be used.
     """
     if like is None:
@@ -309,10 +309,9 @@ def example_dataset(n_samples: int, like: Any, sensitivity: Any, owner: str) -> 
             )
         return sensitivity.public_dataset(n_samples)
     dataset = as_dataset(like, f"The 'like' parameter of {owner}")
-    rows = np.resize(np.arange(n_records(dataset[0])), n_samples)
-    if {n_records(part) for part in dataset} == {n_samples}:
+    if set(map(n_records, dataset.parts)) == {n_samples}:
         return dataset
-    return tuple(take_records(part, rows) for part in dataset)
+    return dataset.take(np.resize(np.arange(dataset.n_records), n_samples))
 
 
 def settle(sensitivity: Any, example: Dataset, allow_nan: bool) -> tuple[Any, Schema, Dataset]:
@@ -322,7 +321,7 @@ def settle(sensitivity: Any, example: Dataset, allow_nan: bool) -> tuple[Any, Sc
     ----------
     sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
         As given by the user.
-    example : tuple of containers
+    example : Dataset
         Records of the form of the data, as many as there will be. No entry is looked at.
     allow_nan : bool
         Whether entries of X may be missing.
@@ -333,18 +332,18 @@ def settle(sensitivity: Any, example: Dataset, allow_nan: bool) -> tuple[Any, Sc
         The same; a sampler with its seed drawn, since all that is public follows from it.
     schema : Schema
         The form in which the target is evaluated.
-    example : tuple of containers
+    example : Dataset
         The records in this form.
     """
     example = canonical(example)
     schema = Schema.of(example, allow_nan)
     if isinstance(sensitivity, SensitivitySampler):
         sensitivity = sensitivity.with_fixed_seed()
-        schema = sensitivity.agree(schema, n_records(example[0]))
+        schema = sensitivity.agree(schema, example.n_records)
     elif isinstance(sensitivity, SensitivityEstimate):
         schema = schema.agree_with_key(sensitivity.form)
     elif isinstance(sensitivity, KnownSensitivity):
-        sensitivity.check_records(*example)
+        sensitivity.check_records(*example.parts)
     return sensitivity, schema, schema.convert(example, "The private dataset")
 
 
@@ -485,7 +484,7 @@ def _learn_basis(
     metric = None
     if hasattr(target, "output_metric"):
         public = sampler.public_dataset(N_METRIC_RECORDS, schema, attempt=METRIC_DRAW)
-        metric = target.output_metric(*public)
+        metric = target.output_metric(*public.parts)
     return mechanism.fit_basis(differences, metric)
 
 

@@ -126,7 +126,7 @@ def release(
     'high'
     """
     dataset = as_dataset((X, y, sample_weight), "The private dataset")
-    lengths = [n_records(container) for container in dataset]
+    lengths = list(map(n_records, dataset.parts))
     if len(set(lengths)) > 1:
         raise ValueError(
             "The private dataset must have as many responses and weights as records. "

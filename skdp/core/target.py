@@ -154,7 +154,7 @@ def pair_values(
     if hasattr(target, "pair_values"):
         return target.pair_values(records, seed, position)
     dataset, neighbor = neighboring_pair(records, position)
-    return target(*dataset, seed=seed), target(*neighbor, seed=seed)
+    return target(*dataset.parts, seed=seed), target(*neighbor.parts, seed=seed)
 
 
 def _check_key(key: Any, owner: str) -> str:

@@ -112,12 +112,13 @@ class ParameterTarget(KeyedTarget):
         configured = describe(estimator)
         self.description = f"{', '.join(self.names)} of {configured}{anchor_of(self._parts)}"
 
-    def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
+    def __call__(self, *parts: Any, seed: int) -> NDArray[np.float64]:
         """Fit on the dataset and return the released attributes as a vector."""
         # a clone, or what is the same where there are no parameters to copy, in a tenth of the time
         fitted = copy.copy(self.estimator) if self._is_plain else clone(self.estimator)
         if self._seeds:
             _set_seeds(fitted, self._seeds, seed)
+        dataset = Dataset(*parts)
         if self._shuffled:
             dataset = reorder(dataset, seed)
         return self.flatten(fit_on(fitted, dataset))
@@ -133,7 +134,7 @@ class ParameterTarget(KeyedTarget):
 
         Parameters
         ----------
-        records : tuple of containers of n_samples + 1 records each
+        records : Dataset of n_samples + 1 records
             Public records; see :func:`skdp.core.dataset.neighboring_pair`.
         seed : int
             Seed of both evaluations.
@@ -146,14 +147,14 @@ class ParameterTarget(KeyedTarget):
             The two values.
         """
         finite = not self._is_composite and all(
-            find_non_finite(container) is None for container in records
+            find_non_finite(part) is None for part in records.parts
         )
         dataset, neighbor = neighboring_pair(records, position)
         with config_context(
             assume_finite=finite or None,  # None leaves it as it is
             skip_parameter_validation=True,
         ):
-            return self(*dataset, seed=seed), self(*neighbor, seed=seed)
+            return self(*dataset.parts, seed=seed), self(*neighbor.parts, seed=seed)
 
     def closed_form(self, *records: Any) -> Moments | None:
         """Find a way to evaluate pairs without refits.
@@ -168,7 +169,7 @@ class ParameterTarget(KeyedTarget):
         Moments or None
             None when only refits will do.
         """
-        return closed_form_of(self, records)
+        return closed_form_of(self, Dataset(*records))
 
     def flatten(self, fitted: Any) -> NDArray[np.float64]:
         """Join the released attributes of a fitted estimator into a vector.

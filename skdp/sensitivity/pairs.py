@@ -207,7 +207,7 @@ class PairSource:
 
         Returns
         -------
-        tuple of containers
+        Dataset
             As from :func:`skdp.sensitivity.drawing.draw`.
         """
         return draw(self.oracle, n_records, rng, schema=self.schema)

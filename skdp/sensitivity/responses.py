@@ -23,9 +23,8 @@ class _WithoutResponse:
         self.independent_records = has_independent_records(oracle)
 
     def __call__(self, n_samples: int, rng: Generator) -> Any:
-        return as_dataset(
-            self.oracle(n_samples, rng), f"What the oracle {self.description} returns"
-        )[0]
+        sample = self.oracle(n_samples, rng)
+        return as_dataset(sample, f"What the oracle {self.description} returns").X
 
 
 def without_response(oracle: Callable[[int, Generator], Any]) -> Callable:
@@ -36,4 +35,4 @@ def without_response(oracle: Callable[[int, Generator], Any]) -> Callable:
     """
     if type(oracle) is not PublicDataOracle:
         return _WithoutResponse(oracle)
-    return oracle if len(oracle.table) == 1 else PublicDataOracle(oracle.table[0])
+    return oracle if oracle.table.y is None else PublicDataOracle(oracle.table.X)

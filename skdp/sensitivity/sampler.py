@@ -304,8 +304,8 @@ class SensitivitySampler(BaseEstimator):
         rng, _ = streams(seed, (0,))
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
         if hasattr(target, "check_oracle"):
-            target.check_oracle(*records)
-        moments = target.closed_form(*records) if hasattr(target, "closed_form") else None
+            target.check_oracle(*records.parts)
+        moments = target.closed_form(*records.parts) if hasattr(target, "closed_form") else None
         return PairSource(target, oracle, n_samples, seed, moments, schema), records
 
     def agree(self, schema: Schema, n_samples: int) -> Schema:
@@ -396,8 +396,9 @@ class SensitivitySampler(BaseEstimator):
 
         Returns
         -------
-        tuple
-            ``(X,)`` or ``(X, y)``.
+        Dataset
+            A named tuple of X, y and sample_weight. What the oracle does not yield is None, and
+            missing from its `parts`.
 
         Raises
         ------

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.core.classes import is_a, named
-from skdp.core.dataset import Dataset, as_array, belongs_to, n_records, take_records
+from skdp.core.dataset import Dataset, as_array, belongs_to
 from skdp.sensitivity.adapters import describe_oracle
 
 # A legitimate oracle of few possible datasets may repeat one, but not so many times in a row.
@@ -44,7 +44,7 @@ def try_oracle(oracle: Any, draw: Callable[[int], Dataset]) -> Dataset:
 
     Returns
     -------
-    tuple of containers
+    Dataset
         The draw of attempt 0.
 
     Raises
@@ -53,7 +53,7 @@ def try_oracle(oracle: Any, draw: Callable[[int], Dataset]) -> Dataset:
         If the same generator gives other records, or others give the same.
     """
     first = draw(0)
-    kept = tuple(take_records(part, np.arange(n_records(part))) for part in first)
+    kept = first.take(np.arange(first.n_records))
     if not _are_equal(kept, draw(0)):
         raise ValueError(
             f"The oracle {describe_oracle(oracle)} returned other records for the same rng. It "
@@ -78,7 +78,7 @@ def check_is_public(oracle: Any, dataset: Dataset) -> None:
     ----------
     oracle : callable
         As returned by `as_oracle`.
-    dataset : tuple of containers
+    dataset : Dataset
         The private dataset, as it was passed.
 
     Raises
@@ -86,9 +86,9 @@ def check_is_public(oracle: Any, dataset: Dataset) -> None:
     ValueError
         If they share memory.
     """
-    private = [array for part in dataset for array in _arrays(part)]
+    private = [array for part in dataset.parts for array in _arrays(part)]
     for held in _held(oracle):
-        same = any(held is part for part in dataset)
+        same = any(held is part for part in dataset.parts)
         if same or any(_overlap(array, other) for array in _arrays(held) for other in private):
             raise ValueError(
                 f"The oracle {describe_oracle(oracle)} holds the private records. What is sampled "
@@ -166,7 +166,8 @@ def _overlap(array: NDArray, other: NDArray) -> bool:
 
 
 def _are_equal(dataset: Dataset, other: Dataset) -> bool:
-    return len(dataset) == len(other) and all(map(_are_alike, dataset, other))
+    parts, others = dataset.parts, other.parts
+    return len(parts) == len(others) and all(map(_are_alike, parts, others))
 
 
 def _are_alike(container: Any, other: Any) -> bool:

@@ -22,6 +22,7 @@ from skdp import (
     SensitivitySampler,
     UniformOracle,
 )
+from skdp.core.dataset import Dataset
 from skdp.core.target import FunctionTarget
 from skdp.estimators.parameters import ParameterTarget
 from skdp.mechanisms.base import l1_norm, l2_norm
@@ -190,7 +191,7 @@ def test_trial_catches_a_wrong_closed_form(monkeypatch):
     target = parameter_target(Ridge(alpha=1.0), FEATURES, RESPONSE, REGRESSION)
     records = (FEATURES[:61], RESPONSE[:61])
     assert target.closed_form(*records) is not None
-    value, other = target.pair_values(records, seed=0)
+    value, other = target.pair_values(Dataset(*records), seed=0)
     wrong = (other + (1 + 1e-6) * (value - other), other)
     monkeypatch.setattr(target, "pair_values", lambda records, seed: wrong)
     assert target.closed_form(*records) is None

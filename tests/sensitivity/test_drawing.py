@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.neighbors import KernelDensity
 
+from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
 from skdp.sensitivity.adapters import as_oracle, describe_oracle, has_independent_records
 from skdp.sensitivity.drawing import draw
@@ -171,10 +172,11 @@ def test_as_oracle_refuses_an_unfitted_estimator(estimator):
 
 
 def test_draw_returns_a_dataset():
-    (X,) = draw(records, 4, np.random.default_rng(0), full=True)
-    assert X.shape == (4, 2)
-    X, y = draw(lambda n, rng: (np.zeros((n, 1)), [0] * n), 4, np.random.default_rng(0))
-    assert len(X) == len(y) == 4
+    dataset = draw(records, 4, np.random.default_rng(0), full=True)
+    assert dataset.X.shape == (4, 2)
+    assert dataset.y is dataset.sample_weight is None
+    dataset = draw(lambda n, rng: (np.zeros((n, 1)), [0] * n), 4, np.random.default_rng(0))
+    assert len(dataset.X) == len(dataset.y) == 4
 
 
 def test_draw_notes_which_oracle_failed():
@@ -208,7 +210,7 @@ X2 = np.zeros((2, 2))
 
 def drawn(dataset, reference=None):
     """Draw a given dataset as records of the form of another."""
-    schema = None if reference is None else Schema.of(reference)
+    schema = None if reference is None else Schema.of(Dataset(*reference))
 
     def f(n_samples, rng):
         return dataset
@@ -228,7 +230,7 @@ def drawn(dataset, reference=None):
     ],
 )
 def test_draw_brings_records_into_the_form_of_others(dataset, reference):
-    assert Schema.of(drawn(dataset, reference)) == Schema.of(reference)
+    assert Schema.of(drawn(dataset, reference)) == Schema.of(Dataset(*reference))
 
 
 @pytest.mark.parametrize(
