@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from skdp._version import __version__ as __version__
 from skdp.core.basis import PublicBasis
 from skdp.core.guarantee import NeighboringRelation, PrivacyGuarantee
-from skdp.core.target import FunctionTarget
+from skdp.core.target import FunctionTarget, Target
 from skdp.displays import RiskDisplay
 from skdp.estimator import PrivateEstimator
 from skdp.estimators.catalog import register
@@ -84,6 +84,7 @@ __all__ = [
     "SamplingPlan",
     "SensitivityEstimate",
     "SensitivitySampler",
+    "Target",
     "UniformOracle",
     "audit",
     "exponential_mean",

@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset
 from skdp.core.moments import Moments
-from skdp.core.target import KeyedTarget
+from skdp.core.target import Target
 from skdp.estimators.configuration import (
     describe,
     fit_on,
@@ -48,7 +48,7 @@ DENSITY = ("score_samples",)
 MOST_OUTSIDE = 0.5
 
 
-class FittedFunctionTarget(KeyedTarget):
+class FittedFunctionTarget(Target):
     """A function that an estimator learns, through its values on a lattice.
 
     Evaluating the target clones the estimator, fits it cold, and evaluates one of its methods at

@@ -20,7 +20,7 @@ from skdp.core.fingerprint import REMEDY, obstacle_of
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.room import evaluate_privately
 from skdp.core.schema import Schema, canonical, describe_key
-from skdp.core.target import Target, target_key
+from skdp.core.target import Target, replaces, target_key
 from skdp.estimators.validation import check_labels
 from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
@@ -189,9 +189,8 @@ class ReleasePlan:
             shape=self.sensitivity.shape,
             add_noise=lambda exact: add_noise(exact, self.sensitivity.value, noise),
         )
-        restore = getattr(self.target, "restore", None)
         guarantee = replace(self.guarantee, seeded=random_state is not None)
-        return Release(value if restore is None else restore(value), guarantee, self.sensitivity)
+        return Release(self.target.restore(value), guarantee, self.sensitivity)
 
     def _check(self, *parts: Any) -> Dataset:
         """Return the private dataset as the target is to see it, or refuse it."""
@@ -243,8 +242,7 @@ class ReleasePlan:
         if shape is None:
             return None
         deviations = self.mechanism.standard_errors(shape, self.sensitivity.value)
-        by_name = getattr(self.target, "by_name", None)
-        return deviations if by_name is None or deviations is None else by_name(deviations)
+        return None if deviations is None else self.target.by_name(deviations)
 
     def __str__(self) -> str:
         lines = [
@@ -380,7 +378,7 @@ def make_plan(
     """
     start = perf_counter()
     mechanism = clone(mechanism)
-    if mechanism.chooses and hasattr(target, "restore") and not isinstance(target, ChoiceTarget):
+    if mechanism.chooses and replaces(target, "restore") and not isinstance(target, ChoiceTarget):
         raise ValueError(
             f"{type(mechanism).__name__} chooses one of several responses, and here numbers are "
             f"to be released: {target.description}. Use a mechanism that adds noise, such as "
@@ -482,7 +480,7 @@ def _learn_basis(
         return mechanism.with_basis(None)
     differences = sampler.pilot_differences(target, n_samples, schema)
     metric = None
-    if hasattr(target, "output_metric"):
+    if replaces(target, "output_metric"):
         public = sampler.public_dataset(N_METRIC_RECORDS, schema, attempt=METRIC_DRAW)
         metric = target.output_metric(*public.parts)
     return mechanism.fit_basis(differences, metric)

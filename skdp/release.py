@@ -208,8 +208,7 @@ def plan_release(
     mechanism.guarantee()  # refuses its own parameters before any work is done
     check_kind_of_sensitivity(sensitivity)
     example = example_dataset(n_samples, like, sensitivity, "plan_release")
-    allow_nan = getattr(target, "allow_nan", False)
-    sensitivity, schema, _ = settle(sensitivity, example, allow_nan)
+    sensitivity, schema, _ = settle(sensitivity, example, target.allow_nan)
     return make_plan(target, schema, n_samples, mechanism=mechanism, sensitivity=sensitivity)
 
 

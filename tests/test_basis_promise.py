@@ -8,7 +8,7 @@ pair uncovered with probability 1 / (m + 1).
 import numpy as np
 import pytest
 
-from skdp import LaplaceMechanism, SensitivitySampler, order_statistic, release
+from skdp import LaplaceMechanism, SensitivitySampler, Target, order_statistic, release
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.sensitivity.pairs import PairSource, measure_pair, pilot_difference
 
@@ -27,7 +27,7 @@ def mean(X):
     return X.mean(axis=0)
 
 
-class MeanTarget:
+class MeanTarget(Target):
     """The mean, evaluated without the checks of a function's value."""
 
     description = "mean"

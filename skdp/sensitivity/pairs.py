@@ -21,7 +21,7 @@ from threadpoolctl import ThreadpoolController
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
 from skdp.core.streams import streams
-from skdp.core.target import Target, pair_values
+from skdp.core.target import Target
 from skdp.sensitivity.drawing import draw
 
 # Pair i is drawn under the spawn key (i,), pilot pair i under (i, PILOT).
@@ -250,7 +250,7 @@ class PairSource:
             value, other = self.moments.pair(records)
             if np.isfinite(value).all() and np.isfinite(other).all():
                 return value, other
-        return pair_values(self.target, records, seed, position)
+        return self.target.pair_values(records, seed, position)
 
 
 @contextmanager

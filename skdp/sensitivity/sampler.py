@@ -303,9 +303,8 @@ class SensitivitySampler(BaseEstimator):
         seed = self._entropy()
         rng, _ = streams(seed, (0,))
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
-        if hasattr(target, "check_oracle"):
-            target.check_oracle(*records.parts)
-        moments = target.closed_form(*records.parts) if hasattr(target, "closed_form") else None
+        target.check_oracle(*records.parts)
+        moments = target.closed_form(*records.parts)
         return PairSource(target, oracle, n_samples, seed, moments, schema), records
 
     def agree(self, schema: Schema, n_samples: int) -> Schema:
@@ -335,7 +334,7 @@ class SensitivitySampler(BaseEstimator):
 
     def _schema_of_draws(self, target: Target, n_samples: int) -> Schema:
         drawn = self._try(self._entropy(), n_samples)
-        return Schema.of(drawn, getattr(target, "allow_nan", False))
+        return Schema.of(drawn, target.allow_nan)
 
     def _try(self, seed: int, n_samples: int) -> Dataset:
         """Draw records of the oracle, and refuse one that does not draw."""

@@ -28,7 +28,6 @@ from skdp import (
     UniformOracle,
 )
 from skdp.core.dataset import Dataset, as_dataset
-from skdp.core.target import pair_values
 from skdp.estimators.parameters import ParameterTarget
 from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity.blocks import MomentMeasure
@@ -74,7 +73,7 @@ def parameter_target(estimator, records):
 def refits(target, records):
     """Return both values; None where a fit fails."""
     try:
-        return pair_values(target, as_dataset(records), seed=0)
+        return target.pair_values(as_dataset(records), seed=0)
     except (ValueError, IndexError):
         return None
 
