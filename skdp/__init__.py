@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from skdp._version import __version__ as __version__
 from skdp.core.basis import PublicBasis
 from skdp.core.guarantee import NeighboringRelation, PrivacyGuarantee
+from skdp.core.oracle import Oracle
 from skdp.core.target import FunctionTarget, Target
 from skdp.displays import RiskDisplay
 from skdp.estimator import PrivateEstimator
@@ -65,6 +66,7 @@ __all__ = [
     "MakeOracle",
     "Mechanism",
     "NeighboringRelation",
+    "Oracle",
     "OrderStatistic",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",

@@ -406,7 +406,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 )
             return [np.unique(labels) for labels in (self.classes if nested else [self.classes])]
         if isinstance(sensitivity, SensitivitySampler):
-            known = getattr(sensitivity.oracle, "classes_", None)
+            known = as_oracle(sensitivity.oracle).classes_
             return None if known is None else [known]
         warnings.warn(
             "The class labels are read from the private y, which makes them public. Declare them "

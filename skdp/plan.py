@@ -25,6 +25,7 @@ from skdp.estimators.validation import check_labels
 from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
+from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
@@ -91,7 +92,7 @@ class ReleasePlan:
         Which noise would be added, its basis fixed.
     sensitivity : SensitivityEstimate or KnownSensitivity
         What the noise is calibrated to.
-    oracle : callable or None, default=None
+    oracle : Oracle or None, default=None
         The source of records that was sampled; None where nothing was.
     classes : list of ndarray, or None, default=None
         The public class labels, output by output.
@@ -385,7 +386,6 @@ def make_plan(
             "LaplaceMechanism."
         )
     _warn_if_weak(mechanism.guarantee(), sensitivity, n_samples)
-    oracle = getattr(sensitivity, "oracle", None)
     sampled = isinstance(sensitivity, SensitivitySampler)
     mechanism, known = _settle_sensitivity(sensitivity, target, schema, n_samples, mechanism)
     mechanism.rehearse(known.shape, known.value)
@@ -395,7 +395,7 @@ def make_plan(
         n_samples,
         mechanism,
         known,
-        oracle=oracle if sampled else None,
+        oracle=as_oracle(sensitivity.oracle) if sampled else None,
         seconds=perf_counter() - start if sampled else 0.0,
         **others,
     )

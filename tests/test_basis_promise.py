@@ -10,6 +10,7 @@ import pytest
 
 from skdp import LaplaceMechanism, SensitivitySampler, Target, order_statistic, release
 from skdp.mechanisms.gaussian import GaussianMechanism
+from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.pairs import PairSource, measure_pair, pilot_difference
 
 # Thousands of eigenproblems of size 30 are slowed down by threads, not sped up.
@@ -51,7 +52,7 @@ def mean_exceedance(mechanism, gamma, draw_pilots, n_trials):
     rng = np.random.default_rng(1)
     shares = []
     for trial in range(n_trials):
-        source = PairSource(MeanTarget(), records, N_SAMPLES, seed=trial)
+        source = PairSource(MeanTarget(), as_oracle(records), N_SAMPLES, seed=trial)
         learned = mechanism.fit_basis(np.array(draw_pilots(source, statistic.n_pairs)))
         pairs = range(statistic.n_pairs)
         norms = sorted(measure_pair(source, learned.norm, pair).norm for pair in pairs)
@@ -99,7 +100,7 @@ def test_released_epsilon_on_pairs_of_the_oracle():
     released = release(mean, X, mechanism=LaplaceMechanism(2.0), sensitivity=sampler)
     mechanism = LaplaceMechanism(2.0).with_basis(released.sensitivity.basis)
     assert released.sensitivity.basis.kind == "predictive"
-    source = PairSource(MeanTarget(), records, N_SAMPLES, seed=12345)
+    source = PairSource(MeanTarget(), as_oracle(records), N_SAMPLES, seed=12345)
     losses = [
         2.0 * mechanism.distance(*source.values(pair)) / released.sensitivity.value
         for pair in range(300)

@@ -52,6 +52,7 @@ from skdp import (
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
 from skdp.estimators.configuration import takes, takes_weights
+from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.drawing import draw
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -109,7 +110,8 @@ def test_single_precision_is_kept():
     assert np.isfinite(centers).all()
     model = private(LinearRegression(), X_public, y_public)
     assert model.fit(single, y).estimator_.coef_.dtype == np.float32
-    drawn = draw(lambda n, r: r.integers(5, size=(n, 3)), 4, rng, schema=Schema.of(Dataset(single)))
+    oracle = as_oracle(lambda n, r: r.integers(5, size=(n, 3)))
+    drawn = draw(oracle, 4, rng, schema=Schema.of(Dataset(single)))
     assert drawn[0].dtype == np.float32
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.dataset import Dataset
+from skdp.core.oracle import has_independent_records
 from skdp.core.streams import streams
-from skdp.sensitivity.adapters import has_independent_records
 from skdp.sensitivity.pairs import (
     Outcomes,
     PairSource,

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
 from skdp.core.dataset import Dataset, as_dataset, find_non_finite, n_records
+from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
-from skdp.sensitivity.adapters import describe_oracle
 
 
 def draw(
-    oracle: Callable[[int, Generator], Any],
+    oracle: Oracle,
     n_samples: int,
     rng: Generator,
     *,
@@ -26,15 +25,15 @@ def draw(
     `full` looks at every value too, as is wanted for the first draw. What the oracle raises itself
     passes through with a note.
     """
-    name = f"The oracle {describe_oracle(oracle)}"
+    name = f"The oracle {oracle.description}"
     try:
         sample = oracle(n_samples, rng)
     except Exception as error:
         error.add_note(
-            f"Raised by the oracle {describe_oracle(oracle)} when asked for n_samples={n_samples}."
+            f"Raised by the oracle {oracle.description} when asked for n_samples={n_samples}."
         )
         raise
-    dataset = as_dataset(sample, f"What the oracle {describe_oracle(oracle)} returns")
+    dataset = as_dataset(sample, f"What the oracle {oracle.description} returns")
     _check_counts(dataset, n_samples, name)
     dataset = dataset.map(_owned)
     if schema is not None:

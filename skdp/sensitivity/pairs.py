@@ -167,7 +167,7 @@ class PairSource:
     ----------
     target : Target
         What is evaluated.
-    oracle : callable
+    oracle : Oracle
         As returned by `as_oracle`.
     n_samples : int
         Number of records of each dataset.
@@ -182,8 +182,10 @@ class PairSource:
     --------
     >>> import numpy as np
     >>> from skdp.core.target import FunctionTarget
+    >>> from skdp.sensitivity.adapters import as_oracle
     >>> from skdp.sensitivity.pairs import PairSource, measure_pair
-    >>> source = PairSource(FunctionTarget(np.ptp), lambda n, rng: np.arange(n), 9, seed=0)
+    >>> oracle = as_oracle(lambda n, rng: np.arange(n))
+    >>> source = PairSource(FunctionTarget(np.ptp), oracle, 9, seed=0)
     >>> measure_pair(source, abs, pair=0)
     PairOutcome(norm=1.0, shape=(), failure=None, is_rounding=False)
     """

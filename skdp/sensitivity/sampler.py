@@ -26,7 +26,7 @@ from skdp.core.fingerprint import fingerprint
 from skdp.core.schema import Schema
 from skdp.core.streams import streams
 from skdp.core.target import Target, as_target, identity_of, target_key
-from skdp.sensitivity.adapters import as_oracle, describe_oracle
+from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.blocks import CHUNK_SIZE, pair_measure
 from skdp.sensitivity.calibration import order_statistic
 from skdp.sensitivity.drawing import draw
@@ -178,7 +178,7 @@ class SensitivitySampler(BaseEstimator):
         return SamplingPlan(
             order_statistic=statistic,
             n_samples=n_samples,
-            oracle=describe_oracle(as_oracle(self.oracle)),
+            oracle=as_oracle(self.oracle).description,
             n_pilot_pairs=n_pilot_pairs,
         )
 
@@ -329,7 +329,7 @@ class SensitivitySampler(BaseEstimator):
         """
         drawn = self._try(self._entropy(), n_samples)
         schema = schema.agree(Schema.of(drawn))
-        schema.convert(drawn, f"The oracle {describe_oracle(as_oracle(self.oracle))}")
+        schema.convert(drawn, f"The oracle {as_oracle(self.oracle).description}")
         return schema
 
     def _schema_of_draws(self, target: Target, n_samples: int) -> Schema:

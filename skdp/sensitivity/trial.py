@@ -18,7 +18,8 @@ from scipy import sparse
 
 from skdp.core.classes import is_a, named
 from skdp.core.dataset import Dataset, as_array, belongs_to
-from skdp.sensitivity.adapters import describe_oracle
+from skdp.core.oracle import Oracle
+from skdp.sensitivity.adapters import OracleAdapter
 
 # A legitimate oracle of few possible datasets may repeat one, but not so many times in a row.
 MAX_EQUAL = 30
@@ -32,12 +33,12 @@ RELATIVE_ERROR = 1e-6
 """By which numbers of two equal draws may differ: some simulators round by the thread."""
 
 
-def try_oracle(oracle: Any, draw: Callable[[int], Dataset]) -> Dataset:
+def try_oracle(oracle: Oracle, draw: Callable[[int], Dataset]) -> Dataset:
     """Draw a dataset, and refuse an oracle whose records do not follow from its generator.
 
     Parameters
     ----------
-    oracle : callable
+    oracle : Oracle
         As returned by `as_oracle`.
     draw : callable
         ``draw(attempt)`` asks it for records, with a generator that depends on `attempt` only.
@@ -56,19 +57,19 @@ def try_oracle(oracle: Any, draw: Callable[[int], Dataset]) -> Dataset:
     kept = first.take(np.arange(first.n_records))
     if not _are_equal(kept, draw(0)):
         raise ValueError(
-            f"The oracle {describe_oracle(oracle)} returned other records for the same rng. It "
+            f"The oracle {oracle.description} returned other records for the same rng. It "
             "must take all its randomness from the generator 'rng' that it is called with."
         )
     if all(_are_equal(kept, draw(attempt)) for attempt in range(1, MAX_EQUAL)):
         raise ValueError(
-            f"The oracle {describe_oracle(oracle)} returned the same records for {MAX_EQUAL} "
+            f"The oracle {oracle.description} returned the same records for {MAX_EQUAL} "
             "generators. It must draw records at random, with the generator 'rng' that it is "
             "called with: the norms of pairs that are all alike promise nothing."
         )
     return kept
 
 
-def check_is_public(oracle: Any, dataset: Dataset) -> None:
+def check_is_public(oracle: Oracle, dataset: Dataset) -> None:
     """Refuse an oracle that holds the private records themselves.
 
     Only identity and shared memory are looked at, so that the answer tells nothing of a value. A
@@ -76,7 +77,7 @@ def check_is_public(oracle: Any, dataset: Dataset) -> None:
 
     Parameters
     ----------
-    oracle : callable
+    oracle : Oracle
         As returned by `as_oracle`.
     dataset : Dataset
         The private dataset, as it was passed.
@@ -91,7 +92,7 @@ def check_is_public(oracle: Any, dataset: Dataset) -> None:
         same = any(held is part for part in dataset.parts)
         if same or any(_overlap(array, other) for array in _arrays(held) for other in private):
             raise ValueError(
-                f"The oracle {describe_oracle(oracle)} holds the private records. What is sampled "
+                f"The oracle {oracle.description} holds the private records. What is sampled "
                 "from them is not private, and nothing would be promised. An oracle must be made "
                 "of public records, or of knowledge."
             )
@@ -99,6 +100,8 @@ def check_is_public(oracle: Any, dataset: Dataset) -> None:
 
 def _held(thing: Any, depth: int = 3) -> Iterator[Any]:
     """Yield what an oracle refers to: attributes, enclosed and global variables, defaults."""
+    while isinstance(thing, OracleAdapter):
+        thing = thing.source
     if isinstance(thing, np.ndarray | str | bytes) or sparse.issparse(thing) or depth < 0:
         yield thing
         return

@@ -31,6 +31,7 @@ from skdp.audit import EstimatorAudit, audit_estimator
 from skdp.audit.estimator import _audit_pair, _oracle_pairs, exceedance_p_value
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
+from skdp.sensitivity.adapters import as_oracle
 
 N = 60
 OPTIONS = {"stacked": True, "n_search": 2000, "n_final": 10_000, "rng": 0}
@@ -256,6 +257,6 @@ def test_audited_pairs_differ_at_any_position():
     drawn = Dataset(*plausible(6, np.random.default_rng(0)))
     places = [
         int(np.flatnonzero((first.X != second.X).any(axis=1))[0])
-        for first, second in _oracle_pairs(plausible, Schema.of(drawn), 5, 200, seed=0)
+        for first, second in _oracle_pairs(as_oracle(plausible), Schema.of(drawn), 5, 200, seed=0)
     ]
     assert set(places) == set(range(5))

@@ -27,6 +27,7 @@ from skdp import (
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Form, Schema, canonical
 from skdp.mechanisms.base import l1_norm
+from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.trial import check_is_public
 
 rng = np.random.default_rng(0)
@@ -318,7 +319,7 @@ HOLDERS = {
 def test_an_oracle_that_holds_the_private_records_is_refused(name):
     oracle = HOLDERS[name](X)
     with pytest.raises(ValueError, match="holds the private records") as caught:
-        check_is_public(oracle, Dataset(X))
+        check_is_public(as_oracle(oracle), Dataset(X))
     assert str(X[0, 0])[:6] not in str(caught.value)
     message = "holds the private records"
     if name != "labels":

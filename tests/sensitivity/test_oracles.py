@@ -18,8 +18,9 @@ from sklearn.datasets import (
 from sklearn.mixture import GaussianMixture
 
 from skdp.core.dataset import as_dataset
+from skdp.core.oracle import has_independent_records
 from skdp.core.schema import Schema
-from skdp.sensitivity.adapters import as_oracle, describe_oracle, has_independent_records
+from skdp.sensitivity.adapters import as_oracle, describe_oracle
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.oracles import GaussianOracle, MakeOracle, UniformOracle
 from skdp.sensitivity.public_data import PublicDataOracle
