@@ -20,7 +20,7 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from skdp import PublicDataOracle, SensitivitySampler
-from skdp.core.dataset import neighboring_pair
+from skdp.core.dataset import as_dataset, neighboring_pair
 from skdp.estimators.parameters import ParameterTarget
 
 ESTIMATORS = {"LinearSVC": LinearSVC(), "LogisticRegression": LogisticRegression()}
@@ -50,7 +50,7 @@ def pairs_of(oracle, n_samples, n_pairs, seed):
     for pair in range(n_pairs):
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(pair,)))
         rng.integers(2**31)  # the seed of the target, which the sampler draws first
-        yield neighboring_pair(oracle(n_samples + 1, rng))
+        yield neighboring_pair(as_dataset(oracle(n_samples + 1, rng)))
 
 
 def compare(estimator, n_samples, n_features, n_pairs, n_repetitions):

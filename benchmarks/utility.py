@@ -201,11 +201,11 @@ class Remembered(ParameterTarget):
         super().__init__(*args)
         self._seen = {}
 
-    def pair_values(self, records, seed):
-        key = (seed, *(np.asarray(part).tobytes() for part in records))
-        digest = hashlib.sha256(repr(key[0]).encode() + b"".join(key[1:])).digest()
+    def pair_values(self, records, seed, position=-1):
+        parts = b"".join(np.asarray(part).tobytes() for part in records.parts)
+        digest = hashlib.sha256(repr((seed, position)).encode() + parts).digest()
         if digest not in self._seen:
-            self._seen[digest] = super().pair_values(records, seed)
+            self._seen[digest] = super().pair_values(records, seed, position)
         return self._seen[digest]
 
 
@@ -236,7 +236,7 @@ class Split:
             plain = {"noise": 0.0, "class_shares": (1, 1)} if protocol == "reference" else {}
             oracle = RandomTaskOracle(X[public], classes=np.unique(y), **plain)
         sampler = SensitivitySampler(oracle, random_state=seed)
-        twin = clone(row.model).fit(*sampler.public_dataset(n_private))
+        twin = clone(row.model).fit(*sampler.public_dataset(n_private).parts)
         target = Remembered(row.model, row.release, twin)
         return cls(target, oracle, (X[private], y[private]), (X[test], y[test]))
 

@@ -7,7 +7,8 @@ from skdp._version import __version__ as __version__
 from skdp.core.basis import PublicBasis
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import NeighboringRelation, PrivacyGuarantee
-from skdp.core.target import FunctionTarget
+from skdp.core.oracle import Oracle
+from skdp.core.target import FunctionTarget, Target
 from skdp.displays import RiskDisplay
 from skdp.estimator import PrivateEstimator
 from skdp.estimators.catalog import register
@@ -68,6 +69,7 @@ __all__ = [
     "MakeOracle",
     "Mechanism",
     "NeighboringRelation",
+    "Oracle",
     "OrderStatistic",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
@@ -88,6 +90,7 @@ __all__ = [
     "SamplingPlan",
     "SensitivityEstimate",
     "SensitivitySampler",
+    "Target",
     "UniformOracle",
     "audit",
     "exponential_mean",

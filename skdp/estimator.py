@@ -218,7 +218,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             the confidence below 1/2.
         """
         dataset = self._check_dataset(X, y, sample_weight)
-        check_is_public(getattr(self.sensitivity, "draws_from", None), (X, y, sample_weight))
+        check_is_public(getattr(self.sensitivity, "draws_from", None), Dataset(X, y, sample_weight))
         plan = self._make_plan(dataset)
         released = plan.execute(*dataset, random_state=self.random_state)
         self.plan_ = plan
@@ -335,17 +335,18 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
 
     def _make_plan(self, example: Dataset) -> ReleasePlan:
         """Settle what is public, from the form of the data; of its entries only labels are seen."""
-        sensitivity = as_sensitivity(self.sensitivity, self.mechanism, n_records(example[0]))
+        sensitivity = as_sensitivity(self.sensitivity, self.mechanism, example.n_records)
         sensitivity = sensitivity.for_estimator(
             self.estimator, self.release, example, self._uses_response()
         )
         allow_nan = takes(self.estimator, "allow_nan")
         sensitivity, schema, example = settle_form(sensitivity, example, allow_nan)
         twin = self._fit_twin(sensitivity, schema, example)
+        weighted = example.sample_weight is not None
         return make_plan(
-            make_target(self.estimator, self.release, twin, weighted=len(example) == 3),
+            make_target(self.estimator, self.release, twin, weighted),
             schema,
-            n_records(example[0]),
+            example.n_records,
             mechanism=self.mechanism,
             sensitivity=sensitivity,
             classes=classes_of_outputs(twin) if is_classifier(twin) else None,
@@ -357,14 +358,14 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         estimator = without_side_effects(self.estimator)
         classes = self._public_classes(sensitivity.draws_from, dataset)
         if sensitivity.draws_from is not None:
-            twin = _fit_to_oracle(estimator, sensitivity, schema, n_records(dataset[0]), classes)
+            twin = _fit_to_oracle(estimator, sensitivity, schema, dataset.n_records, classes)
         else:
             rule = getattr(self.sensitivity, "estimator", None)  # of a bound on paper
             if rule is not None:
                 rule.check_classes(classes or [])
             twin = fit_twin(estimator, synthetic_dataset(dataset, classes))
         if is_classifier(twin):
-            check_labels(dataset[1], classes_of_outputs(twin))
+            check_labels(dataset.y, classes_of_outputs(twin))
         return twin
 
     def _public_classes(self, oracle: Any, dataset: Dataset) -> list[NDArray] | None:
@@ -373,7 +374,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             return None
         if self.classes is not None:
             nested = all(isinstance(labels, list | tuple | np.ndarray) for labels in self.classes)
-            n_outputs = np.prod(np.shape(dataset[1])[1:], dtype=int)
+            n_outputs = np.prod(np.shape(dataset.y)[1:], dtype=int)
             if nested and len(self.classes) != n_outputs:
                 raise ValueError(
                     "The 'classes' parameter of PrivateEstimator must hold labels, or a list of "
@@ -381,7 +382,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 )
             return [np.unique(labels) for labels in (self.classes if nested else [self.classes])]
         if oracle is not None:
-            known = getattr(oracle, "classes_", None)
+            known = oracle.classes_
             return None if known is None else [known]
         warnings.warn(
             "The class labels are read from the private y, which makes them public. Declare them "
@@ -389,7 +390,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             PrivacyLeakWarning,
             stacklevel=4,
         )
-        return [np.unique(column) for column in dataset[1].reshape(len(dataset[1]), -1).T]
+        return [np.unique(column) for column in dataset.y.reshape(len(dataset.y), -1).T]
 
 
 def _check_data(
@@ -419,7 +420,7 @@ def _fit_to_oracle(
     """Fit to the oracle's records, drawn anew until they hold every class."""
     for attempt in range(MAX_ATTEMPTS):
         public = sampler.public_dataset(n_samples, schema, attempt)
-        if classes is None or _holds_classes(public[1], classes):
+        if classes is None or _holds_classes(public.y, classes):
             return fit_seeded(estimator, public)
     shown = [labels.tolist() for labels in classes or []]
     raise ValueError(

@@ -12,8 +12,9 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from skdp.core.classes import public_name
+from skdp.core.dataset import Dataset
 from skdp.core.moments import Moments
-from skdp.core.target import KeyedTarget
+from skdp.core.target import Target
 from skdp.estimators.configuration import (
     describe,
     fit_on,
@@ -47,7 +48,7 @@ DENSITY = ("score_samples",)
 MOST_OUTSIDE = 0.5
 
 
-class FittedFunctionTarget(KeyedTarget):
+class FittedFunctionTarget(Target):
     """A function that an estimator learns, through its values on a lattice.
 
     Evaluating the target clones the estimator, fits it cold, and evaluates one of its methods at
@@ -133,8 +134,9 @@ class FittedFunctionTarget(KeyedTarget):
         if not hasattr(twin, "feature_names_in_"):
             self._evaluate(twin, self._points)  # refuses what can be refused before any record
 
-    def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
+    def __call__(self, *parts: Any, seed: int) -> NDArray[np.float64]:
         """Fit on the dataset and evaluate on the lattice."""
+        dataset = Dataset(*parts)
         fitted = clone(self.estimator)
         if self._seeds:
             fitted.set_params(**dict.fromkeys(self._seeds, seed))
@@ -143,7 +145,7 @@ class FittedFunctionTarget(KeyedTarget):
         fit_on(fitted, dataset)
         if self._classes is not None and not np.array_equal(fitted.classes_, self._classes):
             raise ValueError("a class is missing")
-        return self._evaluate(fitted, in_container_of(dataset[0], self._points))
+        return self._evaluate(fitted, in_container_of(dataset.X, self._points))
 
     def closed_form(self, *records: Any) -> Moments | None:
         """Find a way to evaluate pairs without refits.
@@ -160,7 +162,7 @@ class FittedFunctionTarget(KeyedTarget):
         """
         if public_name(type(self.estimator)) != "sklearn.neighbors.KernelDensity":
             return None
-        return kernel_sums(self.estimator, self._points, records)
+        return kernel_sums(self.estimator, self._points, Dataset(*records))
 
     def check_oracle(self, *records: Any) -> None:
         """Refuse a box that most records of the oracle miss.

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skdp.codes.learning import with_learned_basis
-from skdp.core.dataset import Dataset, as_dataset, n_records, take_records
+from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
 from skdp.core.room import evaluate_privately
 from skdp.core.schema import Schema, canonical, describe_key
 from skdp.core.streams import OUTPUT_DATASET
-from skdp.core.target import Target
+from skdp.core.target import Target, replaces
 from skdp.estimators.validation import check_labels
 from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
@@ -83,7 +83,7 @@ class ReleasePlan:
         Which noise would be added, its basis fixed.
     sensitivity : SensitivityEstimate or KnownSensitivity
         What the noise is calibrated to.
-    oracle : callable or None, default=None
+    oracle : Oracle or None, default=None
         The source of records that was sampled; None where nothing was.
     classes : list of ndarray, or None, default=None
         The public class labels, output by output.
@@ -181,9 +181,8 @@ class ReleasePlan:
             shape=self.sensitivity.shape,
             add_noise=lambda exact: add_noise(exact, self.sensitivity.value, noise),
         )
-        restore = getattr(self.target, "restore", None)
         guarantee = replace(self.guarantee, seeded=random_state is not None)
-        return Release(value if restore is None else restore(value), guarantee, self.sensitivity)
+        return Release(self.target.restore(value), guarantee, self.sensitivity)
 
     def _check(self, *parts: Any) -> Dataset:
         """Return the private dataset as the target is to see it, or refuse it."""
@@ -191,7 +190,7 @@ class ReleasePlan:
         check_is_public(self.oracle, dataset)
         if self.prepare is not None:
             dataset = self.prepare(*dataset)
-        lengths = [n_records(part) for part in dataset]
+        lengths = list(map(n_records, dataset.parts))
         if set(lengths) != {self.n_samples}:
             raise ValueError(
                 f"The private dataset must have {self.n_samples} records in each of its parts, as "
@@ -206,7 +205,7 @@ class ReleasePlan:
                 "a plan for data of this form, with 'like'."
             )
         if self.classes is not None:
-            check_labels(dataset[1], self.classes)
+            check_labels(dataset.y, self.classes)
         return self.schema.convert(dataset, "The private dataset")
 
     @property
@@ -234,8 +233,7 @@ class ReleasePlan:
         if shape is None:
             return None
         deviations = self.mechanism.standard_errors(shape, self.sensitivity.value)
-        by_name = getattr(self.target, "by_name", None)
-        return deviations if by_name is None or deviations is None else by_name(deviations)
+        return None if deviations is None else self.target.by_name(deviations)
 
     def __str__(self) -> str:
         lines = [
@@ -283,10 +281,9 @@ def example_dataset(n_samples: int, like: Any, sensitivity: Any, owner: str) -> 
             )
         return sensitivity.public_dataset(n_samples)
     dataset = as_dataset(like, f"The 'like' parameter of {owner}")
-    rows = np.resize(np.arange(n_records(dataset[0])), n_samples)
-    if {n_records(part) for part in dataset} == {n_samples}:
+    if set(map(n_records, dataset.parts)) == {n_samples}:
         return dataset
-    return tuple(take_records(part, rows) for part in dataset)
+    return dataset.take(np.resize(np.arange(dataset.n_records), n_samples))
 
 
 def settle_form(
@@ -310,7 +307,7 @@ def make_plan(
     """Sample where it is to be sampled, and fix the promise; `others` are fields of the plan."""
     start = perf_counter()
     mechanism = clone(mechanism)
-    if mechanism.chooses and hasattr(target, "restore") and not isinstance(target, ChoiceTarget):
+    if mechanism.chooses and replaces(target, "restore") and not isinstance(target, ChoiceTarget):
         raise ValueError(
             f"{type(mechanism).__name__} chooses one of several responses, and here numbers are "
             f"to be released: {target.description}. Use a mechanism that adds noise, such as "
@@ -341,7 +338,7 @@ def _learn_basis(mechanism: Any, sampler: Any, target: Any, n_samples: int, sche
     """Fix the basis before a pair is measured, by learning it from pilot pairs."""
     differences = sampler.pilot_differences(target, n_samples, schema)
     metric = None
-    if hasattr(target, "output_metric"):
+    if replaces(target, "output_metric"):
         public = sampler.public_dataset(N_METRIC_RECORDS, schema, attempt=OUTPUT_DATASET)
-        metric = target.output_metric(*public)
+        metric = target.output_metric(*public.parts)
     return with_learned_basis(mechanism, differences, metric)

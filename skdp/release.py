@@ -124,7 +124,7 @@ def release(
     'high'
     """
     dataset = as_dataset((X, y, sample_weight), "The private dataset")
-    lengths = [n_records(container) for container in dataset]
+    lengths = list(map(n_records, dataset.parts))
     if len(set(lengths)) > 1:
         raise ValueError(
             "The private dataset must have as many responses and weights as records. "
@@ -205,7 +205,7 @@ def plan_release(
     mechanism.guarantee()  # refuses its own parameters before any work is done
     known = as_sensitivity(sensitivity, mechanism, n_samples)
     example = example_dataset(n_samples, like, known, "plan_release")
-    known, schema, _ = settle_form(known, example, getattr(target, "allow_nan", False))
+    known, schema, _ = settle_form(known, example, target.allow_nan)
     return make_plan(target, schema, n_samples, mechanism=mechanism, sensitivity=known)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from skdp.core.classes import is_a, named
-from skdp.core.target import Target
+from skdp.core.target import Target, replaces
 from skdp.estimators.catalog import check_releasable, is_stateless, stand_in_of, unserved
 from skdp.estimators.catalog.refused import REFUSED_COMPOSITIONS
 from skdp.estimators.configuration import check_configuration, configured
@@ -24,10 +24,10 @@ _BAGS = named("sklearn.ensemble", "BaggingClassifier BaggingRegressor")
 def check_release(estimator: Any, release: Any) -> None:
     """Refuse, before any fit, what has no release."""
     check_configuration(estimator)
-    if isinstance(release, Target) and not hasattr(release, "restore"):
+    if isinstance(release, Target) and not replaces(release, "restore"):
         raise TypeError(
             "The 'release' parameter of PrivateEstimator takes a target that has a method "
-            "restore(value), which makes the released estimator. "
+            "restore(value) of its own, which makes the released estimator. "
             f"Got {type(release).__name__}."
         )
     if isinstance(release, str) and release != "auto":
@@ -39,8 +39,8 @@ def check_release(estimator: Any, release: Any) -> None:
     if not isinstance(release, kinds):
         raise TypeError(
             "The 'release' parameter of PrivateEstimator must be 'auto', a list of names of fitted "
-            "attributes, a LeafTarget, a BernsteinTransformer or a target, which has a "
-            f"'description' and methods __call__ and 'restore'. Got {type(release).__name__}. "
+            "attributes, a LeafTarget, a BernsteinTransformer or a target, which inherits from "
+            f"skdp.Target and has a method 'restore'. Got {type(release).__name__}. "
             "To release the value of a function, use skdp.release."
         )
     if isinstance(release, LeafTarget):

@@ -8,9 +8,10 @@ pair uncovered with probability 1 / (m + 1).
 import numpy as np
 import pytest
 
-from skdp import LaplaceMechanism, SensitivitySampler, order_statistic, release
+from skdp import LaplaceMechanism, SensitivitySampler, Target, order_statistic, release
 from skdp.codes.learning import with_learned_basis
 from skdp.mechanisms.gaussian import GaussianMechanism
+from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.pairs import PairSource, measure_pair, pilot_difference
 
 # Thousands of eigenproblems of size 30 are slowed down by threads, not sped up.
@@ -28,7 +29,7 @@ def mean(X):
     return X.mean(axis=0)
 
 
-class MeanTarget:
+class MeanTarget(Target):
     """The mean, evaluated without the checks of a function's value."""
 
     description = "mean"
@@ -52,7 +53,7 @@ def mean_exceedance(mechanism, gamma, draw_pilots, n_trials):
     rng = np.random.default_rng(1)
     shares = []
     for trial in range(n_trials):
-        source = PairSource(MeanTarget(), records, N_SAMPLES, seed=trial)
+        source = PairSource(MeanTarget(), as_oracle(records), N_SAMPLES, seed=trial)
         learned = with_learned_basis(
             mechanism, np.array(draw_pilots(source, statistic.n_pairs))
         ).geometry
@@ -102,7 +103,7 @@ def test_released_epsilon_on_pairs_of_the_oracle():
     released = release(mean, X, mechanism=LaplaceMechanism(2.0), sensitivity=sampler)
     geometry = released.sensitivity.geometry
     assert geometry.basis.kind == "predictive"
-    source = PairSource(MeanTarget(), records, N_SAMPLES, seed=12345)
+    source = PairSource(MeanTarget(), as_oracle(records), N_SAMPLES, seed=12345)
     losses = [
         2.0 * geometry.distance(*source.values(pair)) / released.sensitivity.value
         for pair in range(300)

@@ -49,8 +49,10 @@ from skdp import (
     mean_l1,
     release,
 )
+from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
 from skdp.estimators.configuration import takes, takes_weights
+from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.drawing import draw
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -108,7 +110,8 @@ def test_single_precision_is_kept():
     assert np.isfinite(centers).all()
     model = private(LinearRegression(), X_public, y_public)
     assert model.fit(single, y).estimator_.coef_.dtype == np.float32
-    drawn = draw(lambda n, r: r.integers(5, size=(n, 3)), 4, rng, schema=Schema.of((single,)))
+    oracle = as_oracle(lambda n, r: r.integers(5, size=(n, 3)))
+    drawn = draw(oracle, 4, rng, schema=Schema.of(Dataset(single)))
     assert drawn[0].dtype == np.float32
 
 
@@ -208,7 +211,7 @@ def test_dense_oracle_of_sparse_records(kind):
     model = private(Ridge(), X_public, y_public, mechanism=LaplaceMechanism(np.inf))
     exact = Ridge().fit(kind(X), y)
     np.testing.assert_allclose(model.fit(kind(X), y).predict(X), exact.predict(X))
-    drawn = draw(PublicDataOracle(X_public), 4, rng, schema=Schema.of((kind(X),)))
+    drawn = draw(PublicDataOracle(X_public), 4, rng, schema=Schema.of(Dataset(kind(X))))
     assert type(drawn[0]) is kind
     with pytest.raises(TypeError, match="dense data is required"):
         private(GaussianNB(), X_public, public_labels).fit(kind(X), labels)

@@ -31,6 +31,7 @@ from skdp import (
     PrivateEvaluationError,
     PublicDataOracle,
     SensitivitySampler,
+    Target,
     release,
 )
 from skdp.estimators.parameters import ParameterTarget
@@ -380,7 +381,7 @@ def test_no_step_keeps_what_it_has_transformed(estimator):
     assert not model.mechanism_.value.any()  # of the rehearsal
 
 
-class Recalling:
+class Recalling(Target):
     description = "a target that would hand out what it has seen"
 
     def __call__(self, X, *, seed):

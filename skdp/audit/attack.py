@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.checks import check_count
-from skdp.core.dataset import Dataset, n_records, neighboring_pair, take_records
+from skdp.core.dataset import Dataset, neighboring_pair
 from skdp.core.geometry import Geometry, as_geometry
 from skdp.core.target import Target, as_target
 from skdp.sensitivity.adapters import as_oracle
@@ -32,9 +32,10 @@ class SensitivityAttack:
     ----------
     norm : float
         Norm of the change of the target.
-    base : tuple of containers
-        The records that both datasets share: ``(X,)`` or ``(X, y)``.
-    record, other : tuple of containers of one record each
+    base : Dataset
+        The records that both datasets share: a named tuple of X, y and sample_weight. What the
+        oracle does not yield is None.
+    record, other : Dataset of one record
         The record of the first dataset that the other record replaces in the second.
     history : ndarray of shape (n_iter,)
         Largest norm after each evaluation of a pair; -inf before the first that has a value.
@@ -53,7 +54,7 @@ class SensitivityAttack:
     >>> from skdp.audit import find_large_sensitivity
     >>> oracle = UniformOracle([(0, 1)])
     >>> attack = find_large_sensitivity(max, oracle, n_samples=5, n_iter=99, random_state=0)
-    >>> attack.record[0].shape, attack.ratio is None
+    >>> attack.record.X.shape, attack.ratio is None
     ((1, 1), True)
     """
 
@@ -154,18 +155,14 @@ def find_large_sensitivity(
     shared, first, second = np.split(np.arange(n_samples + 1), [n_samples - 1, n_samples])
     return SensitivityAttack(
         norm=search.norm_of_best,
-        base=_take(found, shared),
-        record=_take(found, first),
-        other=_take(found, second),
+        base=found.take(shared),
+        record=found.take(first),
+        other=found.take(second),
         history=np.array(search.history),
         n_failures=search.n_failures,
         sensitivity=sensitivity,
         position=search.best.position,
     )
-
-
-def _take(dataset: Dataset, indices: NDArray[np.integer]) -> Dataset:
-    return tuple(take_records(container, indices) for container in dataset)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,16 +180,16 @@ class _Pair:
 
     def build(self) -> Dataset:
         """Return all records of the pair, the two that differ last."""
-        records = _take(self.pool, self.chosen)
+        records = self.pool.take(self.chosen)
         for place, value in self.exchanged.items():
-            records[0][place] = value
+            records.X[place] = value
         return records
 
     def move(self, rng: np.random.Generator) -> _Pair:
         """Change one of the last two records: as a whole, or in one coordinate."""
         place = len(self.chosen) - 1 - int(rng.integers(2))
-        donor = int(rng.integers(n_records(self.pool[0])))
-        X = self.pool[0]
+        donor = int(rng.integers(self.pool.n_records))
+        X = self.pool.X
         if isinstance(X, np.ndarray) and X.ndim == 2 and rng.random() < 0.75:
             column = int(rng.integers(X.shape[1]))
             values = X[:, column]
@@ -231,8 +228,8 @@ class _Search:
             warnings.simplefilter("ignore")
             # A dataset without a value is no answer to the search, whatever the reason.
             with suppress(Exception):
-                value = self.target(*dataset, seed=self.seed)
-                other = self.target(*neighbor, seed=self.seed)
+                value = self.target(*dataset.parts, seed=self.seed)
+                other = self.target(*neighbor.parts, seed=self.seed)
                 height = float(self.geometry.distance(value, other))
         if not np.isfinite(height):
             height = -np.inf

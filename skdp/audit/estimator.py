@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.audit._seed import reproducible_seed
 from skdp.audit.release import audit_release
 from skdp.core.checks import check_count
-from skdp.core.dataset import Dataset, n_records, neighboring_pair
+from skdp.core.dataset import Dataset, as_dataset, neighboring_pair
 from skdp.core.schema import Schema
 from skdp.core.streams import AUDIT
 from skdp.core.target import Target
@@ -202,7 +202,7 @@ def audit_estimator(
     if len(plan.schema.parts) == 1:  # then fit has left y out, too
         y, record = None, record[:1] if isinstance(record, tuple) else record
     dataset = plan.prepare(X, y)
-    n = n_records(dataset[0])
+    n = dataset.n_records
     check_count("pairs", pairs, "audit_estimator", at_most=None if record is None else n)
     seed = reproducible_seed(rng)
     promise, known = private_estimator.guarantee_, private_estimator.sensitivity_
@@ -289,14 +289,16 @@ def _record_pairs(
     schema: Schema, dataset: Dataset, record: Any, pairs: int
 ) -> Iterator[tuple[Dataset, Dataset]]:
     """Put a record in the place of each of the first records of the dataset."""
-    parts = record if isinstance(record, tuple) else (record,)
-    arrays = [np.asarray(container) for container in dataset]
+    parts = as_dataset(record, "The 'record' of audit_estimator").parts
+    arrays = [np.asarray(container) for container in dataset.parts]
     for place in range(pairs):
         order = np.arange(len(arrays[0]))
         order[[place, -1]] = order[[-1, place]]  # the pair changes them back
-        joined = tuple(
-            np.concatenate([array[order], np.asarray(part).reshape(1, *array.shape[1:])])
-            for array, part in zip(arrays, parts, strict=True)
+        joined = Dataset(
+            *(
+                np.concatenate([array[order], np.asarray(part).reshape(1, *array.shape[1:])])
+                for array, part in zip(arrays, parts, strict=True)
+            )
         )
         yield neighboring_pair(schema.convert(joined, "The 'record' of audit_estimator"), place)
 
@@ -313,7 +315,7 @@ def _audit_pair(
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            x, x_prime = (target(*dataset, seed=seeds[0]) for dataset in pair)
+            x, x_prime = (target(*dataset.parts, seed=seeds[0]) for dataset in pair)
             x, x_prime, mechanism = _in_coordinates(x, x_prime, mechanism)
             norm = mechanism.geometry.distance(x, x_prime)
         except Exception:  # whatever it is, the target has no value here

@@ -1,40 +1,67 @@
-"""Small helpers on datasets: tuples of containers that share their first dimension.
+"""Datasets, and the containers that they consist of.
 
-A dataset is ``(X,)``, ``(X, y)`` or ``(X, y, sample_weight)``. A container is a numpy array, a
-scipy sparse matrix or array, a pandas or polars frame or series, or a list. This module imports
-nothing of skdp, and neither pandas nor polars: whoever holds one of their objects has imported them
-already.
+A container is a numpy array, a scipy sparse matrix or array, a pandas or polars frame or series, or
+a list. This module imports nothing of skdp, and neither pandas nor polars: whoever holds one of
+their objects has imported them already.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-Dataset = tuple[Any, ...]
+
+class Dataset(NamedTuple):
+    """Records, with their responses and weights if they have any: one container for each.
+
+    There are no weights without responses.
+    """
+
+    X: Any
+    y: Any = None
+    sample_weight: Any = None
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The containers that are there: what a target or a fit is called with."""
+        if self.y is None:
+            return (self.X,)
+        return self[:2] if self.sample_weight is None else self[:]
+
+    @property
+    def n_records(self) -> int:
+        """The number of records in X."""
+        return n_records(self.X)
+
+    def map(self, function: Callable[[Any], Any]) -> Dataset:
+        """Apply a function to each container that is there."""
+        return Dataset(*map(function, self.parts))
+
+    def take(self, indices: NDArray[np.integer]) -> Dataset:
+        """Return the records at `indices`; see :func:`take_records`."""
+        return Dataset(*[take_records(part, indices) for part in self.parts])
 
 
 def as_dataset(sample: Any, source: str = "A dataset") -> Dataset:
-    """Return ``X``, ``(X, y)`` or ``(X, y, sample_weight)`` as a tuple of containers.
+    """Return ``X``, ``(X, y)`` or ``(X, y, sample_weight)`` as a dataset.
 
     The error begins with `source`, which gave the sample.
     """
-    dataset = sample if isinstance(sample, tuple) else (sample,)
-    if len(dataset) not in (1, 2, 3) or dataset[0] is None:
-        got = f"a tuple of {len(dataset)}" if isinstance(sample, tuple) else "None"
+    given = sample if isinstance(sample, tuple) else (sample,)
+    if len(given) not in (1, 2, 3) or given[0] is None:
+        got = f"a tuple of {len(given)}" if isinstance(sample, tuple) else "None"
         raise TypeError(
             f"{source} must be X or a tuple (X, y) or (X, y, sample_weight). Got {got}."
         )
-    while dataset[-1] is None:
-        dataset = dataset[:-1]
-    if len(dataset) == 3 and dataset[1] is None:
+    dataset = Dataset(*given)
+    if dataset.y is None and dataset.sample_weight is not None:
         raise TypeError(f"{source} must have y where it has sample_weight. Got y=None.")
-    return tuple(dataset)
+    return dataset
 
 
 def belongs_to(container: Any, *libraries: str) -> bool:
@@ -128,10 +155,10 @@ def neighboring_pair(dataset: Dataset, position: int = -1) -> tuple[Dataset, Dat
     last; -1 is the last place. The neighbor has the same memory layout. `dataset` is not modified,
     and shares no memory with the results: a target may write into them.
     """
-    if n_records(dataset[0]) < 2:
+    if dataset.n_records < 2:
         raise ValueError("A pair of neighboring datasets is made from at least 2 records.")
-    first, second = zip(*[_replace(container, position) for container in dataset], strict=True)
-    return first, second
+    first, second = zip(*[_replace(part, position) for part in dataset.parts], strict=True)
+    return Dataset(*first), Dataset(*second)
 
 
 def _replace(container: Any, position: int) -> tuple[Any, Any]:

@@ -449,7 +449,7 @@ class _Reader:
         self.read(kind)
         if thing is _CHANCE:  # numpy's own, whose state is chance
             self._put("global")
-        elif kind.__module__.startswith("skdp.") and hasattr(thing, "key_parts"):
+        elif kind.__module__.startswith("skdp.") and getattr(thing, "key_parts", None) is not None:
             self.read(thing.key_parts)
         elif kind is np.vectorize:  # the rest is a cache
             self._read_members(

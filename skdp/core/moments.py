@@ -23,7 +23,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.dataset import Dataset, n_records, take_records
+from skdp.core.dataset import Dataset
 from skdp.core.units import EXACT, TINY
 
 TOLERANCE = 1e-8
@@ -65,11 +65,12 @@ class Moments:
     Examples
     --------
     >>> import numpy as np
+    >>> from skdp.core.dataset import Dataset
     >>> from skdp.core.moments import Moments
     >>> variance = Moments(
     ...     lambda X: np.hstack([X, X**2]), lambda s, n: s[:, 1:] / n - (s[:, :1] / n) ** 2
     ... )
-    >>> variance.pair((np.array([[0.0], [2.0], [4.0]]),))
+    >>> variance.pair(Dataset(np.array([[0.0], [2.0], [4.0]])))
     (array([1.]), array([4.]))
     """
 
@@ -112,7 +113,7 @@ class Moments:
 
         Parameters
         ----------
-        records : tuple of containers of n_samples + 1 records each
+        records : Dataset of n_samples + 1 records
             As drawn.
 
         Returns
@@ -121,7 +122,7 @@ class Moments:
             The two values; NaN where the closed form does not hold or is inaccurate.
         """
         common, last = self.split(records)
-        found = self.pairs(common[None], last[None], n_records(records[0]) - 1)
+        found = self.pairs(common[None], last[None], records.n_records - 1)
         value, other, doubt = (each[0] for each in found)
         if np.abs(doubt).max() <= np.abs(value - other).max():
             return value, other
@@ -132,7 +133,7 @@ class Moments:
 
         Parameters
         ----------
-        records : tuple of containers of n_samples + 1 records each
+        records : Dataset of n_samples + 1 records
             As drawn.
 
         Returns
@@ -143,14 +144,11 @@ class Moments:
             The features of these two.
         """
         if self.total is None:
-            features = self.features(*records)
+            features = self.features(*records.parts)
             return self.sum(features[None, :-2])[0], features[-2:]
-        place = np.arange(n_records(records[0]))
-        shared, last = (
-            [take_records(container, some) for container in records]
-            for some in (place[:-2], place[-2:])
-        )
-        return self.total(*shared), self.features(*last)
+        places = np.arange(records.n_records)
+        shared, last = records.take(places[:-2]), records.take(places[-2:])
+        return self.total(*shared.parts), self.features(*last.parts)
 
     def pairs(
         self, common: NDArray[np.float64], last: NDArray[np.float64], n_samples: int

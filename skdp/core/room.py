@@ -56,7 +56,7 @@ def _inside(
     who, tried = "The target", shape is not None
     try:
         with signals.let_in():
-            exact = np.asarray(target(*dataset, seed=seed), dtype=np.float64)
+            exact = np.asarray(target(*dataset.parts, seed=seed), dtype=np.float64)
         if signals.ended_by is not None:  # a fit that catches an interrupt returns half a fit
             return None, signals.ended_by
         if tried and exact.shape != shape:

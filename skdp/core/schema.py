@@ -33,8 +33,6 @@ from skdp.core.dataset import (
     with_index_dtype,
 )
 
-PARTS = ("X", "y", "sample_weight")
-
 Key = tuple[str, tuple[int, ...], tuple[str, ...], tuple[str, ...]]
 """A form in words: the class, the shape of a record, names and dtypes."""
 
@@ -215,7 +213,7 @@ class Schema:
     @classmethod
     def of(cls, dataset: Dataset, allow_nan: bool = False) -> Schema:
         """Read the forms of a dataset: safe to send to other processes in its place."""
-        return cls(tuple(map(Form.of, dataset)), allow_nan)
+        return cls(tuple(map(Form.of, dataset.parts)), allow_nan)
 
     @property
     def key(self) -> tuple[Key, ...]:
@@ -239,14 +237,14 @@ class Schema:
 
         Parameters
         ----------
-        dataset : tuple of containers
+        dataset : Dataset
             As drawn, or private.
         owner : str
             Whose records they are: the error begins with it.
 
         Returns
         -------
-        tuple of containers
+        Dataset
             What has the form already is not copied.
 
         Raises
@@ -255,13 +253,13 @@ class Schema:
             If there are other parts or columns, or a number would change by more than the
             rounding of a float. The message holds no value.
         """
-        if len(dataset) != len(self.parts):
+        if len(dataset.parts) != len(self.parts):
             raise ValueError(
-                f"{owner} returned {_say_parts(dataset)}. It must return "
+                f"{owner} returned {_say_parts(dataset.parts)}. It must return "
                 f"{_say_parts(self.parts)}, like the private records."
             )
         flaw, converted = "", []
-        for name, part, container in zip(PARTS, self.parts, dataset, strict=False):
+        for name, part, container in zip(Dataset._fields, self.parts, dataset, strict=False):
             try:
                 converted.append(part.convert(container))
             except MisfitError as misfit:
@@ -272,28 +270,15 @@ class Schema:
                 f"{owner} has records of another form than the data: its {flaw}. Bring both into "
                 "one form."
             )
-        return tuple(converted)
+        return Dataset(*converted)
 
 
 def canonical(dataset: Dataset) -> Dataset:
-    """Return a private dataset without what no oracle can imitate.
+    """Return a private dataset in plain arrays of C order and frames without row labels.
 
-    Parameters
-    ----------
-    dataset : tuple of containers
-        As passed by the user.
-
-    Returns
-    -------
-    tuple of containers
-        Arrays in C order, frames without row labels.
-
-    Raises
-    ------
-    TypeError
-        If a part is an array that computes in its own way: a matrix, a masked array.
+    No oracle can imitate the rest. An array that computes in its own way is refused.
     """
-    return tuple(map(_canonical, PARTS, dataset))
+    return Dataset(*map(_canonical, Dataset._fields, dataset.parts))
 
 
 def _canonical(part: str, container: Any) -> Any:
@@ -313,7 +298,7 @@ def describe_key(key: tuple[Key, ...]) -> str:
     """Say a schema in one line, for messages."""
     return ", ".join(
         f"{name} {kind} of {shorten(sorted(set(map(_without_digest, dtypes))))}"
-        for name, (kind, _, _, dtypes) in zip(PARTS, key, strict=False)
+        for name, (kind, _, _, dtypes) in zip(Dataset._fields, key, strict=False)
     )
 
 
@@ -439,5 +424,5 @@ def _say_shape(shape: tuple[int, ...]) -> str:
 
 
 def _say_parts(parts: tuple) -> str:
-    *others, last = PARTS[: len(parts)]
+    *others, last = Dataset._fields[: len(parts)]
     return f"{', '.join(others)} and {last}" if others else last

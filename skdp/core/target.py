@@ -3,55 +3,185 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.core.basis import LocalMetric
 from skdp.core.dataset import Dataset, neighboring_pair
+from skdp.core.default import class_name, default
 from skdp.core.fingerprint import key_of
+from skdp.core.moments import Moments
 
 
-@runtime_checkable
-class Target(Protocol):
-    """What the sampler and :func:`skdp.release` evaluate.
+class Target(ABC):
+    """What is evaluated and released: a function from a dataset to an array of floats.
 
-    Calling it with the parts of a dataset, ``target(X, seed=seed)`` or ``target(X, y, seed=seed)``,
-    gives an array of floats whose shape does not depend on the data. All randomness comes from
-    `seed`, so that the two evaluations of a pair can share it. `description` says in one line what
-    is evaluated, for people.
+    A target of your own inherits from this class and says how it is called. All else has a default.
+    It is called with the parts of a dataset: ``target(X, seed=seed)``, ``target(X, y, seed=seed)``
+    or ``target(X, y, sample_weight, seed=seed)``. A plain function is wrapped in a
+    :class:`FunctionTarget`.
 
-    A target may have a `key`, a string that names the function: two targets with the same key are
-    taken to be the same. Without one, a target is known by its class and its attributes: by their
-    content, code included.
+    Attributes
+    ----------
+    description : str
+        What is evaluated, in one line, for people. By default the name of the class.
+    key : str
+        What estimates of the sensitivity belong to: two targets of the same key are taken to be the
+        same. By default it follows from the class and the attributes, by their content, code
+        included. Where that says too much or too little, put a string there that names the
+        function.
+    allow_nan : bool
+        Whether entries of X may be missing. By default they may not.
 
-    A target may also have a method ``restore(value)``, which makes what is handed out, such as an
-    estimator, of the released value. It sees nothing else of the private data.
+    See Also
+    --------
+    FunctionTarget : Makes a target of any function.
+    release : Releases the value of a target.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import Target
+    >>> class Range(Target):
+    ...     def __call__(self, X, *, seed):
+    ...         return np.ptp(X, axis=0)
+    >>> Range().description, Range()(np.array([[1.0], [3.0]]), seed=0)
+    ('Range', array([2.]))
     """
 
-    description: str
+    description: str = default(class_name)
+    key: str = default(key_of)
+    allow_nan: bool = False
 
+    # All that the values of a class of skdp depend on besides the dataset; None: every attribute.
+    key_parts: Any = None
+
+    @abstractmethod
     def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
-        """Evaluate the target."""
-        ...
+        """Evaluate the target.
+
+        Parameters
+        ----------
+        *dataset : X, X and y, or X, y and sample_weight
+            The records. They may be written into.
+        seed : int
+            Where all randomness comes from: the two evaluations of a pair share it.
+
+        Returns
+        -------
+        ndarray of float
+            The value. Its shape does not depend on the records.
+        """
+
+    def restore(self, value: Any) -> Any:
+        """Make what is handed out of the released value; by default that value itself.
+
+        Parameters
+        ----------
+        value : ndarray of float, or int
+            What the mechanism returns. Nothing else of the private data may be used.
+
+        Returns
+        -------
+        object
+            Such as an estimator.
+        """
+        return value
+
+    def by_name(self, value: NDArray[np.float64]) -> Any:
+        """Name the numbers of a value; by default they have no names.
+
+        Parameters
+        ----------
+        value : ndarray of float
+            In the shape of the target's value.
+
+        Returns
+        -------
+        ndarray or dict of str to ndarray
+            The same numbers.
+        """
+        return value
+
+    def check_oracle(self, *records: Any) -> None:  # noqa: B027 - most have nothing to refuse
+        """Refuse an oracle that does not suit the target; by default all do.
+
+        Parameters
+        ----------
+        *records : X, X and y, or X, y and sample_weight
+            Records of the oracle.
+
+        Raises
+        ------
+        ValueError
+            With what to change.
+        """
+
+    def output_metric(self, *records: Any) -> NDArray[np.float64] | LocalMetric | None:
+        """Say how much what is handed out depends on each number, for learning a basis.
+
+        Parameters
+        ----------
+        *records : X, X and y, or X, y and sample_weight
+            Records of the oracle.
+
+        Returns
+        -------
+        ndarray of shape (d, d) or (d,), LocalMetric or None
+            The squared change of the output as a quadratic form, or its diagonal. None, the
+            default, where it is not known.
+        """
+        return None
+
+    def closed_form(self, *records: Any) -> Moments | None:
+        """Find a way to evaluate pairs by sums over the records.
+
+        Parameters
+        ----------
+        *records : X, X and y, or X, y and sample_weight
+            Public records of one pair.
+
+        Returns
+        -------
+        Moments or None
+            What must equal two calls to 1e-8. None, the default, where only calls will do.
+        """
+        return None
+
+    def pair_values(
+        self, records: Dataset, seed: int, position: int = -1
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Evaluate the two neighboring datasets made from n + 1 records, by default by two calls.
+
+        Parameters
+        ----------
+        records : Dataset of n_samples + 1 records
+            Public records: a named tuple of X, y and sample_weight, of which `parts` are those that
+            are there.
+        seed : int
+            Seed of both evaluations.
+        position : int, default=-1
+            Where the replaced record stands.
+
+        Returns
+        -------
+        value, other : ndarray of float
+            The two values. Another way must give the same.
+        """
+        dataset, neighbor = neighboring_pair(records, position)
+        return self(*dataset.parts, seed=seed), self(*neighbor.parts, seed=seed)
 
 
-class KeyedTarget:
-    """A target that is known by its parts.
-
-    `key_parts` is all that its values depend on besides the dataset.
-    """
-
-    key_parts: tuple = ()
-
-    @property
-    def key(self) -> str:
-        """What estimates of its sensitivity belong to; see `skdp.core.fingerprint.key_of`."""
-        return key_of(self)
+def replaces(target: Target, name: str) -> bool:
+    """Return whether a target has something of its own in the place of a default."""
+    return inspect.getattr_static(target, name) is not vars(Target)[name]
 
 
-class FunctionTarget(KeyedTarget):
+class FunctionTarget(Target):
     """Any Python function as a target.
 
     The function is known by its content: its text, and all that it reads. Give a `key` where that
@@ -70,7 +200,7 @@ class FunctionTarget(KeyedTarget):
     Raises
     ------
     TypeError
-        If `function` cannot be called, or `key` is no string.
+        If `function` cannot be called or is a target, or `key` is no string.
     ValueError
         If `key` is empty.
 
@@ -96,18 +226,21 @@ class FunctionTarget(KeyedTarget):
                 "The 'target' must be a function of a dataset, function(X) or function(X, y). "
                 f"Got an object of type {type(function).__name__}."
             )
+        for name in ("restore", "description"):  # of a target, which a function would lose
+            if hasattr(function, name):
+                raise TypeError(
+                    f"The 'target' must be a plain function, or inherit from skdp.Target. Got a "
+                    f"{type(function).__name__} with a {name!r} of its own, in the place of a "
+                    "function."
+                )
         self.function = function
         module = getattr(function, "__module__", None) or type(function).__module__
         name = getattr(function, "__qualname__", None) or type(function).__qualname__
         self.description = f"{module}.{name}"
-        self._key = None if key is None else _check_key(key, "FunctionTarget")
+        if key is not None:
+            self.key = _check_key(key, "FunctionTarget")
         self.key_parts = (function,) if key is None else ("key", key)
         self._takes_seed = "random_state" in _parameter_names(function)
-
-    @property
-    def key(self) -> str:
-        """The key given, else one that follows from the content of the function."""
-        return super().key if self._key is None else self._key
 
     def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
         """Evaluate the function and return its value as floats."""
@@ -130,31 +263,14 @@ def as_function_target(function: Callable) -> FunctionTarget:
 
 def identity_of(target: Target) -> Any:
     """Return what tells a target from others: the key of the user's own, else the target itself."""
-    key = None if isinstance(target, KeyedTarget) else getattr(target, "key", None)
+    key = target.key if replaces(target, "key") else None
     return target if key is None else _check_key(key, f"the target {type(target).__name__}")
 
 
 def target_key(target: Target) -> str:
     """Name a target for an estimate of its sensitivity."""
     identity = identity_of(target)
-    if isinstance(identity, KeyedTarget):
-        return identity.key
-    return identity if isinstance(identity, str) else key_of(identity)
-
-
-def pair_values(
-    target: Target, records: Dataset, seed: int, position: int = -1
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Evaluate a target on the two neighboring datasets made from n + 1 records.
-
-    A target that knows a faster way has a method ``pair_values(records, seed, position)``, which
-    must give what two calls give. The replaced record stands at `position`; see
-    :func:`skdp.core.dataset.neighboring_pair`.
-    """
-    if hasattr(target, "pair_values"):
-        return target.pair_values(records, seed, position)
-    dataset, neighbor = neighboring_pair(records, position)
-    return target(*dataset, seed=seed), target(*neighbor, seed=seed)
+    return identity if isinstance(identity, str) else target.key
 
 
 def _check_key(key: Any, owner: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.dataset import Dataset, take_records
+from skdp.core.dataset import Dataset
 from skdp.core.moments import TOLERANCE, Moments
 from skdp.core.units import Records, robust_units
 from skdp.estimators.closed_forms import ClosedForm, closed_forms
@@ -27,7 +27,7 @@ def closed_form_of(target: Any, records: Dataset) -> Moments | None:
     ----------
     target : ParameterTarget
         The fitted parameters of an estimator.
-    records : tuple of containers of n_samples + 1 public records each
+    records : Dataset of n_samples + 1 public records
         They are the origin of the moments, and the trial: refits must give the same difference.
 
     Returns
@@ -36,9 +36,9 @@ def closed_form_of(target: Any, records: Dataset) -> Moments | None:
         None when no closed form is known for the estimator as configured, for the attributes
         released or for the kind of records, or when the trial fails.
     """
-    if not all(map(_is_plain, records)) or records[0].ndim != 2:
+    if not all(map(_is_plain, records.parts)) or records.X.ndim != 2:
         return None
-    length, width = records[0].shape
+    length, width = records.X.shape
     forms = closed_forms(target.estimator, (length - 1, width))
     if not forms:
         return None
@@ -66,23 +66,23 @@ def _is_plain(container: Any) -> bool:
 def _units(target: Any, records: Dataset) -> Records:
     """Find the classes, or the unit of the response, and origin and unit of each column."""
     has_origin = getattr(target.estimator, "fit_intercept", True)
-    center, scale = robust_units(records[0], has_origin)
+    center, scale = robust_units(records.X, has_origin)
     classes = getattr(target.twin, "classes_", None)
     response = (0.0, 1.0)
-    if classes is None and len(records) > 1 and records[1].ndim == 1:
-        origin, unit = robust_units(records[1][:, None], has_origin)
+    if classes is None and records.y is not None and records.y.ndim == 1:
+        origin, unit = robust_units(records.y[:, None], has_origin)
         response = float(origin[0]), float(unit[0])
     return Records(classes, center, scale, response)
 
 
 def _without_far(records: Dataset, units: Records) -> Dataset:
     """Put others in the place of records that lie far from the origin."""
-    near: NDArray = np.abs(units.standardize(records[0])).max(axis=1) <= FAR
-    if units.classes is None and len(records) > 1 and records[1].ndim == 1:
-        near &= np.abs(units.standardize_response(records[1])) <= FAR
+    near: NDArray = np.abs(units.standardize(records.X)).max(axis=1) <= FAR
+    if units.classes is None and records.y is not None and records.y.ndim == 1:
+        near &= np.abs(units.standardize_response(records.y)) <= FAR
     places = np.arange(len(near))
     places[~near] = np.resize(places[near], np.count_nonzero(~near))
-    return tuple(take_records(container, places) for container in records)
+    return records.take(places)
 
 
 def _agrees(moments: Moments, records: Dataset, *expected: NDArray[np.float64]) -> bool:

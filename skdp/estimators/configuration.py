@@ -247,9 +247,9 @@ def takes_weights(estimator: Any) -> bool:
 
 def fit_on(estimator: Any, dataset: Dataset) -> Any:
     """Fit an estimator on a dataset, with its weights if it has any."""
-    if len(dataset) < 3:
-        return estimator.fit(*dataset)
     X, y, weights = dataset
+    if weights is None:
+        return estimator.fit(*dataset.parts)
     with config_context(enable_metadata_routing=False):  # where they go is said, not requested
         return estimator.fit(X, y, **{_weights_name(estimator): weights})
 

@@ -32,9 +32,11 @@ def kernel_sums(estimator: Any, points: NDArray[np.float64], records: Dataset) -
     --------
     >>> import numpy as np
     >>> from sklearn.neighbors import KernelDensity
+    >>> from skdp.core.dataset import Dataset
     >>> from skdp.estimators.kernel_sums import kernel_sums
     >>> X = np.array([[0.0], [0.4], [1.0]])
-    >>> moments = kernel_sums(KernelDensity(kernel="tophat"), np.array([[1.0], [1.2]]), (X,))
+    >>> points = np.array([[1.0], [1.2]])
+    >>> moments = kernel_sums(KernelDensity(kernel="tophat"), points, Dataset(X))
     >>> moments.features(X)
     array([[0. , 0. ],
            [0.5, 0.5],
@@ -43,10 +45,10 @@ def kernel_sums(estimator: Any, points: NDArray[np.float64], records: Dataset) -
     # a tolerance lets the tree stop early, wherever it then is
     exact = estimator.atol == 0 and estimator.rtol == 0
     plain = estimator.metric in TRANSLATION_INVARIANT and estimator.metric_params is None
-    if not exact or not plain or len(records) > 2:
+    if not exact or not plain or records.sample_weight is not None:
         return None
     try:
-        X = _as_floats(records[0])
+        X = _as_floats(records.X)
         bandwidth = float(clone(estimator).fit(X[:-1]).bandwidth_)
         alone = clone(estimator).set_params(bandwidth=bandwidth)
         moments = _moments(alone, points)

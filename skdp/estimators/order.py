@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from skdp.core.classes import is_a, named
-from skdp.core.dataset import Dataset, n_records, take_records
+from skdp.core.dataset import Dataset
 from skdp.estimators.configuration import configured
 
 _BAGS = named("sklearn.ensemble", "BaggingClassifier BaggingRegressor")
@@ -46,5 +46,4 @@ def reorder(dataset: Dataset, seed: int) -> Dataset:
     Without it, a fit that treats records differently by their position would be measured at the
     position of the record that is replaced, and at no other.
     """
-    order = np.random.default_rng(seed).permutation(n_records(dataset[0]))
-    return tuple(take_records(container, order) for container in dataset)
+    return dataset.take(np.random.default_rng(seed).permutation(dataset.n_records))

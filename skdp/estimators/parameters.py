@@ -15,9 +15,9 @@ from sklearn.base import clone
 
 from skdp.core.basis import LocalMetric
 from skdp.core.classes import ClassSet, named, public_name
-from skdp.core.dataset import Dataset, find_non_finite, neighboring_pair
+from skdp.core.dataset import Dataset, find_non_finite
 from skdp.core.moments import Moments
-from skdp.core.target import KeyedTarget
+from skdp.core.target import Target
 from skdp.estimators.catalog.alignment import SignedRows
 from skdp.estimators.closed_form import closed_form_of
 from skdp.estimators.composition import (
@@ -53,7 +53,7 @@ ONE_STREAM = ClassSet(
 _thread = threading.local()
 
 
-class ParameterTarget(KeyedTarget):
+class ParameterTarget(Target):
     """The fitted parameters of an estimator, flattened.
 
     Evaluating the target clones the estimator, fits it cold, and joins the released attributes
@@ -112,12 +112,13 @@ class ParameterTarget(KeyedTarget):
         configured = describe(estimator)
         self.description = f"{', '.join(self.names)} of {configured}{anchor_of(self._parts)}"
 
-    def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
+    def __call__(self, *parts: Any, seed: int) -> NDArray[np.float64]:
         """Fit on the dataset and return the released attributes as a vector."""
         # a clone, or what is the same where there are no parameters to copy, in a tenth of the time
         fitted = copy.copy(self.estimator) if self._is_plain else clone(self.estimator)
         if self._seeds:
             _set_seeds(fitted, self._seeds, seed)
+        dataset = Dataset(*parts)
         if self._shuffled:
             dataset = reorder(dataset, seed)
         return self.flatten(fit_on(fitted, dataset))
@@ -125,35 +126,20 @@ class ParameterTarget(KeyedTarget):
     def pair_values(
         self, records: Dataset, seed: int, position: int = -1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Evaluate the target on the two neighboring datasets of n + 1 records.
+        """Evaluate a pair faster than by two calls, and to the same values.
 
-        Equal to two calls, and faster: the parameters were validated when the twin was fitted, and
-        that the records are finite is looked up once. Between the parts of a composite estimator
-        a value may become infinite, so there scikit-learn goes on looking.
-
-        Parameters
-        ----------
-        records : tuple of containers of n_samples + 1 records each
-            Public records; see :func:`skdp.core.dataset.neighboring_pair`.
-        seed : int
-            Seed of both evaluations.
-        position : int, default=-1
-            Where the replaced record stands.
-
-        Returns
-        -------
-        value, other : ndarray of shape (n_parameters,)
-            The two values.
+        The parameters were validated when the twin was fitted, and that the records are finite is
+        looked up once. Between the parts of a composite estimator a value may become infinite, so
+        there scikit-learn goes on looking.
         """
         finite = not self._is_composite and all(
-            find_non_finite(container) is None for container in records
+            find_non_finite(part) is None for part in records.parts
         )
-        dataset, neighbor = neighboring_pair(records, position)
         with config_context(
             assume_finite=finite or None,  # None leaves it as it is
             skip_parameter_validation=True,
         ):
-            return self(*dataset, seed=seed), self(*neighbor, seed=seed)
+            return super().pair_values(records, seed, position)
 
     def closed_form(self, *records: Any) -> Moments | None:
         """Find a way to evaluate pairs without refits.
@@ -168,7 +154,7 @@ class ParameterTarget(KeyedTarget):
         Moments or None
             None when only refits will do.
         """
-        return closed_form_of(self, records)
+        return closed_form_of(self, Dataset(*records))
 
     def flatten(self, fitted: Any) -> NDArray[np.float64]:
         """Join the released attributes of a fitted estimator into a vector.

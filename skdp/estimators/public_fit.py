@@ -28,7 +28,7 @@ def synthetic_dataset(dataset: Dataset, classes: list[NDArray] | None) -> Datase
     class as often as any other, or real responses around 1; weights are 1. A column that holds no
     numbers is refused: nobody but an oracle knows what may stand there.
     """
-    X, *rest = dataset
+    X = dataset.X
     check_numeric(X)
     rng = np.random.default_rng(0)
     n_samples = X.shape[0]
@@ -39,11 +39,11 @@ def synthetic_dataset(dataset: Dataset, classes: list[NDArray] | None) -> Datase
             f"Got {n_samples}."
         )
     features = _features(X, rng)
-    if not rest:
-        return (features,)
-    shape = (n_samples, *np.shape(rest[0])[1:])
+    if dataset.y is None:
+        return Dataset(features)
+    shape = (n_samples, *np.shape(dataset.y)[1:])
     y = _labels(classes, shape, rng) if classes else rng.uniform(0.5, 1.5, size=shape)
-    return (features, y, *(np.ones(n_samples) for _ in rest[1:]))
+    return Dataset(features, y, None if dataset.sample_weight is None else np.ones(n_samples))
 
 
 def _features(X: Any, rng: np.random.Generator) -> Any:

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 
 from skdp.core.classes import ClassSet, is_a, named
+from skdp.core.dataset import Dataset
 from skdp.core.moments import Moments
-from skdp.core.target import KeyedTarget
+from skdp.core.target import Target
 from skdp.estimators.composition import drop_out_of_bag
 from skdp.estimators.configuration import describe, takes
 from skdp.estimators.copies import clean_copy
@@ -178,7 +179,7 @@ class LeafTarget(BaseEstimator):
         return np.broadcast_to(ranges, (tree.n_outputs_, 2))
 
 
-class LeafValues(KeyedTarget):
+class LeafValues(Target):
     """The target of :class:`skdp.LeafTarget`: sums over the records in each leaf.
 
     `estimator` is as configured, a tree or forest or a pipeline that ends in one; `twin` the same,
@@ -199,13 +200,12 @@ class LeafValues(KeyedTarget):
         configured = describe(estimator)
         self.description = f"leaf values of {configured}, structure {_digest(twin)}"
 
-    def __call__(
-        self, X: Any, y: Any, sample_weight: Any = None, *, seed: int
-    ) -> NDArray[np.float64]:
+    def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
         """Send the records down the public trees, and sum over each leaf.
 
         Nothing is fitted and nothing is random, so the seed has no use.
         """
+        X, y, sample_weight = Dataset(*dataset)
         statistics, sums = self._statistics(y, sample_weight), []
         for column, leaves in zip(self._apply(X).T, self._leaves, strict=True):
             totals = np.zeros((len(leaves), statistics.shape[1]))

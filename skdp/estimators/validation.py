@@ -11,14 +11,14 @@ from scipy import sparse
 from sklearn.utils import Tags, assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
-from skdp.core.dataset import column_names, n_records
+from skdp.core.dataset import Dataset, column_names, n_records
 
 
-def check_private_dataset(X: Any, y: Any, weights: Any, tags: Tags) -> tuple:
+def check_private_dataset(X: Any, y: Any, weights: Any, tags: Tags) -> Dataset:
     """Check the form of a private dataset, and turn lists into arrays."""
     X = _check_features(X, tags)
     if y is None:
-        return (X,)
+        return Dataset(X)
     y = np.asarray(y)
     if y.ndim not in (1, 2) or len(y) != n_records(X):
         raise ValueError(
@@ -30,7 +30,7 @@ def check_private_dataset(X: Any, y: Any, weights: Any, tags: Tags) -> tuple:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it comments on the number of labels
             check_classification_targets(y)
-    return (X, y) if weights is None else (X, y, _check_weights(weights, n_records(X)))
+    return Dataset(X, y, None if weights is None else _check_weights(weights, n_records(X)))
 
 
 def _check_weights(weights: Any, n_samples: int) -> NDArray[np.float64]:

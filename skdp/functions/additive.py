@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from skdp.core.dataset import n_records, take_records
 from skdp.core.moments import Moments
-from skdp.core.target import KeyedTarget, as_function_target
+from skdp.core.target import Target, as_function_target
 
 ROWS_TOLERANCE = 1e-4
 """Of the largest entry: what rows may differ by in another batch, in single precision."""
 
 
-class AdditiveTarget(KeyedTarget):
+class AdditiveTarget(Target):
     """A mean over the records, as a target: f(D) = (1/n) sum of phi(x_i).
 
     Means, moments, histograms and kernel densities on a lattice are of this kind. A pair of

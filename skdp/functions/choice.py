@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.target import KeyedTarget, Target, as_target, identity_of
+from skdp.core.target import Target, as_target, identity_of
 
 
-class ChoiceTarget(KeyedTarget):
+class ChoiceTarget(Target):
     """The scores of a list of responses; what is released is one of the responses.
 
     ``function(X)`` or ``function(X, y)`` returns one score for each response, in their order. The
@@ -20,7 +20,7 @@ class ChoiceTarget(KeyedTarget):
 
     def __init__(self, function: Target | Callable, responses: Iterable[Any]):
         self._scores = as_target(function)
-        self.allow_nan = getattr(self._scores, "allow_nan", False)
+        self.allow_nan = self._scores.allow_nan
         self.responses = list(responses)
         if not self.responses:
             raise ValueError("The 'responses' must hold at least one response. Got none.")

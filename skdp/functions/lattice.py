@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skdp.core.target import KeyedTarget, as_function_target
+from skdp.core.target import Target, as_function_target
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.bernstein_basis import gram_matrix, multiply_axes
 from skdp.functions.released import ReleasedRegressor
@@ -18,7 +18,7 @@ from skdp.functions.released import ReleasedRegressor
 MAX_METRIC = 2000
 
 
-class BernsteinTarget(KeyedTarget):
+class BernsteinTarget(Target):
     """The values of a function on a box, and the function made of them once they are released.
 
     Parameters

@@ -1,8 +1,7 @@
 """From anything that can be sampled to an oracle.
 
-An oracle is a function ``oracle(n_samples, rng) -> X`` or ``(X, y)`` that invents plausible
-records. `as_oracle` brings distributions of scipy and density estimators of scikit-learn into
-that form.
+`as_oracle` makes an :class:`skdp.Oracle` of functions, of distributions of scipy and of density
+estimators of scikit-learn.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator, RandomState
@@ -20,43 +19,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.classes import named, public_name
 from skdp.core.dataset import n_records, take_records
-
-
-class Oracle(Protocol):
-    """A source of plausible, non-sensitive records.
-
-    It is called as ``oracle(n_samples, rng)`` with a `numpy.random.Generator` and returns `X`,
-    ``(X, y)`` or ``(X, y, sample_weight)`` with `n_samples` records. It must take all its
-    randomness from `rng`, so that the same generator state gives the same records in any process,
-    and its records must be exchangeable: their order may mean nothing. It must not be derived
-    from the private data.
-
-    Three attributes are optional.
-
-    - ``description`` (str): what the guarantee calls it; the name of the function otherwise.
-    - ``classes_`` (ndarray or None): the sorted class labels it draws from.
-    - ``independent_records`` (bool): whether its records are independent. False for a
-      dataset-level oracle, which draws something of the whole dataset first. An attribute of the
-      oracle or of its own class counts, one that a class inherits does not.
-    """
-
-    def __call__(self, n_samples: int, rng: Generator) -> Any:
-        """Return `n_samples` records."""
-        ...
+from skdp.core.oracle import Oracle, has_independent_records
 
 
 def describe_oracle(oracle: Any) -> str:
-    """Name an oracle for a guarantee or an error, without any of its records.
-
-    Parameters
-    ----------
-    oracle : callable
-        Shipped, adapted or the user's own.
-
-    Returns
-    -------
-    str
-        Its ``description``; else the qualified name of the function, or of the class.
+    """Name a function or an oracle by its `description`, else by its qualified name or its class.
 
     Examples
     --------
@@ -74,38 +41,27 @@ def describe_oracle(oracle: Any) -> str:
     return getattr(oracle, "__qualname__", type(oracle).__name__)
 
 
-def has_independent_records(oracle: Any) -> bool:
-    """Return whether the records of an oracle are independent, so that two of them make a pair.
-
-    An oracle must say so itself, or its class. What a class inherits does not count: a subclass
-    may draw something of the whole dataset first.
-
-    Parameters
-    ----------
-    oracle : callable
-        As returned by `as_oracle`.
-
-    Returns
-    -------
-    bool
-        The attribute `independent_records` of the oracle, or of its class and no base of that.
-    """
-    own = vars(type(oracle)) | getattr(oracle, "__dict__", {})
-    return own.get("independent_records", False) is True
-
-
-class _Adapter:
+class OracleAdapter(Oracle):
     """An object that can be sampled, as an oracle."""
 
-    classes_ = None
-
-    def __init__(self, source: Any, name: str) -> None:
+    def __init__(self, source: Any, description: str) -> None:
         self.source = source
-        self.description = name
+        self.description = description
         self.independent_records = _is_known(source) or has_independent_records(source)
 
     def __repr__(self) -> str:
         return f"as_oracle({self.description})"
+
+
+class _FunctionOracle(OracleAdapter):
+    """A callable with the signature of an oracle."""
+
+    def __init__(self, source: Any) -> None:
+        super().__init__(source, describe_oracle(source))
+        self.classes_ = getattr(source, "classes_", None)
+
+    def __call__(self, n_samples: int, rng: Generator) -> Any:
+        return self.source(n_samples, rng)
 
 
 # Densities of scikit-learn that draw record by record.
@@ -129,7 +85,7 @@ def _is_of_scipy(kind: type) -> bool:
     return known is kind
 
 
-class _ScipyOracle(_Adapter):
+class _ScipyOracle(OracleAdapter):
     """A frozen distribution of scipy.stats."""
 
     def __call__(self, n_samples: int, rng: Generator) -> Any:
@@ -144,7 +100,7 @@ class _ScipyOracle(_Adapter):
         return X if X.ndim > 2 else X.reshape(n_samples, -1)
 
 
-class _EstimatorOracle(_Adapter):
+class _EstimatorOracle(OracleAdapter):
     """A fitted estimator with a `sample` method."""
 
     def __init__(self, source: Any, name: str, seed_parameter: str | None) -> None:
@@ -165,29 +121,13 @@ class _EstimatorOracle(_Adapter):
         return take_records(X, rng.permutation(n_records(X)))
 
 
-def as_oracle(oracle: Any) -> Callable[[int, Generator], Any]:
-    """Return `oracle` as a callable ``oracle(n_samples, rng)``.
+def as_oracle(oracle: Any) -> Oracle:
+    """Return an oracle as it is, and make one of what can be sampled.
 
-    Parameters
-    ----------
-    oracle : callable, frozen scipy.stats distribution, or fitted estimator with `sample`
-        A callable is returned as it is. A distribution may be frozen (``norm(0, 1)``,
-        ``multivariate_normal(mean, cov)``), of the newer kind (``Normal(mu=0)``) or a
-        ``gaussian_kde``; a univariate one gives one column. Of an estimator such as
-        GaussianMixture or KernelDensity only the features are used, in random order, and it is
-        never changed.
-
-    Returns
-    -------
-    callable
-        An oracle; a distribution or estimator is referenced, not copied.
-
-    Raises
-    ------
-    TypeError
-        If `oracle` cannot be sampled reproducibly, with what to pass instead.
-    sklearn.exceptions.NotFittedError
-        If the estimator is not fitted.
+    That is a callable ``oracle(n_samples, rng)``, a distribution of scipy.stats, frozen or of the
+    newer kind, or a fitted estimator with `sample`, of which only the features are used, in random
+    order. None of them is copied or changed. What cannot be sampled reproducibly is refused, with
+    what to pass instead.
 
     Examples
     --------
@@ -202,11 +142,19 @@ def as_oracle(oracle: Any) -> Callable[[int, Generator], Any]:
     """
     if isinstance(oracle, type):
         raise TypeError(f"An oracle must be an object, not a class. Got {oracle.__name__} itself.")
+    if isinstance(oracle, Oracle):
+        _check_signature(oracle)
+        if not isinstance(oracle.description, str):
+            raise TypeError(
+                f"The 'description' of the oracle {type(oracle).__name__} must be a string. "
+                f"Got {oracle.description!r}."
+            )
+        return oracle
     if type(oracle).__module__.startswith("scipy.stats"):
         return _adapt_scipy(oracle)
     if callable(oracle):
         _check_signature(oracle)
-        return oracle
+        return _FunctionOracle(oracle)
     if callable(getattr(oracle, "sample", None)) and not hasattr(oracle, "columns"):
         return _adapt_estimator(oracle)
     if callable(getattr(oracle, "rvs", None)):

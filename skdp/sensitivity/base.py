@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry
+from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.target import Target
 
@@ -18,11 +19,17 @@ class Sensitivity(ABC):
     sees its records, and what the noise is calibrated to.
     """
 
-    draws_from: Any = None
-    """The oracle, ready to be drawn from; None where nothing is drawn."""
+    @property
+    def draws_from(self) -> Oracle | None:
+        """The oracle, ready to be drawn from; None where nothing is drawn."""
+        return None
 
     def for_estimator(
-        self, estimator: Any, release: Any, dataset: Dataset = (), uses_response: bool = True
+        self,
+        estimator: Any,
+        release: Any,
+        dataset: Dataset | None = None,
+        uses_response: bool = True,
     ) -> Self:
         """Return the sensitivity of an estimator, or refuse one that it is not for.
 
@@ -32,7 +39,7 @@ class Sensitivity(ABC):
             Of which something fitted is released. Only its class and parameters are read.
         release : object
             The parameter of PrivateEstimator.
-        dataset : tuple of containers, default=()
+        dataset : Dataset or None, default=None
             Records of the form of the data. No entry is looked at.
         uses_response : bool, default=True
             Whether a response has a use.
@@ -52,7 +59,7 @@ class Sensitivity(ABC):
         ----------
         schema : Schema
             The form of the data.
-        example : tuple of containers
+        example : Dataset
             Records of this form, as many as there will be. No entry is looked at.
 
         Returns

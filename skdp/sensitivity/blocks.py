@@ -15,10 +15,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.dataset import Dataset, take_records
+from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry
+from skdp.core.oracle import has_independent_records
 from skdp.core.streams import block_key, streams
-from skdp.sensitivity.adapters import has_independent_records
 from skdp.sensitivity.pairs import (
     Outcomes,
     PairSource,
@@ -120,8 +120,7 @@ class MomentMeasure:
     def _measure_rows(self, records: Dataset, block: int, rows: NDArray, inside: slice) -> Outcomes:
         """Measure some pairs of a block: always the same together, as phi may round by batch."""
         places = np.concatenate([rows, BLOCK_SIZE + rows])
-        taken = [take_records(container, places) for container in records]
-        features = self.moments.features(*taken).reshape(2, len(rows), -1)
+        features = self.moments.features(*records.take(places).parts).reshape(2, len(rows), -1)
         values, others = (self.moments.values(each, self.pairs.n_samples) for each in features)
         origin = self._origin
         if self._is_swallowed((values - others)[:TYPICAL]):

@@ -169,9 +169,13 @@ class KnownSensitivity(Sensitivity):
         return self.value
 
     def for_estimator(
-        self, estimator: Any, release: Any, dataset: Dataset = (), uses_response: bool = True
+        self,
+        estimator: Any,
+        release: Any,
+        dataset: Dataset | None = None,
+        uses_response: bool = True,
     ) -> KnownSensitivity:
-        if len(dataset) > 2:
+        if dataset is not None and dataset.sample_weight is not None:
             raise ValueError(
                 "The 'sensitivity' parameter of PrivateEstimator must be a SensitivitySampler when "
                 "records have weights, with an oracle that yields (X, y, sample_weight). Got a "
@@ -185,12 +189,12 @@ class KnownSensitivity(Sensitivity):
 
     def agree(self, schema: Schema, example: Dataset) -> tuple[KnownSensitivity, Schema]:
         if self.ranges is not None:
-            if len(example) > 2:
+            if example.sample_weight is not None:
                 raise ValueError(
                     "The known sensitivity is for records without weights. Got sample_weight. "
                     "Sample the sensitivity, with an oracle that yields (X, y, sample_weight)."
                 )
-            check_clippable(example[0], self.ranges)
+            check_clippable(example.X, self.ranges)
         return self, schema
 
     def settle(

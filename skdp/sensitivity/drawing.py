@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
 from skdp.core.dataset import Dataset, as_dataset, find_non_finite, n_records
-from skdp.core.schema import PARTS, Schema
-from skdp.sensitivity.adapters import describe_oracle
+from skdp.core.oracle import Oracle
+from skdp.core.schema import Schema
 
 
 def draw(
-    oracle: Callable[[int, Generator], Any],
+    oracle: Oracle,
     n_samples: int,
     rng: Generator,
     *,
@@ -26,17 +25,17 @@ def draw(
     `full` looks at every value too, as is wanted for the first draw. What the oracle raises itself
     passes through with a note.
     """
-    name = f"The oracle {describe_oracle(oracle)}"
+    name = f"The oracle {oracle.description}"
     try:
         sample = oracle(n_samples, rng)
     except Exception as error:
         error.add_note(
-            f"Raised by the oracle {describe_oracle(oracle)} when asked for n_samples={n_samples}."
+            f"Raised by the oracle {oracle.description} when asked for n_samples={n_samples}."
         )
         raise
-    dataset = as_dataset(sample, f"What the oracle {describe_oracle(oracle)} returns")
+    dataset = as_dataset(sample, f"What the oracle {oracle.description} returns")
     _check_counts(dataset, n_samples, name)
-    dataset = tuple(map(_owned, dataset))
+    dataset = dataset.map(_owned)
     if schema is not None:
         dataset = schema.convert(dataset, name)
     if full:
@@ -51,13 +50,13 @@ def _owned(container: Any) -> Any:
 
 
 def _check_counts(dataset: Dataset, n_samples: int, name: str) -> None:
-    for container, part in zip(dataset, ("records", "responses", "weights"), strict=False):
+    for container, part in zip(dataset.parts, ("records", "responses", "weights"), strict=False):
         if n_records(container) != n_samples:
             raise ValueError(
                 f"{name} returned {n_records(container)} {part}. "
                 f"It must return n_samples={n_samples}."
             )
-    n_dimensions = len(getattr(dataset[0], "shape", ()))
+    n_dimensions = len(getattr(dataset.X, "shape", ()))
     if n_dimensions > 2:
         raise ValueError(
             f"{name} returned X with {n_dimensions} dimensions. It must have two: records and "
@@ -67,7 +66,7 @@ def _check_counts(dataset: Dataset, n_samples: int, name: str) -> None:
 
 def _check_values(dataset: Dataset, name: str, allow_nan: bool) -> None:
     """Refuse missing and infinite numbers. Oracles are public: the message may say where."""
-    for part, container in zip(PARTS, dataset, strict=False):
+    for part, container in zip(Dataset._fields, dataset.parts, strict=False):
         place = find_non_finite(container, allow_nan and part == "X")
         if place is not None:
             raise ValueError(

@@ -10,28 +10,25 @@ from __future__ import annotations
 import importlib.util
 import inspect
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.random import Generator, RandomState
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.core.default import default
+from skdp.core.oracle import Oracle
 from skdp.sensitivity.adapters import describe_oracle
 
 
-class _ShippedOracle:
+class _ShippedOracle(Oracle):
     """What the shipped oracles share: a short description that never shows a record."""
 
-    independent_records = False
-    classes_: NDArray | None = None
+    description: str = default(attrgetter("_description"))
 
     def __init__(self, *facts: str) -> None:
         self._description = f"{type(self).__name__}({', '.join(fact for fact in facts if fact)})"
-
-    @property
-    def description(self) -> str:
-        """What the guarantee says about this oracle."""
-        return self._description
 
     def __repr__(self) -> str:
         return self.description

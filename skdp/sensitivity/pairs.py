@@ -22,7 +22,7 @@ from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry
 from skdp.core.schema import Schema
 from skdp.core.streams import pair_key, pilot_key, streams
-from skdp.core.target import Target, pair_values
+from skdp.core.target import Target
 from skdp.sensitivity.drawing import draw
 
 ROUNDING = 2.0**-46
@@ -128,7 +128,7 @@ class PairSource:
     ----------
     target : Target
         What is evaluated.
-    oracle : callable
+    oracle : Oracle
         As returned by `as_oracle`.
     n_samples : int
         Number of records of each dataset.
@@ -144,8 +144,10 @@ class PairSource:
     >>> import numpy as np
     >>> from skdp.core.geometry import Geometry
     >>> from skdp.core.target import FunctionTarget
+    >>> from skdp.sensitivity.adapters import as_oracle
     >>> from skdp.sensitivity.pairs import PairSource, measure_pair
-    >>> source = PairSource(FunctionTarget(np.ptp), lambda n, rng: np.arange(n), 9, seed=0)
+    >>> oracle = as_oracle(lambda n, rng: np.arange(n))
+    >>> source = PairSource(FunctionTarget(np.ptp), oracle, 9, seed=0)
     >>> measure_pair(source, Geometry(1), pair=0)
     PairOutcome(norm=1.0, shape=(), failure=None, is_rounding=False)
     """
@@ -186,7 +188,7 @@ class PairSource:
             value, other = self.moments.pair(records)
             if np.isfinite(value).all() and np.isfinite(other).all():
                 return value, other
-        return pair_values(self.target, records, seed, position)
+        return self.target.pair_values(records, seed, position)
 
 
 @contextmanager

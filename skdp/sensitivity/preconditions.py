@@ -194,7 +194,7 @@ def _clip(numbers: NDArray[np.float64], low: NDArray, high: NDArray) -> NDArray[
     return np.clip(np.where(np.isnan(numbers), 0.0, numbers), low, high)
 
 
-class ClippedTarget:
+class ClippedTarget(Target):
     """A target that sees clipped records.
 
     Parameters

@@ -90,8 +90,8 @@ class PublicDataOracle(_ShippedOracle):
 
     @property
     def table(self) -> Dataset:
-        """The public records, ``(X,)`` or ``(X, y)``."""
-        return (self._X,) if self._y is None else (self._X, self._y)
+        """The public records."""
+        return Dataset(self._X, self._y)
 
     def draw_indices(self, n_samples: int, rng: Generator) -> NDArray[np.intp]:
         """Draw which records of the table a call would return.

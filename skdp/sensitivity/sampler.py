@@ -21,13 +21,14 @@ from sklearn.base import BaseEstimator
 
 from skdp._version import __version__
 from skdp.core.checks import check_count
-from skdp.core.dataset import Dataset, n_records
+from skdp.core.dataset import Dataset
 from skdp.core.fingerprint import fingerprint
 from skdp.core.geometry import Geometry, as_geometry
+from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.streams import pair_key, public_key, streams, trial_key
 from skdp.core.target import Target, as_target, identity_of, target_key
-from skdp.sensitivity.adapters import as_oracle, describe_oracle
+from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.blocks import CHUNK_SIZE, pair_measure
 from skdp.sensitivity.calibration import order_statistic
@@ -139,22 +140,26 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         self.random_state = random_state
 
     @property
-    def draws_from(self) -> Any:
+    def draws_from(self) -> Oracle:
         """The oracle, ready to be drawn from."""
         return as_oracle(self.oracle)
 
     def for_estimator(
-        self, estimator: Any, release: Any, dataset: Dataset = (), uses_response: bool = True
+        self,
+        estimator: Any,
+        release: Any,
+        dataset: Dataset | None = None,
+        uses_response: bool = True,
     ) -> SensitivitySampler:
-        if len(dataset) > 1 or uses_response:
+        if uses_response or (dataset is not None and dataset.y is not None):
             return self
         return self._with(oracle=without_response(self.draws_from))
 
     def agree(self, schema: Schema, example: Dataset) -> tuple[SensitivitySampler, Schema]:
         sampler = self.with_fixed_seed()
-        drawn = sampler._try(n_records(example[0]))
+        drawn = sampler._try(example.n_records)
         schema = schema.agree(Schema.of(drawn))
-        schema.convert(drawn, f"The oracle {describe_oracle(self.draws_from)}")
+        schema.convert(drawn, f"The oracle {self.draws_from.description}")
         return sampler, schema
 
     def settle(
@@ -202,7 +207,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         return SamplingPlan(
             order_statistic=statistic,
             n_samples=n_samples,
-            oracle=describe_oracle(self.draws_from),
+            oracle=self.draws_from.description,
             n_pilot_pairs=n_pilot_pairs,
         )
 
@@ -325,13 +330,12 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         oracle, seed = self.draws_from, self._entropy()
         rng, _ = streams(seed, pair_key(0))
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
-        if hasattr(target, "check_oracle"):
-            target.check_oracle(*records)
-        moments = target.closed_form(*records) if hasattr(target, "closed_form") else None
+        target.check_oracle(*records.parts)
+        moments = target.closed_form(*records.parts)
         return PairSource(target, oracle, n_samples, seed, moments, schema), records
 
     def _schema_of_draws(self, target: Target, n_samples: int) -> Schema:
-        return Schema.of(self._try(n_samples), getattr(target, "allow_nan", False))
+        return Schema.of(self._try(n_samples), target.allow_nan)
 
     def _try(self, n_samples: int) -> Dataset:
         """Draw records of the oracle, and refuse one that does not draw."""
@@ -394,8 +398,9 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
 
         Returns
         -------
-        tuple
-            ``(X,)`` or ``(X, y)``.
+        Dataset
+            A named tuple of X, y and sample_weight. What the oracle does not yield is None, and
+            missing from its `parts`.
 
         Raises
         ------

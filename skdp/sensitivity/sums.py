@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.dataset import Dataset, n_records, take_records
+from skdp.core.dataset import Dataset
 from skdp.core.streams import pair_key, streams, streams_of_pairs
 from skdp.sensitivity.pairs import PairSource
 from skdp.sensitivity.public_data import PublicDataOracle
@@ -36,9 +36,9 @@ def sums_of_pairs(pairs: PairSource) -> DrawnSums | TableSums:
     if type(oracle) is not PublicDataOracle:  # a subclass may do more with its rows
         return DrawnSums(pairs)
     first = _table(pairs, np.arange(1))
-    width = moments.features(*first).shape[1]
+    width = moments.features(*first.parts).shape[1]
     n_statistics = width * (width + 1) // 2 if moments.products else width
-    n_listed = n_records(oracle.table[0])
+    n_listed = oracle.table.n_records
     too_large = (
         n_listed > MAX_LARGER * pairs.n_samples or n_listed * max(n_statistics, N_ROWS) > MAX_TABLE
     )
@@ -49,7 +49,7 @@ def _table(pairs: PairSource, rows: NDArray[np.intp] | None = None) -> Dataset:
     """Return the public table, or some rows of it, as the target gets its records."""
     table = pairs.oracle.table
     if rows is not None:
-        table = tuple(take_records(container, rows) for container in table)
+        table = table.take(rows)
     owner = f"The oracle {pairs.oracle.description}"
     return table if pairs.schema is None else pairs.schema.convert(table, owner)
 
@@ -79,7 +79,7 @@ class TableSums:
 
     def __init__(self, pairs: PairSource):
         self._pairs = pairs
-        self._features = pairs.moments.features(*_table(pairs))
+        self._features = pairs.moments.features(*_table(pairs).parts)
         self._statistics = self._features
         self._unpack: Any = ...
         if pairs.moments.products:  # symmetric: half of the products tell all

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.core.classes import is_a, named
-from skdp.core.dataset import Dataset, as_array, belongs_to, n_records, take_records
-from skdp.sensitivity.adapters import describe_oracle
+from skdp.core.dataset import Dataset, as_array, belongs_to
+from skdp.core.oracle import Oracle
+from skdp.sensitivity.adapters import OracleAdapter
 
 # A legitimate oracle of few possible datasets may repeat one, but not so many times in a row.
 MAX_EQUAL = 30
@@ -32,41 +33,42 @@ RELATIVE_ERROR = 1e-6
 """By which numbers of two equal draws may differ: some simulators round by the thread."""
 
 
-def try_oracle(oracle: Any, draw: Callable[[int], Dataset]) -> Dataset:
+def try_oracle(oracle: Oracle, draw: Callable[[int], Dataset]) -> Dataset:
     """Draw a dataset, and refuse an oracle whose records do not follow from its generator.
 
     ``draw(attempt)`` asks it for records, with a generator that depends on `attempt` only. What is
     returned is the draw of attempt 0.
     """
     first = draw(0)
-    kept = tuple(take_records(part, np.arange(n_records(part))) for part in first)
+    kept = first.take(np.arange(first.n_records))
     if not _are_equal(kept, draw(0)):
         raise ValueError(
-            f"The oracle {describe_oracle(oracle)} returned other records for the same rng. It "
+            f"The oracle {oracle.description} returned other records for the same rng. It "
             "must take all its randomness from the generator 'rng' that it is called with."
         )
     if all(_are_equal(kept, draw(attempt)) for attempt in range(1, MAX_EQUAL)):
         raise ValueError(
-            f"The oracle {describe_oracle(oracle)} returned the same records for {MAX_EQUAL} "
+            f"The oracle {oracle.description} returned the same records for {MAX_EQUAL} "
             "generators. It must draw records at random, with the generator 'rng' that it is "
             "called with: the norms of pairs that are all alike promise nothing."
         )
     return kept
 
 
-def check_is_public(oracle: Any, dataset: Dataset) -> None:
+def check_is_public(oracle: Oracle | None, dataset: Dataset) -> None:
     """Refuse an oracle that holds the private records themselves; None holds nothing.
 
     Only identity and shared memory are looked at, so that the answer tells nothing of a value. A
     copy is not recognized.
     """
-    dataset = tuple(part for part in dataset if part is not None)
-    private = [array for part in dataset for array in _arrays(part)]
+    if oracle is None:
+        return
+    private = [array for part in dataset.parts for array in _arrays(part)]
     for held in _held(oracle):
-        same = any(held is part for part in dataset)
+        same = any(held is part for part in dataset.parts)
         if same or any(_overlap(array, other) for array in _arrays(held) for other in private):
             raise ValueError(
-                f"The oracle {describe_oracle(oracle)} holds the private records. What is sampled "
+                f"The oracle {oracle.description} holds the private records. What is sampled "
                 "from them is not private, and nothing would be promised. An oracle must be made "
                 "of public records, or of knowledge."
             )
@@ -74,6 +76,8 @@ def check_is_public(oracle: Any, dataset: Dataset) -> None:
 
 def _held(thing: Any, depth: int = 3) -> Iterator[Any]:
     """Yield what an oracle refers to: attributes, enclosed and global variables, defaults."""
+    while isinstance(thing, OracleAdapter):
+        thing = thing.source
     if isinstance(thing, np.ndarray | str | bytes) or sparse.issparse(thing) or depth < 0:
         yield thing
         return
@@ -141,7 +145,8 @@ def _overlap(array: NDArray, other: NDArray) -> bool:
 
 
 def _are_equal(dataset: Dataset, other: Dataset) -> bool:
-    return len(dataset) == len(other) and all(map(_are_alike, dataset, other))
+    parts, others = dataset.parts, other.parts
+    return len(parts) == len(others) and all(map(_are_alike, parts, others))
 
 
 def _are_alike(container: Any, other: Any) -> bool:

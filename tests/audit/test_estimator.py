@@ -29,7 +29,9 @@ from skdp import (
 )
 from skdp.audit import EstimatorAudit, audit_estimator
 from skdp.audit.estimator import _audit_pair, _oracle_pairs, exceedance_p_value
+from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
+from skdp.sensitivity.adapters import as_oracle
 
 N = 60
 OPTIONS = {"stacked": True, "n_search": 2000, "n_final": 10_000, "rng": 0}
@@ -240,7 +242,7 @@ def test_noise_is_audited_in_its_basis():
     basis = LaplaceMechanism(1.0, basis=[[1.0, 0.5], [0.0, 2.0]])
     x, moved = np.zeros(2), np.array([1.0, 0.0])
     target = dict(zip((0, 1), (x, moved), strict=True)).get
-    pair = ((0,), (1,))
+    pair = Dataset(0), Dataset(1)
     settings = {"stacked": True, "n_search": 5000, "n_final": 20_000, "alpha": 1e-4, "method": None}
 
     def bound(sensitivity):
@@ -252,9 +254,9 @@ def test_noise_is_audited_in_its_basis():
 
 def test_audited_pairs_differ_at_any_position():
     """All of 5 positions in 200 pairs: one is missed with probability 5 * .8^200 = 2e-19."""
-    drawn = plausible(6, np.random.default_rng(0))
+    drawn = Dataset(*plausible(6, np.random.default_rng(0)))
     places = [
-        int(np.flatnonzero((first[0] != second[0]).any(axis=1))[0])
-        for first, second in _oracle_pairs(plausible, Schema.of(drawn), 5, 200, seed=0)
+        int(np.flatnonzero((first.X != second.X).any(axis=1))[0])
+        for first, second in _oracle_pairs(as_oracle(plausible), Schema.of(drawn), 5, 200, seed=0)
     ]
     assert set(places) == set(range(5))

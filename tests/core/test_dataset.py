@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from skdp.core.dataset import (
+    Dataset,
     as_dataset,
     column_names,
     find_non_finite,
@@ -77,7 +78,7 @@ def test_neighboring_pair_differs_in_its_last_record_only(kind, n_plus_one):
     make, n_dims = kind
     container = make(values_of(n_plus_one, n_dims))
     before = frozen_copy(container)
-    (base,), (neighbor,) = neighboring_pair((container,))
+    base, neighbor = (each.X for each in neighboring_pair(Dataset(container)))
     n = n_plus_one - 1
     np.testing.assert_array_equal(dense(base), before[:n])
     np.testing.assert_array_equal(dense(neighbor), before[[*range(n - 1), n]])
@@ -89,16 +90,16 @@ def test_neighboring_pair_differs_in_its_last_record_only(kind, n_plus_one):
 
 def test_neighboring_pair_keeps_records_and_responses_together():
     X, y = np.arange(8.0).reshape(4, 2), np.arange(4) * 2
-    for dataset in neighboring_pair((X, y)):
-        np.testing.assert_array_equal(dataset[0][:, 0], dataset[1])
+    for dataset in neighboring_pair(Dataset(X, y)):
+        np.testing.assert_array_equal(dataset.X[:, 0], dataset.y)
 
 
 @pytest.mark.parametrize("position", [-1, 0, 1])
 def test_neighboring_pair_counts_the_rows_of_frames_anew(position):
     """As those of the private records: a function may read their labels."""
     frame = pd.DataFrame({"a": [1, 2, 3]}, index=["x", "y", "z"])
-    for (dataset,) in neighboring_pair((frame,), position):
-        assert list(dataset.index) == [0, 1]
+    for dataset in neighboring_pair(Dataset(frame), position):
+        assert list(dataset.X.index) == [0, 1]
 
 
 @settings(max_examples=100, deadline=None)
@@ -107,7 +108,7 @@ def test_neighboring_pair_replaces_the_same_record_at_any_position(container, n,
     make, n_dims = container
     position = data.draw(st.integers(0, n - 1))
     values = values_of(n + 1, n_dims)
-    (base,), (neighbor,) = neighboring_pair((make(values),), position)
+    base, neighbor = (each.X for each in neighboring_pair(Dataset(make(values)), position))
     base, neighbor = dense(base).astype(float), dense(neighbor).astype(float)
     assert {str(row) for row in base} == {str(row) for row in values[:n]}
     np.testing.assert_array_equal(base[position], values[n - 1])
@@ -118,15 +119,28 @@ def test_neighboring_pair_replaces_the_same_record_at_any_position(container, n,
 
 def test_neighboring_pair_needs_two_records():
     with pytest.raises(ValueError, match="at least 2 records"):
-        neighboring_pair((np.zeros((1, 2)),))
+        neighboring_pair(Dataset(np.zeros((1, 2))))
 
 
 def test_as_dataset():
     X, y = np.zeros((2, 1)), np.ones(2)
-    assert as_dataset(X) == (X,)
-    assert as_dataset((X,)) == (X,)
-    assert as_dataset((X, None)) == (X,)
-    assert as_dataset((X, y)) == (X, y)
+    for sample in (X, (X,), (X, None), (X, None, None), Dataset(X)):
+        assert as_dataset(sample).parts == (X,)
+    for sample in ((X, y), (X, y, None), Dataset(X, y)):
+        assert as_dataset(sample).parts == (X, y)
+    assert as_dataset((X, y, y)).parts == (X, y, y)
+
+
+def test_a_dataset_is_worked_on_part_by_part():
+    X, y, weights = np.arange(6.0).reshape(3, 2), np.arange(3), np.ones(3)
+    for parts in ((X,), (X, y), (X, y, weights)):
+        dataset = Dataset(*parts)
+        assert dataset.n_records == 3
+        assert dataset.parts == parts
+        assert dataset.map(len).parts == (3,) * len(parts)
+        taken = dataset.take(np.array([2, 0]))
+        for part, expected in zip(taken.parts, parts, strict=True):
+            np.testing.assert_array_equal(part, expected[[2, 0]])
 
 
 @pytest.mark.parametrize(

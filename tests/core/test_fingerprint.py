@@ -35,6 +35,7 @@ from skdp import (
     PublicDataOracle,
     SensitivityEstimate,
     SensitivitySampler,
+    Target,
     UniformOracle,
     release,
 )
@@ -657,7 +658,7 @@ def test_an_estimate_without_a_key_serves_nothing():
         )
 
 
-class Own:
+class Own(Target):
     description = "a mean of one's own"
 
     def __init__(self, scale, key=None):

@@ -24,7 +24,9 @@ from skdp import (
     UniformOracle,
     release,
 )
+from skdp.core.dataset import Dataset
 from skdp.core.schema import Form, Schema, canonical
+from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.trial import check_is_public
 
 rng = np.random.default_rng(0)
@@ -94,7 +96,7 @@ CONVERTED = {  # the form of the data, and records that can be brought into it
 @pytest.mark.parametrize("name", CONVERTED)
 def test_records_are_brought_into_the_form_of_others(name):
     private, drawn = CONVERTED[name]
-    form = Form.of(canonical((private,))[0])
+    form = Form.of(canonical(Dataset(private)).X)
     converted = form.convert(drawn)
     assert Form.of(converted) == form
     assert Form.of(form.convert(converted)) == form
@@ -141,7 +143,7 @@ REFUSED = {
 def test_what_would_change_the_records_is_refused(name):
     private, drawn, message = REFUSED[name]
     with pytest.raises(ValueError, match=message):
-        Schema.of((private,)).convert((drawn,), "The oracle f")
+        Schema.of(Dataset(private)).convert(Dataset(drawn), "The oracle f")
 
 
 class Own(np.ndarray):
@@ -216,7 +218,7 @@ def test_a_column_of_categories_has_those_of_the_oracle():
 def test_no_message_tells_categories_by_a_digest():
     """Whoever guesses who is in the data could make the digest of the guess."""
     data = pd.DataFrame({"b": pd.Series(["low", "person 31337"] * 30, dtype="category")})
-    (_, _, _, (name,)), *_ = Schema.of((data,)).key
+    (_, _, _, (name,)), *_ = Schema.of(Dataset(data)).key
     digest = name.removeprefix("category ")
     numbers = SensitivitySampler(lambda n, rng: pd.DataFrame({"b": rng.normal(size=n)}))
     labels = pd.CategoricalDtype(["high", "low"])
@@ -316,7 +318,7 @@ HOLDERS = {
 def test_an_oracle_that_holds_the_private_records_is_refused(name):
     oracle = HOLDERS[name](X)
     with pytest.raises(ValueError, match="holds the private records") as caught:
-        check_is_public(oracle, (X,))
+        check_is_public(as_oracle(oracle), Dataset(X))
     assert str(X[0, 0])[:6] not in str(caught.value)
     message = "holds the private records"
     if name != "labels":
@@ -340,15 +342,15 @@ def test_private_records_are_recognized_before_they_are_converted():
 )
 def test_other_containers_of_private_records_are_refused_too(data):
     with pytest.raises(ValueError, match="holds the private records"):
-        check_is_public(PublicDataOracle(data), (data,))
-    check_is_public(PublicDataOracle(data[:30]), (data[30:],))
+        check_is_public(PublicDataOracle(data), Dataset(data))
+    check_is_public(PublicDataOracle(data[:30]), Dataset(data[30:]))
 
 
 def test_the_other_half_of_a_table_is_public():
     both = rng.normal(size=(100, 2))
-    check_is_public(PublicDataOracle(both[::2]), (both[1::2],))
-    check_is_public(PublicDataOracle(both[:50]), (both[50:],))
-    check_is_public(PublicDataOracle(both.copy()), (both,))
+    check_is_public(PublicDataOracle(both[::2]), Dataset(both[1::2]))
+    check_is_public(PublicDataOracle(both[:50]), Dataset(both[50:]))
+    check_is_public(PublicDataOracle(both.copy()), Dataset(both))
 
 
 class Buffered:
@@ -445,7 +447,8 @@ def test_sparse_records_are_stored_in_one_way_only():
     numbers = np.array([0.5, 0.0, 0.25])
     entries = np.column_stack([numbers - 1000, np.full(3, 1000.0)]).ravel()
     stored = sparse.csr_matrix((entries, [1, 1, 0, 0, 1, 1], [0, 2, 4, 6]), shape=(3, 2))
-    (converted,) = Schema.of((stored,)).convert((stored,), "The private dataset")
+    dataset = Dataset(stored)
+    converted = Schema.of(dataset).convert(dataset, "The private dataset").X
     assert converted.data.tolist() == [0.5, 0.25]
     assert stored.nnz == 6
     assert stored.data.tolist() == entries.tolist()
@@ -476,7 +479,7 @@ def test_lists_of_other_rows_are_refused():
 def test_a_complex_number_is_not_made_real():
     for data in (X, frame(["f8", "f8"])):
         with pytest.raises(ValueError, match="which cannot hold its values"):
-            Schema.of((data,)).convert((1j * X_public,), "The oracle f")
+            Schema.of(Dataset(data)).convert(Dataset(1j * X_public), "The oracle f")
 
 
 def test_a_matrix_is_drawn_as_an_array():

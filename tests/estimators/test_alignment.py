@@ -14,7 +14,7 @@ from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler, UniformOracle
+from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler, Target, UniformOracle
 from skdp.estimators.catalog.alignment import SignedRows
 from skdp.estimators.parameters import ParameterTarget
 
@@ -44,7 +44,7 @@ def sources(n_samples, rng):
     return signs * [2.0, 1.0] + rng.normal(scale=0.1, size=(n_samples, 2))
 
 
-class Unaligned:
+class Unaligned(Target):
     """The attributes of a fit as they are."""
 
     description = "unaligned"

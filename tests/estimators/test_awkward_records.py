@@ -51,6 +51,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+from skdp.core.dataset import Dataset
 from skdp.core.simplex import project_to_simplex
 from skdp.estimators.catalog import entry_of
 from skdp.estimators.catalog.repairs import (
@@ -229,7 +230,7 @@ def fitted_and_target(estimator, change):
     if is_regressor(estimator) and change is nearly_constant:
         return None  # its coefficient, 1e7, times 1e8 has no digits left for a prediction
     public, private, (new, *_) = (records(estimator, change, seed) for seed in range(3))
-    ordered = reorder(private, seed=0) if order_matters(estimator) else private
+    ordered = reorder(Dataset(*private), seed=0).parts if order_matters(estimator) else private
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:

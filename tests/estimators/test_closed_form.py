@@ -19,8 +19,10 @@ from skdp import (
     PublicDataOracle,
     RandomTaskOracle,
     SensitivitySampler,
+    Target,
     UniformOracle,
 )
+from skdp.core.dataset import Dataset
 from skdp.core.target import FunctionTarget
 from skdp.estimators.parameters import ParameterTarget
 
@@ -66,7 +68,7 @@ def parameter_target(estimator, X, y, names):
     return ParameterTarget(estimator, names, clone(estimator).fit(X, y))
 
 
-class RefitsOnly:
+class RefitsOnly(Target):
     """The same target without its closed form."""
 
     def __init__(self, target):
@@ -188,7 +190,7 @@ def test_trial_catches_a_wrong_closed_form(monkeypatch):
     target = parameter_target(Ridge(alpha=1.0), FEATURES, RESPONSE, REGRESSION)
     records = (FEATURES[:61], RESPONSE[:61])
     assert target.closed_form(*records) is not None
-    value, other = target.pair_values(records, seed=0)
+    value, other = target.pair_values(Dataset(*records), seed=0)
     wrong = (other + (1 + 1e-6) * (value - other), other)
     monkeypatch.setattr(target, "pair_values", lambda records, seed: wrong)
     assert target.closed_form(*records) is None
@@ -292,7 +294,7 @@ def test_phi_must_return_one_row_per_record():
 
 
 def test_functions_have_no_closed_form():
-    assert not hasattr(FunctionTarget(np.mean), "closed_form")
+    assert FunctionTarget(np.mean).closed_form(FEATURES) is None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         norms(np.mean, UniformOracle([(0, 1)]), n_pairs=3)

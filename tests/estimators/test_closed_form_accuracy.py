@@ -15,10 +15,10 @@ from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, Multinomi
 from sklearn.neighbors import NearestCentroid
 from sklearn.preprocessing import StandardScaler
 
-from skdp import AdditiveTarget, PublicDataOracle, SensitivitySampler
+from skdp import AdditiveTarget, PublicDataOracle, SensitivitySampler, Target
+from skdp.core.dataset import Dataset, as_dataset
 from skdp.core.geometry import Geometry
 from skdp.core.streams import streams
-from skdp.core.target import pair_values
 from skdp.estimators.parameters import ParameterTarget
 
 SMOOTH = [
@@ -133,7 +133,7 @@ def target_of(estimator, records):
 def refit(target, records):
     """Return the difference of both fits; None where one fails."""
     try:
-        value, other = pair_values(target, records, seed=0)
+        value, other = target.pair_values(as_dataset(records), seed=0)
     except (ValueError, IndexError, np.linalg.LinAlgError):
         return None
     return value - other
@@ -162,7 +162,7 @@ def test_a_closed_form_has_the_value_of_refits_or_none(estimator, seed, kinds, n
         records = draw_records(estimator, kinds[1], rng, n + 1, d, n_classes)
         if moments is None:
             return
-        value, other = moments.pair(records)
+        value, other = moments.pair(as_dataset(records))
         if not np.isfinite(value).all():
             return
         expected = refit(target, records)
@@ -174,7 +174,7 @@ def test_a_closed_form_has_the_value_of_refits_or_none(estimator, seed, kinds, n
             assert error <= 20 * max(np.abs(each - expected).max() for each in again)
 
 
-class RefitsOnly:
+class RefitsOnly(Target):
     """The same target without its closed form."""
 
     def __init__(self, target):
@@ -278,7 +278,7 @@ def test_records_that_differ_by_less_than_the_origin_shows_are_not_equal():
     moments = target.closed_form(1e4 + rng.normal(size=(61, 1)))
     X = 1e-14 * rng.normal(size=(61, 1))
     assert (moments.features(X[-2:])[0] == moments.features(X[-2:])[1]).all()
-    assert np.isnan(moments.pair((X,))[0]).all()
+    assert np.isnan(moments.pair(Dataset(X))[0]).all()
 
 
 @pytest.mark.parametrize("estimator", [GaussianNB(), Ridge(), StandardScaler(), PCA()], ids=str)
@@ -288,7 +288,7 @@ def test_equal_records_need_no_refit(estimator):
     records = (X, y) if is_classifier(estimator) or is_regressor(estimator) else (X,)
     moments = target_of(estimator, records).closed_form(*records)
     again = tuple(np.append(part[:-1], part[-2:-1], axis=0) for part in records)
-    value, other = moments.pair(again)
+    value, other = moments.pair(as_dataset(again))
     np.testing.assert_array_equal(value, other)
 
 
@@ -298,7 +298,7 @@ def test_two_equal_records_are_no_trial(monkeypatch):
     X[-1] = X[-2]
     target = target_of(StandardScaler(), (X,))
     assert target.closed_form(X) is not None
-    value, other = target.pair_values((X,), seed=0)
+    value, other = target.pair_values(Dataset(X), seed=0)
     monkeypatch.setattr(target, "pair_values", lambda records, seed: (1.001 * value, 1.001 * other))
     assert target.closed_form(X) is None
 
@@ -322,8 +322,8 @@ def test_discriminants_that_are_cut_off_are_refitted():
     straight = records(1e-7)
     # so that the pair itself bends nothing
     straight[0][-2:], straight[1][-2:] = [[1.0, 0.0], [1.0, 1e-9]], [1, 1]
-    assert np.isnan(moments.pair(straight)[0]).all()
-    assert np.isfinite(moments.pair(records(1.0))[0]).all()
+    assert np.isnan(moments.pair(Dataset(*straight))[0]).all()
+    assert np.isfinite(moments.pair(Dataset(*records(1.0)))[0]).all()
 
 
 @pytest.mark.parametrize("estimator", [LinearRegression(), Ridge(solver="svd")], ids=str)
@@ -331,8 +331,8 @@ def test_columns_that_a_solver_cuts_off_are_refitted(estimator):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(61, 2)), rng.normal(size=61)
     moments = target_of(estimator, (X, y)).closed_form(X, y)
-    assert np.isfinite(moments.pair((X[::-1], y))[0]).all()
-    assert np.isnan(moments.pair((X * [1e9, 1e-9], y))[0]).all()
+    assert np.isfinite(moments.pair(Dataset(X[::-1], y))[0]).all()
+    assert np.isnan(moments.pair(Dataset(X * [1e9, 1e-9], y))[0]).all()
 
 
 def test_ridge_regression_with_more_columns_than_records_is_refitted():
@@ -349,7 +349,7 @@ def test_counts_below_zero_have_no_value(estimator):
     X, y = rng.poisson(3.0, size=(61, 3)).astype(float), np.arange(61) % 2
     moments = target_of(estimator, (X, y)).closed_form(X, y)
     X[0, 0] = -1.0
-    assert np.isnan(moments.pair((X, y))[0]).all()
+    assert np.isnan(moments.pair(Dataset(X, y))[0]).all()
 
 
 # Means over the records, two records a pair

@@ -27,8 +27,8 @@ from skdp import (
     SensitivitySampler,
     UniformOracle,
 )
+from skdp.core.dataset import Dataset, as_dataset
 from skdp.core.geometry import Geometry
-from skdp.core.target import pair_values
 from skdp.estimators.parameters import ParameterTarget
 from skdp.sensitivity.blocks import MomentMeasure
 from skdp.sensitivity.pairs import PairSource
@@ -73,7 +73,7 @@ def parameter_target(estimator, records):
 def refits(target, records):
     """Return both values; None where a fit fails."""
     try:
-        return pair_values(target, records, seed=0)
+        return target.pair_values(as_dataset(records), seed=0)
     except (ValueError, IndexError):
         return None
 
@@ -85,7 +85,7 @@ def check_values(target, trial, records):
         moments = target.closed_form(*trial)
         if moments is None:
             return False
-        values, expected = moments.pair(records), refits(target, records)
+        values, expected = moments.pair(as_dataset(records)), refits(target, records)
     if not (np.isfinite(values[0]).all() and np.isfinite(values[1]).all()):
         return False  # refitted
     assert expected is not None
@@ -134,7 +134,7 @@ def test_there_is_no_value_without_a_class(estimator, names):
     X, labels, _ = table(0, 41, 2, 10)
     target = ParameterTarget(estimator, names, clone(estimator).fit(X, labels))
     moments = target.closed_form(X, labels)
-    value, other = moments.pair((X, np.where(labels == 0, 1, labels)))
+    value, other = moments.pair(Dataset(X, np.where(labels == 0, 1, labels)))
     assert np.isnan(value).any()
     assert np.isnan(other).any()
 
@@ -157,7 +157,8 @@ def test_leaf_sums(kind, weighted):
     target, X, y = leaf_target(kind)
     records = (X, y, np.linspace(0, 3, len(y))) if weighted else (X, y)
     moments = target.closed_form(*records)
-    for value, expected in zip(moments.pair(records), refits(target, records), strict=True):
+    found = moments.pair(Dataset(*records))
+    for value, expected in zip(found, refits(target, records), strict=True):
         np.testing.assert_allclose(value, expected, rtol=1e-13, atol=1e-13)
     rows = moments.features(*records)
     np.testing.assert_allclose(rows.sum(axis=0), target(*records, seed=0), rtol=1e-13, atol=1e-13)
@@ -286,4 +287,4 @@ def test_leaves_and_densities_are_measured_by_record():
     target, X, y = leaf_target(DecisionTreeClassifier)
     for of, records in ((target, (X, y)), (density_target(KernelDensity()), (X[:, :1],))):
         source = PairSource(of, PublicDataOracle(*records), len(X) - 1, 0, of.closed_form(*records))
-        assert MomentMeasure(source, Geometry(1), records).by_record
+        assert MomentMeasure(source, Geometry(1), Dataset(*records)).by_record

@@ -12,6 +12,7 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (importe
 from sklearn.model_selection import ParameterSampler
 from sklearn.utils import all_estimators
 
+from skdp.core.dataset import Dataset
 from skdp.estimators.catalog import REGISTRY
 from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.order import order_matters, reorder
@@ -255,7 +256,7 @@ def test_released_attributes_determine_the_output(kind, name, grid):
         public, private, new = (records(kind, estimator, 10 * number + i) for i in range(3))
         target = ParameterTarget(estimator, "auto", without_side_effects(estimator).fit(*public))
         vector = target(*private, seed=0)
-        ordered = reorder(private, seed=0) if order_matters(estimator) else private
+        ordered = reorder(Dataset(*private), seed=0).parts if order_matters(estimator) else private
         fitted = clone(estimator).fit(*ordered)
         entry = REGISTRY[type(estimator)]
         expected = outputs(fitted, entry.unserved, new[0])

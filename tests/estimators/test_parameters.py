@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
+from skdp.core.dataset import Dataset
 from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.order import order_matters, reorder
 from skdp.estimators.parameters import ParameterTarget
@@ -71,7 +72,7 @@ def test_restored_estimator_computes_what_the_fit_does(estimator, n_classes):
     restored = target.restore(vector)
     records = (X, y % n_classes)
     fitted = clone(target.estimator).fit(
-        *(reorder(records, seed=0) if order_matters(estimator) else records)
+        *(reorder(Dataset(*records), seed=0).parts if order_matters(estimator) else records)
     )
     np.testing.assert_allclose(output(restored, X), output(fitted, X), rtol=1e-10, atol=1e-12)
     np.testing.assert_array_equal(target.flatten(restored), vector)
@@ -168,7 +169,7 @@ def test_open_seeds_are_given_and_fixed_ones_kept():
     assert np.array_equal(free(X, y, seed=1), free(X, y, seed=1))
     assert not np.array_equal(free(X, y, seed=1), free(X, y, seed=2))
     fixed = SGDClassifier(max_iter=5, tol=None, random_state=3)
-    expected = clone(fixed).fit(*reorder((X, y), seed=1))
+    expected = clone(fixed).fit(*reorder(Dataset(X, y), seed=1).parts)
     assert np.array_equal(make_target(fixed)(X, y, seed=1)[:5], expected.coef_[0])
     shared = make_target(SGDClassifier(max_iter=5, tol=None, random_state=np.random.RandomState(3)))
     assert np.array_equal(shared(X, y, seed=1), shared(X, y, seed=1))

@@ -18,6 +18,7 @@ from sklearn.preprocessing import (
 )
 
 from skdp import LaplaceMechanism, PrivateEstimator
+from skdp.core.dataset import Dataset
 from skdp.estimators.public_fit import synthetic_dataset
 
 
@@ -70,7 +71,7 @@ def test_members_and_many_classes_have_the_private_size():
 def test_sparse_twins_stay_small(kind):
     """A dense table of this shape would take 20 gigabytes."""
     X = kind((1_000_000, 5000), dtype=np.float32)
-    (synthetic,) = synthetic_dataset((X,), None)
+    synthetic = synthetic_dataset(Dataset(X), None).X
     assert type(synthetic) is type(X)
     assert synthetic.shape == X.shape
     assert synthetic.dtype == np.float32
@@ -89,8 +90,8 @@ def test_sparse_records_of_any_number():
 
 def test_synthetic_records_have_every_class_and_the_private_number():
     X, y = np.zeros((7, 2)), np.zeros(7)
-    features, labels = synthetic_dataset((X, y), [np.arange(3)])
+    features, labels = synthetic_dataset(Dataset(X, y), [np.arange(3)]).parts
     assert features.shape == (7, 2)
     assert np.bincount(labels).tolist() == [3, 2, 2]
     with pytest.raises(ValueError, match="as many records as there are classes, which is 8"):
-        synthetic_dataset((X, y), [np.arange(8)])
+        synthetic_dataset(Dataset(X, y), [np.arange(8)])

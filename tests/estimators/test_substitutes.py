@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import PowerTransformer, StandardScaler
 
 from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, SensitivitySampler
+from skdp.core.dataset import Dataset
 from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.members import roles
 from skdp.estimators.order import order_matters, reorder
@@ -139,7 +140,7 @@ def test_later_steps_are_fitted_to_aligned_components(line):
         public, own = ((X, np.column_stack([y, y**2])) for X, y in (public, own))
     target = ParameterTarget(line, "auto", without_side_effects(line).fit(*public))
     restored = target.restore(target(*own, seed=0))
-    ordered = reorder(own, seed=0) if order_matters(line) else own
+    ordered = reorder(Dataset(*own), seed=0).parts if order_matters(line) else own
     expected = clone(line).fit(*ordered).predict(new)
     np.testing.assert_allclose(restored.predict(new), expected, rtol=1e-6, atol=1e-6)
 

@@ -32,6 +32,7 @@ from skdp import (
     ReleasedOutlierDetector,
     ReleasedRegressor,
     SensitivitySampler,
+    Target,
     UniformOracle,
     release,
 )
@@ -543,7 +544,7 @@ def test_number_of_variables_of_a_black_box_comes_from_the_box():
     assert BernsteinTarget(share_below, fitted(2, n_features=2)).transformer.n_features_in_ == 2
 
 
-class Summary:
+class Summary(Target):
     description = "the mean"
 
     def __call__(self, *dataset, seed):

@@ -11,8 +11,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.neighbors import KernelDensity
 
+from skdp.core.dataset import Dataset
+from skdp.core.oracle import has_independent_records
 from skdp.core.schema import Schema
-from skdp.sensitivity.adapters import as_oracle, describe_oracle, has_independent_records
+from skdp.sensitivity.adapters import as_oracle, describe_oracle
 from skdp.sensitivity.drawing import draw
 
 
@@ -130,7 +132,8 @@ def test_the_order_of_mixture_records_means_nothing(cls):
 
 @pytest.mark.parametrize("oracle", [records, Simulator(), lambda n, rng: rng.normal(size=n), max])
 def test_callables_pass_through(oracle):
-    assert as_oracle(oracle) is oracle
+    assert as_oracle(oracle).source is oracle
+    assert as_oracle(as_oracle(oracle)).source is oracle
 
 
 def test_describe_oracle():
@@ -171,10 +174,12 @@ def test_as_oracle_refuses_an_unfitted_estimator(estimator):
 
 
 def test_draw_returns_a_dataset():
-    (X,) = draw(records, 4, np.random.default_rng(0), full=True)
-    assert X.shape == (4, 2)
-    X, y = draw(lambda n, rng: (np.zeros((n, 1)), [0] * n), 4, np.random.default_rng(0))
-    assert len(X) == len(y) == 4
+    dataset = draw(as_oracle(records), 4, np.random.default_rng(0), full=True)
+    assert dataset.X.shape == (4, 2)
+    assert dataset.y is dataset.sample_weight is None
+    labeled = as_oracle(lambda n, rng: (np.zeros((n, 1)), [0] * n))
+    dataset = draw(labeled, 4, np.random.default_rng(0))
+    assert len(dataset.X) == len(dataset.y) == 4
 
 
 def test_draw_notes_which_oracle_failed():
@@ -182,7 +187,7 @@ def test_draw_notes_which_oracle_failed():
         raise ZeroDivisionError("no records today")
 
     with pytest.raises(ZeroDivisionError, match="no records today") as caught:
-        draw(broken, 4, np.random.default_rng(0))
+        draw(as_oracle(broken), 4, np.random.default_rng(0))
     assert "broken when asked for n_samples=4" in caught.value.__notes__[0]
 
 
@@ -191,15 +196,15 @@ def test_draw_checks_counts_always_and_values_when_full():
         return np.full((n_samples, 1), np.nan)
 
     rng = np.random.default_rng(0)
-    draw(spoiled, 3, rng)
+    draw(as_oracle(spoiled), 3, rng)
     with pytest.raises(ValueError, match="missing or infinite"):
-        draw(spoiled, 3, rng, full=True)
+        draw(as_oracle(spoiled), 3, rng, full=True)
     with pytest.raises(ValueError, match=r"returned 5 records. It must return n_samples=11"):
-        draw(lambda n, rng: np.zeros((5, 1)), 11, rng)
+        draw(as_oracle(lambda n, rng: np.zeros((5, 1))), 11, rng)
     with pytest.raises(TypeError, match=r"What the oracle .* returns must be X or a tuple"):
-        draw(lambda n, rng: None, 11, rng)
+        draw(as_oracle(lambda n, rng: None), 11, rng)
     with pytest.raises(TypeError, match="Got float"):
-        draw(lambda n, rng: 1.0, 11, rng)
+        draw(as_oracle(lambda n, rng: 1.0), 11, rng)
 
 
 FRAME = pd.DataFrame({"age": [1.0, 2.0], "sex": ["f", "m"]})
@@ -208,12 +213,12 @@ X2 = np.zeros((2, 2))
 
 def drawn(dataset, reference=None):
     """Draw a given dataset as records of the form of another."""
-    schema = None if reference is None else Schema.of(reference)
+    schema = None if reference is None else Schema.of(Dataset(*reference))
 
     def f(n_samples, rng):
         return dataset
 
-    return draw(f, 2, np.random.default_rng(0), schema=schema, full=True)
+    return draw(as_oracle(f), 2, np.random.default_rng(0), schema=schema, full=True)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +233,7 @@ def drawn(dataset, reference=None):
     ],
 )
 def test_draw_brings_records_into_the_form_of_others(dataset, reference):
-    assert Schema.of(drawn(dataset, reference)) == Schema.of(reference)
+    assert Schema.of(drawn(dataset, reference)) == Schema.of(Dataset(*reference))
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def test_large_tables_are_mapped_not_copied(long_job, tmp_path, kind):
     log.touch()
 
     def mapped(X):
-        base = data_of(oracle.table[0])
+        base = data_of(oracle.table.X)
         while base is not None and not isinstance(base, np.memmap):
             base = getattr(base, "base", None)
         if base is None:

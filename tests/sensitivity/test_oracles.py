@@ -18,8 +18,9 @@ from sklearn.datasets import (
 from sklearn.mixture import GaussianMixture
 
 from skdp.core.dataset import as_dataset
+from skdp.core.oracle import has_independent_records
 from skdp.core.schema import Schema
-from skdp.sensitivity.adapters import as_oracle, describe_oracle, has_independent_records
+from skdp.sensitivity.adapters import as_oracle, describe_oracle
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.oracles import GaussianOracle, MakeOracle, UniformOracle
 from skdp.sensitivity.public_data import PublicDataOracle
@@ -111,9 +112,9 @@ def test_tables_of_every_kind_give_the_same_records(cls, kind):
     before = dense(table).copy()
     sample = cls(table)(9, np.random.default_rng(2))
     expected = cls(TABLE)(9, np.random.default_rng(2))
-    for got, wanted in zip(as_dataset(sample), as_dataset(expected), strict=True):
+    for got, wanted in zip(as_dataset(sample).parts, as_dataset(expected).parts, strict=True):
         np.testing.assert_allclose(dense(got), wanted, rtol=1e-12)
-    X = as_dataset(sample)[0]
+    X = as_dataset(sample).X
     np.testing.assert_array_equal(dense(table), before)
     if kind == "pandas":
         assert list(X.columns) == ["u", "v"]
@@ -123,7 +124,7 @@ def test_tables_of_every_kind_give_the_same_records(cls, kind):
 def test_writing_to_records_does_not_reach_the_public_table():
     table = TABLE.copy()
     for cls in (PublicDataOracle, RandomTaskOracle):
-        X = as_dataset(cls(table)(50, np.random.default_rng(0)))[0]
+        X = as_dataset(cls(table)(50, np.random.default_rng(0))).X
         X[...] = -1
     np.testing.assert_array_equal(table, TABLE)
 

@@ -13,6 +13,7 @@ from skdp import PublicDataOracle, SensitivitySampler
 from skdp.core.moments import Moments
 from skdp.estimators.parameters import ParameterTarget
 from skdp.sensitivity import blocks, execution, sums
+from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.pairs import PairSource
 from skdp.sensitivity.sums import DrawnSums, TableSums, sums_of_pairs
 
@@ -50,7 +51,7 @@ def test_a_table_is_summed_where_it_is_small(monkeypatch):
     assert isinstance(sums_of_pairs(source(oracle)), TableSums)
     monkeypatch.setattr(sums, "MAX_TABLE", 150 * 6 - 1)
     assert isinstance(sums_of_pairs(source(oracle)), DrawnSums)
-    assert isinstance(sums_of_pairs(source(lambda n, rng: X[:n])), DrawnSums)
+    assert isinstance(sums_of_pairs(source(as_oracle(lambda n, rng: X[:n]))), DrawnSums)
 
 
 def test_what_a_subclass_does_to_the_records_is_not_lost():

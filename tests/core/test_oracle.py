@@ -1,0 +1,133 @@
+"""Oracles: what one need not say, and what a plain function is taken for."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from skdp import LaplaceMechanism, Oracle, PrivateEstimator, SensitivitySampler, UniformOracle
+from skdp.core.dataset import Dataset
+from skdp.core.fingerprint import key_of
+from skdp.core.oracle import has_independent_records
+from skdp.sensitivity.adapters import as_oracle
+from skdp.sensitivity.trial import check_is_public
+
+X = np.random.default_rng(0).uniform(size=(20, 1))
+
+
+class Incomes(Oracle):
+    def __init__(self, mean=1.0):
+        self.mean = mean
+
+    def __call__(self, n_samples, rng):
+        return self.mean * rng.exponential(size=(n_samples, 1))
+
+
+class Independent(Incomes):
+    independent_records = True
+
+
+class Inherits(Independent):
+    pass
+
+
+def labeled(n_samples, rng):
+    labels = rng.permutation(np.resize(["no", "yes"], n_samples))
+    return rng.normal(size=(n_samples, 1)) + (labels == "yes")[:, None], labels
+
+
+def test_what_an_oracle_does_not_say():
+    oracle = Incomes()
+    assert as_oracle(oracle) is oracle
+    assert oracle.description == "Incomes"
+    assert oracle.classes_ is None
+    assert not has_independent_records(oracle)
+    assert key_of(oracle) == key_of(Incomes()) != key_of(Incomes(2.0))
+    plan = SensitivitySampler(oracle, gamma=0.1).plan(5)
+    assert plan.oracle == "Incomes"
+
+
+def test_independence_is_claimed_and_not_inherited():
+    assert has_independent_records(Independent())
+    assert not has_independent_records(Inherits())
+    claims = Incomes()
+    claims.independent_records = True
+    assert has_independent_records(claims)
+
+
+@pytest.mark.parametrize("description", [None, 3])
+def test_an_oracle_without_a_name_is_refused(description):
+    """A guarantee would not say what it rests on."""
+    oracle = Incomes()
+    oracle.description = description
+    with pytest.raises(TypeError, match="'description' of the oracle Incomes must be a string"):
+        SensitivitySampler(oracle).plan(5)
+
+
+def test_an_oracle_may_be_described():
+    oracle = Incomes()
+    oracle.description = "incomes of 2019"
+    assert SensitivitySampler(oracle).plan(5).oracle == "incomes of 2019"
+
+    class Box(UniformOracle):
+        description = "a box"
+
+    assert as_oracle(Box([(0, 1)])).description == "a box"
+
+
+def test_an_oracle_must_say_how_it_draws():
+    class Silent(Oracle):
+        pass
+
+    with pytest.raises(TypeError, match="abstract"):
+        Silent()
+
+
+def test_an_oracle_of_another_signature_is_refused():
+    class Odd(Oracle):
+        def __call__(self, n_samples):
+            return X
+
+    with pytest.raises(TypeError, match="The oracle Odd must be callable as oracle"):
+        as_oracle(Odd())
+
+
+def test_the_labels_of_a_function_count():
+    """Without them a draw that lacks a class would make a twin of the others."""
+
+    def oracle(n_samples, rng):
+        return labeled(n_samples, rng)
+
+    oracle.classes_ = np.array(["maybe", "no", "yes"])
+    model = PrivateEstimator(
+        LogisticRegression(),
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=SensitivitySampler(oracle, gamma=0.3, random_state=0),
+    )
+    with pytest.raises(ValueError, match=r"The oracle must yield every class of .*maybe"):
+        model.plan(20)
+    oracle.classes_ = np.array(["no", "yes"])
+    assert list(model.plan(20).classes) == ["no", "yes"]
+
+
+def test_a_function_is_told_from_others_by_its_content():
+    adapted = as_oracle(labeled)
+    assert adapted is not labeled
+    np.testing.assert_array_equal(
+        adapted(5, np.random.default_rng(0))[0], labeled(5, np.random.default_rng(0))[0]
+    )
+    assert key_of(adapted) == key_of(as_oracle(labeled))
+    assert key_of(adapted) != key_of(as_oracle(lambda n, rng: rng.random(n)))
+
+
+class Holds:
+    def __init__(self, thing):
+        self.thing = thing
+
+    def __call__(self, n_samples, rng):
+        return rng.uniform(size=(n_samples, 1))
+
+
+def test_private_records_are_found_as_deep_in_an_adapted_oracle():
+    for oracle in (Holds(X), Holds([X]), Holds([{"a": X}])):
+        with pytest.raises(ValueError, match="holds the private records"):
+            check_is_public(as_oracle(oracle), Dataset(X))
