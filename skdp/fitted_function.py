@@ -214,7 +214,7 @@ class FittedFunctionTarget(KeyedTarget):
         return ReleasedDensity(BernsteinDensity.from_coefficients(self.transformer, coefficients))
 
     def output_metric(self, *dataset: Any) -> NDArray[np.float64] | None:
-        """Tell how much the released function depends on each value.
+        """Measure how much the released function depends on each value.
 
         Parameters
         ----------

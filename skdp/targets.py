@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from skdp.core.classes import is_a, named
+from skdp.core.classes import isinstance_by_name, named
 from skdp.core.target import Target
 from skdp.estimators.catalog import check_releasable, is_stateless, stand_in_of, unserved
 from skdp.estimators.catalog.refused import REFUSED_COMPOSITIONS
@@ -117,8 +117,8 @@ def _check_trees(estimator: Any) -> None:
     if type(last) in TREES:
         LeafTarget().check(estimator)
     for _, part in configured(estimator):
-        bagged = is_a(part, *_BAGS) and part.estimator is None
-        if bagged or (is_a(part, *TREES.names) and part is not last):
+        bagged = isinstance_by_name(part, *_BAGS) and part.estimator is None
+        if bagged or (isinstance_by_name(part, *TREES.names) and part is not last):
             name = "DecisionTree" if bagged else type(part).__name__
             raise ValueError(
                 f"PrivateEstimator cannot release {name} inside {type(estimator).__name__}: which "

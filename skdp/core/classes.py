@@ -27,8 +27,8 @@ def public_name(kind: type) -> str:
     return f"{home.partition('._')[0]}.{kind.__name__}" if found is kind else ""
 
 
-def is_a(thing: Any, *names: str) -> bool:
-    """Tell what `isinstance` would, without importing the classes."""
+def isinstance_by_name(thing: Any, *names: str) -> bool:
+    """Return what `isinstance` would, without importing the classes."""
     for name in names:
         module, _, kind = name.rpartition(".")
         # a thing is of no class whose module nobody has imported

@@ -57,7 +57,7 @@ def closed_form_of(target: Any, records: Dataset) -> Moments | None:
 
 
 def _is_plain(container: Any) -> bool:
-    """Tell whether a container is an array whose numbers the estimators read as doubles."""
+    """Return whether a container is an array whose numbers the estimators read as doubles."""
     return (isinstance(container, np.ndarray) and container.dtype.kind in "iubUO") or (
         isinstance(container, np.ndarray) and container.dtype == np.float64
     )

@@ -361,7 +361,7 @@ _PLAIN: dict[str, dict[str, tuple]] = {
 
 
 def _is_randomized(pca: Any, n_samples: int, n_features: int) -> bool:
-    """Tell whether a PCA may choose its randomized solver, which is not exact."""
+    """Return whether a PCA may choose its randomized solver, which is not exact."""
     by_covariance = n_features <= 1000 and n_samples >= 10 * n_features
     large = not by_covariance and max(n_samples, n_features) > 500
     return pca.svd_solver == "auto" and pca.n_components is not None and large

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.core.classes import ClassTable, is_a, named
+from skdp.core.classes import ClassTable, isinstance_by_name, named
 from skdp.estimators.canonical import see_through
 from skdp.estimators.catalog import is_stateless, lookup
 
@@ -155,11 +155,13 @@ def drop_out_of_bag(released: Any) -> None:
 
 
 def learns_nothing(estimator: Any) -> bool:
-    """Tell whether fitting changes nothing, so that there is nothing to release.
+    """Return whether fitting changes nothing, so that there is nothing to release.
 
     It changes nothing in a placeholder and a FrozenEstimator.
     """
-    frozen = isinstance(estimator, str) or is_a(estimator, "sklearn.frozen.FrozenEstimator")
+    frozen = isinstance(estimator, str) or isinstance_by_name(
+        estimator, "sklearn.frozen.FrozenEstimator"
+    )
     return frozen or is_stateless(estimator)
 
 
@@ -243,9 +245,9 @@ def classes_of_outputs(fitted: Any) -> Any:
 
     Those of a chain, which come in the order of the chain, in the order of the outputs.
     """
-    while is_a(fitted, "sklearn.pipeline.Pipeline"):
+    while isinstance_by_name(fitted, "sklearn.pipeline.Pipeline"):
         fitted = fitted.steps[-1][1]
-    if not is_a(fitted, "sklearn.multioutput.ClassifierChain"):
+    if not isinstance_by_name(fitted, "sklearn.multioutput.ClassifierChain"):
         return fitted.classes_
     by_output = dict(zip(fitted.order_, fitted.classes_, strict=True))
     return [by_output[output] for output in range(len(by_output))]

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from skdp.core.classes import is_a, named
+from skdp.core.classes import isinstance_by_name, named
 from skdp.core.dataset import Dataset
 from skdp.estimators.canonical import CanonicalStep, columns_of
 from skdp.estimators.composition import COMPOSITES, SEEDED_STRUCTURE, STRUCTURAL_SEED, walk
@@ -68,7 +68,9 @@ def without_side_effects(estimator: Any) -> Any:
     estimator = make_quiet(clone(estimator))
     settings: dict[str, Any] = {}
     for prefix, member in configured(estimator):
-        if is_a(member, *SEEDED_STRUCTURE) and not isinstance(member.random_state, Integral):
+        if isinstance_by_name(member, *SEEDED_STRUCTURE) and not isinstance(
+            member.random_state, Integral
+        ):
             settings[f"{prefix}random_state"] = STRUCTURAL_SEED
     return with_stand_ins(estimator.set_params(**settings))
 
@@ -80,13 +82,13 @@ def configured(estimator: Any) -> Iterator[tuple[str, Any]]:
     What is inside a FrozenEstimator is left out.
     """
     yield "", estimator
-    if is_a(estimator, "sklearn.frozen.FrozenEstimator"):
+    if isinstance_by_name(estimator, "sklearn.frozen.FrozenEstimator"):
         return
     frozen: list[str] = []
     for name, value in sorted(estimator.get_params(deep=True).items()):
         if not (hasattr(value, "get_params") and hasattr(value, "fit")) or isinstance(value, type):
             continue
-        if is_a(value, "sklearn.frozen.FrozenEstimator"):
+        if isinstance_by_name(value, "sklearn.frozen.FrozenEstimator"):
             frozen.append(f"{name}__")
         if not name.startswith(tuple(frozen)):
             yield f"{name}__", value
@@ -106,7 +108,7 @@ def check_configuration(estimator: Any) -> None:
                 "that has learned from public records in sklearn.frozen.FrozenEstimator."
             )
         listed = name.rsplit("__", 1)[-1] == "cv" and isinstance(value, list | tuple)
-        if listed or is_a(value, *_BY_POSITION):
+        if listed or isinstance_by_name(value, *_BY_POSITION):
             raise ValueError(
                 f"The {name!r} parameter of {type(estimator).__name__} must not go by the position "
                 "of the records, which are brought into a random order. "
@@ -196,24 +198,24 @@ def seed_names(estimator: Any) -> list[str]:
 
 
 def takes(estimator: Any, kind: str) -> bool:
-    """Tell whether an estimator takes X with missing values, categories or strings.
+    """Return whether an estimator takes X with missing values, categories or strings.
 
     Compositions do not always say so themselves, so their members are asked. `kind` is a tag:
     "allow_nan", "categorical" or "string". True if some column may be so.
     """
     if estimator is None or isinstance(estimator, str):
         return True
-    if is_a(estimator, "sklearn.pipeline.Pipeline"):
+    if isinstance_by_name(estimator, "sklearn.pipeline.Pipeline"):
         steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
         return _pipeline_takes(steps, kind)
-    if is_a(estimator, "sklearn.compose.ColumnTransformer"):
+    if isinstance_by_name(estimator, "sklearn.compose.ColumnTransformer"):
         members = [member for _, member, _ in estimator.transformers]
         return any(takes(member, kind) for member in [*members, estimator.remainder])
-    if is_a(estimator, "sklearn.pipeline.FeatureUnion"):
+    if isinstance_by_name(estimator, "sklearn.pipeline.FeatureUnion"):
         return all(takes(member, kind) for _, member in estimator.transformer_list)
     if getattr(get_tags(estimator).input_tags, kind):
         return True
-    if is_a(estimator, "sklearn.preprocessing.FunctionTransformer"):
+    if isinstance_by_name(estimator, "sklearn.preprocessing.FunctionTransformer"):
         return not estimator.validate  # its function may take anything, and does not say
     members = [value for name, value in configured(estimator) if name.count("__") == 1]
     return (
@@ -234,15 +236,17 @@ def _pipeline_takes(steps: list, kind: str) -> bool:
 
 
 def takes_weights(estimator: Any) -> bool:
-    """Tell whether an estimator can be fitted with `sample_weight`.
+    """Return whether an estimator can be fitted with `sample_weight`.
 
     The weights of a pipeline go to its last step.
     """
-    if is_a(estimator, "sklearn.pipeline.Pipeline"):
+    if isinstance_by_name(estimator, "sklearn.pipeline.Pipeline"):
         return takes_weights(estimator.steps[-1][1])
     if not hasattr(estimator, "fit"):
         return False
-    return has_fit_parameter(estimator, "sample_weight") or is_a(estimator, *_PASS_WEIGHTS)
+    return has_fit_parameter(estimator, "sample_weight") or isinstance_by_name(
+        estimator, *_PASS_WEIGHTS
+    )
 
 
 def fit_on(estimator: Any, dataset: Dataset) -> Any:
@@ -255,7 +259,7 @@ def fit_on(estimator: Any, dataset: Dataset) -> Any:
 
 
 def _weights_name(estimator: Any) -> str:
-    if is_a(estimator, "sklearn.pipeline.Pipeline"):
+    if isinstance_by_name(estimator, "sklearn.pipeline.Pipeline"):
         step, last = estimator.steps[-1]
         return f"{step}__{_weights_name(last)}"
     return "sample_weight"

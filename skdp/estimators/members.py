@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.utils import get_tags
 
-from skdp.core.classes import is_a, public_name
+from skdp.core.classes import isinstance_by_name, public_name
 from skdp.estimators.catalog import stand_in_of
 
 # They take y where it is given, though their tags do not all say so.
@@ -28,7 +28,7 @@ def roles(
     predicts, if it can.
     """
     yield prefix, estimator, transforms
-    if is_a(estimator, "sklearn.frozen.FrozenEstimator"):
+    if isinstance_by_name(estimator, "sklearn.frozen.FrozenEstimator"):
         return
     for name, value in sorted(estimator.get_params(deep=True).items()):
         is_member = hasattr(value, "get_params") and hasattr(value, "fit")
@@ -39,11 +39,13 @@ def roles(
 
 
 def _is_to_transform(owner: Any, name: str, transforms: bool) -> bool:
-    if is_a(owner, "sklearn.pipeline.Pipeline"):
+    if isinstance_by_name(owner, "sklearn.pipeline.Pipeline"):
         return transforms or name != owner.steps[-1][0]
-    if is_a(owner, "sklearn.compose.TransformedTargetRegressor"):
+    if isinstance_by_name(owner, "sklearn.compose.TransformedTargetRegressor"):
         return name == "transformer"
-    return is_a(owner, "sklearn.compose.ColumnTransformer", "sklearn.pipeline.FeatureUnion")
+    return isinstance_by_name(
+        owner, "sklearn.compose.ColumnTransformer", "sklearn.pipeline.FeatureUnion"
+    )
 
 
 def with_stand_ins(estimator: Any) -> Any:
@@ -64,7 +66,7 @@ def with_stand_ins(estimator: Any) -> Any:
 
 
 def uses_response(estimator: Any) -> bool:
-    """Tell whether an estimator may learn anything from y.
+    """Return whether an estimator may learn anything from y.
 
     False only where it is known that y is ignored: by scikit-learn's own classes that neither
     require it, nor select or project by it, and by what is made of these. What a class of somebody

@@ -22,7 +22,7 @@ from scipy import sparse
 from sklearn.base import is_regressor
 
 from skdp.core.basis import LocalMetric
-from skdp.core.classes import is_a
+from skdp.core.classes import isinstance_by_name
 from skdp.core.dataset import n_records
 
 MAX_EVALUATED = 2000
@@ -79,7 +79,7 @@ def linear_metric(twin: Any, shapes: Sequence[tuple[int, ...]], X: Any) -> NDArr
     output, and a 1 per intercept. `shapes` are those of its `coef_` and, if it is released, of its
     `intercept_`.
     """
-    if is_a(twin, "sklearn.pipeline.Pipeline"):
+    if isinstance_by_name(twin, "sklearn.pipeline.Pipeline"):
         X = twin[:-1].transform(X)
     squares = X.multiply(X) if sparse.issparse(X) else np.square(np.asarray(X, dtype=np.float64))
     features = np.asarray(squares.mean(axis=0)).ravel()
@@ -105,7 +105,7 @@ def _evaluate(estimator: Any, output: str, X: Any) -> NDArray[np.float64]:
 
 
 def _gives(estimator: Any, output: str, X: Any) -> bool:
-    """Tell whether a released estimator has numbers of this kind; labels may be no numbers."""
+    """Return whether a released estimator has numbers of this kind; labels may be no numbers."""
     try:
         _evaluate(estimator, output, X)
     except (AttributeError, NotImplementedError, TypeError, ValueError):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.core.classes import is_a, named
+from skdp.core.classes import isinstance_by_name, named
 from skdp.core.dataset import Dataset, n_records, take_records
 from skdp.estimators.configuration import configured
 
@@ -20,7 +20,7 @@ _NO_FOLDS = [
 
 
 def order_matters(estimator: Any) -> bool:
-    """Tell whether a fit treats records differently by their position.
+    """Return whether a fit treats records differently by their position.
 
     It does where positions are drawn with a seed that is the same in all fits, or records are
     visited in the order in which they stand.
@@ -29,10 +29,12 @@ def order_matters(estimator: Any) -> bool:
 
 
 def _visits_in_fixed_order(estimator: Any) -> bool:
-    if is_a(estimator, *_BAGS):
+    if isinstance_by_name(estimator, *_BAGS):
         return True
     parameters = estimator.get_params(deep=False)
-    if "cv" in parameters and not (parameters["cv"] is None and is_a(estimator, *_NO_FOLDS)):
+    if "cv" in parameters and not (
+        parameters["cv"] is None and isinstance_by_name(estimator, *_NO_FOLDS)
+    ):
         return True  # folds are cut by position
     if isinstance(parameters.get("random_state"), Integral):
         return True  # the same positions are drawn in every fit

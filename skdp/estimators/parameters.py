@@ -259,7 +259,7 @@ class ParameterTarget(KeyedTarget):
         return {name: take(numbers, self._like[name]) for name in self.names}
 
     def output_metric(self, *dataset: Any) -> NDArray[np.float64] | LocalMetric | None:
-        """Tell how much the output depends on each released value, from public records.
+        """Measure how much the output depends on each released value, on public records.
 
         Parameters
         ----------

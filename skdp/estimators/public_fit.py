@@ -60,7 +60,7 @@ def _features(X: Any, rng: np.random.Generator) -> Any:
 
 
 def _precision(X: Any) -> Any:
-    """Tell whether all numbers are in single precision, as then are those of a fit."""
+    """Return whether all numbers are in single precision, as then are those of a fit."""
     dtypes = (
         {str(getattr(X, "dtype", None))} if column_names(X) is None else set(map(str, X.dtypes))
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.core.classes import is_a
+from skdp.core.classes import isinstance_by_name
 
 # What makes a fit print, with the value that makes it silent.
 VERBOSITY = {"verbose": 0, "verbosity": 0, "disp": 0, "iprint": -1}
@@ -57,7 +57,7 @@ def _members(value: Any) -> Iterator[Any]:
     elif (
         hasattr(value, "get_params")
         and not isinstance(value, type)
-        and not is_a(value, "sklearn.frozen.FrozenEstimator")
+        and not isinstance_by_name(value, "sklearn.frozen.FrozenEstimator")
     ):
         yield value
         yield from _members(value.get_params(deep=False))

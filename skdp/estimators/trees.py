@@ -12,7 +12,7 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 
-from skdp.core.classes import ClassSet, is_a, named
+from skdp.core.classes import ClassSet, isinstance_by_name, named
 from skdp.core.moments import Moments
 from skdp.core.target import KeyedTarget
 from skdp.estimators.composition import drop_out_of_bag
@@ -218,7 +218,7 @@ class LeafValues(KeyedTarget):
 
         None in a pipeline, whose other steps may look from one record at another.
         """
-        if is_a(self.twin, "sklearn.pipeline.Pipeline"):
+        if isinstance_by_name(self.twin, "sklearn.pipeline.Pipeline"):
             return None
         return Moments(self._rows, _itself, linear=True, total=functools.partial(self, seed=0))
 
@@ -242,7 +242,7 @@ class LeafValues(KeyedTarget):
         return classes if isinstance(classes, list) else [classes]
 
     def _output_of_column(self) -> NDArray[np.intp]:
-        """Tell to which output each number of a leaf belongs; the count of a regressor to none."""
+        """Return the output that each number of a leaf belongs to; a count to none (-1)."""
         if self._ranges is None:
             return np.repeat(np.arange(len(self._classes())), [len(c) for c in self._classes()])
         return np.arange(-1, len(self._ranges))
@@ -274,7 +274,7 @@ class LeafValues(KeyedTarget):
 
     def _apply(self, X: Any) -> NDArray[np.intp]:
         estimator = self.twin
-        while is_a(estimator, "sklearn.pipeline.Pipeline"):
+        while isinstance_by_name(estimator, "sklearn.pipeline.Pipeline"):
             X = estimator[:-1].transform(X) if len(estimator) > 1 else X
             estimator = estimator.steps[-1][1]
         return estimator.apply(X).reshape(X.shape[0], -1)
@@ -321,21 +321,25 @@ def _itself(sums: NDArray[np.float64], n_samples: int) -> NDArray[np.float64]:
 
 def last_step(estimator: Any) -> Any:
     """Return the last step of a pipeline, or the estimator itself."""
-    while is_a(estimator, "sklearn.pipeline.Pipeline"):
+    while isinstance_by_name(estimator, "sklearn.pipeline.Pipeline"):
         estimator = estimator.steps[-1][1]
     return estimator
 
 
 def _steps_before(estimator: Any) -> Iterator[Any]:
     """Walk the fitted steps that a record passes before it comes to the trees."""
-    while is_a(estimator, "sklearn.pipeline.Pipeline"):
+    while isinstance_by_name(estimator, "sklearn.pipeline.Pipeline"):
         yield from (step for _, step in estimator.steps[:-1])
         estimator = estimator.steps[-1][1]
 
 
 def _trees(estimator: Any) -> list:
     last = last_step(estimator)
-    return [last.tree_] if is_a(last, *SINGLE) else [tree.tree_ for tree in last.estimators_]
+    return (
+        [last.tree_]
+        if isinstance_by_name(last, *SINGLE)
+        else [tree.tree_ for tree in last.estimators_]
+    )
 
 
 def _digest(twin: Any) -> str:

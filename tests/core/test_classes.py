@@ -22,7 +22,7 @@ from sklearn.utils import all_estimators
 
 import skdp
 from skdp import LaplaceMechanism, PrivateEstimator
-from skdp.core.classes import ClassSet, ClassTable, is_a, named, public_name
+from skdp.core.classes import ClassSet, ClassTable, isinstance_by_name, named, public_name
 from skdp.estimators.catalog import ELSEWHERE, linear
 from skdp.estimators.catalog.refused import REASONS
 
@@ -71,7 +71,7 @@ def test_a_class_of_a_module_that_nobody_imported_has_no_name():
     assert public_name(kind) == ""
 
 
-def test_is_a_agrees_with_isinstance():
+def test_isinstance_by_name_agrees_with_isinstance():
     class Chain(Pipeline):
         pass
 
@@ -82,7 +82,7 @@ def test_is_a_agrees_with_isinstance():
     kinds = [LinearSVC, SVC, Pipeline, FeatureUnion, ColumnTransformer, BaseEstimator]
     for thing, kind, other in itertools.product(estimators, kinds, kinds):
         expected = isinstance(thing, kind | other)
-        assert is_a(thing, public_name(kind), public_name(other)) == expected
+        assert isinstance_by_name(thing, public_name(kind), public_name(other)) == expected
 
 
 def test_a_set_holds_its_classes_and_no_subclass():
@@ -131,9 +131,9 @@ def test_every_name_is_that_of_a_class():
 @pytest.mark.parametrize(
     "source",
     [
-        'is_a(thing, "sklearn.pipeline.Pipelin")',
-        'is_a(thing, "sklearn.svm.Pipeline")',
-        'is_a(thing, "sklearn.svm._classes.SVC")',
+        'isinstance_by_name(thing, "sklearn.pipeline.Pipelin")',
+        'isinstance_by_name(thing, "sklearn.svm.Pipeline")',
+        'isinstance_by_name(thing, "sklearn.svm._classes.SVC")',
         'named(\n    "sklearn.svm",\n    "SVC LinearSVD")',
     ],
 )

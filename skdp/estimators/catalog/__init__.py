@@ -80,7 +80,7 @@ _LEARN_NOTHING = ClassSet(
 
 
 def is_stateless(estimator: Any) -> bool:
-    """Tell whether fitting changes nothing, so that there is nothing to release.
+    """Return whether fitting changes nothing, so that there is nothing to release.
 
     By scikit-learn's tag `requires_fit`.
     """

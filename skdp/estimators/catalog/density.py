@@ -96,7 +96,7 @@ def _finish_bayesian_mixture(released: Any, twin: Any) -> None:
 
 
 def _is_ordered(mixture: Any) -> bool:
-    """Tell whether the order of the components is part of the model: sticks are broken in order."""
+    """Return whether the order of the components is part of the model, as of broken sticks."""
     return mixture.weight_concentration_prior_type == "dirichlet_process"
 
 
