@@ -19,16 +19,11 @@ from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.schema import Schema
 from skdp.core.target import Target
 from skdp.estimators.catalog import unserved
-from skdp.estimators.composition import classes_of_outputs
-from skdp.estimators.configuration import (
-    takes,
-    takes_weights,
-    without_side_effects,
-)
+from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.delegation import DelegatedMethods
-from skdp.estimators.members import uses_response
+from skdp.estimators.inputs import takes, takes_weights, uses_response
+from skdp.estimators.members import classes_of_outputs, last_step
 from skdp.estimators.public_fit import fit_seeded, fit_twin, synthetic_dataset
-from skdp.estimators.trees import last_step
 from skdp.estimators.validation import check_labels, check_private_dataset
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.base import Mechanism

@@ -14,15 +14,9 @@ from sklearn.utils import get_tags
 from skdp.core.classes import public_name
 from skdp.core.moments import Moments
 from skdp.core.target import KeyedTarget
-from skdp.estimators.configuration import (
-    describe,
-    fit_on,
-    seed_names,
-    takes,
-    without_side_effects,
-)
+from skdp.estimators.configuration import describe, seed_names, without_side_effects
+from skdp.estimators.inputs import fit_on, order_matters, reorder, takes
 from skdp.estimators.kernel_sums import kernel_sums
-from skdp.estimators.order import order_matters, reorder
 from skdp.estimators.public_fit import in_container_of
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.bernstein_density import BernsteinDensity

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from skdp.core.dataset import Dataset, take_records
 from skdp.core.moments import TOLERANCE, Moments
 from skdp.core.units import Records, robust_units
-from skdp.estimators.closed_forms import ClosedForm, closed_forms
+from skdp.estimators.catalog import CATALOG
+from skdp.estimators.closed_forms import ClosedForm
 
 FAR_ORIGIN = 2.0**26
 """Of a unit: about an origin further away, refits by products lose half of their digits too."""
@@ -39,7 +40,7 @@ def closed_form_of(target: Any, records: Dataset) -> Moments | None:
     if not all(map(_is_plain, records)) or records[0].ndim != 2:
         return None
     length, width = records[0].shape
-    forms = closed_forms(target.estimator, (length - 1, width))
+    forms = _forms(target.estimator, (length - 1, width))
     if not forms:
         return None
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -54,6 +55,17 @@ def closed_form_of(target: Any, records: Dataset) -> Moments | None:
             return next((m for m in candidates if _agrees(m, trial, *values)), None)
         except Exception:  # a first pair that fails is no trial: go on with refits
             return None
+
+
+def _forms(estimator: Any, shape: tuple[int, int]) -> list[ClosedForm]:
+    """List the closed forms of the catalog, if the parameters are those for which they hold."""
+    entry = CATALOG.get(type(estimator))
+    if entry is None or entry.closed_form is None:
+        return []
+    forms, plain = entry.closed_form
+    parameters = estimator.get_params(deep=False)
+    is_plain = all(parameters[name] in values for name, values in plain.items())
+    return forms(estimator, shape) if is_plain else []
 
 
 def _is_plain(container: Any) -> bool:

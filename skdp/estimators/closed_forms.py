@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.classes import public_name
 from skdp.core.units import Records
 
 Attributes = dict[str, NDArray[np.float64]]
+Shape = tuple[int, int]
 
 EPS = np.finfo(np.float64).eps
 
@@ -134,8 +134,12 @@ def _gaussian_nb(smoothing: float) -> ClosedForm:
     return ClosedForm(features, attributes, sizes=_sizes_of_squares)
 
 
-def _count_nb(binarize: float | None, alpha: float, fit_prior: bool, kind: str) -> ClosedForm:
+def _count_nb(estimator: Any, log_shares: Callable[..., NDArray]) -> list[ClosedForm]:
     """Naive Bayes on counts: raw columns, since sums of counts have no origin to move."""
+    if not isinstance(estimator.alpha, Real):
+        return []
+    alpha, binarize = float(estimator.alpha), getattr(estimator, "binarize", None)
+    fit_prior = estimator.fit_prior
 
     def features(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
         # refits of counts refuse negative ones, and sums of one sign know their rounding
@@ -145,23 +149,29 @@ def _count_nb(binarize: float | None, alpha: float, fit_prior: bool, kind: str) 
     def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
         shares, sums = _split_classes(records, means)
         counts, class_counts = n_samples * sums, n_samples * shares
-        found = {"feature_count_": counts, "class_count_": class_counts}
         prior = np.log(shares) if fit_prior else np.full_like(shares, -np.log(shares.shape[1]))
-        found["class_log_prior_"] = prior + 0 * shares
-        if kind == "MultinomialNB":
-            smoothed = counts + alpha
-            total = smoothed.sum(axis=2, keepdims=True)
-        elif kind == "BernoulliNB":
-            smoothed = counts + alpha
-            total = (class_counts + 2 * alpha)[:, :, None]
-        else:
-            smoothed = counts.sum(axis=1, keepdims=True) + alpha - counts
-            total = smoothed.sum(axis=2, keepdims=True)
-        sign = -1 if kind == "ComplementNB" else 1
-        found["feature_log_prob_"] = sign * (np.log(smoothed) - np.log(total))
-        return found
+        return {
+            "feature_count_": counts,
+            "class_count_": class_counts,
+            "class_log_prior_": prior + 0 * shares,
+            "feature_log_prob_": log_shares(counts, class_counts, alpha),
+        }
 
-    return ClosedForm(features, attributes)
+    return [ClosedForm(features, attributes)]
+
+
+def _multinomial(counts: NDArray, class_counts: NDArray, alpha: float) -> NDArray:
+    smoothed = counts + alpha
+    return np.log(smoothed) - np.log(smoothed.sum(axis=2, keepdims=True))
+
+
+def _bernoulli(counts: NDArray, class_counts: NDArray, alpha: float) -> NDArray:
+    return np.log(counts + alpha) - np.log((class_counts + 2 * alpha)[:, :, None])
+
+
+def _complement(counts: NDArray, class_counts: NDArray, alpha: float) -> NDArray:
+    smoothed = counts.sum(axis=1, keepdims=True) + alpha - counts
+    return -(np.log(smoothed) - np.log(smoothed.sum(axis=2, keepdims=True)))
 
 
 def _nearest_centroid() -> ClosedForm:
@@ -328,36 +338,8 @@ def _discriminant(lost: bool, solver: str, tol: float) -> Callable:
     return attributes
 
 
-# Which parameters a closed form allows besides those it reads. All others must have these values.
-
-_NB = {"class_prior": (None,), "force_alpha": (True,)}
-_PLAIN: dict[str, dict[str, tuple]] = {
-    "sklearn.naive_bayes.GaussianNB": {"priors": (None,)},
-    "sklearn.naive_bayes.BernoulliNB": _NB,
-    "sklearn.naive_bayes.MultinomialNB": _NB,
-    "sklearn.naive_bayes.ComplementNB": _NB | {"norm": (False,)},
-    "sklearn.neighbors.NearestCentroid": {
-        "metric": ("euclidean",),
-        "shrink_threshold": (None,),
-    },
-    "sklearn.preprocessing.StandardScaler": {"with_mean": (True,), "with_std": (True,)},
-    "sklearn.covariance.EmpiricalCovariance": {"assume_centered": (False,)},
-    "sklearn.decomposition.PCA": {"svd_solver": ("auto", "full", "covariance_eigh")},
-    "sklearn.linear_model.LinearRegression": {"positive": (False,)},
-    "sklearn.linear_model.Ridge": {"positive": (False,), "solver": ("auto", "cholesky", "svd")},
-    "sklearn.linear_model.RidgeClassifier": {
-        "class_weight": (None,),
-        "positive": (False,),
-        "solver": ("auto", "cholesky", "svd"),
-    },
-    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": {
-        "covariance_estimator": (None,),
-        "n_components": (None,),
-        "priors": (None,),
-        "shrinkage": (None,),
-        "solver": ("svd", "lsqr"),
-    },
-}
+# The closed forms that may hold for an estimator as configured, and for records of a shape: none
+# where none is known, several where versions of scikit-learn differ. A trial tells.
 
 
 def _is_randomized(pca: Any, n_samples: int, n_features: int) -> bool:
@@ -367,56 +349,80 @@ def _is_randomized(pca: Any, n_samples: int, n_features: int) -> bool:
     return pca.svd_solver == "auto" and pca.n_components is not None and large
 
 
-def closed_forms(estimator: Any, shape: tuple[int, int]) -> list[ClosedForm]:
-    """Return the closed forms that may hold for an estimator as configured.
+def standard_scaler(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """Means and mean squares."""
+    return [ClosedForm(_x_squares, _standard_scaler, sizes=_sizes_of_squares)]
 
-    The list is empty where none is known. There are several where versions of scikit-learn differ:
-    a trial tells.
-    """
-    parameters = estimator.get_params(deep=False)
-    allowed = _PLAIN.get(public_name(type(estimator)))
-    if allowed is None or any(parameters[name] not in values for name, values in allowed.items()):
+
+def gaussian_nb(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """Means and mean squares of each class."""
+    return [_gaussian_nb(estimator.var_smoothing)]
+
+
+def multinomial_nb(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """Counts of each class."""
+    return _count_nb(estimator, _multinomial)
+
+
+def bernoulli_nb(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """Counts of each class."""
+    return _count_nb(estimator, _bernoulli)
+
+
+def complement_nb(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """Counts of each class, and of all others."""
+    return _count_nb(estimator, _complement)
+
+
+def nearest_centroid(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """Means of each class, and the deviations within."""
+    return [_nearest_centroid()]
+
+
+def empirical_covariance(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """Means and products."""
+    return [ClosedForm(_one_x, _empirical_covariance, products=True)]
+
+
+def pca(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """Eigenvectors of the covariance, unless the solver may be randomized."""
+    # a share of the variance, or "mle", makes their number depend on the data
+    by_number = isinstance(estimator.n_components, Integral | None)
+    if not by_number or _is_randomized(estimator, *shape):
         return []
-    match type(estimator).__name__:
-        case "GaussianNB":
-            return [_gaussian_nb(estimator.var_smoothing)]
-        case "BernoulliNB" | "MultinomialNB" | "ComplementNB":
-            if not isinstance(estimator.alpha, Real):
-                return []
-            binarize = getattr(estimator, "binarize", None)
-            prior = estimator.fit_prior
-            return [_count_nb(binarize, float(estimator.alpha), prior, type(estimator).__name__)]
-        case "NearestCentroid":
-            return [_nearest_centroid()]
-        case "StandardScaler":
-            return [ClosedForm(_x_squares, _standard_scaler, sizes=_sizes_of_squares)]
-        case "EmpiricalCovariance":
-            return [ClosedForm(_one_x, _empirical_covariance, products=True)]
-        case "PCA":
-            # a share of the variance, or "mle", makes their number depend on the data
-            if not isinstance(estimator.n_components, Integral | None) or _is_randomized(
-                estimator, *shape
-            ):
-                return []
-            return [_pca(estimator.n_components)]
-        case "LinearDiscriminantAnalysis":
-            solver, tol = estimator.solver, estimator.tol
-            if tol > 1e-4:  # the condition that is asked for here is not enough
-                return []
-            return [
-                ClosedForm(_classes_x, _discriminant(lost, solver, tol), products=True)
-                for lost in (False, True)
-            ]
-        case "LinearRegression":
-            solution = _least_squares(0.0, estimator.fit_intercept, "vector", "lstsq")
-            return [ClosedForm(_one_x_y, solution, products=True)]
+    return [_pca(estimator.n_components)]
+
+
+def linear_discriminant(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """Linear equations in the covariance within classes."""
+    solver, tol = estimator.solver, estimator.tol
+    if tol > 1e-4:  # the condition that is asked for here is not enough
+        return []
+    return [
+        ClosedForm(_classes_x, _discriminant(lost, solver, tol), products=True)
+        for lost in (False, True)
+    ]
+
+
+def linear_regression(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """The normal equations."""
+    solution = _least_squares(0.0, estimator.fit_intercept, "vector", "lstsq")
+    return [ClosedForm(_one_x_y, solution, products=True)]
+
+
+def ridge(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """The normal equations with a penalty."""
+    return _ridge(estimator, shape, _one_x_y, "vector")
+
+
+def ridge_classifier(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """The same for the codes of the classes."""
+    return _ridge(estimator, shape, _one_x_codes, "matrix")
+
+
+def _ridge(estimator: Any, shape: Shape, features: Callable, form: str) -> list[ClosedForm]:
     if not isinstance(estimator.alpha, Real) or shape[1] > shape[0]:  # another equation is solved
         return []
-    is_classifier = type(estimator).__name__ == "RidgeClassifier"
-    solution = _least_squares(
-        float(estimator.alpha),
-        estimator.fit_intercept,
-        "matrix" if is_classifier else "vector",
-        estimator.solver,
-    )
-    return [ClosedForm(_one_x_codes if is_classifier else _one_x_y, solution, products=True)]
+    alpha, solver = float(estimator.alpha), estimator.solver
+    solution = _least_squares(alpha, estimator.fit_intercept, form, solver)
+    return [ClosedForm(features, solution, products=True)]

@@ -22,8 +22,8 @@ from scipy import sparse
 from sklearn.base import is_regressor
 
 from skdp.core.basis import LocalMetric
-from skdp.core.classes import isinstance_by_name
 from skdp.core.dataset import n_records
+from skdp.estimators.catalog.compositions import is_pipeline
 
 MAX_EVALUATED = 2000
 """Most parameters for which the output should be evaluated once per parameter."""
@@ -79,7 +79,7 @@ def linear_metric(twin: Any, shapes: Sequence[tuple[int, ...]], X: Any) -> NDArr
     output, and a 1 per intercept. `shapes` are those of its `coef_` and, if it is released, of its
     `intercept_`.
     """
-    if isinstance_by_name(twin, "sklearn.pipeline.Pipeline"):
+    if is_pipeline(twin):
         X = twin[:-1].transform(X)
     squares = X.multiply(X) if sparse.issparse(X) else np.square(np.asarray(X, dtype=np.float64))
     features = np.asarray(squares.mean(axis=0)).ravel()

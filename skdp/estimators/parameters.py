@@ -14,40 +14,24 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from skdp.core.basis import LocalMetric
-from skdp.core.classes import ClassSet, named, public_name
+from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset, find_non_finite, neighboring_pair
 from skdp.core.moments import Moments
 from skdp.core.target import KeyedTarget
+from skdp.estimators.catalog import CATALOG, lookup
 from skdp.estimators.catalog.alignment import SignedRows
 from skdp.estimators.closed_form import closed_form_of
-from skdp.estimators.composition import (
-    attributes_of,
-    check_structure,
-    drop_out_of_bag,
-    fitted_parts,
-    reach,
-    split_name,
-)
-from skdp.estimators.configuration import (
-    describe,
-    fit_on,
-    seed_names,
-    takes,
-    with_canonical_steps,
-    with_public_structure,
-    without_side_effects,
-)
+from skdp.estimators.configuration import describe, seed_names, without_side_effects
 from skdp.estimators.copies import clean_copy
+from skdp.estimators.inputs import fit_on, order_matters, reorder, takes
+from skdp.estimators.members import drop_out_of_bag, fitted_parts, reach, split_name
 from skdp.estimators.metric import MAX_EVALUATED, linear_metric, output_metric
-from skdp.estimators.order import order_matters, reorder
 from skdp.estimators.packing import flat, is_float, take
 from skdp.estimators.parts import ReleasedPart, anchor_of
-
-# Fits that read one stream from its start to its end, so that a generator just seeded serves them
-# as well as the seed itself.
-ONE_STREAM = ClassSet(
-    named("sklearn.linear_model", "ElasticNet Lasso LogisticRegression Ridge RidgeClassifier")
-    + named("sklearn.svm", "LinearSVC LinearSVR")
+from skdp.estimators.structure import (
+    check_structure,
+    with_canonical_steps,
+    with_public_structure,
 )
 
 _thread = threading.local()
@@ -295,8 +279,8 @@ def _released_names(twin: Any, release: str | Sequence[str]) -> tuple[str, ...]:
     if _is_auto(release):
         names = tuple(
             "__".join((*path, attribute))
-            for path, part in fitted_parts(twin)
-            for attribute in attributes_of(path, part)
+            for path, part, _ in fitted_parts(twin)
+            for attribute in _attributes_of(path, part)
         )
     else:
         names = tuple(release)
@@ -310,13 +294,23 @@ def _released_names(twin: Any, release: str | Sequence[str]) -> tuple[str, ...]:
     return names
 
 
+def _attributes_of(path: tuple[str, ...], part: Any) -> tuple[str, ...]:
+    if type(part).__name__ == "_ConstantPredictor":
+        raise ValueError(
+            f"The member {'__'.join(path)} has learned nothing, because it saw only one class. "
+            "Use an oracle with more varied labels, or, for OutputCodeClassifier, another "
+            "random_state."
+        )
+    return lookup(part, path).names(part)
+
+
 def _is_auto(release: str | Sequence[str]) -> bool:
     return isinstance(release, str) and release == "auto"
 
 
 def _released_parts(twin: Any, names: Sequence[str], *, auto: bool) -> list[ReleasedPart]:
     """Sort the released attributes by the estimators that have them."""
-    attributes: dict[tuple[str, ...], list[str]] = {path: [] for path, _ in fitted_parts(twin)}
+    attributes: dict[tuple[str, ...], list[str]] = {path: [] for path, _, _ in fitted_parts(twin)}
     for name in names:
         path, attribute = split_name(twin, name)
         attributes.setdefault(path, []).append(attribute)
@@ -335,7 +329,7 @@ def _check_released(twin: Any, name: str) -> None:
     if not numeric:
         choices = [
             "__".join((*path, attribute))
-            for path, part in fitted_parts(twin)
+            for path, part, _ in fitted_parts(twin)
             for attribute, value in vars(part).items()
             if attribute.endswith("_") and is_float(value)
         ]
@@ -374,7 +368,8 @@ def _set_seeds(estimator: Any, names: list[str], seed: int) -> None:
 
     `set_params`, and making a generator from an integer, each take a tenth of a small fit.
     """
-    if type(estimator) in ONE_STREAM:
+    entry = CATALOG.get(type(estimator))
+    if entry is not None and entry.one_stream:
         estimator.random_state = _generator(seed)
     elif any("__" in name for name in names):
         estimator.set_params(**dict.fromkeys(names, seed))

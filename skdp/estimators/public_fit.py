@@ -11,7 +11,8 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from skdp.core.dataset import Dataset, column_names
-from skdp.estimators.configuration import fit_on, seed_names
+from skdp.estimators.configuration import seed_names
+from skdp.estimators.inputs import fit_on
 
 # Entries of a synthetic sparse column: full ones, as many as the private records, may not fit.
 SPARSE_ENTRIES = 20

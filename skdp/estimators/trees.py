@@ -12,22 +12,14 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 
-from skdp.core.classes import ClassSet, isinstance_by_name, named
 from skdp.core.moments import Moments
 from skdp.core.target import KeyedTarget
-from skdp.estimators.composition import drop_out_of_bag
-from skdp.estimators.configuration import describe, takes
+from skdp.estimators.catalog import CATALOG, Entry
+from skdp.estimators.catalog.compositions import is_pipeline
+from skdp.estimators.configuration import describe
 from skdp.estimators.copies import clean_copy
-
-SINGLE = named(
-    "sklearn.tree",
-    "DecisionTreeClassifier DecisionTreeRegressor ExtraTreeClassifier ExtraTreeRegressor",
-)
-FORESTS = named(
-    "sklearn.ensemble",
-    "ExtraTreesClassifier ExtraTreesRegressor RandomForestClassifier RandomForestRegressor",
-)
-TREES = ClassSet(SINGLE + FORESTS)
+from skdp.estimators.inputs import takes
+from skdp.estimators.members import drop_out_of_bag, last_step
 
 # What decides to which leaf a record goes.
 STRUCTURE = ("children_left", "children_right", "feature", "threshold", "missing_go_to_left")
@@ -128,8 +120,8 @@ class LeafTarget(BaseEstimator):
         """
         tree = last_step(estimator)
         name = type(tree).__name__
-        if type(tree) not in TREES:
-            kinds = ", ".join(kind.__name__ for kind in TREES)
+        if not is_tree(tree):
+            kinds = ", ".join(kind.__name__ for kind in CATALOG.where(_has_leaves))
             raise ValueError(
                 f"LeafTarget releases {kinds}, or a pipeline that ends in one. Got {name}."
             )
@@ -218,7 +210,7 @@ class LeafValues(KeyedTarget):
 
         None in a pipeline, whose other steps may look from one record at another.
         """
-        if isinstance_by_name(self.twin, "sklearn.pipeline.Pipeline"):
+        if is_pipeline(self.twin):
             return None
         return Moments(self._rows, _itself, linear=True, total=functools.partial(self, seed=0))
 
@@ -274,7 +266,7 @@ class LeafValues(KeyedTarget):
 
     def _apply(self, X: Any) -> NDArray[np.intp]:
         estimator = self.twin
-        while isinstance_by_name(estimator, "sklearn.pipeline.Pipeline"):
+        while is_pipeline(estimator):
             X = estimator[:-1].transform(X) if len(estimator) > 1 else X
             estimator = estimator.steps[-1][1]
         return estimator.apply(X).reshape(X.shape[0], -1)
@@ -315,31 +307,30 @@ class LeafValues(KeyedTarget):
         tree.value[...] = values  # a view of the tree's own memory
 
 
+def is_tree(estimator: Any) -> bool:
+    """Return whether an estimator is a tree or a forest whose leaves can be released."""
+    return type(estimator) in CATALOG and _has_leaves(CATALOG[type(estimator)])
+
+
+def _has_leaves(entry: Entry) -> bool:
+    return entry.tree
+
+
 def _itself(sums: NDArray[np.float64], n_samples: int) -> NDArray[np.float64]:
     return sums
 
 
-def last_step(estimator: Any) -> Any:
-    """Return the last step of a pipeline, or the estimator itself."""
-    while isinstance_by_name(estimator, "sklearn.pipeline.Pipeline"):
-        estimator = estimator.steps[-1][1]
-    return estimator
-
-
 def _steps_before(estimator: Any) -> Iterator[Any]:
     """Walk the fitted steps that a record passes before it comes to the trees."""
-    while isinstance_by_name(estimator, "sklearn.pipeline.Pipeline"):
+    while is_pipeline(estimator):
         yield from (step for _, step in estimator.steps[:-1])
         estimator = estimator.steps[-1][1]
 
 
 def _trees(estimator: Any) -> list:
     last = last_step(estimator)
-    return (
-        [last.tree_]
-        if isinstance_by_name(last, *SINGLE)
-        else [tree.tree_ for tree in last.estimators_]
-    )
+    members = [last] if hasattr(last, "tree_") else last.estimators_
+    return [tree.tree_ for tree in members]
 
 
 def _digest(twin: Any) -> str:

@@ -64,7 +64,7 @@ from skdp.estimators.catalog.repairs import (
     triangle,
 )
 from skdp.estimators.configuration import without_side_effects
-from skdp.estimators.order import order_matters, reorder
+from skdp.estimators.inputs import order_matters, reorder
 from skdp.estimators.parameters import ParameterTarget
 from skdp.estimators.substitutes import (
     DiscriminantProjection,

@@ -13,7 +13,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from skdp.estimators.configuration import without_side_effects
-from skdp.estimators.order import order_matters, reorder
+from skdp.estimators.inputs import order_matters, reorder
 from skdp.estimators.parameters import ParameterTarget
 
 X, y = make_classification(

@@ -20,8 +20,8 @@ from sklearn.preprocessing import PowerTransformer, StandardScaler
 
 from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, SensitivitySampler
 from skdp.estimators.configuration import without_side_effects
-from skdp.estimators.members import roles
-from skdp.estimators.order import order_matters, reorder
+from skdp.estimators.inputs import order_matters, reorder
+from skdp.estimators.members import configured_members
 from skdp.estimators.parameters import ParameterTarget
 from skdp.estimators.substitutes import (
     DiscriminantProjection,
@@ -109,12 +109,12 @@ def test_stand_in_computes_the_same(mine, theirs, container):
         assert framed.columns.tolist() == list(names)
 
 
-def test_roles_say_what_transforms():
+def test_members_say_what_transforms():
     line = make_pipeline(make_union(PCA(1), make_pipeline(KMeans(2), PCA(2))), Ridge())
-    found = {type(step).__name__: transforms for _, step, transforms in roles(line)}
+    found = {type(step).__name__: transforms for _, step, transforms in configured_members(line)}
     expected = {"Pipeline": True, "FeatureUnion": True, "PCA": True, "KMeans": True, "Ridge": False}
     assert found == expected
-    assert next(iter(roles(line)))[2] is False
+    assert not next(configured_members(line)).transforms
 
 
 LINES = [

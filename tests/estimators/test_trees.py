@@ -33,8 +33,9 @@ from skdp import (
     PublicDataOracle,
     SensitivitySampler,
 )
+from skdp.estimators.catalog import CATALOG
 from skdp.estimators.parameters import ParameterTarget
-from skdp.estimators.trees import TREES, LeafValues
+from skdp.estimators.trees import LeafValues
 from skdp.targets import check_release, make_target
 
 X, y = make_classification(
@@ -45,6 +46,7 @@ RESPONSE = X @ [1.0, -1.0, 2.0, 0.0] + np.random.default_rng(0).normal(size=120)
 PUBLIC_RESPONSE = X_public @ [1.0, -1.0, 2.0, 0.0]
 RANGE = (-20.0, 20.0)
 
+TREES = CATALOG.where(lambda entry: entry.tree)
 CLASSIFIERS = [
     DecisionTreeClassifier(max_depth=3, random_state=0),
     ExtraTreeClassifier(max_leaf_nodes=6, random_state=0),

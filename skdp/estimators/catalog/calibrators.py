@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from skdp.core.classes import public_name
 from skdp.estimators.catalog.entry import Entry, always
 from skdp.estimators.catalog.preprocessing import finish_isotonic, read_isotonic
 from skdp.estimators.catalog.repairs import positive
@@ -26,7 +25,7 @@ def _finish_isotonic_probabilities(released: Any, twin: Any) -> None:
 _isotonic = Entry(
     always("y_thresholds_"), _finish_isotonic_probabilities, read=read_isotonic, anchored=True
 )
-# The classes of the other two are private, so they are told by what they have learned.
+# The classes of the other two are private, so what they have learned tells which they are.
 _by_attributes = {
     frozenset({"a_", "b_"}): Entry(always("a_", "b_")),  # slope and offset of a sigmoid
     frozenset({"beta_"}): Entry(always("beta_"), _finish_temperature),
@@ -35,6 +34,6 @@ _by_attributes = {
 
 def calibrator_entry(fitted: Any) -> Entry | None:
     """Return the entry of a calibrator, None for one of an unknown kind."""
-    if public_name(type(fitted)) == "sklearn.isotonic.IsotonicRegression":
+    if "y_thresholds_" in vars(fitted):
         return _isotonic
     return _by_attributes.get(frozenset(vars(fitted)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.linalg import LinAlgWarning, inv, pinv
 from scipy.special import psi
 
 from skdp.core.classes import named
+from skdp.estimators import closed_forms
 from skdp.estimators.catalog.alignment import NearestRows, SignedRows, Values, scaled_as_twin
 from skdp.estimators.catalog.entry import Entry, always
 from skdp.estimators.catalog.repairs import nonnegative, orthonormal, positive
@@ -138,7 +140,11 @@ _nmf = Entry(
 )
 
 ENTRIES: dict[str, Entry] = {
-    **dict.fromkeys(named("sklearn.decomposition", "PCA IncrementalPCA"), _pca_entry),
+    "sklearn.decomposition.PCA": replace(
+        _pca_entry,
+        closed_form=(closed_forms.pca, {"svd_solver": ("auto", "full", "covariance_eigh")}),
+    ),
+    "sklearn.decomposition.IncrementalPCA": _pca_entry,
     **dict.fromkeys(named("sklearn.decomposition", "SparsePCA MiniBatchSparsePCA"), _sparse_pca),
     **dict.fromkeys(
         named("sklearn.decomposition", "DictionaryLearning MiniBatchDictionaryLearning"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.linalg import pinvh, solve_triangular
 
 from skdp.core.classes import named
+from skdp.estimators import closed_forms
 from skdp.estimators.catalog.alignment import NearestRows
 from skdp.estimators.catalog.entry import Entry, always
 from skdp.estimators.catalog.repairs import (
@@ -182,11 +184,12 @@ ENTRIES: dict[str, Entry] = {
         numbers="k + k d (d + 3) / 2",
         drop=tuple(MIXTURE.split()),
     ),
-    **dict.fromkeys(
-        named(
-            "sklearn.covariance", "EmpiricalCovariance ShrunkCovariance LedoitWolf OAS MinCovDet"
-        ),
+    "sklearn.covariance.EmpiricalCovariance": replace(
         _covariance_entry,
+        closed_form=(closed_forms.empirical_covariance, {"assume_centered": (False,)}),
+    ),
+    **dict.fromkeys(
+        named("sklearn.covariance", "ShrunkCovariance LedoitWolf OAS MinCovDet"), _covariance_entry
     ),
     "sklearn.covariance.EllipticEnvelope": Entry(
         _elliptic_envelope,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
 
 from skdp.core.classes import ClassTable, named
+from skdp.estimators import closed_forms
 from skdp.estimators.catalog.entry import Entry, always
 from skdp.estimators.catalog.linear import ENTRIES as LINEAR_ENTRIES
 from skdp.estimators.catalog.linear import coefficients
@@ -241,19 +243,27 @@ _encoder = Entry(always(), public=("categories_",), refuse=_refuse_infrequent, n
 
 ENTRIES: dict[str, Entry] = {
     "sklearn.preprocessing.StandardScaler": Entry(
-        _standard_scaler, _finish_standard_scaler, read=_read_standard_scaler, numbers="2 d"
+        _standard_scaler,
+        _finish_standard_scaler,
+        read=_read_standard_scaler,
+        numbers="2 d",
+        passes_gaps=True,
+        closed_form=(
+            closed_forms.standard_scaler,
+            {"with_mean": (True,), "with_std": (True,)},
+        ),
     ),
     "sklearn.preprocessing.MinMaxScaler": Entry(
-        always("data_min_", "data_max_"), _finish_min_max_scaler, numbers="2 d"
+        always("data_min_", "data_max_"), _finish_min_max_scaler, numbers="2 d", passes_gaps=True
     ),
     "sklearn.preprocessing.MaxAbsScaler": Entry(
-        always("max_abs_"), _finish_max_abs_scaler, numbers="d"
+        always("max_abs_"), _finish_max_abs_scaler, numbers="d", passes_gaps=True
     ),
     "sklearn.preprocessing.RobustScaler": Entry(
-        _robust_scaler, _finish_robust_scaler, numbers="2 d"
+        _robust_scaler, _finish_robust_scaler, numbers="2 d", passes_gaps=True
     ),
     "sklearn.preprocessing.QuantileTransformer": Entry(
-        always("quantiles_"), _finish_quantiles, numbers="n_quantiles d"
+        always("quantiles_"), _finish_quantiles, numbers="n_quantiles d", passes_gaps=True
     ),
     "sklearn.preprocessing.KBinsDiscretizer": Entry(
         always("bin_edges_"), _finish_bins, read=_read_bin_edges, numbers="(n_bins + 1) d"
@@ -276,6 +286,7 @@ ENTRIES: dict[str, Entry] = {
         keep=("n_iter_",),
         drop=("random_state_",),
         numbers="d (1 + d n_iter_)",
+        uses_response=False,
     ),
     "sklearn.isotonic.IsotonicRegression": Entry(
         always("y_thresholds_"),
@@ -286,7 +297,8 @@ ENTRIES: dict[str, Entry] = {
     ),
     "sklearn.feature_extraction.text.TfidfTransformer": Entry(_tfidf, numbers="d"),
     # Nothing to release: what they learn is the number of columns, or declared to be public.
-    **dict.fromkeys(named("sklearn.preprocessing", "OneHotEncoder OrdinalEncoder"), _encoder),
+    "sklearn.preprocessing.OneHotEncoder": _encoder,
+    "sklearn.preprocessing.OrdinalEncoder": replace(_encoder, passes_gaps=True),
     "sklearn.preprocessing.PolynomialFeatures": Entry(always(), numbers="0"),
     "sklearn.impute.MissingIndicator": Entry(
         always(), public=("features_",), refuse=_refuse_some_columns, numbers="0"

@@ -1,4 +1,4 @@
-"""Naive Bayes, discriminant analysis, nearest centroids, and the dummies."""
+"""Naive Bayes, quadratic discriminants, nearest centroids, and the dummies."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from skdp.estimators import closed_forms
 from skdp.estimators.catalog.entry import Entry, always
-from skdp.estimators.catalog.linear import DISCRIMINANT
 from skdp.estimators.catalog.repairs import (
     TINY,
     from_triangle,
@@ -157,31 +157,38 @@ def _dummy_regressor(fitted: Any) -> tuple[str, ...]:
     return () if fitted.strategy == "constant" else ("constant_",)
 
 
+# Of naive Bayes on counts: which parameters a closed form allows.
+SMOOTHED: dict[str, tuple] = {"class_prior": (None,), "force_alpha": (True,)}
+
 ENTRIES: dict[str, Entry] = {
     "sklearn.naive_bayes.GaussianNB": Entry(
-        _gaussian_nb, _finish_gaussian_nb, numbers="2 k d + k", drop=("class_count_", "epsilon_")
+        _gaussian_nb,
+        _finish_gaussian_nb,
+        numbers="2 k d + k",
+        drop=("class_count_", "epsilon_"),
+        closed_form=(closed_forms.gaussian_nb, {"priors": (None,)}),
     ),
     "sklearn.naive_bayes.MultinomialNB": Entry(
-        _counts, _finish_multinomial_nb, numbers="k (d + 1)"
+        _counts,
+        _finish_multinomial_nb,
+        numbers="k (d + 1)",
+        closed_form=(closed_forms.multinomial_nb, SMOOTHED),
     ),
     "sklearn.naive_bayes.ComplementNB": Entry(
         always("feature_count_"),
         _finish_complement_nb,
         numbers="k d",
         drop=("class_count_",),
+        closed_form=(closed_forms.complement_nb, SMOOTHED | {"norm": (False,)}),
     ),
     "sklearn.naive_bayes.BernoulliNB": Entry(
-        always("feature_count_", "class_count_"), _finish_bernoulli_nb, numbers="k (d + 1)"
+        always("feature_count_", "class_count_"),
+        _finish_bernoulli_nb,
+        numbers="k (d + 1)",
+        closed_form=(closed_forms.bernoulli_nb, SMOOTHED),
     ),
     "sklearn.naive_bayes.CategoricalNB": Entry(
         always("category_count_"), _finish_categorical_nb, numbers="k times all categories"
-    ),
-    # Its transform has attributes of its own, which would double the numbers.
-    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": Entry(
-        always("coef_", "intercept_"),
-        numbers="k (d + 1)",
-        drop=tuple(DISCRIMINANT.split()),
-        unserved=("transform",),
     ),
     "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis": Entry(
         _quadratic,
@@ -190,7 +197,14 @@ ENTRIES: dict[str, Entry] = {
         numbers="k d (d + 3) / 2 + k",
     ),
     "sklearn.neighbors.NearestCentroid": Entry(
-        _nearest_centroid, _finish_nearest_centroid, numbers="(k + 1) d", drop=("deviations_",)
+        _nearest_centroid,
+        _finish_nearest_centroid,
+        numbers="(k + 1) d",
+        drop=("deviations_",),
+        closed_form=(
+            closed_forms.nearest_centroid,
+            {"metric": ("euclidean",), "shrink_threshold": (None,)},
+        ),
     ),
     "sklearn.dummy.DummyClassifier": Entry(
         _dummy_classifier, _finish_dummy_classifier, numbers="k"
