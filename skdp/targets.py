@@ -72,7 +72,7 @@ def warn_if_fitted(estimator: Any) -> None:
             return
 
 
-def make_target(estimator: Any, release: Any, twin: Any, weighted: bool = False) -> Any:
+def make_target(estimator: Any, release: Any, public_fit: Any, weighted: bool = False) -> Any:
     """Make the target of one estimator.
 
     "auto" takes the leaves of a tree or forest, else fitted attributes. A transformer takes the
@@ -83,13 +83,13 @@ def make_target(estimator: Any, release: Any, twin: Any, weighted: bool = False)
     if automatic and is_tree(last_step(estimator)):
         release = LeafTarget()
     if isinstance(release, LeafTarget):
-        target: Any = release.bind(estimator, twin)
+        target: Any = release.bind(estimator, public_fit)
     elif isinstance(release, BernsteinTransformer):
-        target = FittedFunctionTarget(estimator, release, twin)
+        target = FittedFunctionTarget(estimator, release, public_fit)
     elif isinstance(release, Target):
         return release
     else:
-        target = ParameterTarget(estimator, release, twin)
+        target = ParameterTarget(estimator, release, public_fit)
     if weighted:
         target.description += ", weighted"
         target.key_parts += ("weighted",)

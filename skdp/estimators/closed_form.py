@@ -79,7 +79,7 @@ def _units(target: Any, records: Dataset) -> Records:
     """Find the classes, or the unit of the response, and origin and unit of each column."""
     has_origin = getattr(target.estimator, "fit_intercept", True)
     center, scale = robust_units(records[0], has_origin)
-    classes = getattr(target.twin, "classes_", None)
+    classes = getattr(target.public_fit, "classes_", None)
     response = (0.0, 1.0)
     if classes is None and len(records) > 1 and records[1].ndim == 1:
         origin, unit = robust_units(records[1][:, None], has_origin)

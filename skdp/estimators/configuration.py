@@ -1,7 +1,7 @@
 """How an estimator is set up before it is fitted, so that its fits can be compared.
 
-Twin, pairs and private fit have to be fits of one and the same thing: silent, uncached, of classes
-whose fitted state is public, and with no randomness that nobody can repeat.
+Public fit, pairs and private fit have to be fits of one and the same thing: silent, uncached, of
+classes whose fitted state is public, and with no randomness that nobody can repeat.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class ParameterTarget(KeyedTarget):
 
     Evaluating the target clones the estimator, fits it cold, and joins the released attributes
     into one vector. :meth:`restore` goes the other way: it overwrites those attributes, and no
-    others, on a copy of the public twin.
+    others, on a copy of the public fit.
 
     Parameters
     ----------
@@ -50,16 +50,16 @@ class ParameterTarget(KeyedTarget):
         The estimator as configured. Callbacks and parameters such as `memory` and `verbose` are
         switched off, since what they show or keep of a private fit would leave the guarantee.
     release : "auto" or sequence of str
-        The attributes to release. "auto" takes them from the registry; a name such as
+        The attributes to release. "auto" takes them from the catalog; a name such as
         ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"`` reaches into a composition.
-    twin : estimator object
+    public_fit : estimator object
         The same estimator fitted on public records. It fixes the shapes and the class labels.
 
     Raises
     ------
     ValueError
         If "auto" does not know the estimator, or an attribute named is not a numeric attribute of
-        the twin.
+        the public fit.
 
     Examples
     --------
@@ -67,19 +67,19 @@ class ParameterTarget(KeyedTarget):
     >>> from sklearn.svm import LinearSVC
     >>> from skdp.estimators.parameters import ParameterTarget
     >>> X, y = make_classification(random_state=0)
-    >>> twin = LinearSVC().fit(X[:50], y[:50])
-    >>> target = ParameterTarget(LinearSVC(), "auto", twin)
+    >>> public_fit = LinearSVC().fit(X[:50], y[:50])
+    >>> target = ParameterTarget(LinearSVC(), "auto", public_fit)
     >>> target.names, target(X[50:], y[50:], seed=0).shape
     (('coef_', 'intercept_'), (21,))
     """
 
-    def __init__(self, estimator: Any, release: str | Sequence[str], twin: Any):
-        self.estimator = with_public_structure(without_side_effects(estimator), twin)
-        self.twin = twin
-        self.names = _released_names(twin, release)
-        self._parts = _released_parts(twin, self.names, auto=_is_auto(release))
-        self.estimator, self._parts = with_canonical_steps(self.estimator, twin, self._parts)
-        self._like = self._values(twin)
+    def __init__(self, estimator: Any, release: str | Sequence[str], public_fit: Any):
+        self.estimator = with_public_structure(without_side_effects(estimator), public_fit)
+        self.public_fit = public_fit
+        self.names = _released_names(public_fit, release)
+        self._parts = _released_parts(public_fit, self.names, auto=_is_auto(release))
+        self.estimator, self._parts = with_canonical_steps(self.estimator, public_fit, self._parts)
+        self._like = self._values(public_fit)
         self.allow_nan = takes(estimator, "allow_nan")
         self._shuffled = order_matters(estimator)
         self._seeds = seed_names(self.estimator)
@@ -111,9 +111,9 @@ class ParameterTarget(KeyedTarget):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Evaluate the target on the two neighboring datasets of n + 1 records.
 
-        Equal to two calls, and faster: the parameters were validated when the twin was fitted, and
-        that the records are finite is looked up once. Between the parts of a composite estimator
-        a value may become infinite, so there scikit-learn goes on looking.
+        Equal to two calls, and faster: the parameters were validated when the public fit was
+        fitted, and that the records are finite is looked up once. Between the parts of a composite
+        estimator a value may become infinite, so there scikit-learn goes on looking.
 
         Parameters
         ----------
@@ -170,10 +170,10 @@ class ParameterTarget(KeyedTarget):
         Raises
         ------
         ValueError
-            If a shape or the class labels differ from those of the twin. The message is safe to
-            show: it holds no value.
+            If a shape or the class labels differ from those of the public fit. The message is safe
+            to show: it holds no value.
         """
-        check_structure(fitted, self.twin)
+        check_structure(fitted, self.public_fit)
         values = self._values(fitted)
         return np.concatenate([flat(values[name]) for name in self.names])
 
@@ -193,14 +193,14 @@ class ParameterTarget(KeyedTarget):
         Raises
         ------
         NotImplementedError
-            If the values are aligned to the twin in a way that is not known for many at once.
+            If the values are aligned to the public fit in a way that is not known for many at once.
         """
         (part,) = self._parts
         align = part.entry.align
         if align is not None:
             if not isinstance(align, SignedRows):
                 raise NotImplementedError
-            values = align.many(values, part.twin)
+            values = align.many(values, part.public_fit)
         released = [values[name] for name in self.names]
         return np.hstack([value.reshape(len(value), -1) for value in released])
 
@@ -215,10 +215,10 @@ class ParameterTarget(KeyedTarget):
         Returns
         -------
         estimator object
-            A copy of the public twin with the released attributes overwritten, those derived
-            from them recomputed, and those that describe the twin's own records removed.
+            A copy of the public fit with the released attributes overwritten, those derived
+            from them recomputed, and those that describe the public fit's own records removed.
         """
-        released = clean_copy(self.twin)
+        released = clean_copy(self.public_fit)
         for name, value in self.by_name(vector).items():
             setattr(*_owner(released, name), _in_precision(value, self._like[name]))
         for part in self._parts:
@@ -253,21 +253,21 @@ class ParameterTarget(KeyedTarget):
         Returns
         -------
         ndarray of shape (n_parameters, n_parameters) or (n_parameters,), LocalMetric or None
-            The mean over the records of J'J, J being the Jacobian of the output of the twin in the
-            released values; see `skdp.estimators.metric`. For very many values, its diagonal if the
-            model is linear, else None.
+            The mean over the records of J'J, J being the Jacobian of the output of the public fit
+            in the released values; see `skdp.estimators.metric`. For very many values, its diagonal
+            if the model is linear, else None.
         """
-        vector = self.flatten(self.twin)
+        vector = self.flatten(self.public_fit)
         if len(vector) <= MAX_EVALUATED:
-            return output_metric(self.twin, vector, self.restore, dataset[0])
+            return output_metric(self.public_fit, vector, self.restore, dataset[0])
         released = [name.rpartition("__")[2] for name in self.names]
         if released in (["coef_"], ["coef_", "intercept_"]):
             shapes = [np.shape(self._like[name]) for name in self.names]
-            return linear_metric(self.twin, shapes, dataset[0])
+            return linear_metric(self.public_fit, shapes, dataset[0])
         return None
 
     def _values(self, fitted: Any) -> dict[str, Any]:
-        """Return the released values by name, each aligned to the twin."""
+        """Return the released values by name, each aligned to the public fit."""
         return {
             "__".join((*part.path, attribute)): value
             for part in self._parts
@@ -275,21 +275,22 @@ class ParameterTarget(KeyedTarget):
         }
 
 
-def _released_names(twin: Any, release: str | Sequence[str]) -> tuple[str, ...]:
+def _released_names(public_fit: Any, release: str | Sequence[str]) -> tuple[str, ...]:
     if _is_auto(release):
         names = tuple(
             "__".join((*path, attribute))
-            for path, part, _ in fitted_parts(twin)
+            for path, part, _ in fitted_parts(public_fit)
             for attribute in _attributes_of(path, part)
         )
     else:
         names = tuple(release)
         for name in names:
-            _check_released(twin, name)
+            _check_released(public_fit, name)
     if not names:
         raise ValueError(
-            f"There is nothing to release: {type(twin).__name__} as configured learns nothing from "
-            "private records, so it needs no privacy. Fit it on public ones, and use that."
+            f"There is nothing to release: {type(public_fit).__name__} as configured learns "
+            "nothing from private records, so it needs no privacy. Fit it on public ones, and use "
+            "that."
         )
     return names
 
@@ -308,36 +309,38 @@ def _is_auto(release: str | Sequence[str]) -> bool:
     return isinstance(release, str) and release == "auto"
 
 
-def _released_parts(twin: Any, names: Sequence[str], *, auto: bool) -> list[ReleasedPart]:
+def _released_parts(public_fit: Any, names: Sequence[str], *, auto: bool) -> list[ReleasedPart]:
     """Sort the released attributes by the estimators that have them."""
-    attributes: dict[tuple[str, ...], list[str]] = {path: [] for path, _, _ in fitted_parts(twin)}
+    attributes: dict[tuple[str, ...], list[str]]
+    attributes = {path: [] for path, _, _ in fitted_parts(public_fit)}
     for name in names:
-        path, attribute = split_name(twin, name)
+        path, attribute = split_name(public_fit, name)
         attributes.setdefault(path, []).append(attribute)
     return [
-        ReleasedPart.of(path, reach(twin, path), released, auto)
+        ReleasedPart.of(path, reach(public_fit, path), released, auto)
         for path, released in attributes.items()
     ]
 
 
-def _check_released(twin: Any, name: str) -> None:
+def _check_released(public_fit: Any, name: str) -> None:
     try:
-        value = getattr(*_owner(twin, name))
+        value = getattr(*_owner(public_fit, name))
         numeric = is_float(value)
     except (AttributeError, KeyError):
         numeric = False
     if not numeric:
         choices = [
             "__".join((*path, attribute))
-            for path, part, _ in fitted_parts(twin)
+            for path, part, _ in fitted_parts(public_fit)
             for attribute, value in vars(part).items()
             if attribute.endswith("_") and is_float(value)
         ]
         raise ValueError(
             "The 'release' parameter of PrivateEstimator must name fitted attributes that hold "
-            f"floats. Got {name!r}. {type(twin).__name__} has: {', '.join(choices) or 'none'}."
+            f"floats. Got {name!r}. "
+            f"{type(public_fit).__name__} has: {', '.join(choices) or 'none'}."
         )
-    owner, attribute = _owner(twin, name)
+    owner, attribute = _owner(public_fit, name)
     try:
         setattr(copy.copy(owner), attribute, value)
     except AttributeError:
@@ -354,7 +357,7 @@ def _owner(estimator: Any, name: str) -> tuple[Any, str]:
 
 
 def _in_precision(value: Any, like: Any) -> Any:
-    """Round to single precision where the twin has it, and nowhere to infinity."""
+    """Round to single precision where the public fit has it, and nowhere to infinity."""
     if isinstance(value, list):
         return [_in_precision(*pair) for pair in zip(value, like, strict=True)]
     if getattr(like, "dtype", None) != np.float32:

@@ -31,16 +31,16 @@ LEAST_COUNT = 0.5
 class LeafTarget(BaseEstimator):
     """Release the leaf values of a decision tree or a forest whose structure is public.
 
-    Which feature is split where is decided by the *public twin*, the same tree or forest grown on
+    Which feature is split where is decided by the *public fit*, the same tree or forest grown on
     the oracle's records; the private records never grow a tree. They are sent down the public
     trees, every record through every tree, and what is released of each leaf is how many records
     of each class arrive there or, in regression, how many records and the sum of their responses.
     These are sums over records, so a sampled pair costs no refit. Predictions follow from the
     noisy sums.
 
-    If the tree is the last step of a pipeline, the steps before it are those of the twin too.
+    If the tree is the last step of a pipeline, the steps before it are those of the public fit too.
     Missing values go the way that the public trees have for them, or are imputed by a step of the
-    twin.
+    public fit.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class LeafTarget(BaseEstimator):
     the sum over its leaves. This is post-processing and costs no privacy. With ``class_weight``
     the counts are weighted afterwards; "balanced" takes the frequencies of the classes from the
     noisy counts. Members of a forest see all records, whatever `bootstrap` says, and the impurities
-    and sample counts stored in the released trees are those of the twin.
+    and sample counts stored in the released trees are those of the public fit.
 
     Examples
     --------
@@ -81,14 +81,14 @@ class LeafTarget(BaseEstimator):
     def __init__(self, y_range: Any = None):
         self.y_range = y_range
 
-    def bind(self, estimator: Any, twin: Any) -> LeafValues:
+    def bind(self, estimator: Any, public_fit: Any) -> LeafValues:
         """Make the target of one estimator.
 
         Parameters
         ----------
         estimator : estimator object
             The estimator as configured.
-        twin : estimator object
+        public_fit : estimator object
             The same, fitted on public records.
 
         Returns
@@ -102,8 +102,8 @@ class LeafTarget(BaseEstimator):
             As :meth:`check`, or if `y_range` is missing, not wanted or no range.
         """
         self.check(estimator)
-        self._check_outputs(last_step(twin))
-        return LeafValues(estimator, twin, self._ranges(twin))
+        self._check_outputs(last_step(public_fit))
+        return LeafValues(estimator, public_fit, self._ranges(public_fit))
 
     def check(self, estimator: Any) -> None:
         """Refuse an estimator whose leaves do not follow from sums over the records.
@@ -145,8 +145,8 @@ class LeafTarget(BaseEstimator):
                 f"LeafTarget and several outputs. Got {tree.class_weight!r}."
             )
 
-    def _ranges(self, twin: Any) -> NDArray[np.float64] | None:
-        tree = last_step(twin)
+    def _ranges(self, public_fit: Any) -> NDArray[np.float64] | None:
+        tree = last_step(public_fit)
         if is_classifier(tree):
             if self.y_range is not None:
                 raise ValueError(
@@ -173,23 +173,25 @@ class LeafTarget(BaseEstimator):
 class LeafValues(KeyedTarget):
     """The target of :class:`skdp.LeafTarget`: sums over the records in each leaf.
 
-    `estimator` is as configured, a tree or forest or a pipeline that ends in one; `twin` the same,
-    fitted on public records. `ranges` of the responses are None for a classifier.
+    `estimator` is as configured, a tree or forest or a pipeline that ends in one; `public_fit` the
+    same, fitted on public records. `ranges` of the responses are None for a classifier.
     """
 
-    def __init__(self, estimator: Any, twin: Any, ranges: NDArray[np.float64] | None):
-        self.twin = twin
+    def __init__(self, estimator: Any, public_fit: Any, ranges: NDArray[np.float64] | None):
+        self.public_fit = public_fit
         self._ranges = ranges
-        self._class_weight = _class_weight(last_step(twin))
-        self._leaves = [np.flatnonzero(tree.children_left < 0) for tree in _trees(twin)]
+        self._class_weight = _class_weight(last_step(public_fit))
+        self._leaves = [np.flatnonzero(tree.children_left < 0) for tree in _trees(public_fit)]
         # an estimate made for other trees, or for other steps before them, is for another function
+        steps, trees = list(_steps_before(public_fit)), list(map(_structure, _trees(public_fit)))
         self.key_parts = (
-            *(estimator, list(_steps_before(twin)), list(map(_structure, _trees(twin)))),
+            *(estimator, steps, trees),
             *(ranges, None if ranges is not None else self._classes(), sklearn.__version__),
         )
-        self.allow_nan = takes(estimator, "allow_nan")  # gaps take a way that the twin has fixed
+        # gaps take a way that the public fit has fixed
+        self.allow_nan = takes(estimator, "allow_nan")
         configured = describe(estimator)
-        self.description = f"leaf values of {configured}, structure {_digest(twin)}"
+        self.description = f"leaf values of {configured}, structure {_digest(public_fit)}"
 
     def __call__(
         self, X: Any, y: Any, sample_weight: Any = None, *, seed: int
@@ -210,16 +212,16 @@ class LeafValues(KeyedTarget):
 
         None in a pipeline, whose other steps may look from one record at another.
         """
-        if is_pipeline(self.twin):
+        if is_pipeline(self.public_fit):
             return None
         return Moments(self._rows, _itself, linear=True, total=functools.partial(self, seed=0))
 
     def restore(self, vector: NDArray[np.float64]) -> Any:
         """Make a fitted estimator from released sums.
 
-        It is a copy of the public twin in which the values of all nodes follow from the sums.
+        It is a copy of the public fit in which the values of all nodes follow from the sums.
         """
-        released = clean_copy(self.twin)
+        released = clean_copy(self.public_fit)
         width = len(self._output_of_column())
         ends = np.cumsum([width * len(leaves) for leaves in self._leaves])
         parts = np.split(np.asarray(vector, dtype=np.float64), ends[:-1])
@@ -230,7 +232,7 @@ class LeafValues(KeyedTarget):
         return released
 
     def _classes(self) -> list[NDArray]:
-        classes = last_step(self.twin).classes_
+        classes = last_step(self.public_fit).classes_
         return classes if isinstance(classes, list) else [classes]
 
     def _output_of_column(self) -> NDArray[np.intp]:
@@ -265,7 +267,7 @@ class LeafValues(KeyedTarget):
         return np.hstack([np.ones((len(y), 1)), scaled])
 
     def _apply(self, X: Any) -> NDArray[np.intp]:
-        estimator = self.twin
+        estimator = self.public_fit
         while is_pipeline(estimator):
             X = estimator[:-1].transform(X) if len(estimator) > 1 else X
             estimator = estimator.steps[-1][1]
@@ -333,10 +335,10 @@ def _trees(estimator: Any) -> list:
     return [tree.tree_ for tree in members]
 
 
-def _digest(twin: Any) -> str:
+def _digest(public_fit: Any) -> str:
     """Name the structure: equal for trees that send every record to the same leaves."""
     parts = hashlib.sha256()
-    for tree in _trees(twin):
+    for tree in _trees(public_fit):
         for array in _structure(tree):
             parts.update(np.ascontiguousarray(array).tobytes())
     return parts.hexdigest()[:16]

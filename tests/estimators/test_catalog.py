@@ -385,7 +385,7 @@ def test_exact_release_computes_what_the_private_fit_does(case):
     assert methods
     for name in methods:
         output, expected = (evaluate(model, name, private[0]) for model in (restored, fitted))
-        if not CATALOG[case.kind].depends_on_twin or name == "inverse_transform":
+        if not CATALOG[case.kind].depends_on_public_fit or name == "inverse_transform":
             np.testing.assert_allclose(output, expected, rtol=1e-6, atol=1e-6, err_msg=name)
         else:
             assert_same_up_to_order(output, expected, scaled=case.name in {"NMF", "MiniBatchNMF"})

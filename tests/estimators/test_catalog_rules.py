@@ -232,12 +232,12 @@ def test_the_line_to_write_works():
 
 
 def test_registered_class_is_released_repaired_and_aligned(registered):
-    def finish(released, twin):
+    def finish(released, public_fit):
         released.level_ = max(released.level_, 0.0)
         released.derived_ = 2 * released.level_
 
-    def align(values, twin):
-        sign = 1.0 if values["slope_"] @ twin.slope_ >= 0 else -1.0
+    def align(values, public_fit):
+        sign = 1.0 if values["slope_"] @ public_fit.slope_ >= 0 else -1.0
         return values | {"slope_": sign * values["slope_"]}
 
     register(Unknown, ["slope_", "level_"], finish=finish, align=align)
@@ -260,8 +260,8 @@ def test_attributes_may_depend_on_the_configuration(registered):
 
     register(Choosy, lambda model: ("level_",) if model.flat else ("slope_", "level_"))
     assert lookup(Choosy(flat=True)).attributes(Choosy(flat=True)) == ("level_",)
-    twin = Choosy(flat=False).fit(X, y)
-    assert ParameterTarget(Choosy(flat=False), "auto", twin).names == ("slope_", "level_")
+    public_fit = Choosy(flat=False).fit(X, y)
+    assert ParameterTarget(Choosy(flat=False), "auto", public_fit).names == ("slope_", "level_")
     assert ("Choosy", "", ()) in [line[:3] for line in supported_estimators()]
 
 
@@ -317,11 +317,11 @@ def test_rounds_of_imputation_that_differ_are_noticed():
 
 
 def test_derived_attribute_named_by_the_user_is_what_he_gets():
-    twin = EmpiricalCovariance().fit(X)
-    target = ParameterTarget(EmpiricalCovariance(), ["precision_"], twin)
+    public_fit = EmpiricalCovariance().fit(X)
+    target = ParameterTarget(EmpiricalCovariance(), ["precision_"], public_fit)
     vector = target(X[:20], seed=0) + 1
     np.testing.assert_array_equal(target.restore(vector).precision_.ravel(), vector)
-    np.testing.assert_allclose(target.restore(vector).covariance_, twin.covariance_)
+    np.testing.assert_allclose(target.restore(vector).covariance_, public_fit.covariance_)
 
 
 def test_symmetric_matrices_are_released_once():
@@ -442,10 +442,12 @@ def test_numbers_of_the_table_are_those_released(estimator, expected):
 
 
 def test_entries_can_be_sent_to_workers():
-    """A worker process has a registry of its own, without what was registered here."""
+    """A worker process has a catalog of its own, without what was registered here."""
     import pickle
 
-    for entry in CATALOG.values():
+    own = [entry for kind, entry in CATALOG.items() if kind.__module__.startswith("sklearn.")]
+    assert len(own) > len(OWN)
+    for entry in own:
         assert pickle.loads(pickle.dumps(entry)) == entry
 
 
@@ -486,6 +488,6 @@ def test_a_second_place_is_found():
     assert list(named_in('"Use SVC"')) == []
 
 
-def test_an_entry_without_alignment_does_not_depend_on_the_twin():
-    assert not Entry(lambda estimator: ()).depends_on_twin
-    assert CATALOG[PCA].depends_on_twin
+def test_an_entry_without_alignment_does_not_depend_on_the_public_fit():
+    assert not Entry(lambda estimator: ()).depends_on_public_fit
+    assert CATALOG[PCA].depends_on_public_fit

@@ -178,8 +178,8 @@ def make(name):
 
 def make_target(name):
     estimator, public, private = make(name)
-    twin = without_side_effects(estimator).fit(*public)
-    return ParameterTarget(estimator, "auto", twin), private
+    public_fit = without_side_effects(estimator).fit(*public)
+    return ParameterTarget(estimator, "auto", public_fit), private
 
 
 def fit_exactly(target, private):
@@ -227,7 +227,7 @@ def test_exact_release_computes_what_the_private_fit_does(name):
     for output, expected in pairs:
         np.testing.assert_allclose(output, expected, rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(target.flatten(restored), vector)
-    public = list(outputs(target.twin, private[0]))
+    public = list(outputs(target.public_fit, private[0]))
     assert any(not np.allclose(a, b) for (_, a), b in zip(pairs, public, strict=True))
 
 
@@ -272,11 +272,12 @@ def test_isotonic_calibration_is_released_on_public_points(generate):
     target = ParameterTarget(estimator, "auto", clone(estimator).fit(*public))
     vector = target(*own, seed=0)
     restored, fitted = target.restore(vector), fit_exactly(target, own)
-    for released, exact, twin in zip(
-        *(model.calibrated_classifiers_ for model in (restored, fitted, target.twin)), strict=True
+    for released, exact, public_fit in zip(
+        *(model.calibrated_classifiers_ for model in (restored, fitted, target.public_fit)),
+        strict=True,
     ):
         for one, other, public_one in zip(
-            *(pair.calibrators for pair in (released, exact, twin)), strict=True
+            *(pair.calibrators for pair in (released, exact, public_fit)), strict=True
         ):
             points = np.linspace(public_one.X_min_, public_one.X_max_, 21)
             np.testing.assert_allclose(one.predict(points), other.predict(points), atol=1e-9)
@@ -292,11 +293,11 @@ def test_names_lead_to_the_released_numbers(name):
     """The names that "auto" finds can be written by hand, and mean the same."""
     target, private = make_target(name)
     estimator, *_ = make(name)
-    named = ParameterTarget(estimator, target.names, target.twin)
+    named = ParameterTarget(estimator, target.names, target.public_fit)
     np.testing.assert_array_equal(named(*private, seed=0), target(*private, seed=0))
     for written in target.names:
-        path, attribute = split_name(target.twin, written)
-        assert hasattr(reach(target.twin, path), attribute)
+        path, attribute = split_name(target.public_fit, written)
+        assert hasattr(reach(target.public_fit, path), attribute)
 
 
 def test_names_are_readable():
@@ -339,12 +340,12 @@ def test_frozen_and_stateless_members_release_nothing():
     assert paths == [("featureunion", "standardscaler"), ("votingregressor", "ridge")]
 
 
-def test_out_of_bag_scores_of_the_twin_are_dropped():
+def test_out_of_bag_scores_of_the_public_fit_are_dropped():
     X, y = response(0)
     bag = BaggingRegressor(Ridge(), 20, oob_score=True, random_state=0)
     target = ParameterTarget(bag, "auto", clone(bag).fit(X, y))
     released = target.restore(target(X, y, seed=0))
-    assert hasattr(target.twin, "oob_score_")
+    assert hasattr(target.public_fit, "oob_score_")
     assert not {"oob_score_", "oob_prediction_"} & vars(released).keys()
 
 
@@ -380,7 +381,7 @@ def test_open_structural_seeds_are_closed():
 
 
 def test_other_members_are_refused():
-    """A fit whose members, labels, columns or order differ from the twin's has no value."""
+    """A fit whose members, labels, columns or order differ from the public fit's has no value."""
     X, y = classes(0)
     one_rest = OneVsRestClassifier(logistic)
     target = ParameterTarget(one_rest, "auto", clone(one_rest).fit(X, y))
@@ -429,7 +430,7 @@ def test_labels_of_a_chain_come_by_output():
     assert set(np.unique(model.predict(X)[:, 1])) <= {5, 6}
 
 
-def test_categories_of_encoders_are_those_of_the_twin():
+def test_categories_of_encoders_are_those_of_the_public_fit():
     encoder = make_pipeline(OneHotEncoder(handle_unknown="ignore"), Ridge())
     public, private = np.array([["a"], ["b"], ["c"]] * 4), np.array([["a"], ["z"], ["b"]] * 4)
     y = np.arange(12.0)

@@ -263,7 +263,7 @@ def test_released_attributes_determine_the_output(kind, name, grid):
         released = outputs(target.restore(vector), entry.unserved, new[0])
         assert released.keys() == expected.keys() != set()
         for method, value in released.items():
-            up_to_order = entry.depends_on_twin and method != "inverse_transform"
+            up_to_order = entry.depends_on_public_fit and method != "inverse_transform"
             assert_same(value, expected[method], up_to_order=up_to_order)
         noise = np.random.default_rng(number).laplace(scale=2.0, size=vector.shape)
         noisy = outputs(target.restore(vector + noise), entry.unserved, new[0])

@@ -2,7 +2,7 @@
 
 An entry names the fitted attributes that determine the output, or says why there are none. They are
 the smallest such set, since every further number costs noise. All other attributes of the released
-estimator are those of its public twin, or are recomputed from the released ones.
+estimator are those of its public fit, or are recomputed from the released ones.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
     "unserved",
 ]
 
-# Attributes that describe the records of a fit and not the fitted function. On the twin they
+# Attributes that describe the records of a fit and not the fitted function. On the public fit they
 # describe the oracle's records: no secret, but no fact about the released estimator either.
 RECORD_ATTRIBUTES = frozenset(
     {
@@ -169,12 +169,12 @@ def register(
         or lists of them, whose shapes do not depend on the data. Or ``attributes(estimator)``,
         which returns them for a configuration.
     finish : callable or None, default=None
-        ``finish(released, twin)`` changes `released` in place: it repairs noised values that went
-        out of range and recomputes what follows from them. Everything else is that of the twin,
-        the estimator fitted on public records.
+        ``finish(released, public_fit)`` changes `released` in place: it repairs noised values that
+        went out of range and recomputes what follows from them. Everything else is that of the
+        public fit, the estimator fitted on public records.
     align : callable or None, default=None
-        ``align(values, twin)`` returns the released values, a dict by name, in a canonical form,
-        such as with the signs and the order that they have in the twin.
+        ``align(values, public_fit)`` returns the released values, a dict by name, in a canonical
+        form, such as with the signs and the order that they have in the public fit.
 
     Raises
     ------

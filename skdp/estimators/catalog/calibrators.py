@@ -11,15 +11,15 @@ from skdp.estimators.catalog.preprocessing import finish_isotonic, read_isotonic
 from skdp.estimators.catalog.repairs import positive
 
 
-def _finish_temperature(released: Any, twin: Any) -> None:
-    """An inverse temperature that is not positive becomes the twin's."""
-    released.beta_ = positive(released.beta_, twin.beta_)[()]
+def _finish_temperature(released: Any, public_fit: Any) -> None:
+    """An inverse temperature that is not positive becomes the public fit's."""
+    released.beta_ = positive(released.beta_, public_fit.beta_)[()]
 
 
-def _finish_isotonic_probabilities(released: Any, twin: Any) -> None:
+def _finish_isotonic_probabilities(released: Any, public_fit: Any) -> None:
     """Clip the values to [0, 1] and make them monotone."""
     released.y_thresholds_ = np.clip(released.y_thresholds_, 0, 1)
-    finish_isotonic(released, twin)
+    finish_isotonic(released, public_fit)
 
 
 _isotonic = Entry(

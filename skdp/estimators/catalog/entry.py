@@ -36,26 +36,26 @@ class Entry:
         ``attributes(estimator)`` names the fitted attributes to release. It may look at the
         parameters of the estimator, fitted or not.
     finish : callable or None, default=None
-        ``finish(released, twin)`` repairs the noised attributes and recomputes those derived from
-        them. It sees released values and the public twin only.
+        ``finish(released, public_fit)`` repairs the noised attributes and recomputes those derived
+        from them. It sees released values and the public fit only.
     align : callable or None, default=None
-        ``align(values, twin)`` brings the values, a dict by name, into a canonical form: the signs
-        and the order of components are those of the twin.
+        ``align(values, public_fit)`` brings the values, a dict by name, into a canonical form: the
+        signs and the order of components are those of the public fit.
     read : callable or None, default=None
-        ``read(fitted, twin)`` returns those values, by name, that are not the attribute itself
-        but a shorter form of it, which `finish` expands. It must not keep `fitted`.
+        ``read(fitted, public_fit)`` returns those values, by name, that are not the attribute
+        itself but a shorter form of it, which `finish` expands. It must not keep `fitted`.
     numbers : str, default=""
         How many numbers are released: d features; k classes, outputs, components or clusters.
     public : tuple of str, default=()
-        Fitted attributes that are public metadata: they must equal those of the twin.
+        Fitted attributes that are public metadata: they must equal those of the public fit.
     drop : tuple of str, default=()
-        Attributes of the twin that nothing released replaces, and that would mislead.
+        Attributes of the public fit that nothing released replaces, and that would mislead.
     keep : tuple of str, default=()
         Attributes that describe records elsewhere, but belong to the function here.
     unserved : tuple of str, default=()
         Methods that need more than is released.
     anchored : bool, default=False
-        Whether `read` takes more than the structure from the twin.
+        Whether `read` takes more than the structure from the public fit.
     refuse : str, callable or None, default=None
         Why the class cannot be released, or ``refuse(estimator)``, which returns why this
         configuration cannot, or None.
@@ -79,7 +79,7 @@ class Entry:
         this name is to transform for what comes after it. None where all members predict.
     seeded_structure : bool, default=False
         Whether `random_state` decides what a member is or sees. Left open it is set to one number,
-        so that twin, pairs and private fit have the same members.
+        so that public fit, pairs and private fit have the same members.
     bags : bool, default=False
         Whether members see records drawn by position, and are trees where none are given.
     tree : bool, default=False
@@ -130,8 +130,8 @@ class Entry:
     learns_nothing: bool = False
 
     @property
-    def depends_on_twin(self) -> bool:
-        """Whether the released values depend on the values of the twin."""
+    def depends_on_public_fit(self) -> bool:
+        """Whether the released values depend on the values of the public fit."""
         return self.anchored or self.align is not None
 
     def names(self, estimator: Any) -> tuple[str, ...]:

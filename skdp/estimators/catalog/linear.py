@@ -36,13 +36,13 @@ def coefficients(fitted: Any) -> tuple[str, ...]:
     return ("coef_", "intercept_") if fitted.fit_intercept else ("coef_",)
 
 
-def _read_intercept_at_origin(fitted: Any, twin: Any) -> dict[str, Any]:
+def _read_intercept_at_origin(fitted: Any, public_fit: Any) -> dict[str, Any]:
     """Return the prediction at the origin: unlike `intercept_` it needs no mean of X beside it."""
     origin = np.zeros((1, fitted.n_features_in_))
     return {"intercept_": np.ravel(fitted.predict(origin))}
 
 
-def _shift_intercept(released: Any, twin: Any) -> None:
+def _shift_intercept(released: Any, public_fit: Any) -> None:
     """Choose `intercept_` such that the prediction at the origin is the released one."""
     at_origin = released.intercept_
     released.intercept_ = np.zeros_like(at_origin)

@@ -31,17 +31,17 @@ def _standard_scaler(fitted: Any) -> tuple[str, ...]:
     return ("mean_",) * bool(fitted.with_mean) + ("var_",) * bool(fitted.with_std)
 
 
-def _read_standard_scaler(fitted: Any, twin: Any) -> dict[str, Any]:
+def _read_standard_scaler(fitted: Any, public_fit: Any) -> dict[str, Any]:
     return {"var_": read_variances(fitted)} if fitted.with_std else {}
 
 
-def _finish_standard_scaler(released: Any, twin: Any) -> None:
-    """Recompute the scale; a variance that noise made negative becomes the twin's."""
+def _finish_standard_scaler(released: Any, public_fit: Any) -> None:
+    """Recompute the scale; a variance that noise made negative becomes the public fit's."""
     if released.with_std:
-        released.var_, released.scale_ = standard_deviations(released.var_, twin.var_)
+        released.var_, released.scale_ = standard_deviations(released.var_, public_fit.var_)
 
 
-def _finish_min_max_scaler(released: Any, twin: Any) -> None:
+def _finish_min_max_scaler(released: Any, public_fit: Any) -> None:
     """Recompute scale and offset; a minimum above the maximum changes places with it."""
     ends = np.sort([released.data_min_, released.data_max_], axis=0)
     rebuilt = _refitted(released, ends)
@@ -49,9 +49,9 @@ def _finish_min_max_scaler(released: Any, twin: Any) -> None:
         setattr(released, name, getattr(rebuilt, name))
 
 
-def _finish_max_abs_scaler(released: Any, twin: Any) -> None:
-    """Recompute the scale; a negative maximum becomes the twin's."""
-    released.max_abs_ = nonnegative(released.max_abs_, twin.max_abs_)
+def _finish_max_abs_scaler(released: Any, public_fit: Any) -> None:
+    """Recompute the scale; a negative maximum becomes the public fit's."""
+    released.max_abs_ = nonnegative(released.max_abs_, public_fit.max_abs_)
     released.scale_ = _refitted(released, released.max_abs_[None]).scale_
 
 
@@ -59,28 +59,28 @@ def _robust_scaler(fitted: Any) -> tuple[str, ...]:
     return ("center_",) * bool(fitted.with_centering) + ("scale_",) * bool(fitted.with_scaling)
 
 
-def _finish_robust_scaler(released: Any, twin: Any) -> None:
-    """A scale that is not positive becomes the twin's."""
+def _finish_robust_scaler(released: Any, public_fit: Any) -> None:
+    """A scale that is not positive becomes the public fit's."""
     if released.with_scaling:
-        released.scale_ = positive(released.scale_, twin.scale_)
+        released.scale_ = positive(released.scale_, public_fit.scale_)
 
 
-def _finish_quantiles(released: Any, twin: Any) -> None:
+def _finish_quantiles(released: Any, public_fit: Any) -> None:
     """Sort the quantiles of each column."""
     released.quantiles_ = np.sort(released.quantiles_, axis=0)
 
 
-def _read_bin_edges(fitted: Any, twin: Any) -> dict[str, Any]:
+def _read_bin_edges(fitted: Any, public_fit: Any) -> dict[str, Any]:
     """Uniform bins are given by their two ends."""
     if fitted.strategy != "uniform":
         return {}
     return {"bin_edges_": np.array([edges[[0, -1]] for edges in fitted.bin_edges_])}
 
 
-def _finish_bins(released: Any, twin: Any) -> None:
+def _finish_bins(released: Any, public_fit: Any) -> None:
     """Sort the edges of each column."""
     if released.strategy == "uniform":
-        sizes = [len(edges) for edges in twin.bin_edges_]
+        sizes = [len(edges) for edges in public_fit.bin_edges_]
         ends = np.sort(released.bin_edges_, axis=1)
         edges = [
             np.linspace(low, high, size) for (low, high), size in zip(ends, sizes, strict=True)
@@ -95,7 +95,7 @@ def _splines(fitted: Any) -> tuple[str, ...]:
     return ("bsplines_",) if isinstance(fitted.knots, str) else ()
 
 
-def _read_knots(fitted: Any, twin: Any) -> dict[str, Any]:
+def _read_knots(fitted: Any, public_fit: Any) -> dict[str, Any]:
     """Read the base knots of each column; evenly spaced ones are given by their two ends."""
     knots = [spline.t[spline.k : len(spline.t) - spline.k] for spline in fitted.bsplines_]
     if fitted.knots == "uniform":
@@ -103,7 +103,7 @@ def _read_knots(fitted: Any, twin: Any) -> dict[str, Any]:
     return {"bsplines_": np.array(knots)}
 
 
-def _finish_splines(released: Any, twin: Any) -> None:
+def _finish_splines(released: Any, public_fit: Any) -> None:
     """Sort the knots of each column, and build the splines anew.
 
     The ends of two knots are their range, and the quantiles of as many records as knots are these.
@@ -166,9 +166,9 @@ def _refuse_imputation(estimator: Any) -> str | None:
     return _refuse_indicator(estimator)
 
 
-def _read_imputations(fitted: Any, twin: Any) -> dict[str, Any]:
+def _read_imputations(fitted: Any, public_fit: Any) -> dict[str, Any]:
     """Join the first guesses and the coefficients of every regression."""
-    rounds, expected = fitted.imputation_sequence_, twin.imputation_sequence_
+    rounds, expected = fitted.imputation_sequence_, public_fit.imputation_sequence_
     if [step.feat_idx for step in rounds] != [step.feat_idx for step in expected]:
         raise ValueError("the columns or rounds of imputation differ from those of the public fit")
     models = [step.estimator for step in rounds]
@@ -179,13 +179,13 @@ def _read_imputations(fitted: Any, twin: Any) -> dict[str, Any]:
     return {"imputation_sequence_": [fitted.initial_imputer_.statistics_, *values]}
 
 
-def _finish_imputations(released: Any, twin: Any) -> None:
+def _finish_imputations(released: Any, public_fit: Any) -> None:
     """Put the coefficients into the regressions."""
     statistics, *values = released.imputation_sequence_
     released.initial_imputer_.statistics_ = statistics
     released.imputation_sequence_ = [
         step._replace(estimator=_with_coefficients(step.estimator, row))
-        for step, row in zip(twin.imputation_sequence_, values, strict=True)
+        for step, row in zip(public_fit.imputation_sequence_, values, strict=True)
     ]
 
 
@@ -199,15 +199,15 @@ def _with_coefficients(model: Any, values: NDArray) -> Any:
     return model
 
 
-def read_isotonic(fitted: Any, twin: Any) -> dict[str, Any]:
-    """Evaluate the fitted function on evenly spaced points of the twin's range."""
-    points = np.linspace(twin.X_min_, twin.X_max_, N_KNOTS)
+def read_isotonic(fitted: Any, public_fit: Any) -> dict[str, Any]:
+    """Evaluate the fitted function on evenly spaced points of the public fit's range."""
+    points = np.linspace(public_fit.X_min_, public_fit.X_max_, N_KNOTS)
     return {"y_thresholds_": np.interp(points, fitted.X_thresholds_, fitted.y_thresholds_)}
 
 
-def finish_isotonic(released: Any, twin: Any) -> None:
+def finish_isotonic(released: Any, public_fit: Any) -> None:
     """Make the values monotone, by isotonic regression on the public points."""
-    points = np.linspace(twin.X_min_, twin.X_max_, N_KNOTS)
+    points = np.linspace(public_fit.X_min_, public_fit.X_max_, N_KNOTS)
     released.fit(points, released.y_thresholds_)
 
 

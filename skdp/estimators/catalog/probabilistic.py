@@ -28,9 +28,9 @@ def _gaussian_nb(fitted: Any) -> tuple[str, ...]:
     return ("class_prior_",) * (fitted.priors is None) + ("theta_", "var_")
 
 
-def _finish_gaussian_nb(released: Any, twin: Any) -> None:
-    """Project the prior to the simplex; a variance that is not positive becomes the twin's."""
-    released.var_ = positive(released.var_, twin.var_)
+def _finish_gaussian_nb(released: Any, public_fit: Any) -> None:
+    """Project the prior to the simplex; a variance that is not positive becomes the public one."""
+    released.var_ = positive(released.var_, public_fit.var_)
     if released.priors is None:
         released.class_prior_ = on_simplex(released.class_prior_)
 
@@ -58,14 +58,14 @@ def _finish_class_prior(released: Any) -> None:
         released.class_log_prior_ = np.log(released.class_count_ / released.class_count_.sum())
 
 
-def _finish_multinomial_nb(released: Any, twin: Any) -> None:
+def _finish_multinomial_nb(released: Any, public_fit: Any) -> None:
     """Recompute the log-probabilities; negative counts become zero."""
     released.feature_count_ = np.maximum(released.feature_count_, 0)
     released.feature_log_prob_ = _log_shares(released.feature_count_ + _smoothing(released))
     _finish_class_prior(released)
 
 
-def _finish_complement_nb(released: Any, twin: Any) -> None:
+def _finish_complement_nb(released: Any, public_fit: Any) -> None:
     """Recompute the weights from the counts of the other classes; negative counts become zero."""
     released.feature_count_ = np.maximum(released.feature_count_, 0)
     released.feature_all_ = released.feature_count_.sum(axis=0)
@@ -77,7 +77,7 @@ def _finish_complement_nb(released: Any, twin: Any) -> None:
     released.feature_log_prob_ = normalized if released.norm else -logged
 
 
-def _finish_bernoulli_nb(released: Any, twin: Any) -> None:
+def _finish_bernoulli_nb(released: Any, public_fit: Any) -> None:
     """Recompute the log-probabilities; counts are clipped to [0, count of the class]."""
     released.class_count_ = positive_counts(released.class_count_)
     n_records, alpha = released.class_count_[:, None], _smoothing(released)
@@ -89,7 +89,7 @@ def _finish_bernoulli_nb(released: Any, twin: Any) -> None:
     _finish_class_prior(released)
 
 
-def _finish_categorical_nb(released: Any, twin: Any) -> None:
+def _finish_categorical_nb(released: Any, public_fit: Any) -> None:
     """Recompute log-probabilities and class counts; negative counts become zero."""
     counts = [np.maximum(count, 0) for count in released.category_count_]
     released.category_count_ = counts
@@ -104,15 +104,15 @@ def _quadratic(fitted: Any) -> tuple[str, ...]:
     return ("means_", "covariance_") + ("priors_",) * (fitted.priors is None)
 
 
-def _read_class_covariances(fitted: Any, twin: Any) -> dict[str, Any]:
+def _read_class_covariances(fitted: Any, public_fit: Any) -> dict[str, Any]:
     """Multiply out the eigenvectors, whose signs and order mean nothing."""
     pairs = zip(fitted.rotations_, fitted.scalings_, strict=True)
     return {"covariance_": [triangle((vectors * sizes) @ vectors.T) for vectors, sizes in pairs]}
 
 
-def _finish_quadratic(released: Any, twin: Any) -> None:
+def _finish_quadratic(released: Any, public_fit: Any) -> None:
     """Recompute the eigenvectors; covariances become positive definite, the prior a simplex."""
-    pairs = zip(twin.rotations_, twin.scalings_, strict=True)
+    pairs = zip(public_fit.rotations_, public_fit.scalings_, strict=True)
     public = [(vectors * sizes) @ vectors.T for vectors, sizes in pairs]
     released.covariance_ = [
         nearest_covariance(from_triangle(values), matrix)
@@ -132,12 +132,12 @@ def _nearest_centroid(fitted: Any) -> tuple[str, ...]:
     return ("centroids_", "within_class_std_dev_") + ("class_prior_",) * (priors == "empirical")
 
 
-def _finish_nearest_centroid(released: Any, twin: Any) -> None:
-    """A negative deviation becomes the twin's; the prior is projected to the simplex."""
+def _finish_nearest_centroid(released: Any, public_fit: Any) -> None:
+    """A negative deviation becomes the public fit's; the prior is projected to the simplex."""
     if str(released.priors) == "empirical":
         released.class_prior_ = on_simplex(released.class_prior_)
     released.within_class_std_dev_ = nonnegative(
-        released.within_class_std_dev_, twin.within_class_std_dev_
+        released.within_class_std_dev_, public_fit.within_class_std_dev_
     )
 
 
@@ -145,7 +145,7 @@ def _dummy_classifier(fitted: Any) -> tuple[str, ...]:
     return () if fitted.strategy in {"uniform", "constant"} else ("class_prior_",)
 
 
-def _finish_dummy_classifier(released: Any, twin: Any) -> None:
+def _finish_dummy_classifier(released: Any, public_fit: Any) -> None:
     """Project the prior to the simplex."""
     if isinstance(released.class_prior_, list):
         released.class_prior_ = [on_simplex(prior) for prior in released.class_prior_]

@@ -28,14 +28,14 @@ def _power_transformer(fitted: Any) -> tuple[str, ...]:
     return ("lambdas_", "mean_", "var_") if fitted.standardize else ("lambdas_",)
 
 
-def _read_power_transformer(fitted: Any, twin: Any) -> dict[str, Any]:
+def _read_power_transformer(fitted: Any, public_fit: Any) -> dict[str, Any]:
     return {"var_": read_variances(fitted)} if fitted.standardize else {}
 
 
-def _finish_power_transformer(released: Any, twin: Any) -> None:
-    """Recompute the scale; a variance that noise made negative becomes the twin's."""
+def _finish_power_transformer(released: Any, public_fit: Any) -> None:
+    """Recompute the scale; a variance that noise made negative becomes the public fit's."""
     if released.standardize:
-        released.var_, released.scale_ = standard_deviations(released.var_, twin.var_)
+        released.var_, released.scale_ = standard_deviations(released.var_, public_fit.var_)
 
 
 def _refuse_precomputed(estimator: Any) -> str | None:
@@ -70,7 +70,7 @@ ENTRIES: dict[str, Entry] = {
             },
         ),
     ),
-    # Its landmarks are the public twin's in every fit: they are no secret, and not released.
+    # Its landmarks are the public fit's in every fit: they are no secret, and not released.
     "sklearn.kernel_approximation.Nystroem": Entry(
         always(),
         public=("components_", "normalization_"),
