@@ -18,7 +18,7 @@ from skdp.core.dataset import Dataset, n_records
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.schema import Schema
 from skdp.core.target import Target
-from skdp.estimators.catalog import unserved
+from skdp.estimators.catalog import entry_of
 from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes, takes_weights, uses_response
@@ -275,7 +275,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
 
     def _check_served(self, estimator: Any, name: str) -> None:
         last = last_step(estimator)
-        if isinstance(self.release, str) and name in unserved(last):
+        if isinstance(self.release, str) and name in entry_of(last).unserved:
             raise AttributeError(
                 f"{type(last).__name__}.{name} needs more than release='auto' releases. Name the "
                 "attributes that it needs in 'release', where they are public."

@@ -9,10 +9,10 @@ from typing import Any
 from skdp.core.target import Target
 from skdp.estimators.catalog import (
     check_releasable,
+    entry_of,
     is_stateless,
     substitute_of,
     traits_of,
-    unserved,
 )
 from skdp.estimators.configuration import check_configuration
 from skdp.estimators.members import configured_members, last_step
@@ -98,7 +98,7 @@ def make_target(estimator: Any, release: Any, public_fit: Any, weighted: bool = 
 
 def _check_transforms(step: Any) -> None:
     """Refuse a step that is to transform, of which only what predicts is released."""
-    if "transform" not in unserved(step) or substitute_of(step, True) is not None:
+    if "transform" not in entry_of(step).unserved or substitute_of(step, True) is not None:
         return
     raise ValueError(
         f"PrivateEstimator cannot release {type(step).__name__} with release='auto' as a step that "

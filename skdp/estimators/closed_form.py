@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from skdp.core.dataset import Dataset, take_records
 from skdp.core.moments import TOLERANCE, Moments
 from skdp.core.units import Records, robust_units
-from skdp.estimators.catalog import CATALOG
+from skdp.estimators.catalog import entry_of
 from skdp.estimators.closed_forms import ClosedForm
 
 FAR_ORIGIN = 2.0**26
@@ -59,10 +59,10 @@ def closed_form_of(target: Any, records: Dataset) -> Moments | None:
 
 def _forms(estimator: Any, shape: tuple[int, int]) -> list[ClosedForm]:
     """List the closed forms of the catalog, if the parameters are those for which they hold."""
-    entry = CATALOG.get(type(estimator))
-    if entry is None or entry.closed_form is None:
+    known = entry_of(estimator).closed_form
+    if known is None:
         return []
-    forms, plain = entry.closed_form
+    forms, plain = known
     parameters = estimator.get_params(deep=False)
     is_plain = all(parameters[name] in values for name, values in plain.items())
     return forms(estimator, shape) if is_plain else []

@@ -12,7 +12,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from skdp.core.classes import isinstance_by_name, public_name
 from skdp.core.dataset import Dataset, n_records, take_records
-from skdp.estimators.catalog import CATALOG, is_stateless, traits_of
+from skdp.estimators.catalog import CATALOG, entry_of, is_stateless, traits_of
 from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.members import configured_members, is_composition, last_step
 
@@ -86,12 +86,12 @@ def uses_response(estimator: Any) -> bool:
     """
     if estimator is None or isinstance(estimator, str):
         return False
-    entry = CATALOG.get(type(estimator))
-    if public_name(type(estimator)) == "" or (entry is None and not is_stateless(estimator)):
+    kind, entry = type(estimator), entry_of(estimator)
+    if public_name(kind) == "" or not (kind in CATALOG or is_stateless(estimator)):
         return True
-    if entry is not None and entry.steps is not None:
+    if entry.steps is not None:
         return any(map(uses_response, entry.steps(estimator)))
-    if entry is not None and entry.uses_response is not None:
+    if entry.uses_response is not None:
         return entry.uses_response
     tags = get_tags(estimator)
     return (

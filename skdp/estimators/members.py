@@ -7,11 +7,12 @@ a fit the members are parameters, after it they are attributes, under names of t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from skdp.estimators.catalog import CATALOG, is_stateless, traits_of
+from skdp.estimators.catalog import entry_of, is_stateless, traits_of
 from skdp.estimators.catalog.compositions import is_classifier_chain, is_frozen, is_pipeline
+from skdp.estimators.catalog.entry import Members
 from skdp.estimators.parts import see_through
 
 OUT_OF_BAG = frozenset({"oob_decision_function_", "oob_prediction_", "oob_score_"})
@@ -40,9 +41,6 @@ class Member(NamedTuple):
         return "__".join((*self.path, name))
 
 
-Named = Iterable[tuple[str, Any]]
-
-
 def configured_members(estimator: Any) -> Iterator[Member]:
     """Walk an estimator and those among its parameters, fitted or not.
 
@@ -66,7 +64,7 @@ def fitted_parts(estimator: Any) -> Iterator[Member]:
     return (member for member in fitted_members(estimator) if not is_composition(member.estimator))
 
 
-def _walk(member: Member, members_of: Callable[[Any], Named]) -> Iterator[Member]:
+def _walk(member: Member, members_of: Callable[[Any], Members]) -> Iterator[Member]:
     yield member
     path, owner, owner_transforms = member
     rule = traits_of(owner).transforms
@@ -75,7 +73,7 @@ def _walk(member: Member, members_of: Callable[[Any], Named]) -> Iterator[Member
         yield from _walk(Member((*path, name), inner, transforms), members_of)
 
 
-def _parameters(estimator: Any) -> Named:
+def _parameters(estimator: Any) -> Members:
     if is_frozen(estimator):
         return []
     return [
@@ -88,7 +86,7 @@ def _parameters(estimator: Any) -> Named:
     ]
 
 
-def _learning(fitted: Any) -> Named:
+def _learning(fitted: Any) -> Members:
     members = ((name, see_through(member)) for name, member in _members(fitted))
     return [(name, member) for name, member in members if _learns(member)]
 
@@ -97,15 +95,14 @@ def _learns(estimator: Any) -> bool:
     return is_composition(estimator) or not learns_nothing(estimator)
 
 
-def _members(fitted: Any) -> Named:
-    entry = CATALOG.get(type(fitted))
-    return [] if entry is None or entry.members is None else entry.members(fitted)
+def _members(fitted: Any) -> Members:
+    members_of = entry_of(fitted).members
+    return [] if members_of is None else members_of(fitted)
 
 
 def is_composition(estimator: Any) -> bool:
     """Return whether an estimator is released member by member."""
-    entry = CATALOG.get(type(estimator))
-    return entry is not None and entry.members is not None
+    return entry_of(estimator).members is not None
 
 
 def learns_nothing(estimator: Any) -> bool:

@@ -18,7 +18,7 @@ from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset, find_non_finite, neighboring_pair
 from skdp.core.moments import Moments
 from skdp.core.target import KeyedTarget
-from skdp.estimators.catalog import CATALOG, lookup
+from skdp.estimators.catalog import entry_of, lookup
 from skdp.estimators.catalog.alignment import SignedRows
 from skdp.estimators.closed_form import closed_form_of
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
@@ -371,8 +371,7 @@ def _set_seeds(estimator: Any, names: list[str], seed: int) -> None:
 
     `set_params`, and making a generator from an integer, each take a tenth of a small fit.
     """
-    entry = CATALOG.get(type(estimator))
-    if entry is not None and entry.one_stream:
+    if entry_of(estimator).one_stream:
         estimator.random_state = _generator(seed)
     elif any("__" in name for name in names):
         estimator.set_params(**dict.fromkeys(names, seed))

@@ -11,7 +11,7 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, get_tags
 
-from skdp.estimators.catalog import RECORD_ATTRIBUTES, Entry, entry_of
+from skdp.estimators.catalog import RECORD_ATTRIBUTES, Entry, released_entry
 from skdp.estimators.catalog.entry import always
 from skdp.estimators.packing import flat, is_float, same, shapes_of
 
@@ -55,7 +55,7 @@ class ReleasedPart:
     ) -> ReleasedPart:
         """Look up how a part is released; an unknown class is taken as it is."""
         names = tuple(names)
-        entry = entry_of(public_fit, path) or Entry(always(*names))
+        entry = released_entry(public_fit, path) or Entry(always(*names))
         return cls(path, names, public_fit, entry, auto)
 
     def read(self, fitted: Any) -> dict[str, Any]:

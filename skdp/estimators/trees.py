@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from skdp.core.moments import Moments
 from skdp.core.target import KeyedTarget
-from skdp.estimators.catalog import CATALOG, Entry
+from skdp.estimators.catalog import CATALOG, entry_of
 from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.configuration import describe
 from skdp.estimators.copies import clean_copy
@@ -121,7 +121,7 @@ class LeafTarget(BaseEstimator):
         tree = last_step(estimator)
         name = type(tree).__name__
         if not is_tree(tree):
-            kinds = ", ".join(kind.__name__ for kind in CATALOG.where(_has_leaves))
+            kinds = ", ".join(kind.__name__ for kind in CATALOG.where(lambda entry: entry.tree))
             raise ValueError(
                 f"LeafTarget releases {kinds}, or a pipeline that ends in one. Got {name}."
             )
@@ -311,11 +311,7 @@ class LeafValues(KeyedTarget):
 
 def is_tree(estimator: Any) -> bool:
     """Return whether an estimator is a tree or a forest whose leaves can be released."""
-    return type(estimator) in CATALOG and _has_leaves(CATALOG[type(estimator)])
-
-
-def _has_leaves(entry: Entry) -> bool:
-    return entry.tree
+    return entry_of(estimator).tree
 
 
 def _itself(sums: NDArray[np.float64], n_samples: int) -> NDArray[np.float64]:

@@ -52,7 +52,7 @@ from sklearn.preprocessing import (
 )
 
 from skdp.core.simplex import project_to_simplex
-from skdp.estimators.catalog import entry_of
+from skdp.estimators.catalog import released_entry
 from skdp.estimators.catalog.repairs import (
     from_triangle,
     lower_factor,
@@ -234,7 +234,7 @@ def fitted_and_target(estimator, change):
         warnings.simplefilter("ignore")
         try:
             fitted = clone(estimator).fit(*ordered)
-            expected = outputs(fitted, entry_of(estimator).unserved, new)
+            expected = outputs(fitted, released_entry(estimator).unserved, new)
             public_fit = without_side_effects(estimator).fit(*public)
         except (ValueError, np.linalg.LinAlgError, FloatingPointError):
             return None  # scikit-learn refuses these records itself
@@ -270,7 +270,7 @@ def is_singular(estimator, change):
     ids=lambda one: type(one).__name__,
 )
 def test_without_noise_the_release_is_the_private_fit(estimator):
-    entry, compared = entry_of(estimator), 0
+    entry, compared = released_entry(estimator), 0
     for change in CHANGES:
         case = fitted_and_target(estimator, change)
         if case is None or (REPAIRED_BEFORE and is_singular(estimator, change)):
@@ -291,7 +291,7 @@ def test_without_noise_the_release_is_the_private_fit(estimator):
     ids=lambda one: type(one).__name__,
 )
 def test_with_any_noise_the_release_computes(estimator):
-    entry, rng = entry_of(estimator), np.random.default_rng(0)
+    entry, rng = released_entry(estimator), np.random.default_rng(0)
     for change in CHANGES:
         case = fitted_and_target(estimator, change)
         if case is None:

@@ -445,9 +445,7 @@ def test_entries_can_be_sent_to_workers():
     """A worker process has a catalog of its own, without what was registered here."""
     import pickle
 
-    own = [entry for kind, entry in CATALOG.items() if kind.__module__.startswith("sklearn.")]
-    assert len(own) > len(OWN)
-    for entry in own:
+    for entry in OWN.values():
         assert pickle.loads(pickle.dumps(entry)) == entry
 
 

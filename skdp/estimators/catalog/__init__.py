@@ -15,6 +15,7 @@ from sklearn.utils import get_tags
 
 from skdp.core.classes import ClassTable, public_name
 from skdp.estimators.catalog import (
+    calibrators,
     compositions,
     decomposition,
     density,
@@ -25,7 +26,6 @@ from skdp.estimators.catalog import (
     refused,
     substitutes,
 )
-from skdp.estimators.catalog.calibrators import calibrator_entry
 from skdp.estimators.catalog.entry import Entry, always
 from skdp.estimators.packing import is_float, shapes_of
 
@@ -38,9 +38,9 @@ __all__ = [
     "is_stateless",
     "lookup",
     "register",
+    "released_entry",
     "substitute_of",
     "traits_of",
-    "unserved",
 ]
 
 # Attributes that describe the records of a fit and not the fitted function. On the public fit they
@@ -67,6 +67,7 @@ _SCIKIT_LEARN: dict[str, Entry] = {
     **decomposition.ENTRIES,
     **density.ENTRIES,
     **preprocessing.ENTRIES,
+    **calibrators.ENTRIES,
     **substitutes.ENTRIES,
     **compositions.ENTRIES,
     **ensembles.ENTRIES,
@@ -82,22 +83,27 @@ _OF_SUBSTITUTES = {
 _UNKNOWN = Entry()
 
 
+def entry_of(estimator: Any) -> Entry:
+    """Return the entry of the exact class of an estimator, an empty one if there is none."""
+    return CATALOG.get(type(estimator), _UNKNOWN)
+
+
 def traits_of(estimator: Any) -> Entry:
     """Return the entry of the nearest class of scikit-learn that an estimator is an instance of.
 
-    It says how the estimator treats records and members. It does not say what is to be released,
-    since a subclass may hold more than its base class does. It is empty where there is none.
+    It says how the estimator treats records and members, and not what is to be released: a subclass
+    may hold more than its base class does. It is empty where there is none.
     """
     return CATALOG.inherited(type(estimator), _UNKNOWN)
 
 
-def entry_of(estimator: Any, path: Sequence[str] = ()) -> Entry | None:
+def released_entry(estimator: Any, path: Sequence[str] = ()) -> Entry | None:
     """Return the entry by which the exact class of `estimator` is released, None if there is none.
 
     `path` has the names of the members that lead to it.
     """
     if path and ".calibrators[" in path[-1]:
-        return calibrator_entry(estimator)
+        return calibrators.calibrator_entry(estimator)
     kind = type(estimator)
     own = kind.__module__ == _SUBSTITUTES
     entry = _OF_SUBSTITUTES.get(kind.__name__) if own else CATALOG.get(kind)
@@ -111,7 +117,7 @@ def is_stateless(estimator: Any) -> bool:
     """
     if estimator is None or isinstance(estimator, str):
         return True
-    entry = CATALOG.get(type(estimator), _UNKNOWN)
+    entry = entry_of(estimator)
     # A Gaussian process has a prior to predict from, so it claims to need no fit; but it learns.
     is_refused = isinstance(entry.refuse, str)
     return entry.learns_nothing or not (is_refused or get_tags(estimator).requires_fit)
@@ -119,20 +125,15 @@ def is_stateless(estimator: Any) -> bool:
 
 def substitute_of(estimator: Any, transforms: bool) -> type | None:
     """Return the class that takes the place of an estimator, None if it stays."""
-    substitute = CATALOG.get(type(estimator), _UNKNOWN).substitute
+    substitute = entry_of(estimator).substitute
     if substitute is None or not substitute.applies(estimator, transforms):
         return None
     return getattr(importlib.import_module(_SUBSTITUTES), substitute.name)
 
 
-def unserved(estimator: Any) -> tuple[str, ...]:
-    """Name the methods that need more of an estimator than is released of it."""
-    return CATALOG.get(type(estimator), _UNKNOWN).unserved
-
-
 def check_releasable(estimator: Any) -> None:
     """Refuse an estimator of which it is known, before any fit, that it cannot be released."""
-    reason = CATALOG.get(type(estimator), _UNKNOWN).reason(estimator)
+    reason = entry_of(estimator).reason(estimator)
     if reason:
         raise ValueError(
             f"PrivateEstimator cannot release {type(estimator).__name__} with release='auto': "
@@ -146,7 +147,7 @@ def lookup(estimator: Any, path: Sequence[str] = ()) -> Entry:
     The message then lists the fitted float attributes and the line to write.
     """
     check_releasable(estimator)
-    entry = entry_of(estimator, path)
+    entry = released_entry(estimator, path)
     if entry is None:
         raise ValueError(_unknown(estimator, path))
     return entry

@@ -29,9 +29,6 @@ def is_classifier_chain(estimator: Any) -> bool:
     return isinstance_by_name(estimator, CHAIN)
 
 
-# Members of a fitted composition, by name.
-
-
 def _listed(fitted: Any) -> Members:
     return [(f"estimators_[{i}]", member) for i, member in enumerate(fitted.estimators_)]
 
@@ -52,56 +49,6 @@ def _calibrated(fitted: Any) -> Members:
             yield f"{name}.calibrators[{j}]", calibrator
 
 
-def _of_columns(fitted: Any) -> Members:
-    return [(name, member) for name, member, _ in fitted.transformers_]
-
-
-def _united(fitted: Any) -> Members:
-    return fitted.transformer_list
-
-
-def _in_line(fitted: Any) -> Members:
-    return fitted.steps
-
-
-def _single(fitted: Any) -> Members:
-    return [("estimator", fitted.estimator_)]
-
-
-def _around_response(fitted: Any) -> Members:
-    return [("transformer", fitted.transformer_), ("regressor", fitted.regressor_)]
-
-
-# What else must be the same in all fits.
-
-
-def _columns(fitted: Any) -> list:
-    return [list(np.atleast_1d(columns)) for _, _, columns in fitted.transformers_]
-
-
-def _features(fitted: Any) -> Any:
-    return fitted.estimators_features_
-
-
-def _order(fitted: Any) -> Any:
-    return fitted.order_
-
-
-def _code_book(fitted: Any) -> Any:
-    return fitted.code_book_
-
-
-# Unfitted members through which the records pass, and which of them are to transform.
-
-
-def _steps_of_line(pipeline: Any) -> list:
-    return [step for _, step in pipeline.steps]
-
-
-def _steps_of_union(union: Any) -> list:
-    return [member for _, member in union.transformer_list]
-
-
 def _steps_of_columns(transformer: Any) -> list:
     return [*(member for _, member, _ in transformer.transformers), transformer.remainder]
 
@@ -110,43 +57,54 @@ def _all_transform(owner: Any, name: str, owner_transforms: bool) -> bool:
     return True
 
 
-def _all_but_the_last_transform(pipeline: Any, name: str, owner_transforms: bool) -> bool:
-    return owner_transforms or name != pipeline.steps[-1][0]
-
-
-def _transforms_response(owner: Any, name: str, owner_transforms: bool) -> bool:
-    return name == "transformer"
-
-
-_bagging = Entry(members=_listed, structure=_features, seeded_structure=True, bags=True)
-_chain = Entry(members=_listed, structure=_order, seeded_structure=True, folds=False)
+_bagging = Entry(
+    members=_listed,
+    structure=lambda fitted: fitted.estimators_features_,
+    seeded_structure=True,
+    bags=True,
+)
+_chain = Entry(
+    members=_listed, structure=lambda fitted: fitted.order_, seeded_structure=True, folds=False
+)
 _list = Entry(members=_listed)
 _stacking = Entry(members=_stacked, passes_weights=True)
 _voting = Entry(members=_named, passes_weights=True)
 
 ENTRIES: dict[str, Entry] = {
-    PIPELINE: Entry(members=_in_line, steps=_steps_of_line, transforms=_all_but_the_last_transform),
+    PIPELINE: Entry(
+        members=lambda fitted: fitted.steps,
+        steps=lambda pipeline: [step for _, step in pipeline.steps],
+        transforms=lambda pipeline, name, transforms: transforms or name != pipeline.steps[-1][0],
+    ),
     "sklearn.pipeline.FeatureUnion": Entry(
-        members=_united, steps=_steps_of_union, transforms=_all_transform
+        members=lambda fitted: fitted.transformer_list,
+        steps=lambda union: [member for _, member in union.transformer_list],
+        transforms=_all_transform,
     ),
     "sklearn.compose.ColumnTransformer": Entry(
-        members=_of_columns,
-        structure=_columns,
+        members=lambda fitted: [(name, member) for name, member, _ in fitted.transformers_],
+        structure=lambda fitted: [list(np.atleast_1d(each)) for _, _, each in fitted.transformers_],
         steps=_steps_of_columns,
         takes_if=any,
         transforms=_all_transform,
     ),
     "sklearn.compose.TransformedTargetRegressor": Entry(
-        members=_around_response, transforms=_transforms_response
+        members=lambda fitted: [
+            ("transformer", fitted.transformer_),
+            ("regressor", fitted.regressor_),
+        ],
+        transforms=lambda owner, name, transforms: name == "transformer",
+    ),
+    "sklearn.model_selection.FixedThresholdClassifier": Entry(
+        members=lambda fitted: [("estimator", fitted.estimator_)]
     ),
     "sklearn.calibration.CalibratedClassifierCV": Entry(members=_calibrated),
-    "sklearn.model_selection.FixedThresholdClassifier": Entry(members=_single),
     **dict.fromkeys(named("sklearn.ensemble", "BaggingClassifier BaggingRegressor"), _bagging),
     **dict.fromkeys(named("sklearn.ensemble", "StackingClassifier StackingRegressor"), _stacking),
     **dict.fromkeys(named("sklearn.ensemble", "VotingClassifier VotingRegressor"), _voting),
     **dict.fromkeys(named("sklearn.multiclass", "OneVsOneClassifier OneVsRestClassifier"), _list),
     "sklearn.multiclass.OutputCodeClassifier": Entry(
-        members=_listed, structure=_code_book, seeded_structure=True
+        members=_listed, structure=lambda fitted: fitted.code_book_, seeded_structure=True
     ),
     **dict.fromkeys(
         named("sklearn.multioutput", "MultiOutputClassifier MultiOutputRegressor"), _list

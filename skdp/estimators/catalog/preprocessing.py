@@ -23,8 +23,6 @@ from skdp.estimators.catalog.repairs import (
 )
 
 LINEAR = ClassTable(LINEAR_ENTRIES)
-# An isotonic function is released at this many evenly spaced points.
-N_KNOTS = 21
 
 
 def _standard_scaler(fitted: Any) -> tuple[str, ...]:
@@ -199,18 +197,6 @@ def _with_coefficients(model: Any, values: NDArray) -> Any:
     return model
 
 
-def read_isotonic(fitted: Any, public_fit: Any) -> dict[str, Any]:
-    """Evaluate the fitted function on evenly spaced points of the public fit's range."""
-    points = np.linspace(public_fit.X_min_, public_fit.X_max_, N_KNOTS)
-    return {"y_thresholds_": np.interp(points, fitted.X_thresholds_, fitted.y_thresholds_)}
-
-
-def finish_isotonic(released: Any, public_fit: Any) -> None:
-    """Make the values monotone, by isotonic regression on the public points."""
-    points = np.linspace(public_fit.X_min_, public_fit.X_max_, N_KNOTS)
-    released.fit(points, released.y_thresholds_)
-
-
 def _refuse_infrequent(estimator: Any) -> str | None:
     if estimator.min_frequency is None and estimator.max_categories is None:
         return None
@@ -287,13 +273,6 @@ ENTRIES: dict[str, Entry] = {
         drop=("random_state_",),
         numbers="d (1 + d n_iter_)",
         uses_response=False,
-    ),
-    "sklearn.isotonic.IsotonicRegression": Entry(
-        always("y_thresholds_"),
-        finish_isotonic,
-        read=read_isotonic,
-        anchored=True,
-        numbers=str(N_KNOTS),
     ),
     "sklearn.feature_extraction.text.TfidfTransformer": Entry(_tfidf, numbers="d"),
     # Nothing to release: what they learn is the number of columns, or declared to be public.
