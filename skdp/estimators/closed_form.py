@@ -24,18 +24,9 @@ FAR = 16.0
 def closed_form_of(target: Any, records: Dataset) -> Moments | None:
     """Find moments that give the differences of a parameter target.
 
-    Parameters
-    ----------
-    target : ParameterTarget
-        The fitted parameters of an estimator.
-    records : tuple of containers of n_samples + 1 public records each
-        They are the origin of the moments, and the trial: refits must give the same difference.
-
-    Returns
-    -------
-    Moments or None
-        None when no closed form is known for the estimator as configured, for the attributes
-        released or for the kind of records, or when the trial fails.
+    The records of a first pair are the origin of the moments, and the trial: refits must give the
+    same difference. None when no closed form is known for the estimator as configured, for the
+    attributes released or for the kind of records, or when the trial fails.
     """
     if not all(map(_is_plain, records)) or records[0].ndim != 2:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -76,6 +77,10 @@ def _by_class(records: Records, y: NDArray, columns: NDArray) -> NDArray[np.floa
     return (records.indicators(y)[:, :, None] * u[:, None, :]).reshape(len(y), -1)
 
 
+def _squares_by_class(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
+    return _by_class(records, y, _x_squares(records, X))
+
+
 def _sizes_of_squares(records: Records, sums: NDArray, n_samples: int) -> NDArray[np.float64]:
     """Bound the sums of (|z|, z^2), or of (1, |z|, z^2) class by class."""
     n_classes = 1 if records.classes is None else len(records.classes)
@@ -117,9 +122,9 @@ def _standard_scaler(records: Records, means: NDArray, n_samples: int) -> Attrib
     return {"mean_": mean, "var_": var, "scale_": scale}
 
 
-def _gaussian_nb(smoothing: float) -> ClosedForm:
-    def features(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
-        return _by_class(records, y, _x_squares(records, X))
+def gaussian_nb(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """Means and mean squares of each class."""
+    smoothing = estimator.var_smoothing
 
     def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
         shares, sums = _split_classes(records, means)
@@ -131,7 +136,7 @@ def _gaussian_nb(smoothing: float) -> ClosedForm:
         counts = shares * n_samples
         return {"theta_": theta, "var_": var, "class_prior_": shares, "class_count_": counts}
 
-    return ClosedForm(features, attributes, sizes=_sizes_of_squares)
+    return [ClosedForm(_squares_by_class, attributes, sizes=_sizes_of_squares)]
 
 
 def _count_nb(estimator: Any, log_shares: Callable[..., NDArray]) -> list[ClosedForm]:
@@ -174,24 +179,18 @@ def _complement(counts: NDArray, class_counts: NDArray, alpha: float) -> NDArray
     return -(np.log(smoothed) - np.log(smoothed.sum(axis=2, keepdims=True)))
 
 
-def _nearest_centroid() -> ClosedForm:
-    def features(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
-        return _by_class(records, y, _x_squares(records, X))
-
-    def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
-        shares, sums = _split_classes(records, means)
-        mean, square = np.split(sums / shares[:, :, None], 2, axis=2)
-        within = np.einsum("bk,bkd->bd", shares, square - mean**2)
-        # records that are all alike are refused
-        differ = within > n_samples * 10 * EPS * np.einsum("bk,bkd->bd", shares, square)
-        within = np.where(differ.any(axis=1, keepdims=True), within, np.nan)
-        spread = np.sqrt(within * n_samples / (n_samples - shares.shape[1]))
-        return {
-            "centroids_": records.center + mean * records.scale,
-            "within_class_std_dev_": spread * records.scale,
-        }
-
-    return ClosedForm(features, attributes, sizes=_sizes_of_squares)
+def _nearest_centroid(records: Records, means: NDArray, n_samples: int) -> Attributes:
+    shares, sums = _split_classes(records, means)
+    mean, square = np.split(sums / shares[:, :, None], 2, axis=2)
+    within = np.einsum("bk,bkd->bd", shares, square - mean**2)
+    # records that are all alike are refused
+    differ = within > n_samples * 10 * EPS * np.einsum("bk,bkd->bd", shares, square)
+    within = np.where(differ.any(axis=1, keepdims=True), within, np.nan)
+    spread = np.sqrt(within * n_samples / (n_samples - shares.shape[1]))
+    return {
+        "centroids_": records.center + mean * records.scale,
+        "within_class_std_dev_": spread * records.scale,
+    }
 
 
 def _covariance(means: NDArray, records: Records) -> tuple[NDArray, NDArray]:
@@ -206,13 +205,6 @@ def _empirical_covariance(records: Records, means: NDArray, n_samples: int) -> A
     location, covariance = _covariance(means, records)
     triangle = np.triu_indices(covariance.shape[1])
     return {"location_": location, "covariance_": covariance[:, *triangle]}
-
-
-def _pca(n_components: Any) -> ClosedForm:
-    def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
-        return _principal(records, means, n_samples, n_components)
-
-    return ClosedForm(_one_x, attributes, products=True, sizes=_sizes_of_spectrum)
 
 
 def _sizes_of_spectrum(records: Records, sums: NDArray, n_samples: int) -> NDArray[np.float64]:
@@ -354,11 +346,6 @@ def standard_scaler(estimator: Any, shape: Shape) -> list[ClosedForm]:
     return [ClosedForm(_x_squares, _standard_scaler, sizes=_sizes_of_squares)]
 
 
-def gaussian_nb(estimator: Any, shape: Shape) -> list[ClosedForm]:
-    """Means and mean squares of each class."""
-    return [_gaussian_nb(estimator.var_smoothing)]
-
-
 def multinomial_nb(estimator: Any, shape: Shape) -> list[ClosedForm]:
     """Counts of each class."""
     return _count_nb(estimator, _multinomial)
@@ -376,7 +363,7 @@ def complement_nb(estimator: Any, shape: Shape) -> list[ClosedForm]:
 
 def nearest_centroid(estimator: Any, shape: Shape) -> list[ClosedForm]:
     """Means of each class, and the deviations within."""
-    return [_nearest_centroid()]
+    return [ClosedForm(_squares_by_class, _nearest_centroid, sizes=_sizes_of_squares)]
 
 
 def empirical_covariance(estimator: Any, shape: Shape) -> list[ClosedForm]:
@@ -390,7 +377,8 @@ def pca(estimator: Any, shape: Shape) -> list[ClosedForm]:
     by_number = isinstance(estimator.n_components, Integral | None)
     if not by_number or _is_randomized(estimator, *shape):
         return []
-    return [_pca(estimator.n_components)]
+    attributes = partial(_principal, n_components=estimator.n_components)
+    return [ClosedForm(_one_x, attributes, products=True, sizes=_sizes_of_spectrum)]
 
 
 def linear_discriminant(estimator: Any, shape: Shape) -> list[ClosedForm]:

@@ -44,22 +44,10 @@ class ParameterTarget(KeyedTarget):
     into one vector. :meth:`restore` goes the other way: it overwrites those attributes, and no
     others, on a copy of the public fit.
 
-    Parameters
-    ----------
-    estimator : estimator object
-        The estimator as configured. Callbacks and parameters such as `memory` and `verbose` are
-        switched off, since what they show or keep of a private fit would leave the guarantee.
-    release : "auto" or sequence of str
-        The attributes to release. "auto" takes them from the catalog; a name such as
-        ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"`` reaches into a composition.
-    public_fit : estimator object
-        The same estimator fitted on public records. It fixes the shapes and the class labels.
-
-    Raises
-    ------
-    ValueError
-        If "auto" does not know the estimator, or an attribute named is not a numeric attribute of
-        the public fit.
+    "auto" takes the released attributes from the catalog; a name such as
+    ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"`` reaches into a composition. The
+    public fit fixes the shapes and the class labels. What a fit shows or keeps, as by callbacks,
+    `memory` and `verbose`, is switched off: it would leave the guarantee.
 
     Examples
     --------
@@ -114,20 +102,6 @@ class ParameterTarget(KeyedTarget):
         Equal to two calls, and faster: the parameters were validated when the public fit was
         fitted, and that the records are finite is looked up once. Between the parts of a composite
         estimator a value may become infinite, so there scikit-learn goes on looking.
-
-        Parameters
-        ----------
-        records : tuple of containers of n_samples + 1 records each
-            Public records; see :func:`skdp.core.dataset.neighboring_pair`.
-        seed : int
-            Seed of both evaluations.
-        position : int, default=-1
-            Where the replaced record stands.
-
-        Returns
-        -------
-        value, other : ndarray of shape (n_parameters,)
-            The two values.
         """
         finite = not self._is_composite and all(
             find_non_finite(container) is None for container in records
@@ -140,38 +114,14 @@ class ParameterTarget(KeyedTarget):
             return self(*dataset, seed=seed), self(*neighbor, seed=seed)
 
     def closed_form(self, *records: Any) -> Moments | None:
-        """Find a way to evaluate pairs without refits.
-
-        Parameters
-        ----------
-        *records : X or X, y
-            Public records of one pair, on which it is tried against refits.
-
-        Returns
-        -------
-        Moments or None
-            None when only refits will do.
-        """
+        """Find a way to evaluate pairs without refits, None when only refits will do."""
         return closed_form_of(self, records)
 
     def flatten(self, fitted: Any) -> NDArray[np.float64]:
-        """Join the released attributes of a fitted estimator into a vector.
+        """Join the released attributes of a fit into a vector, in the order of `names`.
 
-        Parameters
-        ----------
-        fitted : estimator object
-            Fitted on any dataset.
-
-        Returns
-        -------
-        ndarray of shape (n_parameters,)
-            The attributes in the order of `names`, each raveled.
-
-        Raises
-        ------
-        ValueError
-            If a shape or the class labels differ from those of the public fit. The message is safe
-            to show: it holds no value.
+        Refuse a fit of which a shape, or the class labels, differ from those of the public fit. The
+        message is safe to show: it holds no value.
         """
         check_structure(fitted, self.public_fit)
         values = self._values(fitted)
@@ -180,20 +130,8 @@ class ParameterTarget(KeyedTarget):
     def flatten_many(self, values: dict[str, NDArray]) -> NDArray[np.float64]:
         """Join the released values of many fits of one estimator, not a composition.
 
-        Parameters
-        ----------
-        values : dict of str to ndarray of shape (n_fits, ...)
-            The values of at least the released attributes, in the form in which they are released.
-
-        Returns
-        -------
-        ndarray of shape (n_fits, n_parameters)
-            What :meth:`flatten` returns for each of the fits.
-
-        Raises
-        ------
-        NotImplementedError
-            If the values are aligned to the public fit in a way that is not known for many at once.
+        The first axis of the values, and of the result, is that of the fits. NotImplementedError if
+        they are aligned to the public fit in a way that is not known for many at once.
         """
         (part,) = self._parts
         align = part.entry.align
@@ -207,16 +145,8 @@ class ParameterTarget(KeyedTarget):
     def restore(self, vector: NDArray[np.float64]) -> Any:
         """Make a fitted estimator from a released vector.
 
-        Parameters
-        ----------
-        vector : ndarray of shape (n_parameters,)
-            Released values, in the order of :meth:`flatten`.
-
-        Returns
-        -------
-        estimator object
-            A copy of the public fit with the released attributes overwritten, those derived
-            from them recomputed, and those that describe the public fit's own records removed.
+        It is a copy of the public fit: released attributes are overwritten, those derived from them
+        recomputed, and those that describe the public records removed.
         """
         released = clean_copy(self.public_fit)
         for name, value in self.by_name(vector).items():
@@ -227,35 +157,15 @@ class ParameterTarget(KeyedTarget):
         return released
 
     def by_name(self, vector: NDArray[np.float64]) -> dict[str, Any]:
-        """Return a vector as the released attributes, by name and in their shapes.
-
-        Parameters
-        ----------
-        vector : ndarray of shape (n_parameters,)
-            In the order of :meth:`flatten`.
-
-        Returns
-        -------
-        dict of str to ndarray, or list of them
-            In the order of `names`.
-        """
+        """Return a vector as the released attributes, by name and in their shapes."""
         numbers = iter(np.asarray(vector, dtype=np.float64))
         return {name: take(numbers, self._like[name]) for name in self.names}
 
     def output_metric(self, *dataset: Any) -> NDArray[np.float64] | LocalMetric | None:
         """Measure how much the output depends on each released value, on public records.
 
-        Parameters
-        ----------
-        *dataset : X or X, y
-            Records of the oracle.
-
-        Returns
-        -------
-        ndarray of shape (n_parameters, n_parameters) or (n_parameters,), LocalMetric or None
-            The mean over the records of J'J, J being the Jacobian of the output of the public fit
-            in the released values; see `skdp.estimators.metric`. For very many values, its diagonal
-            if the model is linear, else None.
+        See `skdp.estimators.metric`. For very many values it is the diagonal of the metric if the
+        model is linear, else None.
         """
         vector = self.flatten(self.public_fit)
         if len(vector) <= MAX_EVALUATED:
