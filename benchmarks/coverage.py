@@ -256,10 +256,10 @@ def sample(case: Case, n_pairs: int, gamma: float, seed: int) -> tuple[float, An
     return model.sensitivity_.value, model.estimator_
 
 
-def fresh_norms(case: Case, twin: Any, n_fresh: int, seed: int) -> np.ndarray:
+def fresh_norms(case: Case, public_fit: Any, n_fresh: int, seed: int) -> np.ndarray:
     """Measure pairs in the form of the private data, apart from the library.
 
-    `twin` is a released estimator: the signs of components are those that it has.
+    `public_fit` is a released estimator: the signs of components are those that it has.
     """
     rng = np.random.default_rng([seed, 2])
     norms = []
@@ -269,7 +269,7 @@ def fresh_norms(case: Case, twin: Any, n_fresh: int, seed: int) -> np.ndarray:
         other_X, other_y = X[:-1].copy(), y[:-1].copy()
         other_X[place], other_y[place] = X[-1], y[-1]
         values = [
-            _evaluate(case, private_form(case, part), labels, twin)
+            _evaluate(case, private_form(case, part), labels, public_fit)
             for part, labels in ((X[:-1], y[:-1]), (other_X, other_y))
         ]
         norms.append(np.abs(values[0] - values[1]).sum())
@@ -278,17 +278,17 @@ def fresh_norms(case: Case, twin: Any, n_fresh: int, seed: int) -> np.ndarray:
 
 def share_above(case: Case, n_pairs: int, n_fresh: int, gamma: float, seed: int) -> float:
     """Sample a sensitivity, and return the share of fresh pairs that differ by more."""
-    value, twin = sample(case, n_pairs, gamma, seed)
-    return float(np.mean(fresh_norms(case, twin, n_fresh, seed) > value * (1 + 1e-9)))
+    value, public_fit = sample(case, n_pairs, gamma, seed)
+    return float(np.mean(fresh_norms(case, public_fit, n_fresh, seed) > value * (1 + 1e-9)))
 
 
-def _evaluate(case: Case, X: Any, y: np.ndarray, twin: Any) -> np.ndarray:
+def _evaluate(case: Case, X: Any, y: np.ndarray, public_fit: Any) -> np.ndarray:
     if not hasattr(case.target, "fit"):
         function = case.target
         value = function(X, seed=0) if isinstance(function, AdditiveTarget) else function(X)
         return np.atleast_1d(np.asarray(value, dtype=float)).ravel()
     fitted = clone(case.target).fit(X, y if is_supervised(case) else None)
-    return np.concatenate([part.ravel() for part in _parameters(fitted, case.release, twin)])
+    return np.concatenate([part.ravel() for part in _parameters(fitted, case.release, public_fit)])
 
 
 RELEASED = {
@@ -299,12 +299,12 @@ RELEASED = {
 }
 
 
-def _parameters(fitted: Any, names: Any, twin: Any) -> list[np.ndarray]:
+def _parameters(fitted: Any, names: Any, public_fit: Any) -> list[np.ndarray]:
     if hasattr(fitted, "steps"):
-        steps = zip(fitted, twin, strict=True)
+        steps = zip(fitted, public_fit, strict=True)
         return [part for step, public in steps for part in _parameters(step, names, public)]
     if isinstance(fitted, PCA | TruncatedSVD):
-        signs = np.sign((fitted.components_ * twin.components_).sum(axis=1, keepdims=True))
+        signs = np.sign((fitted.components_ * public_fit.components_).sum(axis=1, keepdims=True))
         parts = [signs * fitted.components_]
         return [*parts, fitted.mean_] if hasattr(fitted, "mean_") else parts
     if isinstance(fitted, StandardScaler):

@@ -236,8 +236,8 @@ class Split:
             plain = {"noise": 0.0, "class_shares": (1, 1)} if protocol == "reference" else {}
             oracle = RandomTaskOracle(X[public], classes=np.unique(y), **plain)
         sampler = SensitivitySampler(oracle, random_state=seed)
-        twin = clone(row.model).fit(*sampler.public_dataset(n_private).parts)
-        target = Remembered(row.model, row.release, twin)
+        public_fit = clone(row.model).fit(*sampler.public_dataset(n_private).parts)
+        target = Remembered(row.model, row.release, public_fit)
         return cls(target, oracle, (X[private], y[private]), (X[test], y[test]))
 
 

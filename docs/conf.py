@@ -85,7 +85,7 @@ def skip_generated_members(app, what, name, obj, skip, options):
 
 
 def write_tables(app):
-    """Write the tables of estimators, which pages include, from the registry."""
+    """Write the tables of estimators, which pages include, from the catalog."""
     folder = HERE / "generated"
     folder.mkdir(exist_ok=True)
     (folder / "supported_estimators.md").write_text(as_markdown(), encoding="utf-8")

@@ -51,7 +51,7 @@ exact = clone(svm).fit(X_train, y_train).score(X_test, y_test)
 # -----------
 # An oracle yields plausible records. The first knows the public features and nothing of the
 # diagnoses: it labels each data set by a random linear rule. The second has the public half with
-# its diagnoses. To see what the oracle alone gives away, we score the *public twin*, which is the
+# its diagnoses. To see what the oracle alone gives away, we score the *public fit*, which is the
 # model fitted to the oracle's records. With random rules it is no better than guessing, so all that
 # the private model knows it has from the private records.
 
@@ -61,7 +61,7 @@ oracles = {
 }
 
 
-def accuracy_of_twin(oracle, n_draws=20):
+def accuracy_of_public_fit(oracle, n_draws=20):
     """Return the mean accuracy of the model fitted to records of the oracle alone."""
     rng = np.random.default_rng(0)
     models = [clone(svm).fit(*oracle(len(X_train), rng)) for _ in range(n_draws)]
@@ -91,7 +91,7 @@ for name, oracle in oracles.items():
     print(f"\nOracle: {name}")
     print(f"  {model.guarantee_}")
     print(f"  {model.sensitivity_}")
-    print(f"  accuracy: exact {exact:.3f}, public twin {accuracy_of_twin(oracle):.3f}")
+    print(f"  accuracy: exact {exact:.3f}, public fit {accuracy_of_public_fit(oracle):.3f}")
     model.set_params(sensitivity=model.sensitivity_)
     scores = []
     for epsilon in epsilons:

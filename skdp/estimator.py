@@ -18,17 +18,12 @@ from skdp.core.dataset import Dataset, n_records
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.schema import Schema
 from skdp.core.target import Target
-from skdp.estimators.catalog import unserved
-from skdp.estimators.composition import classes_of_outputs
-from skdp.estimators.configuration import (
-    takes,
-    takes_weights,
-    without_side_effects,
-)
+from skdp.estimators.catalog import entry_of
+from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.delegation import DelegatedMethods
-from skdp.estimators.members import uses_response
-from skdp.estimators.public_fit import fit_seeded, fit_twin, synthetic_dataset
-from skdp.estimators.trees import last_step
+from skdp.estimators.inputs import takes, takes_weights, uses_response
+from skdp.estimators.members import classes_of_outputs, last_step
+from skdp.estimators.public_fit import fit_seeded, fit_to_synthetic, synthetic_dataset
 from skdp.estimators.validation import check_labels, check_private_dataset
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.base import Mechanism
@@ -55,7 +50,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     Fitting samples how much the fitted parameters change when one record changes, on datasets
     drawn from an oracle of plausible records; fits the estimator once to the private data; adds
     noise to its parameters, calibrated to an order statistic of the sampled changes; and puts the
-    noisy parameters into a *public twin*, the same estimator fitted on the oracle's records. The
+    noisy parameters into a *public fit*, the same estimator fitted on the oracle's records. The
     result is (epsilon, delta, gamma)-random differential privacy [1]_. No other trace of the
     private fit is kept.
 
@@ -78,7 +73,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         compositions of them such as pipelines, and the leaves of trees and forests. Names such as
         ``["coef_", "intercept_"]``, ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"``
         serve any other estimator; they must determine its output, since everything not named
-        stays as in the public twin. A BernsteinTransformer releases the fitted function on its box
+        stays as in the public fit. A BernsteinTransformer releases the fitted function on its box
         and lattice (a density, a decision function, a prediction) instead of attributes; a
         FittedFunctionTarget says which function, and a target of your own with a method `restore`
         anything else.
@@ -122,10 +117,10 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     Notes
     -----
     Components, clusters and topics are put in the order and given the signs that they have in the
-    public twin, before differences are taken. Noised values that mean something only in a range
-    are repaired, and what follows from them is recomputed: variances that come out negative are
-    replaced by those of the twin, probabilities are projected to the simplex, covariances made
-    positive definite, knots sorted. This is post-processing and costs no privacy.
+    public fit, before differences are taken. Noised values that mean something only in a range are
+    repaired, and what follows from them is recomputed: variances that come out negative are
+    replaced by those of the public fit, probabilities are projected to the simplex, covariances
+    made positive definite, knots sorted. This is post-processing and costs no privacy.
 
     Warnings, output and logs of the private fit are silenced, since they describe the data; those
     of the public fits are shown. All fits are without callbacks, and with `verbose` switched off.
@@ -279,7 +274,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
 
     def _check_served(self, estimator: Any, name: str) -> None:
         last = last_step(estimator)
-        if isinstance(self.release, str) and name in unserved(last):
+        if isinstance(self.release, str) and name in entry_of(last).unserved:
             raise AttributeError(
                 f"{type(last).__name__}.{name} needs more than release='auto' releases. Name the "
                 "attributes that it needs in 'release', where they are public."
@@ -341,32 +336,32 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         )
         allow_nan = takes(self.estimator, "allow_nan")
         sensitivity, schema, example = settle_form(sensitivity, example, allow_nan)
-        twin = self._fit_twin(sensitivity, schema, example)
+        public_fit = self._make_public_fit(sensitivity, schema, example)
         weighted = example.sample_weight is not None
         return make_plan(
-            make_target(self.estimator, self.release, twin, weighted),
+            make_target(self.estimator, self.release, public_fit, weighted),
             schema,
             example.n_records,
             mechanism=self.mechanism,
             sensitivity=sensitivity,
-            classes=classes_of_outputs(twin) if is_classifier(twin) else None,
+            classes=classes_of_outputs(public_fit) if is_classifier(public_fit) else None,
             prepare=partial(_check_data, self.estimator, self._uses_response()),
         )
 
-    def _fit_twin(self, sensitivity: Any, schema: Schema, dataset: Dataset) -> Any:
-        """Fit the public twin, and refuse private labels that it does not know."""
+    def _make_public_fit(self, sensitivity: Any, schema: Schema, dataset: Dataset) -> Any:
+        """Make the public fit, and refuse private labels that it does not know."""
         estimator = without_side_effects(self.estimator)
         classes = self._public_classes(sensitivity.draws_from, dataset)
         if sensitivity.draws_from is not None:
-            twin = _fit_to_oracle(estimator, sensitivity, schema, dataset.n_records, classes)
+            public_fit = _fit_to_oracle(estimator, sensitivity, schema, dataset.n_records, classes)
         else:
             rule = getattr(self.sensitivity, "estimator", None)  # of a bound on paper
             if rule is not None:
                 rule.check_classes(classes or [])
-            twin = fit_twin(estimator, synthetic_dataset(dataset, classes))
-        if is_classifier(twin):
-            check_labels(dataset.y, classes_of_outputs(twin))
-        return twin
+            public_fit = fit_to_synthetic(estimator, synthetic_dataset(dataset, classes))
+        if is_classifier(public_fit):
+            check_labels(dataset.y, classes_of_outputs(public_fit))
+        return public_fit
 
     def _public_classes(self, oracle: Any, dataset: Dataset) -> list[NDArray] | None:
         """Find the labels, of all outputs or output by output; None where only draws tell."""

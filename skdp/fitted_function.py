@@ -15,15 +15,9 @@ from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset
 from skdp.core.moments import Moments
 from skdp.core.target import Target
-from skdp.estimators.configuration import (
-    describe,
-    fit_on,
-    seed_names,
-    takes,
-    without_side_effects,
-)
+from skdp.estimators.configuration import describe, seed_names, without_side_effects
+from skdp.estimators.inputs import fit_on, order_matters, reorder, takes
 from skdp.estimators.kernel_sums import kernel_sums
-from skdp.estimators.order import order_matters, reorder
 from skdp.estimators.public_fit import in_container_of
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.bernstein_density import BernsteinDensity
@@ -62,7 +56,7 @@ class FittedFunctionTarget(Target):
         switched off, since what they show or keep of a private fit would leave the guarantee.
     transformer : BernsteinTransformer
         Lattice and box.
-    twin : estimator object
+    public_fit : estimator object
         The same estimator fitted on public records. Only the class labels and the number and
         names of its columns are used.
     method : {"auto", "score_samples", "decision_function", "predict_proba", "predict"}, \
@@ -91,7 +85,7 @@ class FittedFunctionTarget(Target):
     >>> kde = KernelDensity(bandwidth=0.2)
     >>> X = np.random.default_rng(0).uniform(size=(50, 1))
     >>> bernstein = BernsteinTransformer(degree=10, feature_range=(0, 1))
-    >>> target = FittedFunctionTarget(kde, bernstein, twin=kde.fit(X))
+    >>> target = FittedFunctionTarget(kde, bernstein, public_fit=kde.fit(X))
     >>> values = target(X, seed=0)
     >>> values.shape
     (11,)
@@ -103,22 +97,22 @@ class FittedFunctionTarget(Target):
         self,
         estimator: Any,
         transformer: BernsteinTransformer,
-        twin: Any,
+        public_fit: Any,
         *,
         method: str = "auto",
     ):
         self.estimator = without_side_effects(estimator)
-        self.transformer = fit_transformer(transformer, twin.n_features_in_)
-        if hasattr(twin, "feature_names_in_"):
-            self.transformer.feature_names_in_ = twin.feature_names_in_
+        self.transformer = fit_transformer(transformer, public_fit.n_features_in_)
+        if hasattr(public_fit, "feature_names_in_"):
+            self.transformer.feature_names_in_ = public_fit.feature_names_in_
         self.allow_nan = takes(estimator, "allow_nan")
-        self.method = _choose_method(twin, method)
-        self._kind = get_tags(twin).estimator_type
-        self._classes: Any = getattr(twin, "classes_", None)
+        self.method = _choose_method(public_fit, method)
+        self._kind = get_tags(public_fit).estimator_type
+        self._classes: Any = getattr(public_fit, "classes_", None)
         if isinstance(self._classes, list):
             raise ValueError(
-                f"{type(twin).__name__} predicts labels of several outputs. FittedFunctionTarget "
-                "takes classifiers of one."
+                f"{type(public_fit).__name__} predicts labels of several outputs. "
+                "FittedFunctionTarget takes classifiers of one."
             )
         n_classes = 0 if self._classes is None else len(self._classes)
         self._columns = (n_classes,) if n_classes > 2 else ()
@@ -131,8 +125,9 @@ class FittedFunctionTarget(Target):
         )
         configured = describe(estimator)
         self.description = f"{self.method} of {configured} {describe_lattice(self.transformer)}"
-        if not hasattr(twin, "feature_names_in_"):
-            self._evaluate(twin, self._points)  # refuses what can be refused before any record
+        if not hasattr(public_fit, "feature_names_in_"):
+            # refuses what can be refused before any record
+            self._evaluate(public_fit, self._points)
 
     def __call__(self, *parts: Any, seed: int) -> NDArray[np.float64]:
         """Fit on the dataset and evaluate on the lattice."""
@@ -216,7 +211,7 @@ class FittedFunctionTarget(Target):
         return ReleasedDensity(BernsteinDensity.from_coefficients(self.transformer, coefficients))
 
     def output_metric(self, *dataset: Any) -> NDArray[np.float64] | None:
-        """Tell how much the released function depends on each value.
+        """Measure how much the released function depends on each value.
 
         Parameters
         ----------
@@ -248,19 +243,19 @@ class FittedFunctionTarget(Target):
         return values
 
 
-def _choose_method(twin: Any, method: str) -> str:
-    possible = METHODS.get(get_tags(twin).estimator_type, DENSITY)
-    offered = [name for name in possible if hasattr(twin, name)]
+def _choose_method(public_fit: Any, method: str) -> str:
+    possible = METHODS.get(get_tags(public_fit).estimator_type, DENSITY)
+    offered = [name for name in possible if hasattr(public_fit, name)]
     if not offered:
         raise ValueError(
-            f"{type(twin).__name__} has no function that can be released on a lattice: needed is "
-            f"{' or '.join(possible)}."
+            f"{type(public_fit).__name__} has no function that can be released on a lattice: "
+            f"needed is {' or '.join(possible)}."
         )
     if method == "auto":
         return offered[0]
     if method not in offered:
         raise ValueError(
             f"The 'method' parameter of FittedFunctionTarget must be 'auto' or one of {offered} "
-            f"for {type(twin).__name__}. Got {method!r}."
+            f"for {type(public_fit).__name__}. Got {method!r}."
         )
     return method

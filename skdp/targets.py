@@ -6,19 +6,21 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from skdp.core.classes import is_a, named
 from skdp.core.target import Target, replaces
-from skdp.estimators.catalog import check_releasable, is_stateless, stand_in_of, unserved
-from skdp.estimators.catalog.refused import REFUSED_COMPOSITIONS
-from skdp.estimators.configuration import check_configuration, configured
-from skdp.estimators.members import roles
+from skdp.estimators.catalog import (
+    check_releasable,
+    entry_of,
+    is_stateless,
+    substitute_of,
+    traits_of,
+)
+from skdp.estimators.configuration import check_configuration
+from skdp.estimators.members import configured_members, last_step
 from skdp.estimators.parameters import ParameterTarget
-from skdp.estimators.trees import TREES, LeafTarget, last_step
+from skdp.estimators.trees import LeafTarget, is_tree
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.fitted_function import FittedFunctionTarget
 from skdp.functions.bernstein import BernsteinTransformer
-
-_BAGS = named("sklearn.ensemble", "BaggingClassifier BaggingRegressor")
 
 
 def check_release(estimator: Any, release: Any) -> None:
@@ -46,22 +48,16 @@ def check_release(estimator: Any, release: Any) -> None:
     if isinstance(release, LeafTarget):
         release.check(estimator)
     elif isinstance(release, str):
-        for _, part, transforms in roles(estimator):
+        for _, part, transforms in configured_members(estimator):
             check_releasable(part)
             if transforms:
                 _check_transforms(part)
-            reason = REFUSED_COMPOSITIONS.get(type(part))
-            if reason is not None:
-                raise ValueError(
-                    f"PrivateEstimator cannot release {type(part).__name__} with release='auto': "
-                    f"{reason}."
-                )
         _check_trees(estimator)
 
 
 def warn_if_fitted(estimator: Any) -> None:
     """Point out a fitted estimator: the wrapper keeps it as a parameter, with all it has seen."""
-    for _, part in configured(estimator):
+    for _, part, _ in configured_members(estimator):
         if is_stateless(part):
             continue
         if any(name.endswith("_") and not name.startswith("_") for name in vars(part)):
@@ -76,7 +72,7 @@ def warn_if_fitted(estimator: Any) -> None:
             return
 
 
-def make_target(estimator: Any, release: Any, twin: Any, weighted: bool = False) -> Any:
+def make_target(estimator: Any, release: Any, public_fit: Any, weighted: bool = False) -> Any:
     """Make the target of one estimator.
 
     "auto" takes the leaves of a tree or forest, else fitted attributes. A transformer takes the
@@ -84,16 +80,16 @@ def make_target(estimator: Any, release: Any, twin: Any, weighted: bool = False)
     function of the data.
     """
     automatic = isinstance(release, str) and release == "auto"
-    if automatic and type(last_step(estimator)) in TREES:
+    if automatic and is_tree(last_step(estimator)):
         release = LeafTarget()
     if isinstance(release, LeafTarget):
-        target: Any = release.bind(estimator, twin)
+        target: Any = release.bind(estimator, public_fit)
     elif isinstance(release, BernsteinTransformer):
-        target = FittedFunctionTarget(estimator, release, twin)
+        target = FittedFunctionTarget(estimator, release, public_fit)
     elif isinstance(release, Target):
         return release
     else:
-        target = ParameterTarget(estimator, release, twin)
+        target = ParameterTarget(estimator, release, public_fit)
     if weighted:
         target.description += ", weighted"
         target.key_parts += ("weighted",)
@@ -102,7 +98,7 @@ def make_target(estimator: Any, release: Any, twin: Any, weighted: bool = False)
 
 def _check_transforms(step: Any) -> None:
     """Refuse a step that is to transform, of which only what predicts is released."""
-    if "transform" not in unserved(step) or stand_in_of(step, True) is not None:
+    if "transform" not in entry_of(step).unserved or substitute_of(step, True) is not None:
         return
     raise ValueError(
         f"PrivateEstimator cannot release {type(step).__name__} with release='auto' as a step that "
@@ -114,11 +110,12 @@ def _check_transforms(step: Any) -> None:
 def _check_trees(estimator: Any) -> None:
     """Let a tree be the whole estimator or the last step of pipelines, and nothing else."""
     last = last_step(estimator)
-    if type(last) in TREES:
+    if is_tree(last):
         LeafTarget().check(estimator)
-    for _, part in configured(estimator):
-        bagged = is_a(part, *_BAGS) and part.estimator is None
-        if bagged or (is_a(part, *TREES.names) and part is not last):
+    for _, part, _ in configured_members(estimator):
+        traits = traits_of(part)
+        bagged = traits.bags and part.estimator is None
+        if bagged or (traits.tree and part is not last):
             name = "DecisionTree" if bagged else type(part).__name__
             raise ValueError(
                 f"PrivateEstimator cannot release {name} inside {type(estimator).__name__}: which "

@@ -239,8 +239,8 @@ def test_reused_estimate_needs_no_new_pairs(tmp_path):
     )
     assert first == plan.n_fits
     model.set_params(sensitivity=model.sensitivity_, mechanism__epsilon=2.0).fit(X, y)
-    assert first == 2 * (19 + 19) + 2  # pilot pairs, pairs, the twin and the private fit
-    assert log.stat().st_size - first == 2  # the twin and the private fit
+    assert first == 2 * (19 + 19) + 2  # pilot pairs, pairs, the public fit and the private fit
+    assert log.stat().st_size - first == 2  # the public fit and the private fit
     assert (model.guarantee_.epsilon, model.guarantee_.gamma) == (2.0, 0.1)
 
 
@@ -474,10 +474,10 @@ def test_warnings_of_the_public_fit_are_shown_and_of_the_private_one_not():
     hard = SGDClassifier(max_iter=1, tol=1e-9)
     with pytest.warns(ConvergenceWarning) as caught:
         private(hard, release=["coef_", "intercept_"]).fit(X, y)
-    assert len(caught) == 1  # the twin's
+    assert len(caught) == 1  # the public fit's
 
 
-def test_twin_is_drawn_again_until_it_holds_every_class():
+def test_public_fit_is_drawn_again_until_it_holds_every_class():
     rare = np.zeros(100, dtype=int)
     rare[:3] = 1
     oracle = PublicDataOracle(X_public, rare)

@@ -51,7 +51,7 @@ from skdp import (
 )
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
-from skdp.estimators.configuration import takes, takes_weights
+from skdp.estimators.inputs import takes, takes_weights
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.drawing import draw
 
@@ -341,6 +341,10 @@ def test_infinite_values_are_never_taken():
         private(make_pipeline(SimpleImputer(), Ridge()), infinite, y_public).fit(X, y)
 
 
+class Scaler(StandardScaler):
+    pass
+
+
 def test_what_compositions_take():
     assert takes(OneHotEncoder(), "categorical")
     assert takes(make_pipeline("passthrough", OneHotEncoder(), Ridge()), "categorical")
@@ -354,6 +358,7 @@ def test_what_compositions_take():
     assert not takes(make_pipeline(FunctionTransformer(validate=True), Ridge()), "allow_nan")
     assert not takes(make_pipeline(VarianceThreshold(), Ridge()), "allow_nan")
     assert takes(make_pipeline(VarianceThreshold(), SimpleImputer(), Ridge()), "allow_nan")
+    assert not takes(make_pipeline(Scaler(), Ridge()), "allow_nan")
 
 
 def test_transformers_that_pass_gaps_on_are_known():

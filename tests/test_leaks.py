@@ -46,7 +46,7 @@ X_public, y_public, X, y = X[:80], y[:80], X[80:], y[80:]
 RESPONSE = np.random.default_rng(0).normal(size=80)
 PUBLIC_RESPONSE = np.random.default_rng(1).normal(size=80)
 
-# The registry's tests search the release of every other class.
+# The catalog's tests search the release of every other class.
 ESTIMATORS = [
     LogisticRegression(),
     Ridge(),

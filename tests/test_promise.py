@@ -63,5 +63,5 @@ def test_a_mismatch_of_forms_would_be_seen():
     """An estimate made in double precision does not cover pairs in single precision."""
     case = next(case for case in coverage.CASES if case.n_samples == 5000)
     doubles = dataclasses.replace(case, private="float64")
-    value, twin = coverage.sample(doubles, N_PAIRS, GAMMA, seed=0)
-    assert np.mean(coverage.fresh_norms(case, twin, N_FRESH, seed=0) > value) > LIMIT
+    value, public_fit = coverage.sample(doubles, N_PAIRS, GAMMA, seed=0)
+    assert np.mean(coverage.fresh_norms(case, public_fit, N_FRESH, seed=0) > value) > LIMIT

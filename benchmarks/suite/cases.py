@@ -88,9 +88,9 @@ def density():
 def estimated_density():
     """Make the case of a kernel density, as the estimator that it is."""
     kde = KernelDensity(bandwidth=BANDWIDTH)
-    twin = clone(kde).fit(mixture(5000, np.random.default_rng(0)))
+    public_fit = clone(kde).fit(mixture(5000, np.random.default_rng(0)))
     target = FittedFunctionTarget(
-        kde, BernsteinTransformer(degree=10, feature_range=(0, 1)), twin=twin
+        kde, BernsteinTransformer(degree=10, feature_range=(0, 1)), public_fit=public_fit
     )
     return Case(5000, mixture, target, refitted_density, 50_000, 20)
 
@@ -107,14 +107,14 @@ def parameters(estimator, n_samples, n_features, n_pairs, n_loop):
     """Make the case of an estimator, with its registered attributes."""
     X, y = table(n_samples, n_features, is_classifier(estimator))
     dataset = (X,) if isinstance(estimator, PCA) else (X, y)
-    twin = clone(estimator).fit(*dataset)
-    target = ParameterTarget(estimator, "auto", twin)
+    public_fit = clone(estimator).fit(*dataset)
+    target = ParameterTarget(estimator, "auto", public_fit)
 
     def evaluate(*dataset):
         fitted = clone(estimator).fit(*dataset)
         values = {name: getattr(fitted, name) for name in target.names}
         if isinstance(estimator, PCA):
-            cosines = np.sum(values["components_"] * twin.components_, axis=1, keepdims=True)
+            cosines = np.sum(values["components_"] * public_fit.components_, axis=1, keepdims=True)
             values["components_"] = values["components_"] * np.sign(cosines)
         return np.concatenate([np.ravel(value) for value in values.values()])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import Any, TypeVar
 
 Value = TypeVar("Value")
@@ -27,8 +27,8 @@ def public_name(kind: type) -> str:
     return f"{home.partition('._')[0]}.{kind.__name__}" if found is kind else ""
 
 
-def is_a(thing: Any, *names: str) -> bool:
-    """Tell what `isinstance` would, without importing the classes."""
+def isinstance_by_name(thing: Any, *names: str) -> bool:
+    """Return what `isinstance` would, without importing the classes."""
     for name in names:
         module, _, kind = name.rpartition(".")
         # a thing is of no class whose module nobody has imported
@@ -72,6 +72,17 @@ class ClassTable(Mapping[type, Value]):
     def __init__(self, values: Mapping[str, Value]):
         self._values = dict(values)
         self.added: dict[type, Value] = {}
+
+    def inherited(self, kind: type, default: Value) -> Value:
+        """Return the value of the nearest class of scikit-learn that a class is or derives from."""
+        names = (name for name in map(public_name, kind.__mro__) if name in self._values)
+        return next((self._values[name] for name in names), default)
+
+    def where(self, condition: Callable[[Value], bool]) -> ClassTable[Value]:
+        """Return the part of the table whose values meet a condition, without any import."""
+        part = ClassTable({name: v for name, v in self._values.items() if condition(v)})
+        part.added = {kind: v for kind, v in self.added.items() if condition(v)}
+        return part
 
     def __getitem__(self, kind: type) -> Value:
         return self.added[kind] if kind in self.added else self._values[public_name(kind)]

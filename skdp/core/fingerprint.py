@@ -497,7 +497,7 @@ def _global_names(code: types.CodeType) -> set[str]:
 
 
 def _is_made_up(cls: type, name: str) -> bool:
-    """Tell whether a method was written by `dataclass` or `namedtuple`, from what counts itself."""
+    """Return whether `dataclass` or `namedtuple` wrote a method, from what counts itself."""
     function: Any = inspect.unwrap(vars(cls)[name]) if callable(vars(cls)[name]) else None
     if not isinstance(function, types.FunctionType) or function.__code__.co_filename != "<string>":
         return False
@@ -507,7 +507,7 @@ def _is_made_up(cls: type, name: str) -> bool:
 
 
 def _is_plain(kind: type) -> bool:
-    """Tell whether pickling would store all attributes."""
+    """Return whether pickling would store all attributes."""
     return all(
         getattr(kind, name) is getattr(object, name)
         for name in ("__reduce__", "__reduce_ex__", "__getstate__")
@@ -515,13 +515,13 @@ def _is_plain(kind: type) -> bool:
 
 
 def _is_patch(name: str, value: Any) -> bool:
-    """Tell whether a member of an installed class may be the user's: what is his, and numbers."""
+    """Return whether a member of an installed class may be the user's: what is his, and numbers."""
     plain = isinstance(value, int | float | complex | np.ndarray) and not name.startswith("__")
     return plain or _is_own(value)
 
 
 def _is_own(value: Any) -> bool:
-    """Tell whether a thing is the user's, though it may be found elsewhere."""
+    """Return whether a thing is the user's, though it may be found elsewhere."""
     if isinstance(value, type):
         return release_of(value.__module__) is None
     if isinstance(value, types.FunctionType):

@@ -27,7 +27,7 @@ def release_of(module: str | None) -> str | None:
 
 
 def is_named(thing: Any, module: str | None, name: str | None) -> bool:
-    """Tell whether a thing is what has this name in its module."""
+    """Return whether a thing is what has this name in its module."""
     found: Any = sys.modules.get(module or "")
     for part in (name or "<none>").split("."):
         found = getattr(found, part, None)
@@ -50,7 +50,7 @@ def _release_of(module: str) -> str | None:
 
 
 def _is_from_folder(package: metadata.Distribution) -> bool:
-    """Tell whether a package was installed from a folder that is still here, to be edited."""
+    """Return whether a package was installed from a folder that is still here, to be edited."""
     origin = json.loads(package.read_text("direct_url.json") or "{}")
     return "dir_info" in origin and Path(url2pathname(urlsplit(origin["url"]).path)).is_dir()
 

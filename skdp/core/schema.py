@@ -365,7 +365,7 @@ def _is_unchanged(values: NDArray, cast: NDArray, to_float: bool) -> bool:
 
 
 def _may_hold(dtype: Any, given: Any) -> bool:
-    """Tell whether values may be cast: never to numbers from others, or to real from complex."""
+    """Return whether values may be cast: never to numbers from others, or to real from complex."""
     if getattr(given, "kind", "") == "c" != getattr(dtype, "kind", ""):
         return False
     return _is_number(given) == _is_number(dtype)

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 Key = tuple[int, ...]
 
 # Every stream of public records, by its spawn key. Streams under different keys are independent,
-# and no two rows share a key: so pilots never calibrate, and the twin sees neither.
+# and no two rows share a key: so pilots never calibrate, and the public fit sees neither.
 #
 #   (i,)                   pair i, which calibrates
 #   (i, 2)                 pilot pair i, from which a basis is learned
 #   (b, 3)                 block b of pairs of two records, which calibrate
-#   (0, 1, a)              public dataset a < 2^31, such as that of the twin
+#   (0, 1, a)              public dataset a < 2^31, such as that of the public fit
 #   (0, 1, 2^31)           the public dataset on which the output is examined
 #   (0, 1, 2^31 + 1 + t)   trial t of an oracle, before it is used
 #   (1, 1, i)              pair i of an audit

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from skdp.core.dataset import Dataset
 from skdp.core.moments import TOLERANCE, Moments
 from skdp.core.units import Records, robust_units
-from skdp.estimators.closed_forms import ClosedForm, closed_forms
+from skdp.estimators.catalog import entry_of
+from skdp.estimators.closed_forms import ClosedForm
 
 FAR_ORIGIN = 2.0**26
 """Of a unit: about an origin further away, refits by products lose half of their digits too."""
@@ -23,23 +24,14 @@ FAR = 16.0
 def closed_form_of(target: Any, records: Dataset) -> Moments | None:
     """Find moments that give the differences of a parameter target.
 
-    Parameters
-    ----------
-    target : ParameterTarget
-        The fitted parameters of an estimator.
-    records : Dataset of n_samples + 1 public records
-        They are the origin of the moments, and the trial: refits must give the same difference.
-
-    Returns
-    -------
-    Moments or None
-        None when no closed form is known for the estimator as configured, for the attributes
-        released or for the kind of records, or when the trial fails.
+    The records of a first pair are the origin of the moments, and the trial: refits must give the
+    same difference. None when no closed form is known for the estimator as configured, for the
+    attributes released or for the kind of records, or when the trial fails.
     """
     if not all(map(_is_plain, records.parts)) or records.X.ndim != 2:
         return None
     length, width = records.X.shape
-    forms = closed_forms(target.estimator, (length - 1, width))
+    forms = _forms(target.estimator, (length - 1, width))
     if not forms:
         return None
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -56,8 +48,19 @@ def closed_form_of(target: Any, records: Dataset) -> Moments | None:
             return None
 
 
+def _forms(estimator: Any, shape: tuple[int, int]) -> list[ClosedForm]:
+    """List the closed forms of the catalog, if the parameters are those for which they hold."""
+    known = entry_of(estimator).closed_form
+    if known is None:
+        return []
+    forms, plain = known
+    parameters = estimator.get_params(deep=False)
+    is_plain = all(parameters[name] in values for name, values in plain.items())
+    return forms(estimator, shape) if is_plain else []
+
+
 def _is_plain(container: Any) -> bool:
-    """Tell whether a container is an array whose numbers the estimators read as doubles."""
+    """Return whether a container is an array whose numbers the estimators read as doubles."""
     return (isinstance(container, np.ndarray) and container.dtype.kind in "iubUO") or (
         isinstance(container, np.ndarray) and container.dtype == np.float64
     )
@@ -67,7 +70,7 @@ def _units(target: Any, records: Dataset) -> Records:
     """Find the classes, or the unit of the response, and origin and unit of each column."""
     has_origin = getattr(target.estimator, "fit_intercept", True)
     center, scale = robust_units(records.X, has_origin)
-    classes = getattr(target.twin, "classes_", None)
+    classes = getattr(target.public_fit, "classes_", None)
     response = (0.0, 1.0)
     if classes is None and records.y is not None and records.y.ndim == 1:
         origin, unit = robust_units(records.y[:, None], has_origin)

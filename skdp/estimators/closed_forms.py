@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.classes import public_name
 from skdp.core.units import Records
 
 Attributes = dict[str, NDArray[np.float64]]
+Shape = tuple[int, int]
 
 EPS = np.finfo(np.float64).eps
 
@@ -76,6 +77,10 @@ def _by_class(records: Records, y: NDArray, columns: NDArray) -> NDArray[np.floa
     return (records.indicators(y)[:, :, None] * u[:, None, :]).reshape(len(y), -1)
 
 
+def _squares_by_class(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
+    return _by_class(records, y, _x_squares(records, X))
+
+
 def _sizes_of_squares(records: Records, sums: NDArray, n_samples: int) -> NDArray[np.float64]:
     """Bound the sums of (|z|, z^2), or of (1, |z|, z^2) class by class."""
     n_classes = 1 if records.classes is None else len(records.classes)
@@ -117,9 +122,9 @@ def _standard_scaler(records: Records, means: NDArray, n_samples: int) -> Attrib
     return {"mean_": mean, "var_": var, "scale_": scale}
 
 
-def _gaussian_nb(smoothing: float) -> ClosedForm:
-    def features(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
-        return _by_class(records, y, _x_squares(records, X))
+def gaussian_nb(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """Means and mean squares of each class."""
+    smoothing = estimator.var_smoothing
 
     def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
         shares, sums = _split_classes(records, means)
@@ -131,11 +136,15 @@ def _gaussian_nb(smoothing: float) -> ClosedForm:
         counts = shares * n_samples
         return {"theta_": theta, "var_": var, "class_prior_": shares, "class_count_": counts}
 
-    return ClosedForm(features, attributes, sizes=_sizes_of_squares)
+    return [ClosedForm(_squares_by_class, attributes, sizes=_sizes_of_squares)]
 
 
-def _count_nb(binarize: float | None, alpha: float, fit_prior: bool, kind: str) -> ClosedForm:
+def _count_nb(estimator: Any, log_shares: Callable[..., NDArray]) -> list[ClosedForm]:
     """Naive Bayes on counts: raw columns, since sums of counts have no origin to move."""
+    if not isinstance(estimator.alpha, Real):
+        return []
+    alpha, binarize = float(estimator.alpha), getattr(estimator, "binarize", None)
+    fit_prior = estimator.fit_prior
 
     def features(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
         # refits of counts refuse negative ones, and sums of one sign know their rounding
@@ -145,43 +154,43 @@ def _count_nb(binarize: float | None, alpha: float, fit_prior: bool, kind: str) 
     def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
         shares, sums = _split_classes(records, means)
         counts, class_counts = n_samples * sums, n_samples * shares
-        found = {"feature_count_": counts, "class_count_": class_counts}
         prior = np.log(shares) if fit_prior else np.full_like(shares, -np.log(shares.shape[1]))
-        found["class_log_prior_"] = prior + 0 * shares
-        if kind == "MultinomialNB":
-            smoothed = counts + alpha
-            total = smoothed.sum(axis=2, keepdims=True)
-        elif kind == "BernoulliNB":
-            smoothed = counts + alpha
-            total = (class_counts + 2 * alpha)[:, :, None]
-        else:
-            smoothed = counts.sum(axis=1, keepdims=True) + alpha - counts
-            total = smoothed.sum(axis=2, keepdims=True)
-        sign = -1 if kind == "ComplementNB" else 1
-        found["feature_log_prob_"] = sign * (np.log(smoothed) - np.log(total))
-        return found
-
-    return ClosedForm(features, attributes)
-
-
-def _nearest_centroid() -> ClosedForm:
-    def features(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64]:
-        return _by_class(records, y, _x_squares(records, X))
-
-    def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
-        shares, sums = _split_classes(records, means)
-        mean, square = np.split(sums / shares[:, :, None], 2, axis=2)
-        within = np.einsum("bk,bkd->bd", shares, square - mean**2)
-        # records that are all alike are refused
-        differ = within > n_samples * 10 * EPS * np.einsum("bk,bkd->bd", shares, square)
-        within = np.where(differ.any(axis=1, keepdims=True), within, np.nan)
-        spread = np.sqrt(within * n_samples / (n_samples - shares.shape[1]))
         return {
-            "centroids_": records.center + mean * records.scale,
-            "within_class_std_dev_": spread * records.scale,
+            "feature_count_": counts,
+            "class_count_": class_counts,
+            "class_log_prior_": prior + 0 * shares,
+            "feature_log_prob_": log_shares(counts, class_counts, alpha),
         }
 
-    return ClosedForm(features, attributes, sizes=_sizes_of_squares)
+    return [ClosedForm(features, attributes)]
+
+
+def _multinomial(counts: NDArray, class_counts: NDArray, alpha: float) -> NDArray:
+    smoothed = counts + alpha
+    return np.log(smoothed) - np.log(smoothed.sum(axis=2, keepdims=True))
+
+
+def _bernoulli(counts: NDArray, class_counts: NDArray, alpha: float) -> NDArray:
+    return np.log(counts + alpha) - np.log((class_counts + 2 * alpha)[:, :, None])
+
+
+def _complement(counts: NDArray, class_counts: NDArray, alpha: float) -> NDArray:
+    smoothed = counts.sum(axis=1, keepdims=True) + alpha - counts
+    return -(np.log(smoothed) - np.log(smoothed.sum(axis=2, keepdims=True)))
+
+
+def _nearest_centroid(records: Records, means: NDArray, n_samples: int) -> Attributes:
+    shares, sums = _split_classes(records, means)
+    mean, square = np.split(sums / shares[:, :, None], 2, axis=2)
+    within = np.einsum("bk,bkd->bd", shares, square - mean**2)
+    # records that are all alike are refused
+    differ = within > n_samples * 10 * EPS * np.einsum("bk,bkd->bd", shares, square)
+    within = np.where(differ.any(axis=1, keepdims=True), within, np.nan)
+    spread = np.sqrt(within * n_samples / (n_samples - shares.shape[1]))
+    return {
+        "centroids_": records.center + mean * records.scale,
+        "within_class_std_dev_": spread * records.scale,
+    }
 
 
 def _covariance(means: NDArray, records: Records) -> tuple[NDArray, NDArray]:
@@ -196,13 +205,6 @@ def _empirical_covariance(records: Records, means: NDArray, n_samples: int) -> A
     location, covariance = _covariance(means, records)
     triangle = np.triu_indices(covariance.shape[1])
     return {"location_": location, "covariance_": covariance[:, *triangle]}
-
-
-def _pca(n_components: Any) -> ClosedForm:
-    def attributes(records: Records, means: NDArray, n_samples: int) -> Attributes:
-        return _principal(records, means, n_samples, n_components)
-
-    return ClosedForm(_one_x, attributes, products=True, sizes=_sizes_of_spectrum)
 
 
 def _sizes_of_spectrum(records: Records, sums: NDArray, n_samples: int) -> NDArray[np.float64]:
@@ -328,95 +330,87 @@ def _discriminant(lost: bool, solver: str, tol: float) -> Callable:
     return attributes
 
 
-# Which parameters a closed form allows besides those it reads. All others must have these values.
-
-_NB = {"class_prior": (None,), "force_alpha": (True,)}
-_PLAIN: dict[str, dict[str, tuple]] = {
-    "sklearn.naive_bayes.GaussianNB": {"priors": (None,)},
-    "sklearn.naive_bayes.BernoulliNB": _NB,
-    "sklearn.naive_bayes.MultinomialNB": _NB,
-    "sklearn.naive_bayes.ComplementNB": _NB | {"norm": (False,)},
-    "sklearn.neighbors.NearestCentroid": {
-        "metric": ("euclidean",),
-        "shrink_threshold": (None,),
-    },
-    "sklearn.preprocessing.StandardScaler": {"with_mean": (True,), "with_std": (True,)},
-    "sklearn.covariance.EmpiricalCovariance": {"assume_centered": (False,)},
-    "sklearn.decomposition.PCA": {"svd_solver": ("auto", "full", "covariance_eigh")},
-    "sklearn.linear_model.LinearRegression": {"positive": (False,)},
-    "sklearn.linear_model.Ridge": {"positive": (False,), "solver": ("auto", "cholesky", "svd")},
-    "sklearn.linear_model.RidgeClassifier": {
-        "class_weight": (None,),
-        "positive": (False,),
-        "solver": ("auto", "cholesky", "svd"),
-    },
-    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": {
-        "covariance_estimator": (None,),
-        "n_components": (None,),
-        "priors": (None,),
-        "shrinkage": (None,),
-        "solver": ("svd", "lsqr"),
-    },
-}
+# The closed forms that may hold for an estimator as configured, and for records of a shape: none
+# where none is known, several where versions of scikit-learn differ. A trial tells.
 
 
 def _is_randomized(pca: Any, n_samples: int, n_features: int) -> bool:
-    """Tell whether a PCA may choose its randomized solver, which is not exact."""
+    """Return whether a PCA may choose its randomized solver, which is not exact."""
     by_covariance = n_features <= 1000 and n_samples >= 10 * n_features
     large = not by_covariance and max(n_samples, n_features) > 500
     return pca.svd_solver == "auto" and pca.n_components is not None and large
 
 
-def closed_forms(estimator: Any, shape: tuple[int, int]) -> list[ClosedForm]:
-    """Return the closed forms that may hold for an estimator as configured.
+def standard_scaler(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """Means and mean squares."""
+    return [ClosedForm(_x_squares, _standard_scaler, sizes=_sizes_of_squares)]
 
-    The list is empty where none is known. There are several where versions of scikit-learn differ:
-    a trial tells.
-    """
-    parameters = estimator.get_params(deep=False)
-    allowed = _PLAIN.get(public_name(type(estimator)))
-    if allowed is None or any(parameters[name] not in values for name, values in allowed.items()):
+
+def multinomial_nb(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """Counts of each class."""
+    return _count_nb(estimator, _multinomial)
+
+
+def bernoulli_nb(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """Counts of each class."""
+    return _count_nb(estimator, _bernoulli)
+
+
+def complement_nb(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """Counts of each class, and of all others."""
+    return _count_nb(estimator, _complement)
+
+
+def nearest_centroid(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """Means of each class, and the deviations within."""
+    return [ClosedForm(_squares_by_class, _nearest_centroid, sizes=_sizes_of_squares)]
+
+
+def empirical_covariance(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """Means and products."""
+    return [ClosedForm(_one_x, _empirical_covariance, products=True)]
+
+
+def pca(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """Eigenvectors of the covariance, unless the solver may be randomized."""
+    # a share of the variance, or "mle", makes their number depend on the data
+    by_number = isinstance(estimator.n_components, Integral | None)
+    if not by_number or _is_randomized(estimator, *shape):
         return []
-    match type(estimator).__name__:
-        case "GaussianNB":
-            return [_gaussian_nb(estimator.var_smoothing)]
-        case "BernoulliNB" | "MultinomialNB" | "ComplementNB":
-            if not isinstance(estimator.alpha, Real):
-                return []
-            binarize = getattr(estimator, "binarize", None)
-            prior = estimator.fit_prior
-            return [_count_nb(binarize, float(estimator.alpha), prior, type(estimator).__name__)]
-        case "NearestCentroid":
-            return [_nearest_centroid()]
-        case "StandardScaler":
-            return [ClosedForm(_x_squares, _standard_scaler, sizes=_sizes_of_squares)]
-        case "EmpiricalCovariance":
-            return [ClosedForm(_one_x, _empirical_covariance, products=True)]
-        case "PCA":
-            # a share of the variance, or "mle", makes their number depend on the data
-            if not isinstance(estimator.n_components, Integral | None) or _is_randomized(
-                estimator, *shape
-            ):
-                return []
-            return [_pca(estimator.n_components)]
-        case "LinearDiscriminantAnalysis":
-            solver, tol = estimator.solver, estimator.tol
-            if tol > 1e-4:  # the condition that is asked for here is not enough
-                return []
-            return [
-                ClosedForm(_classes_x, _discriminant(lost, solver, tol), products=True)
-                for lost in (False, True)
-            ]
-        case "LinearRegression":
-            solution = _least_squares(0.0, estimator.fit_intercept, "vector", "lstsq")
-            return [ClosedForm(_one_x_y, solution, products=True)]
+    attributes = partial(_principal, n_components=estimator.n_components)
+    return [ClosedForm(_one_x, attributes, products=True, sizes=_sizes_of_spectrum)]
+
+
+def linear_discriminant(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """Linear equations in the covariance within classes."""
+    solver, tol = estimator.solver, estimator.tol
+    if tol > 1e-4:  # the condition that is asked for here is not enough
+        return []
+    return [
+        ClosedForm(_classes_x, _discriminant(lost, solver, tol), products=True)
+        for lost in (False, True)
+    ]
+
+
+def linear_regression(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """The normal equations."""
+    solution = _least_squares(0.0, estimator.fit_intercept, "vector", "lstsq")
+    return [ClosedForm(_one_x_y, solution, products=True)]
+
+
+def ridge(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """The normal equations with a penalty."""
+    return _ridge(estimator, shape, _one_x_y, "vector")
+
+
+def ridge_classifier(estimator: Any, shape: Shape) -> list[ClosedForm]:
+    """The same for the codes of the classes."""
+    return _ridge(estimator, shape, _one_x_codes, "matrix")
+
+
+def _ridge(estimator: Any, shape: Shape, features: Callable, form: str) -> list[ClosedForm]:
     if not isinstance(estimator.alpha, Real) or shape[1] > shape[0]:  # another equation is solved
         return []
-    is_classifier = type(estimator).__name__ == "RidgeClassifier"
-    solution = _least_squares(
-        float(estimator.alpha),
-        estimator.fit_intercept,
-        "matrix" if is_classifier else "vector",
-        estimator.solver,
-    )
-    return [ClosedForm(_one_x_codes if is_classifier else _one_x_y, solution, products=True)]
+    alpha, solver = float(estimator.alpha), estimator.solver
+    solution = _least_squares(alpha, estimator.fit_intercept, form, solver)
+    return [ClosedForm(features, solution, products=True)]

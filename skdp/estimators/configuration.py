@@ -1,56 +1,33 @@
 """How an estimator is set up before it is fitted, so that its fits can be compared.
 
-Twin, pairs and private fit have to be fits of one and the same thing: silent, uncached, with the
-members and the categories that are public, and with no randomness that nobody can repeat.
+Public fit, pairs and private fit have to be fits of one and the same thing: silent, uncached, of
+classes whose fitted state is public, and with no randomness that nobody can repeat.
 """
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
-from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
-from sklearn import config_context
+import numpy as np
 from sklearn.base import clone
-from sklearn.utils import get_tags
-from sklearn.utils.validation import has_fit_parameter
 
-from skdp.core.classes import is_a, named
-from skdp.core.dataset import Dataset
-from skdp.estimators.canonical import CanonicalStep, columns_of
-from skdp.estimators.composition import COMPOSITES, SEEDED_STRUCTURE, STRUCTURAL_SEED, walk
-from skdp.estimators.members import roles, with_stand_ins
-from skdp.estimators.packing import same
-from skdp.estimators.parts import ReleasedPart
-from skdp.estimators.quiet import make_quiet
+from skdp.core.classes import isinstance_by_name, named
+from skdp.estimators.catalog import substitute_of, traits_of
+from skdp.estimators.catalog.compositions import is_frozen
+from skdp.estimators.members import configured_members
 
-# Transformers that leave missing values missing.
-_PASS_GAPS = frozenset(
-    {
-        "MaxAbsScaler",
-        "MinMaxScaler",
-        "OrdinalEncoder",
-        "PowerTransformer",
-        "QuantileTransformer",
-        "RFE",
-        "RFECV",
-        "RobustScaler",
-        "SelectFromModel",
-        "SequentialFeatureSelector",
-        "StandardScaler",
-        "VarianceThreshold",
-    }
-)
-
-_BAGS = named("sklearn.ensemble", "BaggingClassifier BaggingRegressor")
+# Splitters that go by the position of records.
 _BY_POSITION = named("sklearn.model_selection", "PredefinedSplit TimeSeriesSplit")
 
-# Compositions that pass weights on to their members, though their signature does not say so.
-_PASS_WEIGHTS = named(
-    "sklearn.ensemble", "StackingClassifier StackingRegressor VotingClassifier VotingRegressor"
-)
+# A random_state that decides what the members are, where it was left open.
+STRUCTURAL_SEED = 0
+
+# What makes a fit print, with the value that makes it silent.
+VERBOSITY = {"verbose": 0, "verbosity": 0, "disp": 0, "iprint": -1}
 
 
 def describe(estimator: Any) -> str:
@@ -63,33 +40,30 @@ def without_side_effects(estimator: Any) -> Any:
 
     Every nested `memory` and callback is None, every nested `verbose` off, in options too. A
     `random_state` that decides what the members are, as in bagging, is 0 where it was left open.
-    What keeps its fitted state private has a stand-in that does not.
+    What keeps its fitted state private has a substitute that does not.
     """
     estimator = make_quiet(clone(estimator))
-    settings: dict[str, Any] = {}
-    for prefix, member in configured(estimator):
-        if is_a(member, *SEEDED_STRUCTURE) and not isinstance(member.random_state, Integral):
-            settings[f"{prefix}random_state"] = STRUCTURAL_SEED
-    return with_stand_ins(estimator.set_params(**settings))
+    settings = {
+        member.parameter("random_state"): STRUCTURAL_SEED
+        for member in configured_members(estimator)
+        if traits_of(member.estimator).seeded_structure
+        and not isinstance(member.estimator.random_state, Integral)
+    }
+    return _with_substitutes(estimator.set_params(**settings))
 
 
-def configured(estimator: Any) -> Iterator[tuple[str, Any]]:
-    """Walk an estimator and those among its parameters, fitted or not.
-
-    Yield what comes before the name of a parameter in ``estimator.set_params``, and the estimator.
-    What is inside a FrozenEstimator is left out.
-    """
-    yield "", estimator
-    if is_a(estimator, "sklearn.frozen.FrozenEstimator"):
-        return
-    frozen: list[str] = []
-    for name, value in sorted(estimator.get_params(deep=True).items()):
-        if not (hasattr(value, "get_params") and hasattr(value, "fit")) or isinstance(value, type):
-            continue
-        if is_a(value, "sklearn.frozen.FrozenEstimator"):
-            frozen.append(f"{name}__")
-        if not name.startswith(tuple(frozen)):
-            yield f"{name}__", value
+def _with_substitutes(estimator: Any) -> Any:
+    """Exchange what keeps its fitted state private; `estimator` itself may be exchanged too."""
+    settings = {}
+    for path, member, transforms in configured_members(estimator):
+        kind = substitute_of(member, transforms)
+        if kind is not None:
+            made = kind(**member.get_params(deep=False))
+            vars(made).update(vars(member))  # set_output, too
+            settings["__".join(path)] = made
+    if "" in settings:
+        return settings[""]
+    return estimator.set_params(**settings)
 
 
 def check_configuration(estimator: Any) -> None:
@@ -106,7 +80,7 @@ def check_configuration(estimator: Any) -> None:
                 "that has learned from public records in sklearn.frozen.FrozenEstimator."
             )
         listed = name.rsplit("__", 1)[-1] == "cv" and isinstance(value, list | tuple)
-        if listed or is_a(value, *_BY_POSITION):
+        if listed or isinstance_by_name(value, *_BY_POSITION):
             raise ValueError(
                 f"The {name!r} parameter of {type(estimator).__name__} must not go by the position "
                 "of the records, which are brought into a random order. "
@@ -120,72 +94,6 @@ def check_configuration(estimator: Any) -> None:
             )
 
 
-def with_public_structure(estimator: Any, twin: Any) -> Any:
-    """Give encoders the categories, and kernel maps the landmarks, of the public twin.
-
-    The nested `categories` that were "auto", and all `landmarks`, become arrays, in place. Refused
-    if the members of a bag have seen different landmarks.
-    """
-    settings: dict[str, list] = {}
-    for path, part in walk(twin):
-        if isinstance(getattr(part, "categories", None), str):
-            parameter, found = "categories", list(part.categories_)
-        elif type(part).__name__ == "PublicNystroem":
-            parameter, found = "landmarks", [part.components_, part.normalization_]
-        else:
-            continue
-        name = "__".join((*_parameter_path(twin, path), parameter))
-        known = settings.setdefault(name, found)
-        if not same(known, found):
-            raise ValueError(
-                f"The {name!r} parameter of {type(twin).__name__} must list the categories, since "
-                "its members see different ones. Got 'auto'."
-                if parameter == "categories"
-                else f"The members of {type(twin).__name__} see different landmarks of Nystroem, "
-                "and these must be public. Map the records before, in a pipeline."
-            )
-    return estimator.set_params(**settings)
-
-
-def with_canonical_steps(
-    estimator: Any, twin: Any, parts: list[ReleasedPart]
-) -> tuple[Any, list[ReleasedPart]]:
-    """Bring steps whose components or clusters are aligned to the twin into that form at once.
-
-    Only steps whose output later steps are fitted to are exchanged, in place. The parts of one
-    step, as in members of a bag, are aligned to the twin of the first.
-    """
-    steps = {
-        prefix.removesuffix("__"): step
-        for prefix, step, transforms in roles(estimator)
-        if transforms
-    }
-    exchanged: dict[str, CanonicalStep] = {}
-    aligned = []
-    for part in parts:
-        if part.names and part.entry.depends_on_twin:
-            name = "__".join(_parameter_path(twin, part.path))
-            if name in steps:
-                step = exchanged.setdefault(name, CanonicalStep(steps[name], {}))
-                first = step.parts.setdefault(columns_of(part.twin), part)
-                part = replace(part, twin=first.twin)
-        aligned.append(part)
-    return estimator.set_params(**exchanged), aligned
-
-
-def _parameter_path(twin: Any, path: tuple[str, ...]) -> Iterator[str]:
-    """Turn the path of a fitted member into the path of the parameter it was made from."""
-    for name in path:
-        members = dict(COMPOSITES[type(twin)].members(twin)) if type(twin) in COMPOSITES else {}
-        parameters = twin.get_params(deep=False)
-        if "[" in name:
-            # ClassifierChain called it so before scikit-learn 1.7
-            yield "estimator" if "estimator" in parameters else "base_estimator"
-        else:
-            yield name
-        twin = members[name]
-
-
 def seed_names(estimator: Any) -> list[str]:
     """Name the nested `random_state` parameters that the user left open."""
     return [
@@ -195,67 +103,45 @@ def seed_names(estimator: Any) -> list[str]:
     ]
 
 
-def takes(estimator: Any, kind: str) -> bool:
-    """Tell whether an estimator takes X with missing values, categories or strings.
-
-    Compositions do not always say so themselves, so their members are asked. `kind` is a tag:
-    "allow_nan", "categorical" or "string". True if some column may be so.
-    """
-    if estimator is None or isinstance(estimator, str):
-        return True
-    if is_a(estimator, "sklearn.pipeline.Pipeline"):
-        steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
-        return _pipeline_takes(steps, kind)
-    if is_a(estimator, "sklearn.compose.ColumnTransformer"):
-        members = [member for _, member, _ in estimator.transformers]
-        return any(takes(member, kind) for member in [*members, estimator.remainder])
-    if is_a(estimator, "sklearn.pipeline.FeatureUnion"):
-        return all(takes(member, kind) for _, member in estimator.transformer_list)
-    if getattr(get_tags(estimator).input_tags, kind):
-        return True
-    if is_a(estimator, "sklearn.preprocessing.FunctionTransformer"):
-        return not estimator.validate  # its function may take anything, and does not say
-    members = [value for name, value in configured(estimator) if name.count("__") == 1]
-    return (
-        type(estimator) in COMPOSITES
-        and bool(members)
-        and all(takes(member, kind) for member in members)
-    )
+def make_quiet(estimator: Any) -> Any:
+    """Switch off what shows or keeps something, in a clone and all its members, in place."""
+    with warnings.catch_warnings():  # to some, scikit-learn says that they would not be called
+        warnings.simplefilter("ignore")
+        for member in _with_members(estimator):
+            if hasattr(member, "set_callbacks"):  # since scikit-learn 1.9; clones share them
+                member.set_callbacks()
+    settings = {}
+    for name, value in estimator.get_params(deep=True).items():
+        quiet = _quiet(name.rsplit("__", 1)[-1], value)
+        if quiet is not value:
+            settings[name] = quiet
+    return estimator.set_params(**settings)
 
 
-def _pipeline_takes(steps: list, kind: str) -> bool:
-    """Follow X through the steps, up to one that gives numbers without gaps."""
-    for step in steps:
-        if not takes(step, kind):
-            return False
-        if kind != "allow_nan" or type(step).__name__ not in _PASS_GAPS:
-            return True
-    return bool(steps)
+def _quiet(name: str, value: Any) -> Any:
+    """Return the value that a parameter of this name is to have; the same object if it may stay."""
+    absent = isinstance(value, str) and value in ("drop", "passthrough")
+    if hasattr(value, "fit") or absent:  # a member, which may have any name
+        return value
+    if name == "memory" or "callback" in name or ("monitor" in name and callable(value)):
+        return None
+    silent = VERBOSITY.get(name)
+    if silent is not None and isinstance(value, Real | np.bool_):
+        # the type of a number, which can be made of another one
+        return type(value)(silent) if float(value) > silent else value  # type: ignore[call-arg]
+    if isinstance(value, dict) and "weight" not in name:  # weights are by class, of any name
+        options = {key: _quiet(str(key), option) for key, option in value.items()}
+        return value if all(options[key] is value[key] for key in value) else options
+    return value
 
 
-def takes_weights(estimator: Any) -> bool:
-    """Tell whether an estimator can be fitted with `sample_weight`.
-
-    The weights of a pipeline go to its last step.
-    """
-    if is_a(estimator, "sklearn.pipeline.Pipeline"):
-        return takes_weights(estimator.steps[-1][1])
-    if not hasattr(estimator, "fit"):
-        return False
-    return has_fit_parameter(estimator, "sample_weight") or is_a(estimator, *_PASS_WEIGHTS)
-
-
-def fit_on(estimator: Any, dataset: Dataset) -> Any:
-    """Fit an estimator on a dataset, with its weights if it has any."""
-    X, y, weights = dataset
-    if weights is None:
-        return estimator.fit(*dataset.parts)
-    with config_context(enable_metadata_routing=False):  # where they go is said, not requested
-        return estimator.fit(X, y, **{_weights_name(estimator): weights})
-
-
-def _weights_name(estimator: Any) -> str:
-    if is_a(estimator, "sklearn.pipeline.Pipeline"):
-        step, last = estimator.steps[-1]
-        return f"{step}__{_weights_name(last)}"
-    return "sample_weight"
+def _with_members(value: Any) -> Iterator[Any]:
+    """Walk the estimators in a parameter, in lists and dicts too; what is frozen is not fitted."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _with_members(item)
+    elif hasattr(value, "get_params") and not isinstance(value, type) and not is_frozen(value):
+        yield value
+        yield from _with_members(value.get_params(deep=False))

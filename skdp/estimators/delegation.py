@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 
 def _released_has(*names: str):
-    """Tell whether the released estimator, or before fit the one given, has the methods."""
+    """Return whether the released estimator, or before fit the one given, has the methods."""
 
     def check(self: Any) -> bool:
         estimator = getattr(self, "estimator_", self.estimator)

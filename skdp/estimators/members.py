@@ -1,94 +1,173 @@
-"""What the members of an estimator are for, and which of them are released through a stand-in."""
+"""The estimators inside an estimator, reached through public attributes and parameters only.
+
+A pipeline, a forest of one-against-rest classifiers or a stack is released member by member. Before
+a fit the members are parameters, after it they are attributes, under names of their own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
-from sklearn.utils import get_tags
+from skdp.estimators.catalog import entry_of, is_stateless, traits_of
+from skdp.estimators.catalog.compositions import is_classifier_chain, is_frozen, is_pipeline
+from skdp.estimators.catalog.entry import Members
+from skdp.estimators.parts import see_through
 
-from skdp.core.classes import is_a, public_name
-from skdp.estimators.catalog import stand_in_of
-
-# They take y where it is given, though their tags do not all say so.
-_LEARN_FROM_RESPONSES = ("sklearn.cross_decomposition", "sklearn.feature_selection")
-_IGNORE_RESPONSES = (
-    "sklearn.feature_selection.VarianceThreshold",
-    "sklearn.impute.IterativeImputer",
-)
+OUT_OF_BAG = frozenset({"oob_decision_function_", "oob_prediction_", "oob_score_"})
 
 
-def roles(
-    estimator: Any, transforms: bool = False, prefix: str = ""
-) -> Iterator[tuple[str, Any, bool]]:
-    """Tell what each estimator is for: to predict, or to transform for what comes after it.
+class Member(NamedTuple):
+    """An estimator inside another one, or the whole, whose path is empty.
 
-    Yield what comes before the name of a parameter in ``set_params``, the estimator, and whether it
-    is to transform. What is inside a FrozenEstimator is left out. One that is not part of another
-    predicts, if it can.
+    Parameters
+    ----------
+    path : tuple of str
+        The names of the members that lead to it: parameters before a fit, such as "estimator",
+        and members of the fitted composition after it, such as "estimators_[0]".
+    estimator : estimator object
+        The member.
+    transforms : bool
+        Whether it is to transform for what comes after it. If not, it predicts, if it can.
     """
-    yield prefix, estimator, transforms
-    if is_a(estimator, "sklearn.frozen.FrozenEstimator"):
-        return
-    for name, value in sorted(estimator.get_params(deep=True).items()):
-        is_member = hasattr(value, "get_params") and hasattr(value, "fit")
-        if is_member and "__" not in name and not isinstance(value, type):
-            yield from roles(
-                value, _is_to_transform(estimator, name, transforms), f"{prefix}{name}__"
-            )
+
+    path: tuple[str, ...]
+    estimator: Any
+    transforms: bool = False
+
+    def parameter(self, name: str) -> str:
+        """Return the name that a parameter of the member has in ``set_params`` of the whole."""
+        return "__".join((*self.path, name))
 
 
-def _is_to_transform(owner: Any, name: str, transforms: bool) -> bool:
-    if is_a(owner, "sklearn.pipeline.Pipeline"):
-        return transforms or name != owner.steps[-1][0]
-    if is_a(owner, "sklearn.compose.TransformedTargetRegressor"):
-        return name == "transformer"
-    return is_a(owner, "sklearn.compose.ColumnTransformer", "sklearn.pipeline.FeatureUnion")
+def configured_members(estimator: Any) -> Iterator[Member]:
+    """Walk an estimator and those among its parameters, fitted or not.
 
-
-def with_stand_ins(estimator: Any) -> Any:
-    """Exchange what keeps its fitted state private for what does not.
-
-    Members are exchanged in place; `estimator` itself may come back as its own stand-in.
+    What is inside a FrozenEstimator is left out.
     """
-    settings = {}
-    for prefix, member, transforms in roles(estimator):
-        kind = stand_in_of(member, transforms)
-        if kind is not None:
-            made = kind(**member.get_params(deep=False))
-            vars(made).update(vars(member))  # set_output, too
-            settings[prefix.removesuffix("__")] = made
-    if "" in settings:
-        return settings[""]
-    return estimator.set_params(**settings)
+    return _walk(Member((), estimator), _parameters)
 
 
-def uses_response(estimator: Any) -> bool:
-    """Tell whether an estimator may learn anything from y.
+def fitted_members(estimator: Any) -> Iterator[Member]:
+    """Walk a fitted estimator and the members in it that learn from data.
 
-    False only where it is known that y is ignored: by scikit-learn's own classes that neither
-    require it, nor select or project by it, and by what is made of these. What a class of somebody
-    else does with it is not known.
+    A composition comes before its members, and they come in their own order. What is frozen,
+    stateless, dropped or passed through is left out.
     """
-    if estimator is None or isinstance(estimator, str):
-        return False
-    kind = public_name(type(estimator))
-    if kind == "sklearn.frozen.FrozenEstimator":
-        return False
-    if kind == "sklearn.pipeline.Pipeline":
-        return any(uses_response(step) for _, step in estimator.steps)
-    if kind == "sklearn.pipeline.FeatureUnion":
-        return any(uses_response(member) for _, member in estimator.transformer_list)
-    if kind == "sklearn.compose.ColumnTransformer":
-        members = [member for _, member, _ in estimator.transformers]
-        return any(uses_response(member) for member in [*members, estimator.remainder])
-    if kind in _IGNORE_RESPONSES:
-        return False
-    tags = get_tags(estimator)
-    return (
-        kind == ""
-        or kind.rpartition(".")[0] in _LEARN_FROM_RESPONSES
-        or tags.target_tags.required
-        or tags.estimator_type in ("classifier", "regressor")
-        or any(hasattr(value, "fit") for value in estimator.get_params(deep=False).values())
-    )
+    whole = see_through(estimator)
+    return _walk(Member((), whole), _learning) if _learns(whole) else iter(())
+
+
+def fitted_parts(estimator: Any) -> Iterator[Member]:
+    """Walk the members that learn something in fit, and are no compositions."""
+    return (member for member in fitted_members(estimator) if not is_composition(member.estimator))
+
+
+def _walk(member: Member, members_of: Callable[[Any], Members]) -> Iterator[Member]:
+    yield member
+    path, owner, owner_transforms = member
+    rule = traits_of(owner).transforms
+    for name, inner in members_of(owner):
+        transforms = rule is not None and rule(owner, name, owner_transforms)
+        yield from _walk(Member((*path, name), inner, transforms), members_of)
+
+
+def _parameters(estimator: Any) -> Members:
+    if is_frozen(estimator):
+        return []
+    return [
+        (name, value)
+        for name, value in sorted(estimator.get_params(deep=True).items())
+        if hasattr(value, "get_params")
+        and hasattr(value, "fit")
+        and not isinstance(value, type)
+        and "__" not in name
+    ]
+
+
+def _learning(fitted: Any) -> Members:
+    members = ((name, see_through(member)) for name, member in _members(fitted))
+    return [(name, member) for name, member in members if _learns(member)]
+
+
+def _learns(estimator: Any) -> bool:
+    return is_composition(estimator) or not learns_nothing(estimator)
+
+
+def _members(fitted: Any) -> Members:
+    members_of = entry_of(fitted).members
+    return [] if members_of is None else members_of(fitted)
+
+
+def is_composition(estimator: Any) -> bool:
+    """Return whether an estimator is released member by member."""
+    return entry_of(estimator).members is not None
+
+
+def learns_nothing(estimator: Any) -> bool:
+    """Return whether fitting changes nothing, as in a placeholder and in a FrozenEstimator."""
+    return is_stateless(estimator) or is_frozen(estimator)
+
+
+def reach(estimator: Any, path: Sequence[str]) -> Any:
+    """Return the member of a fitted estimator at a path, which may name attributes too."""
+    for name in path:
+        members = dict(_members(estimator))
+        estimator = see_through(members[name] if name in members else getattr(estimator, name))
+    return estimator
+
+
+def split_name(estimator: Any, name: str) -> tuple[tuple[str, ...], str]:
+    """Split ``member__attribute`` into the path to a member and the attribute.
+
+    Such as ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"``.
+    """
+    members = dict(_members(estimator))
+    # a name may end in an underscore itself, so the longest that fits is meant
+    for member in sorted(members, key=len, reverse=True):
+        if name.startswith(f"{member}__"):
+            path, attribute = split_name(members[member], name[len(member) + 2 :])
+            return (member, *path), attribute
+    *others, attribute = re.split(r"__(?!_)", name)
+    return tuple(others), attribute
+
+
+def parameter_path(fitted: Any, path: Sequence[str]) -> tuple[str, ...]:
+    """Turn the path of a fitted member into that of the parameter it was made from."""
+    found = []
+    for name in path:
+        if "[" in name:
+            # ClassifierChain called it so before scikit-learn 1.7
+            parameters = fitted.get_params(deep=False)
+            found.append("estimator" if "estimator" in parameters else "base_estimator")
+        else:
+            found.append(name)
+        fitted = dict(_members(fitted))[name]
+    return tuple(found)
+
+
+def last_step(estimator: Any) -> Any:
+    """Return the last step of a pipeline, or the estimator itself."""
+    while is_pipeline(estimator):
+        estimator = estimator.steps[-1][1]
+    return estimator
+
+
+def drop_out_of_bag(released: Any) -> None:
+    """Remove what an ensemble learned of the records that its members did not see."""
+    for _, member, _ in fitted_members(released):
+        for attribute in OUT_OF_BAG & vars(member).keys():
+            delattr(member, attribute)
+
+
+def classes_of_outputs(fitted: Any) -> Any:
+    """Return the class labels of a classifier, output by output where there are several.
+
+    Those of a chain, which come in the order of the chain, in the order of the outputs.
+    """
+    fitted = last_step(fitted)
+    if not is_classifier_chain(fitted):
+        return fitted.classes_
+    by_output = dict(zip(fitted.order_, fitted.classes_, strict=True))
+    return [by_output[output] for output in range(len(by_output))]

@@ -1,12 +1,12 @@
 """How much the output of an estimator depends on its released parameters.
 
-With J the Jacobian of the output (decision function, probabilities, log-density, transformed
-record or prediction) in the parameter vector v, a small change dv changes the output on a record
-by a squared length of dv' J'J dv. The metric M is the mean of J'J over public records. It is taken
-by finite differences around the public twin, which is exact where the output is linear in the
-parameters, as for every linear model. Elsewhere it holds near the twin only, and directions that
-it calls harmless are so for small changes only: there half of all off-diagonal entries is taken
-away, so that no direction matters less than half of what its parts do.
+With J the Jacobian of the output (decision function, probabilities, log-density, transformed record
+or prediction) in the parameter vector v, a small change dv changes the output on a record by a
+squared length of dv' J'J dv. The metric M is the mean of J'J over public records. It is taken by
+finite differences around the public fit, which is exact where the output is linear in the
+parameters, as for every linear model. Elsewhere it holds near the public fit only, and directions
+that it calls harmless are so for small changes only: there half of all off-diagonal entries is
+taken away, so that no direction matters less than half of what its parts do.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from scipy import sparse
 from sklearn.base import is_regressor
 
 from skdp.core.basis import LocalMetric
-from skdp.core.classes import is_a
 from skdp.core.dataset import n_records
+from skdp.estimators.catalog.compositions import is_pipeline
 
 MAX_EVALUATED = 2000
 """Most parameters for which the output should be evaluated once per parameter."""
@@ -36,7 +36,7 @@ _KEPT = 0.5  # of the off-diagonal entries, where the output is not linear
 
 
 def output_metric(
-    twin: Any,
+    public_fit: Any,
     vector: NDArray[np.float64],
     restore: Callable[[NDArray[np.float64]], Any],
     X: Any,
@@ -47,7 +47,7 @@ def output_metric(
     output is not linear in them, and None if the estimator has no output that changes with them. It
     takes one evaluation per parameter, so there should be at most `MAX_EVALUATED`.
     """
-    outputs = (*_OUTPUTS, "predict") if is_regressor(twin) else _OUTPUTS
+    outputs = (*_OUTPUTS, "predict") if is_regressor(public_fit) else _OUTPUTS
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         released = restore(vector)
@@ -71,7 +71,9 @@ def output_metric(
     return LocalMetric(_KEPT * metric + (1 - _KEPT) * np.diag(np.diag(metric)))
 
 
-def linear_metric(twin: Any, shapes: Sequence[tuple[int, ...]], X: Any) -> NDArray[np.float64]:
+def linear_metric(
+    public_fit: Any, shapes: Sequence[tuple[int, ...]], X: Any
+) -> NDArray[np.float64]:
     """Return the diagonal of the metric of a linear model, in closed form.
 
     The output is ``coef_ @ x + intercept_``, so its squared change with a coefficient is the square
@@ -79,8 +81,8 @@ def linear_metric(twin: Any, shapes: Sequence[tuple[int, ...]], X: Any) -> NDArr
     output, and a 1 per intercept. `shapes` are those of its `coef_` and, if it is released, of its
     `intercept_`.
     """
-    if is_a(twin, "sklearn.pipeline.Pipeline"):
-        X = twin[:-1].transform(X)
+    if is_pipeline(public_fit):
+        X = public_fit[:-1].transform(X)
     squares = X.multiply(X) if sparse.issparse(X) else np.square(np.asarray(X, dtype=np.float64))
     features = np.asarray(squares.mean(axis=0)).ravel()
     coef, *intercept = shapes
@@ -105,7 +107,7 @@ def _evaluate(estimator: Any, output: str, X: Any) -> NDArray[np.float64]:
 
 
 def _gives(estimator: Any, output: str, X: Any) -> bool:
-    """Tell whether a released estimator has numbers of this kind; labels may be no numbers."""
+    """Return whether a released estimator has numbers of this kind; labels may be no numbers."""
     try:
         _evaluate(estimator, output, X)
     except (AttributeError, NotImplementedError, TypeError, ValueError):

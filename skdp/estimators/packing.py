@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 def is_float(value: Any) -> bool:
-    """Tell whether a value is a float, an array of floats, or a list of such arrays."""
+    """Return whether a value is a float, an array of floats, or a list of such arrays."""
     try:
         parts = _parts(value)
     except ValueError:  # rows of different lengths
@@ -42,7 +42,7 @@ def take(numbers: Iterator[float], like: Any) -> Any:
 
 
 def same(value: Any, other: Any) -> bool:
-    """Tell whether two values, of any type, are equal throughout."""
+    """Return whether two values, of any type, are equal throughout."""
     if _is_list(value) or _is_list(other):
         pairs = zip(value, other, strict=False)
         return len(value) == len(other) and all(same(*pair) for pair in pairs)

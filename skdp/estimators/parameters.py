@@ -14,40 +14,24 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from skdp.core.basis import LocalMetric
-from skdp.core.classes import ClassSet, named, public_name
+from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset, find_non_finite
 from skdp.core.moments import Moments
 from skdp.core.target import Target
+from skdp.estimators.catalog import entry_of, lookup
 from skdp.estimators.catalog.alignment import SignedRows
 from skdp.estimators.closed_form import closed_form_of
-from skdp.estimators.composition import (
-    attributes_of,
-    check_structure,
-    drop_out_of_bag,
-    fitted_parts,
-    reach,
-    split_name,
-)
-from skdp.estimators.configuration import (
-    describe,
-    fit_on,
-    seed_names,
-    takes,
-    with_canonical_steps,
-    with_public_structure,
-    without_side_effects,
-)
+from skdp.estimators.configuration import describe, seed_names, without_side_effects
 from skdp.estimators.copies import clean_copy
+from skdp.estimators.inputs import fit_on, order_matters, reorder, takes
+from skdp.estimators.members import drop_out_of_bag, fitted_parts, reach, split_name
 from skdp.estimators.metric import MAX_EVALUATED, linear_metric, output_metric
-from skdp.estimators.order import order_matters, reorder
 from skdp.estimators.packing import flat, is_float, take
 from skdp.estimators.parts import ReleasedPart, anchor_of
-
-# Fits that read one stream from its start to its end, so that a generator just seeded serves them
-# as well as the seed itself.
-ONE_STREAM = ClassSet(
-    named("sklearn.linear_model", "ElasticNet Lasso LogisticRegression Ridge RidgeClassifier")
-    + named("sklearn.svm", "LinearSVC LinearSVR")
+from skdp.estimators.structure import (
+    check_structure,
+    with_canonical_steps,
+    with_public_structure,
 )
 
 _thread = threading.local()
@@ -58,24 +42,12 @@ class ParameterTarget(Target):
 
     Evaluating the target clones the estimator, fits it cold, and joins the released attributes
     into one vector. :meth:`restore` goes the other way: it overwrites those attributes, and no
-    others, on a copy of the public twin.
+    others, on a copy of the public fit.
 
-    Parameters
-    ----------
-    estimator : estimator object
-        The estimator as configured. Callbacks and parameters such as `memory` and `verbose` are
-        switched off, since what they show or keep of a private fit would leave the guarantee.
-    release : "auto" or sequence of str
-        The attributes to release. "auto" takes them from the registry; a name such as
-        ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"`` reaches into a composition.
-    twin : estimator object
-        The same estimator fitted on public records. It fixes the shapes and the class labels.
-
-    Raises
-    ------
-    ValueError
-        If "auto" does not know the estimator, or an attribute named is not a numeric attribute of
-        the twin.
+    "auto" takes the released attributes from the catalog; a name such as
+    ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"`` reaches into a composition. The
+    public fit fixes the shapes and the class labels. What a fit shows or keeps, as by callbacks,
+    `memory` and `verbose`, is switched off: it would leave the guarantee.
 
     Examples
     --------
@@ -83,19 +55,19 @@ class ParameterTarget(Target):
     >>> from sklearn.svm import LinearSVC
     >>> from skdp.estimators.parameters import ParameterTarget
     >>> X, y = make_classification(random_state=0)
-    >>> twin = LinearSVC().fit(X[:50], y[:50])
-    >>> target = ParameterTarget(LinearSVC(), "auto", twin)
+    >>> public_fit = LinearSVC().fit(X[:50], y[:50])
+    >>> target = ParameterTarget(LinearSVC(), "auto", public_fit)
     >>> target.names, target(X[50:], y[50:], seed=0).shape
     (('coef_', 'intercept_'), (21,))
     """
 
-    def __init__(self, estimator: Any, release: str | Sequence[str], twin: Any):
-        self.estimator = with_public_structure(without_side_effects(estimator), twin)
-        self.twin = twin
-        self.names = _released_names(twin, release)
-        self._parts = _released_parts(twin, self.names, auto=_is_auto(release))
-        self.estimator, self._parts = with_canonical_steps(self.estimator, twin, self._parts)
-        self._like = self._values(twin)
+    def __init__(self, estimator: Any, release: str | Sequence[str], public_fit: Any):
+        self.estimator = with_public_structure(without_side_effects(estimator), public_fit)
+        self.public_fit = public_fit
+        self.names = _released_names(public_fit, release)
+        self._parts = _released_parts(public_fit, self.names, auto=_is_auto(release))
+        self.estimator, self._parts = with_canonical_steps(self.estimator, public_fit, self._parts)
+        self._like = self._values(public_fit)
         self.allow_nan = takes(estimator, "allow_nan")
         self._shuffled = order_matters(estimator)
         self._seeds = seed_names(self.estimator)
@@ -128,9 +100,9 @@ class ParameterTarget(Target):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Evaluate a pair faster than by two calls, and to the same values.
 
-        The parameters were validated when the twin was fitted, and that the records are finite is
-        looked up once. Between the parts of a composite estimator a value may become infinite, so
-        there scikit-learn goes on looking.
+        The parameters were validated when the public fit was
+        fitted, and that the records are finite is looked up once. Between the parts of a composite
+        estimator a value may become infinite, so there scikit-learn goes on looking.
         """
         finite = not self._is_composite and all(
             find_non_finite(part) is None for part in records.parts
@@ -142,85 +114,41 @@ class ParameterTarget(Target):
             return super().pair_values(records, seed, position)
 
     def closed_form(self, *records: Any) -> Moments | None:
-        """Find a way to evaluate pairs without refits.
-
-        Parameters
-        ----------
-        *records : X or X, y
-            Public records of one pair, on which it is tried against refits.
-
-        Returns
-        -------
-        Moments or None
-            None when only refits will do.
-        """
+        """Find a way to evaluate pairs without refits, None when only refits will do."""
         return closed_form_of(self, Dataset(*records))
 
     def flatten(self, fitted: Any) -> NDArray[np.float64]:
-        """Join the released attributes of a fitted estimator into a vector.
+        """Join the released attributes of a fit into a vector, in the order of `names`.
 
-        Parameters
-        ----------
-        fitted : estimator object
-            Fitted on any dataset.
-
-        Returns
-        -------
-        ndarray of shape (n_parameters,)
-            The attributes in the order of `names`, each raveled.
-
-        Raises
-        ------
-        ValueError
-            If a shape or the class labels differ from those of the twin. The message is safe to
-            show: it holds no value.
+        Refuse a fit of which a shape, or the class labels, differ from those of the public fit. The
+        message is safe to show: it holds no value.
         """
-        check_structure(fitted, self.twin)
+        check_structure(fitted, self.public_fit)
         values = self._values(fitted)
         return np.concatenate([flat(values[name]) for name in self.names])
 
     def flatten_many(self, values: dict[str, NDArray]) -> NDArray[np.float64]:
         """Join the released values of many fits of one estimator, not a composition.
 
-        Parameters
-        ----------
-        values : dict of str to ndarray of shape (n_fits, ...)
-            The values of at least the released attributes, in the form in which they are released.
-
-        Returns
-        -------
-        ndarray of shape (n_fits, n_parameters)
-            What :meth:`flatten` returns for each of the fits.
-
-        Raises
-        ------
-        NotImplementedError
-            If the values are aligned to the twin in a way that is not known for many at once.
+        The first axis of the values, and of the result, is that of the fits. NotImplementedError if
+        they are aligned to the public fit in a way that is not known for many at once.
         """
         (part,) = self._parts
         align = part.entry.align
         if align is not None:
             if not isinstance(align, SignedRows):
                 raise NotImplementedError
-            values = align.many(values, part.twin)
+            values = align.many(values, part.public_fit)
         released = [values[name] for name in self.names]
         return np.hstack([value.reshape(len(value), -1) for value in released])
 
     def restore(self, vector: NDArray[np.float64]) -> Any:
         """Make a fitted estimator from a released vector.
 
-        Parameters
-        ----------
-        vector : ndarray of shape (n_parameters,)
-            Released values, in the order of :meth:`flatten`.
-
-        Returns
-        -------
-        estimator object
-            A copy of the public twin with the released attributes overwritten, those derived
-            from them recomputed, and those that describe the twin's own records removed.
+        It is a copy of the public fit: released attributes are overwritten, those derived from them
+        recomputed, and those that describe the public records removed.
         """
-        released = clean_copy(self.twin)
+        released = clean_copy(self.public_fit)
         for name, value in self.by_name(vector).items():
             setattr(*_owner(released, name), _in_precision(value, self._like[name]))
         for part in self._parts:
@@ -229,47 +157,27 @@ class ParameterTarget(Target):
         return released
 
     def by_name(self, vector: NDArray[np.float64]) -> dict[str, Any]:
-        """Return a vector as the released attributes, by name and in their shapes.
-
-        Parameters
-        ----------
-        vector : ndarray of shape (n_parameters,)
-            In the order of :meth:`flatten`.
-
-        Returns
-        -------
-        dict of str to ndarray, or list of them
-            In the order of `names`.
-        """
+        """Return a vector as the released attributes, by name and in their shapes."""
         numbers = iter(np.asarray(vector, dtype=np.float64))
         return {name: take(numbers, self._like[name]) for name in self.names}
 
     def output_metric(self, *dataset: Any) -> NDArray[np.float64] | LocalMetric | None:
-        """Tell how much the output depends on each released value, from public records.
+        """Measure how much the output depends on each released value, on public records.
 
-        Parameters
-        ----------
-        *dataset : X or X, y
-            Records of the oracle.
-
-        Returns
-        -------
-        ndarray of shape (n_parameters, n_parameters) or (n_parameters,), LocalMetric or None
-            The mean over the records of J'J, J being the Jacobian of the output of the twin in the
-            released values; see `skdp.estimators.metric`. For very many values, its diagonal if the
-            model is linear, else None.
+        See `skdp.estimators.metric`. For very many values it is the diagonal of the metric if the
+        model is linear, else None.
         """
-        vector = self.flatten(self.twin)
+        vector = self.flatten(self.public_fit)
         if len(vector) <= MAX_EVALUATED:
-            return output_metric(self.twin, vector, self.restore, dataset[0])
+            return output_metric(self.public_fit, vector, self.restore, dataset[0])
         released = [name.rpartition("__")[2] for name in self.names]
         if released in (["coef_"], ["coef_", "intercept_"]):
             shapes = [np.shape(self._like[name]) for name in self.names]
-            return linear_metric(self.twin, shapes, dataset[0])
+            return linear_metric(self.public_fit, shapes, dataset[0])
         return None
 
     def _values(self, fitted: Any) -> dict[str, Any]:
-        """Return the released values by name, each aligned to the twin."""
+        """Return the released values by name, each aligned to the public fit."""
         return {
             "__".join((*part.path, attribute)): value
             for part in self._parts
@@ -277,59 +185,72 @@ class ParameterTarget(Target):
         }
 
 
-def _released_names(twin: Any, release: str | Sequence[str]) -> tuple[str, ...]:
+def _released_names(public_fit: Any, release: str | Sequence[str]) -> tuple[str, ...]:
     if _is_auto(release):
         names = tuple(
             "__".join((*path, attribute))
-            for path, part in fitted_parts(twin)
-            for attribute in attributes_of(path, part)
+            for path, part, _ in fitted_parts(public_fit)
+            for attribute in _attributes_of(path, part)
         )
     else:
         names = tuple(release)
         for name in names:
-            _check_released(twin, name)
+            _check_released(public_fit, name)
     if not names:
         raise ValueError(
-            f"There is nothing to release: {type(twin).__name__} as configured learns nothing from "
-            "private records, so it needs no privacy. Fit it on public ones, and use that."
+            f"There is nothing to release: {type(public_fit).__name__} as configured learns "
+            "nothing from private records, so it needs no privacy. Fit it on public ones, and use "
+            "that."
         )
     return names
+
+
+def _attributes_of(path: tuple[str, ...], part: Any) -> tuple[str, ...]:
+    if type(part).__name__ == "_ConstantPredictor":
+        raise ValueError(
+            f"The member {'__'.join(path)} has learned nothing, because it saw only one class. "
+            "Use an oracle with more varied labels, or, for OutputCodeClassifier, another "
+            "random_state."
+        )
+    return lookup(part, path).names(part)
 
 
 def _is_auto(release: str | Sequence[str]) -> bool:
     return isinstance(release, str) and release == "auto"
 
 
-def _released_parts(twin: Any, names: Sequence[str], *, auto: bool) -> list[ReleasedPart]:
+def _released_parts(public_fit: Any, names: Sequence[str], *, auto: bool) -> list[ReleasedPart]:
     """Sort the released attributes by the estimators that have them."""
-    attributes: dict[tuple[str, ...], list[str]] = {path: [] for path, _ in fitted_parts(twin)}
+    attributes: dict[tuple[str, ...], list[str]]
+    attributes = {path: [] for path, _, _ in fitted_parts(public_fit)}
     for name in names:
-        path, attribute = split_name(twin, name)
+        path, attribute = split_name(public_fit, name)
         attributes.setdefault(path, []).append(attribute)
     return [
-        ReleasedPart.of(path, reach(twin, path), released, auto)
+        ReleasedPart.of(path, reach(public_fit, path), released, auto)
         for path, released in attributes.items()
     ]
 
 
-def _check_released(twin: Any, name: str) -> None:
+def _check_released(public_fit: Any, name: str) -> None:
     try:
-        value = getattr(*_owner(twin, name))
+        value = getattr(*_owner(public_fit, name))
         numeric = is_float(value)
     except (AttributeError, KeyError):
         numeric = False
     if not numeric:
         choices = [
             "__".join((*path, attribute))
-            for path, part in fitted_parts(twin)
+            for path, part, _ in fitted_parts(public_fit)
             for attribute, value in vars(part).items()
             if attribute.endswith("_") and is_float(value)
         ]
         raise ValueError(
             "The 'release' parameter of PrivateEstimator must name fitted attributes that hold "
-            f"floats. Got {name!r}. {type(twin).__name__} has: {', '.join(choices) or 'none'}."
+            f"floats. Got {name!r}. "
+            f"{type(public_fit).__name__} has: {', '.join(choices) or 'none'}."
         )
-    owner, attribute = _owner(twin, name)
+    owner, attribute = _owner(public_fit, name)
     try:
         setattr(copy.copy(owner), attribute, value)
     except AttributeError:
@@ -346,7 +267,7 @@ def _owner(estimator: Any, name: str) -> tuple[Any, str]:
 
 
 def _in_precision(value: Any, like: Any) -> Any:
-    """Round to single precision where the twin has it, and nowhere to infinity."""
+    """Round to single precision where the public fit has it, and nowhere to infinity."""
     if isinstance(value, list):
         return [_in_precision(*pair) for pair in zip(value, like, strict=True)]
     if getattr(like, "dtype", None) != np.float32:
@@ -360,7 +281,7 @@ def _set_seeds(estimator: Any, names: list[str], seed: int) -> None:
 
     `set_params`, and making a generator from an integer, each take a tenth of a small fit.
     """
-    if type(estimator) in ONE_STREAM:
+    if entry_of(estimator).one_stream:
         estimator.random_state = _generator(seed)
     elif any("__" in name for name in names):
         estimator.set_params(**dict.fromkeys(names, seed))

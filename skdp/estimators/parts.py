@@ -6,9 +6,12 @@ import copy
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
-from skdp.estimators.catalog import RECORD_ATTRIBUTES, Entry, entry_of
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import Tags, get_tags
+
+from skdp.estimators.catalog import RECORD_ATTRIBUTES, Entry, released_entry
 from skdp.estimators.catalog.entry import always
 from skdp.estimators.packing import flat, is_float, same, shapes_of
 
@@ -23,17 +26,17 @@ class ReleasedPart:
         Names of the steps that lead to it.
     names : tuple of str
         Its attributes that are released; empty where it releases nothing.
-    twin : estimator object
-        The same part of the public twin.
+    public_fit : estimator object
+        The same part of the public fit.
     entry : Entry
-        How its class is released. Kept here, since a worker process does not share the registry.
+        How its class is released. Kept here, since a worker process does not share the catalog.
     complete : bool
-        Whether the names are those of the registry.
+        Whether the names are those of the catalog.
     """
 
     path: tuple[str, ...]
     names: tuple[str, ...]
-    twin: Any
+    public_fit: Any
     entry: Entry
     complete: bool
     _registered: tuple[str, ...] = field(init=False, repr=False, compare=False)
@@ -41,26 +44,28 @@ class ReleasedPart:
 
     def __post_init__(self) -> None:
         # found once, since every fit of every pair is compared with them
-        object.__setattr__(self, "_registered", self.entry.attributes(self.twin))
-        values = self._values(self.twin) if self.names else {}
+        object.__setattr__(self, "_registered", self.entry.names(self.public_fit))
+        values = self._values(self.public_fit) if self.names else {}
         shapes = {name: shapes_of(value) for name, value in values.items()}
         object.__setattr__(self, "_shapes", shapes)
 
     @classmethod
-    def of(cls, path: tuple[str, ...], twin: Any, names: Sequence[str], auto: bool) -> ReleasedPart:
+    def of(
+        cls, path: tuple[str, ...], public_fit: Any, names: Sequence[str], auto: bool
+    ) -> ReleasedPart:
         """Look up how a part is released; an unknown class is taken as it is."""
         names = tuple(names)
-        entry = entry_of(twin, path) or Entry(always(*names))
-        return cls(path, names, twin, entry, auto)
+        entry = released_entry(public_fit, path) or Entry(always(*names))
+        return cls(path, names, public_fit, entry, auto)
 
     def read(self, fitted: Any) -> dict[str, Any]:
-        """Return the released values of a fit by name, aligned to the twin.
+        """Return the released values of a fit by name, aligned to the public fit.
 
-        Refuse a fit of which a shape, or what is public metadata, differs from the twin's. The
-        message is safe to show: it holds no value.
+        Refuse a fit of which a shape, or what is public metadata, differs from the public fit's.
+        The message is safe to show: it holds no value.
         """
         for name in self.entry.public:
-            if not same(getattr(fitted, name), getattr(self.twin, name)):
+            if not same(getattr(fitted, name), getattr(self.public_fit, name)):
                 raise ValueError(f"the public {name} differ from those of the public fit")
         if not self.names:
             return {}
@@ -68,19 +73,19 @@ class ReleasedPart:
         if any(shapes_of(values[name]) != self._shapes[name] for name in values):
             raise ValueError("the shape of a fitted attribute changed")
         if self.entry.align is not None:
-            values = self.entry.align(values, self.twin)
+            values = self.entry.align(values, self.public_fit)
         return {name: values[name] for name in self.names}
 
     def canonical(self, fitted: Any) -> Any:
         """Return what would be released of a fit, if there were no noise."""
-        released = copy.deepcopy(self.twin)
+        released = copy.deepcopy(self.public_fit)
         for name, value in self.read(fitted).items():
             setattr(released, name, value)
         self.finish(released)
         return released
 
     def finish(self, released: Any) -> None:
-        """Drop what describes the twin's records, repair what was released, and derive the rest."""
+        """Drop what describes the public records, repair what was released, and derive the rest."""
         dropped = RECORD_ATTRIBUTES.union(self.entry.drop if self.complete else ())
         for name in dropped.difference(self.entry.keep, self.names) & vars(released).keys():
             delattr(released, name)
@@ -88,25 +93,25 @@ class ReleasedPart:
             return
         named = {name: getattr(released, name) for name in self.names}
         if self.entry.read is not None:
-            for name, value in self.entry.read(self.twin, self.twin).items():
+            for name, value in self.entry.read(self.public_fit, self.public_fit).items():
                 setattr(released, name, named.get(name, value))
-        self.entry.finish(released, self.twin)
+        self.entry.finish(released, self.public_fit)
         for name in named.keys() - set(self._registered):
             setattr(released, name, named[name])  # named though it could be derived
 
     def anchor(self) -> bytes:
-        """Return what the released values depend on besides the data: all floats of the twin."""
-        if not (self.entry.depends_on_twin and (self.names or self.entry.public)):
+        """Return what the values depend on besides the data: all floats of the public fit."""
+        if not (self.entry.depends_on_public_fit and (self.names or self.entry.public)):
             return b""
         fitted = {
             name: value
-            for name, value in vars(self.twin).items()
+            for name, value in vars(self.public_fit).items()
             if name.endswith("_") and is_float(value)
         }
         return b"".join(flat(fitted[name]).tobytes() for name in sorted(fitted))
 
     def _values(self, fitted: Any) -> dict[str, Any]:
-        short = self.entry.read(fitted, self.twin) if self.entry.read is not None else {}
+        short = self.entry.read(fitted, self.public_fit) if self.entry.read is not None else {}
         names = dict.fromkeys((*self._registered, *self.names))
         return {name: short[name] if name in short else getattr(fitted, name) for name in names}
 
@@ -117,3 +122,59 @@ def anchor_of(parts: Sequence[ReleasedPart]) -> str:
     if not anchor:
         return ""
     return f", aligned to public fit {hashlib.sha256(anchor).hexdigest()[:12]}"
+
+
+class CanonicalStep(BaseEstimator):
+    """A step that is brought into the form of the public fit as soon as it is fitted.
+
+    Signs and order of components are those of the public fit in what is released. So they must be
+    while the next steps are fitted, or else their coefficients would belong to other components.
+
+    They are fitted to what its `transform` gives; of a step whose `fit_transform` gives something
+    else, as of DictionaryLearning, it is what they will see when they predict.
+    """
+
+    def __init__(self, estimator: Any, parts: dict[int | None, ReleasedPart]):
+        self.estimator = estimator
+        self.parts = parts
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the step, and make of it what will be released but for the noise."""
+        fitted = clone(self.estimator).fit(X, y)
+        part = self.parts.get(columns_of(fitted))
+        if part is None:
+            raise ValueError("the number of columns changed")
+        self.estimator_ = part.canonical(fitted)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Transform with the step as it will be released."""
+        return self.estimator_.transform(X)
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Undo the transform, where the step can."""
+        return self.estimator_.inverse_transform(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Name the features that transform returns."""
+        return self.estimator_.get_feature_names_out(input_features)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Leave it to the public fit, which has been told the same."""
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        return type(self)(clone(self.estimator), self.parts)
+
+    def __sklearn_tags__(self) -> Tags:
+        return get_tags(self.estimator)
+
+
+def see_through(estimator: Any) -> Any:
+    """Return the step inside a fitted CanonicalStep, anything else as it is."""
+    return estimator.estimator_ if isinstance(estimator, CanonicalStep) else estimator
+
+
+def columns_of(fitted: Any) -> int | None:
+    """Return the number of columns that a fit has seen, None if it does not say."""
+    return getattr(fitted, "n_features_in_", None)

@@ -1,4 +1,4 @@
-"""The public twin: the estimator fitted on records that are nobody's."""
+"""The public fit: the estimator fitted on public or synthetic records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from skdp.core.dataset import Dataset, column_names
-from skdp.estimators.configuration import fit_on, seed_names
+from skdp.estimators.configuration import seed_names
+from skdp.estimators.inputs import fit_on
 
 # Entries of a synthetic sparse column: full ones, as many as the private records, may not fit.
 SPARSE_ENTRIES = 20
@@ -60,7 +61,7 @@ def _features(X: Any, rng: np.random.Generator) -> Any:
 
 
 def _precision(X: Any) -> Any:
-    """Tell whether all numbers are in single precision, as then are those of a fit."""
+    """Return whether all numbers are in single precision, as then are those of a fit."""
     dtypes = (
         {str(getattr(X, "dtype", None))} if column_names(X) is None else set(map(str, X.dtypes))
     )
@@ -105,8 +106,8 @@ def _labels(classes: list[NDArray], shape: tuple[int, ...], rng: np.random.Gener
 def fit_seeded(estimator: Any, dataset: Dataset) -> Any:
     """Fit on public records, the same way every time.
 
-    Released components are aligned to the twin, so it must follow from the sampler's seed. Where
-    `random_state` is open it is 0 during the fit, and open again afterwards.
+    Released components are aligned to the public fit, so it must follow from the sampler's seed.
+    Where `random_state` is open it is 0 during the fit, and open again afterwards.
     """
     configured = estimator.get_params(deep=True)
     seeds = seed_names(estimator)
@@ -118,10 +119,10 @@ def fit_seeded(estimator: Any, dataset: Dataset) -> Any:
     return estimator.set_params(**{name: configured[name] for name in seeds})
 
 
-def fit_twin(estimator: Any, dataset: Dataset) -> Any:
+def fit_to_synthetic(estimator: Any, dataset: Dataset) -> Any:
     """Fit a clone of `estimator` on synthetic records.
 
-    A twin that has not converged serves as well as another, so that warning is not shown.
+    A public fit that has not converged serves as well as another, so that warning is not shown.
     `estimator` is already cloned and rid of side effects.
     """
     with warnings.catch_warnings():

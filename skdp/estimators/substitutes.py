@@ -90,7 +90,7 @@ class NamedAsTheirs:
 class PublicNystroem(NamedAsTheirs, Nystroem):
     """A Nystroem whose landmarks can be given.
 
-    Takes the place of Nystroem, whose landmarks are records of the fit. Those of the public twin
+    Takes the place of Nystroem, whose landmarks are records of the fit. Those of the public fit
     serve in all fits, so that a map of records learns nothing from private ones.
 
     `landmarks` are the `components_` and the `normalization_` of a fit on public records; None

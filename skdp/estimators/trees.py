@@ -12,23 +12,15 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 
-from skdp.core.classes import ClassSet, is_a, named
 from skdp.core.dataset import Dataset
 from skdp.core.moments import Moments
 from skdp.core.target import Target
-from skdp.estimators.composition import drop_out_of_bag
-from skdp.estimators.configuration import describe, takes
+from skdp.estimators.catalog import CATALOG, entry_of
+from skdp.estimators.catalog.compositions import is_pipeline
+from skdp.estimators.configuration import describe
 from skdp.estimators.copies import clean_copy
-
-SINGLE = named(
-    "sklearn.tree",
-    "DecisionTreeClassifier DecisionTreeRegressor ExtraTreeClassifier ExtraTreeRegressor",
-)
-FORESTS = named(
-    "sklearn.ensemble",
-    "ExtraTreesClassifier ExtraTreesRegressor RandomForestClassifier RandomForestRegressor",
-)
-TREES = ClassSet(SINGLE + FORESTS)
+from skdp.estimators.inputs import takes
+from skdp.estimators.members import drop_out_of_bag, last_step
 
 # What decides to which leaf a record goes.
 STRUCTURE = ("children_left", "children_right", "feature", "threshold", "missing_go_to_left")
@@ -40,16 +32,16 @@ LEAST_COUNT = 0.5
 class LeafTarget(BaseEstimator):
     """Release the leaf values of a decision tree or a forest whose structure is public.
 
-    Which feature is split where is decided by the *public twin*, the same tree or forest grown on
+    Which feature is split where is decided by the *public fit*, the same tree or forest grown on
     the oracle's records; the private records never grow a tree. They are sent down the public
     trees, every record through every tree, and what is released of each leaf is how many records
     of each class arrive there or, in regression, how many records and the sum of their responses.
     These are sums over records, so a sampled pair costs no refit. Predictions follow from the
     noisy sums.
 
-    If the tree is the last step of a pipeline, the steps before it are those of the twin too.
+    If the tree is the last step of a pipeline, the steps before it are those of the public fit too.
     Missing values go the way that the public trees have for them, or are imputed by a step of the
-    twin.
+    public fit.
 
     Parameters
     ----------
@@ -68,7 +60,7 @@ class LeafTarget(BaseEstimator):
     the sum over its leaves. This is post-processing and costs no privacy. With ``class_weight``
     the counts are weighted afterwards; "balanced" takes the frequencies of the classes from the
     noisy counts. Members of a forest see all records, whatever `bootstrap` says, and the impurities
-    and sample counts stored in the released trees are those of the twin.
+    and sample counts stored in the released trees are those of the public fit.
 
     Examples
     --------
@@ -90,14 +82,14 @@ class LeafTarget(BaseEstimator):
     def __init__(self, y_range: Any = None):
         self.y_range = y_range
 
-    def bind(self, estimator: Any, twin: Any) -> LeafValues:
+    def bind(self, estimator: Any, public_fit: Any) -> LeafValues:
         """Make the target of one estimator.
 
         Parameters
         ----------
         estimator : estimator object
             The estimator as configured.
-        twin : estimator object
+        public_fit : estimator object
             The same, fitted on public records.
 
         Returns
@@ -111,8 +103,8 @@ class LeafTarget(BaseEstimator):
             As :meth:`check`, or if `y_range` is missing, not wanted or no range.
         """
         self.check(estimator)
-        self._check_outputs(last_step(twin))
-        return LeafValues(estimator, twin, self._ranges(twin))
+        self._check_outputs(last_step(public_fit))
+        return LeafValues(estimator, public_fit, self._ranges(public_fit))
 
     def check(self, estimator: Any) -> None:
         """Refuse an estimator whose leaves do not follow from sums over the records.
@@ -129,8 +121,8 @@ class LeafTarget(BaseEstimator):
         """
         tree = last_step(estimator)
         name = type(tree).__name__
-        if type(tree) not in TREES:
-            kinds = ", ".join(kind.__name__ for kind in TREES)
+        if not is_tree(tree):
+            kinds = ", ".join(kind.__name__ for kind in CATALOG.where(lambda entry: entry.tree))
             raise ValueError(
                 f"LeafTarget releases {kinds}, or a pipeline that ends in one. Got {name}."
             )
@@ -154,8 +146,8 @@ class LeafTarget(BaseEstimator):
                 f"LeafTarget and several outputs. Got {tree.class_weight!r}."
             )
 
-    def _ranges(self, twin: Any) -> NDArray[np.float64] | None:
-        tree = last_step(twin)
+    def _ranges(self, public_fit: Any) -> NDArray[np.float64] | None:
+        tree = last_step(public_fit)
         if is_classifier(tree):
             if self.y_range is not None:
                 raise ValueError(
@@ -182,23 +174,25 @@ class LeafTarget(BaseEstimator):
 class LeafValues(Target):
     """The target of :class:`skdp.LeafTarget`: sums over the records in each leaf.
 
-    `estimator` is as configured, a tree or forest or a pipeline that ends in one; `twin` the same,
-    fitted on public records. `ranges` of the responses are None for a classifier.
+    `estimator` is as configured, a tree or forest or a pipeline that ends in one; `public_fit` the
+    same, fitted on public records. `ranges` of the responses are None for a classifier.
     """
 
-    def __init__(self, estimator: Any, twin: Any, ranges: NDArray[np.float64] | None):
-        self.twin = twin
+    def __init__(self, estimator: Any, public_fit: Any, ranges: NDArray[np.float64] | None):
+        self.public_fit = public_fit
         self._ranges = ranges
-        self._class_weight = _class_weight(last_step(twin))
-        self._leaves = [np.flatnonzero(tree.children_left < 0) for tree in _trees(twin)]
+        self._class_weight = _class_weight(last_step(public_fit))
+        self._leaves = [np.flatnonzero(tree.children_left < 0) for tree in _trees(public_fit)]
         # an estimate made for other trees, or for other steps before them, is for another function
+        steps, trees = list(_steps_before(public_fit)), list(map(_structure, _trees(public_fit)))
         self.key_parts = (
-            *(estimator, list(_steps_before(twin)), list(map(_structure, _trees(twin)))),
+            *(estimator, steps, trees),
             *(ranges, None if ranges is not None else self._classes(), sklearn.__version__),
         )
-        self.allow_nan = takes(estimator, "allow_nan")  # gaps take a way that the twin has fixed
+        # gaps take a way that the public fit has fixed
+        self.allow_nan = takes(estimator, "allow_nan")
         configured = describe(estimator)
-        self.description = f"leaf values of {configured}, structure {_digest(twin)}"
+        self.description = f"leaf values of {configured}, structure {_digest(public_fit)}"
 
     def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
         """Send the records down the public trees, and sum over each leaf.
@@ -218,16 +212,16 @@ class LeafValues(Target):
 
         None in a pipeline, whose other steps may look from one record at another.
         """
-        if is_a(self.twin, "sklearn.pipeline.Pipeline"):
+        if is_pipeline(self.public_fit):
             return None
         return Moments(self._rows, _itself, linear=True, total=functools.partial(self, seed=0))
 
     def restore(self, vector: NDArray[np.float64]) -> Any:
         """Make a fitted estimator from released sums.
 
-        It is a copy of the public twin in which the values of all nodes follow from the sums.
+        It is a copy of the public fit in which the values of all nodes follow from the sums.
         """
-        released = clean_copy(self.twin)
+        released = clean_copy(self.public_fit)
         width = len(self._output_of_column())
         ends = np.cumsum([width * len(leaves) for leaves in self._leaves])
         parts = np.split(np.asarray(vector, dtype=np.float64), ends[:-1])
@@ -238,11 +232,11 @@ class LeafValues(Target):
         return released
 
     def _classes(self) -> list[NDArray]:
-        classes = last_step(self.twin).classes_
+        classes = last_step(self.public_fit).classes_
         return classes if isinstance(classes, list) else [classes]
 
     def _output_of_column(self) -> NDArray[np.intp]:
-        """Tell to which output each number of a leaf belongs; the count of a regressor to none."""
+        """Return the output that each number of a leaf belongs to; a count to none (-1)."""
         if self._ranges is None:
             return np.repeat(np.arange(len(self._classes())), [len(c) for c in self._classes()])
         return np.arange(-1, len(self._ranges))
@@ -273,8 +267,8 @@ class LeafValues(Target):
         return np.hstack([np.ones((len(y), 1)), scaled])
 
     def _apply(self, X: Any) -> NDArray[np.intp]:
-        estimator = self.twin
-        while is_a(estimator, "sklearn.pipeline.Pipeline"):
+        estimator = self.public_fit
+        while is_pipeline(estimator):
             X = estimator[:-1].transform(X) if len(estimator) > 1 else X
             estimator = estimator.steps[-1][1]
         return estimator.apply(X).reshape(X.shape[0], -1)
@@ -315,33 +309,32 @@ class LeafValues(Target):
         tree.value[...] = values  # a view of the tree's own memory
 
 
+def is_tree(estimator: Any) -> bool:
+    """Return whether an estimator is a tree or a forest whose leaves can be released."""
+    return entry_of(estimator).tree
+
+
 def _itself(sums: NDArray[np.float64], n_samples: int) -> NDArray[np.float64]:
     return sums
 
 
-def last_step(estimator: Any) -> Any:
-    """Return the last step of a pipeline, or the estimator itself."""
-    while is_a(estimator, "sklearn.pipeline.Pipeline"):
-        estimator = estimator.steps[-1][1]
-    return estimator
-
-
 def _steps_before(estimator: Any) -> Iterator[Any]:
     """Walk the fitted steps that a record passes before it comes to the trees."""
-    while is_a(estimator, "sklearn.pipeline.Pipeline"):
+    while is_pipeline(estimator):
         yield from (step for _, step in estimator.steps[:-1])
         estimator = estimator.steps[-1][1]
 
 
 def _trees(estimator: Any) -> list:
     last = last_step(estimator)
-    return [last.tree_] if is_a(last, *SINGLE) else [tree.tree_ for tree in last.estimators_]
+    members = [last] if hasattr(last, "tree_") else last.estimators_
+    return [tree.tree_ for tree in members]
 
 
-def _digest(twin: Any) -> str:
+def _digest(public_fit: Any) -> str:
     """Name the structure: equal for trees that send every record to the same leaves."""
     parts = hashlib.sha256()
-    for tree in _trees(twin):
+    for tree in _trees(public_fit):
         for array in _structure(tree):
             parts.update(np.ascontiguousarray(array).tobytes())
     return parts.hexdigest()[:16]

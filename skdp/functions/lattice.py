@@ -94,7 +94,7 @@ class BernsteinTarget(Target):
         return ReleasedRegressor(self.transformer, self.transformer.coefficients(values))
 
     def output_metric(self, *dataset: Any) -> NDArray[np.float64] | None:
-        """Tell how much the released function depends on each value.
+        """Measure how much the released function depends on each value.
 
         Parameters
         ----------

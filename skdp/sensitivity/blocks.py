@@ -129,7 +129,7 @@ class MomentMeasure:
         return self._outcomes(values[inside] + origin, others[inside] + origin)
 
     def _is_swallowed(self, differences: NDArray[np.float64]) -> bool:
-        """Tell whether typical differences lose digits beside the origin, if it is an outlier's."""
+        """Return whether typical differences lose digits beside an origin that is an outlier's."""
         sizes = self.geometry.distances(differences, np.zeros_like(differences))
         sizes = sizes[sizes > 0]
         doubt = np.abs(self._origin)[None] / MAX_ORIGIN

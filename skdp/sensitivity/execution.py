@@ -75,7 +75,7 @@ def _end(results: Any) -> None:
 
 
 def _takes_long(evaluate: Evaluate, chunks: list[range]) -> bool:
-    """Tell whether workers are worth starting, from the time of the first pairs that are missing.
+    """Return whether workers are worth starting, from the time of the first pairs that are missing.
 
     Its result is not used, so that the norms cannot depend on the decision. The first evaluation
     pays for what is loaded once; if that alone looks long, a second one tells.

@@ -29,7 +29,7 @@ class SamplingPlan:
         How often sampling would evaluate the target: twice a pair.
     n_fits : int
         How often :meth:`PrivateEstimator.fit` would fit its estimator: the evaluations, the public
-        twin and the private fit.
+        fit and the private fit.
 
     Notes
     -----
@@ -59,7 +59,7 @@ class SamplingPlan:
 
     @property
     def n_fits(self) -> int:
-        """How often PrivateEstimator would fit: the evaluations, the twin and the private fit."""
+        """How often PrivateEstimator would fit: evaluations, public fit and private fit."""
         if self.n_pilot_pairs is None:
             raise ValueError(
                 "The number of fits depends on the mechanism, which may need pilot pairs. Name it: "

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp.core.classes import is_a, named
+from skdp.core.classes import isinstance_by_name, named
 from skdp.core.dataset import Dataset, as_array, belongs_to
 from skdp.core.oracle import Oracle
 from skdp.sensitivity.adapters import OracleAdapter
@@ -101,7 +101,7 @@ def _held(thing: Any, depth: int = 3) -> Iterator[Any]:
         for kind in type(thing).__mro__:
             parts += [getattr(thing, name, None) for name in _slots(kind)]
         parts += getattr(thing, "__dict__", {}).values()
-        if is_a(thing, *_TREES):  # of a density
+        if isinstance_by_name(thing, *_TREES):  # of a density
             parts += thing.get_arrays()
     for part in parts:
         yield from _held(part, depth - 1)

@@ -22,9 +22,8 @@ from sklearn.utils import all_estimators
 
 import skdp
 from skdp import LaplaceMechanism, PrivateEstimator
-from skdp.core.classes import ClassSet, ClassTable, is_a, named, public_name
-from skdp.estimators.catalog import ELSEWHERE, linear
-from skdp.estimators.catalog.refused import REASONS
+from skdp.core.classes import ClassSet, ClassTable, isinstance_by_name, named, public_name
+from skdp.estimators import catalog
 
 ROOT = Path(skdp.__file__).parent
 
@@ -71,7 +70,7 @@ def test_a_class_of_a_module_that_nobody_imported_has_no_name():
     assert public_name(kind) == ""
 
 
-def test_is_a_agrees_with_isinstance():
+def test_isinstance_by_name_agrees_with_isinstance():
     class Chain(Pipeline):
         pass
 
@@ -82,7 +81,7 @@ def test_is_a_agrees_with_isinstance():
     kinds = [LinearSVC, SVC, Pipeline, FeatureUnion, ColumnTransformer, BaseEstimator]
     for thing, kind, other in itertools.product(estimators, kinds, kinds):
         expected = isinstance(thing, kind | other)
-        assert is_a(thing, public_name(kind), public_name(other)) == expected
+        assert isinstance_by_name(thing, public_name(kind), public_name(other)) == expected
 
 
 def test_a_set_holds_its_classes_and_no_subclass():
@@ -93,6 +92,15 @@ def test_a_set_holds_its_classes_and_no_subclass():
     assert impostor(SVC) not in machines
     assert "sklearn.svm.SVC" not in machines
     assert "" not in machines
+
+
+def test_a_table_knows_what_a_class_derives_from_and_a_part_of_it_holds_what_is_asked_for():
+    table = ClassTable({"sklearn.svm.SVC": 1, "sklearn.svm.LinearSVC": 2})
+    table.added[Machine] = 3
+    kinds = (SVC, LinearSVC, Machine, impostor(SVC), int)
+    assert [table.inherited(kind, 0) for kind in kinds] == [1, 2, 2, 1, 0]
+    assert dict(table.where(lambda value: value > 1)) == {LinearSVC: 2, Machine: 3}
+    assert dict(table.where(lambda value: value < 2)) == {SVC: 1}
 
 
 def test_a_table_holds_its_classes_and_what_was_added():
@@ -123,7 +131,7 @@ def dead(names):
 def test_every_name_is_that_of_a_class():
     sources = [path.read_text() for path in ROOT.rglob("*.py")]
     names = {name for source in sources for name in written(source)}
-    names |= {*linear.ENTRIES, *REASONS, *ELSEWHERE.names}
+    names |= {name for module in vars(catalog).values() for name in getattr(module, "ENTRIES", ())}
     assert len(names) > 200
     assert dead(names) <= NOT_EVERYWHERE
 
@@ -131,9 +139,9 @@ def test_every_name_is_that_of_a_class():
 @pytest.mark.parametrize(
     "source",
     [
-        'is_a(thing, "sklearn.pipeline.Pipelin")',
-        'is_a(thing, "sklearn.svm.Pipeline")',
-        'is_a(thing, "sklearn.svm._classes.SVC")',
+        'isinstance_by_name(thing, "sklearn.pipeline.Pipelin")',
+        'isinstance_by_name(thing, "sklearn.svm.Pipeline")',
+        'isinstance_by_name(thing, "sklearn.svm._classes.SVC")',
         'named(\n    "sklearn.svm",\n    "SVC LinearSVD")',
     ],
 )

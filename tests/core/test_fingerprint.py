@@ -717,17 +717,19 @@ def test_targets_of_functions_take_their_key_along():
 
 
 def test_public_structure_of_a_target_counts():
-    """What the twin gives to the function, and not only what the user has configured."""
+    """What the public fit gives to the function, and not only what the user has configured."""
     estimator = make_pipeline(OneHotEncoder(sparse_output=False), Ridge())
     y = np.arange(4.0)
     tables = [np.array([["a"], ["b"], ["a"], [letter]]) for letter in "bcb"]
-    twins = [make_pipeline(OneHotEncoder(sparse_output=False), Ridge()).fit(X, y) for X in tables]
-    keys = [ParameterTarget(estimator, "auto", twin).key for twin in twins]
+    public_fits = [
+        make_pipeline(OneHotEncoder(sparse_output=False), Ridge()).fit(X, y) for X in tables
+    ]
+    keys = [ParameterTarget(estimator, "auto", public_fit).key for public_fit in public_fits]
     assert keys[0] == keys[2] != keys[1]
 
     tree = DecisionTreeRegressor(max_depth=1)
-    twin = DecisionTreeRegressor(max_depth=1, random_state=0).fit(y[:, None], y)
-    ranges = [LeafTarget(y_range=(0, high)).bind(tree, twin).key for high in (1, 1, 1000)]
+    public_fit = DecisionTreeRegressor(max_depth=1, random_state=0).fit(y[:, None], y)
+    ranges = [LeafTarget(y_range=(0, high)).bind(tree, public_fit).key for high in (1, 1, 1000)]
     assert ranges[0] == ranges[1] != ranges[2]
 
 

@@ -92,7 +92,7 @@ def test_an_oracle_of_another_signature_is_refused():
 
 
 def test_the_labels_of_a_function_count():
-    """Without them a draw that lacks a class would make a twin of the others."""
+    """Without them a draw that lacks a class would make a public fit of the others."""
 
     def oracle(n_samples, rng):
         return labeled(n_samples, rng)

@@ -1,4 +1,4 @@
-"""Canonical forms: signs and orders come from the public twin, so they do not count as change."""
+"""Canonical forms: signs and orders come from the public fit, so they do not count as change."""
 
 import copy
 from types import SimpleNamespace
@@ -70,9 +70,9 @@ class Unaligned(Target):
 )
 def test_alignment_makes_the_sampled_sensitivity_ten_times_smaller(estimator, oracle, n_samples):
     """The largest of 99 changes. With any of several seeds it is 12 to 3000 times smaller."""
-    twin = clone(estimator).set_params(random_state=0)
-    twin.fit(oracle(n_samples, np.random.default_rng(5)))
-    target = ParameterTarget(estimator, "auto", twin)
+    public_fit = clone(estimator).set_params(random_state=0)
+    public_fit.fit(oracle(n_samples, np.random.default_rng(5)))
+    target = ParameterTarget(estimator, "auto", public_fit)
     sampler = SensitivitySampler(oracle, gamma=1 / 100, n_pairs=99, random_state=0)
     aligned = sampler.sample(target, n_samples, "l1")
     free = sampler.sample(Unaligned(estimator, target.names), n_samples, "l1")
@@ -82,21 +82,21 @@ def test_alignment_makes_the_sampled_sensitivity_ten_times_smaller(estimator, or
 
 @given(st.permutations(range(3)))
 def test_clusters_are_matched_whatever_their_order(order):
-    twin = KMeans(3, n_init=1, random_state=0).fit(blobs(60, np.random.default_rng(0)))
-    target = ParameterTarget(KMeans(3), "auto", twin)
-    shuffled = copy.deepcopy(twin)
-    shuffled.cluster_centers_ = twin.cluster_centers_[list(order)] + 0.01
-    np.testing.assert_allclose(target.flatten(shuffled), twin.cluster_centers_.ravel() + 0.01)
+    public_fit = KMeans(3, n_init=1, random_state=0).fit(blobs(60, np.random.default_rng(0)))
+    target = ParameterTarget(KMeans(3), "auto", public_fit)
+    shuffled = copy.deepcopy(public_fit)
+    shuffled.cluster_centers_ = public_fit.cluster_centers_[list(order)] + 0.01
+    np.testing.assert_allclose(target.flatten(shuffled), public_fit.cluster_centers_.ravel() + 0.01)
 
 
 @given(st.permutations(range(2)), st.tuples(*[st.sampled_from([-1.0, 1.0])] * 2))
 def test_components_are_matched_with_their_signs_and_variances(order, signs):
-    twin = PCA(2, whiten=True).fit(spiked(100, np.random.default_rng(0)))
-    target = ParameterTarget(PCA(2, whiten=True), "auto", twin)
-    shuffled = copy.deepcopy(twin)
-    shuffled.components_ = (twin.components_ * np.array(signs)[:, None])[list(order)]
-    shuffled.explained_variance_ = twin.explained_variance_[list(order)]
-    np.testing.assert_allclose(target.flatten(shuffled), target.flatten(twin))
+    public_fit = PCA(2, whiten=True).fit(spiked(100, np.random.default_rng(0)))
+    target = ParameterTarget(PCA(2, whiten=True), "auto", public_fit)
+    shuffled = copy.deepcopy(public_fit)
+    shuffled.components_ = (public_fit.components_ * np.array(signs)[:, None])[list(order)]
+    shuffled.explained_variance_ = public_fit.explained_variance_[list(order)]
+    np.testing.assert_allclose(target.flatten(shuffled), target.flatten(public_fit))
 
 
 def test_order_of_broken_sticks_is_part_of_the_model():
@@ -106,10 +106,10 @@ def test_order_of_broken_sticks_is_part_of_the_model():
             n_components=3, weight_concentration_prior_type=prior, random_state=0
         )
         target = ParameterTarget(model, "auto", clone(model).fit(X))
-        shuffled = copy.deepcopy(target.twin)
+        shuffled = copy.deepcopy(target.public_fit)
         for name in ("means_", "covariances_", "mean_precision_"):
-            setattr(shuffled, name, getattr(target.twin, name)[::-1])
-        same = np.allclose(target.flatten(shuffled), target.flatten(target.twin))
+            setattr(shuffled, name, getattr(target.public_fit, name)[::-1])
+        same = np.allclose(target.flatten(shuffled), target.flatten(target.public_fit))
         assert same == moved
 
 
@@ -118,9 +118,9 @@ def test_factors_of_a_penalized_nmf_keep_their_length():
     for penalty, free in [(0.0, True), (0.1, False)]:
         model = NMF(2, alpha_W=penalty, init="nndsvd", max_iter=500)
         target = ParameterTarget(model, "auto", clone(model).fit(X))
-        longer = copy.deepcopy(target.twin)
-        longer.components_ = 2 * target.twin.components_
-        same = np.allclose(target.flatten(longer), target.flatten(target.twin))
+        longer = copy.deepcopy(target.public_fit)
+        longer.components_ = 2 * target.public_fit.components_
+        same = np.allclose(target.flatten(longer), target.flatten(target.public_fit))
         assert same == free
 
 
@@ -134,8 +134,8 @@ def estimate_and_model(estimator, seed=0):
 
 
 @pytest.mark.parametrize("estimator", [PCA(2), make_pipeline(StandardScaler(), PCA(2))])
-def test_estimate_of_an_aligned_target_is_not_used_with_another_twin(estimator):
-    """With an estimate the twin is fitted to synthetic records: another reference, another norm."""
+def test_estimate_of_an_aligned_target_is_not_used_with_another_public_fit(estimator):
+    """With an estimate the public fit is of synthetic records: another reference and norm."""
     model, X = estimate_and_model(estimator)
     assert ", aligned to public fit " in model.sensitivity_.target
     again = clone(model).set_params(sensitivity=model.sensitivity_)
@@ -160,34 +160,34 @@ def test_sampling_repeats_when_the_estimator_is_random():
 
 
 def test_registered_names_and_others_are_aligned_together():
-    """Attributes named beside those of the registry do not undo the alignment."""
+    """Attributes named beside those of the catalog do not undo the alignment."""
     X = spiked(100, np.random.default_rng(0))
-    twin = PCA(2).fit(X)
-    target = ParameterTarget(PCA(2), ["components_", "mean_", "explained_variance_"], twin)
-    shuffled = copy.deepcopy(twin)
-    shuffled.components_ = -twin.components_[::-1]
-    shuffled.explained_variance_ = twin.explained_variance_[::-1]
-    np.testing.assert_allclose(target.flatten(shuffled), target.flatten(twin))
+    public_fit = PCA(2).fit(X)
+    target = ParameterTarget(PCA(2), ["components_", "mean_", "explained_variance_"], public_fit)
+    shuffled = copy.deepcopy(public_fit)
+    shuffled.components_ = -public_fit.components_[::-1]
+    shuffled.explained_variance_ = public_fit.explained_variance_[::-1]
+    np.testing.assert_allclose(target.flatten(shuffled), target.flatten(public_fit))
 
 
 def test_many_fits_are_aligned_as_each_alone():
-    """Also where two rows are nearest to the same row of the twin."""
+    """Also where two rows are nearest to the same row of the public fit."""
     rng = np.random.default_rng(0)
-    twin = SimpleNamespace(components_=rng.normal(size=(3, 4)))
+    public_fit = SimpleNamespace(components_=rng.normal(size=(3, 4)))
     rows = rng.normal(size=(200, 3, 4))
     variances = rng.random((200, 3))
     align = SignedRows("components_", ("explained_variance_",))
-    many = align.many({"components_": rows, "explained_variance_": variances}, twin)
-    nearest = np.abs(rows @ twin.components_.T).argmax(axis=1)
+    many = align.many({"components_": rows, "explained_variance_": variances}, public_fit)
+    nearest = np.abs(rows @ public_fit.components_.T).argmax(axis=1)
     assert 0 < sum(len(set(row)) == 3 for row in nearest.tolist()) < 200
     for fit in range(200):
-        alone = align({"components_": rows[fit], "explained_variance_": variances[fit]}, twin)
+        alone = align({"components_": rows[fit], "explained_variance_": variances[fit]}, public_fit)
         for name, values in alone.items():
             np.testing.assert_array_equal(many[name][fit], values)
 
 
 def test_fits_without_a_value_are_left_alone():
-    twin = SimpleNamespace(components_=np.eye(2))
+    public_fit = SimpleNamespace(components_=np.eye(2))
     rows = np.stack([np.full((2, 2), np.nan), np.eye(2)[::-1]])
-    many = SignedRows("components_").many({"components_": rows}, twin)
+    many = SignedRows("components_").many({"components_": rows}, public_fit)
     np.testing.assert_array_equal(many["components_"], [np.full((2, 2), np.nan), np.eye(2)])

@@ -53,7 +53,7 @@ from sklearn.preprocessing import (
 
 from skdp.core.dataset import Dataset
 from skdp.core.simplex import project_to_simplex
-from skdp.estimators.catalog import entry_of
+from skdp.estimators.catalog import released_entry
 from skdp.estimators.catalog.repairs import (
     from_triangle,
     lower_factor,
@@ -65,7 +65,7 @@ from skdp.estimators.catalog.repairs import (
     triangle,
 )
 from skdp.estimators.configuration import without_side_effects
-from skdp.estimators.order import order_matters, reorder
+from skdp.estimators.inputs import order_matters, reorder
 from skdp.estimators.parameters import ParameterTarget
 from skdp.estimators.substitutes import (
     DiscriminantProjection,
@@ -235,11 +235,11 @@ def fitted_and_target(estimator, change):
         warnings.simplefilter("ignore")
         try:
             fitted = clone(estimator).fit(*ordered)
-            expected = outputs(fitted, entry_of(estimator).unserved, new)
-            twin = without_side_effects(estimator).fit(*public)
+            expected = outputs(fitted, released_entry(estimator).unserved, new)
+            public_fit = without_side_effects(estimator).fit(*public)
         except (ValueError, np.linalg.LinAlgError, FloatingPointError):
             return None  # scikit-learn refuses these records itself
-    target = ParameterTarget(estimator, "auto", twin)
+    target = ParameterTarget(estimator, "auto", public_fit)
     try:
         vector = target(*private, seed=0)
     except ValueError:
@@ -271,7 +271,7 @@ def is_singular(estimator, change):
     ids=lambda one: type(one).__name__,
 )
 def test_without_noise_the_release_is_the_private_fit(estimator):
-    entry, compared = entry_of(estimator), 0
+    entry, compared = released_entry(estimator), 0
     for change in CHANGES:
         case = fitted_and_target(estimator, change)
         if case is None or (REPAIRED_BEFORE and is_singular(estimator, change)):
@@ -279,7 +279,7 @@ def test_without_noise_the_release_is_the_private_fit(estimator):
         target, vector, expected, new = case
         released = outputs(target.restore(vector), entry.unserved, new)
         for name, value in expected.items():
-            aligned = entry.depends_on_twin and name != "inverse_transform"
+            aligned = entry.depends_on_public_fit and name != "inverse_transform"
             assert distance(released[name], value, aligned) < 1e-6, (change.__name__, name)
             compared += 1
     assert compared >= 4
@@ -292,7 +292,7 @@ def test_without_noise_the_release_is_the_private_fit(estimator):
     ids=lambda one: type(one).__name__,
 )
 def test_with_any_noise_the_release_computes(estimator):
-    entry, rng = entry_of(estimator), np.random.default_rng(0)
+    entry, rng = released_entry(estimator), np.random.default_rng(0)
     for change in CHANGES:
         case = fitted_and_target(estimator, change)
         if case is None:
@@ -332,18 +332,18 @@ def test_covariances_are_repaired_in_whatever_units(singular):
     rng, n_repaired = np.random.default_rng(0), 0
     for size in (1, 2, 3, 8, 20):
         for rank in (1, size, 2 * size):
-            matrix, twin = random_pair(rng, size, rank)
+            matrix, public_fit = random_pair(rng, size, rank)
             scales = 2.0 ** rng.integers(-80, 80, size=size)
             to_units = np.outer(scales, scales)
-            repaired = nearest_covariance(matrix, twin, singular=singular)
-            other = nearest_covariance(matrix * to_units, twin * to_units, singular=singular)
+            repaired = nearest_covariance(matrix, public_fit, singular=singular)
+            other = nearest_covariance(matrix * to_units, public_fit * to_units, singular=singular)
             np.testing.assert_allclose(other / to_units, repaired, rtol=1e-9, atol=1e-12)
-            again = nearest_covariance(repaired, twin, singular=singular)
+            again = nearest_covariance(repaired, public_fit, singular=singular)
             assert again is repaired
-            variances = positive(np.diag(matrix), np.diag(twin))
+            variances = positive(np.diag(matrix), np.diag(public_fit))
             np.testing.assert_allclose(np.diag(repaired), variances, rtol=1e-9)
             assert np.all(np.abs(repaired) <= 1.000001 * np.sqrt(np.outer(variances, variances)))
-            factor = lower_factor(nearest_covariance(matrix, twin))
+            factor = lower_factor(nearest_covariance(matrix, public_fit))
             assert np.isfinite(factor).all()
             n_repaired += repaired is not matrix
     assert n_repaired >= 5
@@ -365,7 +365,7 @@ def test_covariances_of_records_are_left_alone(n_records, dtype):
 
 
 def test_a_repair_has_something_to_fall_back_on():
-    """Also where the twin has no variance, and where next to none is left by the noise."""
+    """Also where the public fit has no variance, and where next to none is left by the noise."""
     matrix = np.array([[-1.0, 0.5, 0.0], [0.5, 1e-320, 2.0], [0.0, 2.0, 0.0]])
     repaired = nearest_covariance(matrix, np.zeros((3, 3)))
     assert np.isfinite(repaired).all()
@@ -448,7 +448,7 @@ def test_atoms_with_positive_codes_keep_their_sign(kind):
 
 
 def test_factors_reconstruct_as_those_of_the_fit():
-    """Their lengths are the twin's, but the product is the same once `transform` has converged."""
+    """The lengths are the public fit's; the product is the same once `transform` has converged."""
     rng = np.random.default_rng(0)
     public, X = (rng.gamma([[9.0, 0.3, 9.0]], size=(60, 3)) for _ in range(2))
     model = NMF(2, init="nndsvda", tol=1e-12, max_iter=5000)

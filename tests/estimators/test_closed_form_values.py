@@ -183,7 +183,7 @@ def test_trees_in_pipelines_are_evaluated_on_whole_datasets():
 
 def density_target(kde, n_variables=1, degree=5):
     box = BernsteinTransformer(degree=degree, feature_range=(-1.0, 2.0))
-    return FittedFunctionTarget(kde, box, twin=clone(kde).fit(np.zeros((2, n_variables))))
+    return FittedFunctionTarget(kde, box, public_fit=clone(kde).fit(np.zeros((2, n_variables))))
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan", "chebyshev"])

@@ -13,9 +13,10 @@ from sklearn.model_selection import ParameterSampler
 from sklearn.utils import all_estimators
 
 from skdp.core.dataset import Dataset
-from skdp.estimators.catalog import REGISTRY
+from skdp.estimators.catalog import CATALOG
+from skdp.estimators.catalog.table import released_classes
 from skdp.estimators.configuration import without_side_effects
-from skdp.estimators.order import order_matters, reorder
+from skdp.estimators.inputs import order_matters, reorder
 from skdp.estimators.parameters import ParameterTarget
 
 pytestmark = [
@@ -248,7 +249,7 @@ def drawn(grid, seed):
 @pytest.mark.parametrize(("kind", "name", "grid"), GRIDS, ids=lambda value: str(value)[:30])
 def test_released_attributes_determine_the_output(kind, name, grid):
     estimators = [KINDS[name](**parameters) for parameters in drawn(grid, seed=1)]
-    learning = [one for one in estimators if REGISTRY[KINDS[name]].attributes(one)]
+    learning = [one for one in estimators if CATALOG[KINDS[name]].names(one)]
     assert learning
     for number, estimator in enumerate(learning):
         if "random_state" in estimator.get_params():
@@ -258,12 +259,12 @@ def test_released_attributes_determine_the_output(kind, name, grid):
         vector = target(*private, seed=0)
         ordered = reorder(Dataset(*private), seed=0).parts if order_matters(estimator) else private
         fitted = clone(estimator).fit(*ordered)
-        entry = REGISTRY[type(estimator)]
+        entry = CATALOG[type(estimator)]
         expected = outputs(fitted, entry.unserved, new[0])
         released = outputs(target.restore(vector), entry.unserved, new[0])
         assert released.keys() == expected.keys() != set()
         for method, value in released.items():
-            up_to_order = entry.depends_on_twin and method != "inverse_transform"
+            up_to_order = entry.depends_on_public_fit and method != "inverse_transform"
             assert_same(value, expected[method], up_to_order=up_to_order)
         noise = np.random.default_rng(number).laplace(scale=2.0, size=vector.shape)
         noisy = outputs(target.restore(vector + noise), entry.unserved, new[0])
@@ -275,4 +276,4 @@ def test_released_attributes_determine_the_output(kind, name, grid):
 
 
 def test_every_class_named_is_there():
-    assert {name for _, name, _ in GRIDS} <= {kind.__name__ for kind in REGISTRY}
+    assert {name for _, name, _ in GRIDS} <= {kind.__name__ for kind in released_classes()}

@@ -68,10 +68,10 @@ def test_closed_form_of_the_diagonal(monkeypatch, model, fit_intercept):
 
 
 def test_closed_form_of_sparse_records():
-    twin = LogisticRegression().fit(X, y)
+    public_fit = LogisticRegression().fit(X, y)
     shapes = [(3, 5), (3,)]
-    dense = linear_metric(twin, shapes, X)
-    np.testing.assert_allclose(linear_metric(twin, shapes, sparse.csr_array(X)), dense)
+    dense = linear_metric(public_fit, shapes, X)
+    np.testing.assert_allclose(linear_metric(public_fit, shapes, sparse.csr_array(X)), dense)
 
 
 def test_very_many_values_of_another_kind_have_none(monkeypatch):
@@ -83,7 +83,7 @@ def test_transformed_records_count_as_output():
     """z = (x - mean) / sqrt(var): the squared slope in the mean is 1 / var."""
     target = make_target(StandardScaler())
     metric = target.output_metric(X).matrix
-    np.testing.assert_allclose(np.diag(metric)[:5], 1 / target.twin.var_, rtol=1e-4)
+    np.testing.assert_allclose(np.diag(metric)[:5], 1 / target.public_fit.var_, rtol=1e-4)
 
 
 def test_directions_that_bend_are_believed_by_half():
@@ -102,10 +102,10 @@ def test_directions_that_bend_are_believed_by_half():
 
 def test_zero_parameters_are_moved_too():
     target = make_target(Ridge(), y.astype(float))
-    target.twin.coef_[2] = 0.0
+    target.public_fit.coef_[2] = 0.0
     np.testing.assert_allclose(target.output_metric(X), second_moments(X), atol=1e-6)
-    target.twin.coef_[:] = 0.0
-    target.twin.intercept_ = 0.0
+    target.public_fit.coef_[:] = 0.0
+    target.public_fit.intercept_ = 0.0
     np.testing.assert_allclose(target.output_metric(X), second_moments(X), atol=1e-6)
 
 

@@ -15,7 +15,8 @@ from sklearn.svm import LinearSVC
 
 from skdp.core.dataset import Dataset, neighboring_pair
 from skdp.core.target import FunctionTarget
-from skdp.estimators.parameters import ONE_STREAM, ParameterTarget
+from skdp.estimators.catalog import CATALOG
+from skdp.estimators.parameters import ParameterTarget
 
 X, y = make_classification(n_samples=41, n_features=4, random_state=0)
 
@@ -90,7 +91,7 @@ def test_infinity_made_inside_a_pipeline_still_fails():
         target.pair_values(Dataset(positive, y), seed=0)
 
 
-@pytest.mark.parametrize("kind", sorted(ONE_STREAM, key=lambda kind: kind.__name__))
+@pytest.mark.parametrize("kind", CATALOG.where(lambda entry: entry.one_stream))
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_generator_seeded_alike_gives_the_fit_of_the_integer(kind, n_classes):
     X, y = make_classification(60, 6, n_informative=4, n_classes=n_classes, random_state=0)

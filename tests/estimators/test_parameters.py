@@ -14,7 +14,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from skdp.core.dataset import Dataset
 from skdp.estimators.configuration import without_side_effects
-from skdp.estimators.order import order_matters, reorder
+from skdp.estimators.inputs import order_matters, reorder
 from skdp.estimators.parameters import ParameterTarget
 
 X, y = make_classification(
@@ -106,16 +106,16 @@ def test_attributes_about_records_are_removed():
     scaler, model = target.restore(target(X, y, seed=0))
     assert not hasattr(scaler, "n_samples_seen_")
     assert not hasattr(model, "n_iter_")
-    assert hasattr(target.twin[0], "n_samples_seen_")
+    assert hasattr(target.public_fit[0], "n_samples_seen_")
 
 
-def test_negative_variance_becomes_that_of_the_twin():
+def test_negative_variance_becomes_that_of_the_public_fit():
     target = make_target(StandardScaler())
     vector = target(X, y, seed=0)
     vector[5] = -1.0
     vector[6] = 0.0
     scaler = target.restore(vector)
-    assert scaler.var_[0] == target.twin.var_[0]
+    assert scaler.var_[0] == target.public_fit.var_[0]
     assert scaler.scale_[1] == 1.0
     np.testing.assert_allclose(scaler.scale_[2:], np.sqrt(vector[7:]))
 

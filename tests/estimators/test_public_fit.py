@@ -1,4 +1,4 @@
-"""The public twin of a known sensitivity: its shape is that of the private fit."""
+"""The public fit of a known sensitivity: its shape is that of the private fit."""
 
 import numpy as np
 import pytest
@@ -68,7 +68,7 @@ def test_members_and_many_classes_have_the_private_size():
 
 
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
-def test_sparse_twins_stay_small(kind):
+def test_sparse_public_fits_stay_small(kind):
     """A dense table of this shape would take 20 gigabytes."""
     X = kind((1_000_000, 5000), dtype=np.float32)
     synthetic = synthetic_dataset(Dataset(X), None).X

@@ -19,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler, TargetEnc
 from sklearn.utils import all_estimators, get_tags
 
 from skdp import PublicDataOracle, RandomTaskOracle, UniformOracle
-from skdp.estimators.members import uses_response
+from skdp.estimators.inputs import uses_response
 from skdp.sensitivity.responses import without_response
 
 RNG = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Stand-ins compute what the classes do whose place they take, and can be released."""
+"""Substitutes compute what the classes do whose place they take, and can be released."""
 
 import itertools
 import pickle
@@ -21,8 +21,8 @@ from sklearn.preprocessing import PowerTransformer, StandardScaler
 from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, SensitivitySampler
 from skdp.core.dataset import Dataset
 from skdp.estimators.configuration import without_side_effects
-from skdp.estimators.members import roles
-from skdp.estimators.order import order_matters, reorder
+from skdp.estimators.inputs import order_matters, reorder
+from skdp.estimators.members import configured_members
 from skdp.estimators.parameters import ParameterTarget
 from skdp.estimators.substitutes import (
     DiscriminantProjection,
@@ -82,7 +82,7 @@ CASES = [
     [(*pair, container) for pair, container in CASES],
     ids=[f"{container}-{type(pair[0]).__name__}" for pair, container in CASES],
 )
-def test_stand_in_computes_the_same(mine, theirs, container):
+def test_substitute_computes_the_same(mine, theirs, container):
     X, y = records(0)
     new, _ = records(1)
     X, new = np.abs(X) + 0.1, np.abs(new) + 0.1
@@ -110,12 +110,12 @@ def test_stand_in_computes_the_same(mine, theirs, container):
         assert framed.columns.tolist() == list(names)
 
 
-def test_roles_say_what_transforms():
+def test_members_say_what_transforms():
     line = make_pipeline(make_union(PCA(1), make_pipeline(KMeans(2), PCA(2))), Ridge())
-    found = {type(step).__name__: transforms for _, step, transforms in roles(line)}
+    found = {type(step).__name__: transforms for _, step, transforms in configured_members(line)}
     expected = {"Pipeline": True, "FeatureUnion": True, "PCA": True, "KMeans": True, "Ridge": False}
     assert found == expected
-    assert next(iter(roles(line)))[2] is False
+    assert not next(configured_members(line)).transforms
 
 
 LINES = [
@@ -148,8 +148,8 @@ def test_later_steps_are_fitted_to_aligned_components(line):
 def test_aligned_clusters_steady_the_coefficients_that_follow():
     """Seeds give the clusters another order, and the coefficients no other with it."""
     line = make_pipeline(KMeans(3, n_init=1), LogisticRegression())
-    twin = without_side_effects(line).set_params(kmeans__random_state=0).fit(*records(0))
-    target = ParameterTarget(line, "auto", twin)
+    public_fit = without_side_effects(line).set_params(kmeans__random_state=0).fit(*records(0))
+    target = ParameterTarget(line, "auto", public_fit)
     aligned = [target(*records(1), seed=seed)[-12:-3] for seed in range(6)]
     as_it_comes = [
         clone(line).set_params(kmeans__random_state=seed).fit(*records(1))[-1].coef_.ravel()
@@ -158,7 +158,7 @@ def test_aligned_clusters_steady_the_coefficients_that_follow():
     assert np.std(aligned, axis=0).max() < 0.05 * np.std(as_it_comes, axis=0).max()
 
 
-def test_landmarks_are_those_of_the_public_twin(leak_search):
+def test_landmarks_are_those_of_the_public_fit(leak_search):
     public, own = records(0), records(1)
     line = make_pipeline(Nystroem(n_components=6, random_state=0), LogisticRegression())
     model = private(line, public).fit(*own)
@@ -166,8 +166,8 @@ def test_landmarks_are_those_of_the_public_twin(leak_search):
     assert all(any(np.array_equal(row, one) for one in public[0]) for row in landmarks)
     assert leak_search(pickle.dumps(model), own[0].ravel()) == []
     frozen = FrozenEstimator(Nystroem(n_components=6, random_state=0).fit(public[0]))
-    twin = without_side_effects(line).fit(*public)
-    target = ParameterTarget(line, "auto", twin)
+    public_fit = without_side_effects(line).fit(*public)
+    target = ParameterTarget(line, "auto", public_fit)
     expected = make_pipeline(frozen, LogisticRegression()).fit(*own)
     restored = target.restore(target(*own, seed=0))
     np.testing.assert_allclose(restored.predict_proba(own[0]), expected.predict_proba(own[0]))
@@ -192,7 +192,7 @@ def test_members_with_other_landmarks_are_refused():
         private(BaggingRegressor(line, 2), response(0)).fit(*response(1))
 
 
-def test_released_stand_ins_serve_as_what_they_stand_for():
+def test_released_substitutes_serve_as_what_they_replace():
     public, own = records(0), records(1)
     frame = pd.DataFrame(own[0], columns=list("abcd"))
     model = private(PowerTransformer(), public[:1]).set_output(transform="pandas").fit(frame)

@@ -33,8 +33,9 @@ from skdp import (
     PublicDataOracle,
     SensitivitySampler,
 )
+from skdp.estimators.catalog import CATALOG
 from skdp.estimators.parameters import ParameterTarget
-from skdp.estimators.trees import TREES, LeafValues
+from skdp.estimators.trees import LeafValues
 from skdp.targets import check_release, make_target
 
 X, y = make_classification(
@@ -45,6 +46,7 @@ RESPONSE = X @ [1.0, -1.0, 2.0, 0.0] + np.random.default_rng(0).normal(size=120)
 PUBLIC_RESPONSE = X_public @ [1.0, -1.0, 2.0, 0.0]
 RANGE = (-20.0, 20.0)
 
+TREES = CATALOG.where(lambda entry: entry.tree)
 CLASSIFIERS = [
     DecisionTreeClassifier(max_depth=3, random_state=0),
     ExtraTreeClassifier(max_leaf_nodes=6, random_state=0),
@@ -77,11 +79,13 @@ def trees_of(fitted):
     return getattr(fitted, "estimators_", [fitted])
 
 
-def restored_from(estimator, X, y, release, X_twin=None, y_twin=None):
+def restored_from(estimator, X, y, release, X_public_fit=None, y_public_fit=None):
     """Release without noise: structure from the one dataset, leaves from the other."""
-    twin = clone(estimator).fit(X if X_twin is None else X_twin, y if y_twin is None else y_twin)
-    target = release.bind(estimator, twin)
-    return target.restore(target(X, y, seed=0)), twin
+    public_fit = clone(estimator).fit(
+        X if X_public_fit is None else X_public_fit, y if y_public_fit is None else y_public_fit
+    )
+    target = release.bind(estimator, public_fit)
+    return target.restore(target(X, y, seed=0)), public_fit
 
 
 def test_all_kinds_are_tested():
@@ -94,11 +98,11 @@ def test_on_the_records_that_grew_it_a_tree_is_what_scikit_learn_fits(estimator)
     if "bootstrap" in estimator.get_params():
         estimator = clone(estimator).set_params(bootstrap=False)
     release, _, response = case(estimator)
-    restored, twin = restored_from(estimator, X, response, release)
+    restored, public_fit = restored_from(estimator, X, response, release)
     for method in ("predict", "predict_proba"):
-        if hasattr(twin, method):
-            np.testing.assert_allclose(getattr(restored, method)(X), getattr(twin, method)(X))
-    for tree, expected in zip(trees_of(restored), trees_of(twin), strict=True):
+        if hasattr(public_fit, method):
+            np.testing.assert_allclose(getattr(restored, method)(X), getattr(public_fit, method)(X))
+    for tree, expected in zip(trees_of(restored), trees_of(public_fit), strict=True):
         np.testing.assert_allclose(tree.tree_.value, expected.tree_.value, atol=1e-12)
 
 
@@ -106,14 +110,14 @@ def test_on_the_records_that_grew_it_a_tree_is_what_scikit_learn_fits(estimator)
 def test_leaves_hold_the_means_of_the_private_records(estimator):
     """An independent way to the same numbers: group the records by leaf."""
     release, public, private = case(estimator)
-    restored, twin = restored_from(estimator, X, private, release, X_public, public)
+    restored, public_fit = restored_from(estimator, X, private, release, X_public, public)
     columns = private[:, None] if is_regressor(estimator) else private[:, None] == np.unique(y)
     total = 0
-    for tree in trees_of(twin):
+    for tree in trees_of(public_fit):
         leaves = tree.apply(X)
         means = {leaf: columns[leaves == leaf].mean(axis=0) for leaf in np.unique(leaves)}
         total = total + np.array([means[leaf] for leaf in leaves])
-    expected = total / len(trees_of(twin))
+    expected = total / len(trees_of(public_fit))
     if is_regressor(estimator):
         np.testing.assert_allclose(restored.predict(X), expected[:, 0])
     else:
@@ -127,7 +131,7 @@ def test_a_record_changes_no_more_than_its_bound(estimator):
     release, public, private = case(estimator)
     target = release.bind(estimator, clone(estimator).fit(X_public, public))
     rng = np.random.default_rng(0)
-    n_trees = len(trees_of(target.twin))
+    n_trees = len(trees_of(target.public_fit))
     bound = (4 if is_regressor(estimator) else 2) * n_trees
     norms = []
     for _ in range(50):
@@ -238,43 +242,47 @@ def test_responses_are_clipped_and_means_stay_in_range():
 
 def test_several_outputs():
     Y = np.column_stack([y, y % 2 + 5])
-    restored, twin = restored_from(DecisionTreeClassifier(max_depth=3), X, Y, LeafTarget())
-    for output, expected in zip(restored.predict_proba(X), twin.predict_proba(X), strict=True):
+    restored, public_fit = restored_from(DecisionTreeClassifier(max_depth=3), X, Y, LeafTarget())
+    for output, expected in zip(
+        restored.predict_proba(X), public_fit.predict_proba(X), strict=True
+    ):
         np.testing.assert_allclose(output, expected)
     R = np.column_stack([RESPONSE, -2 * RESPONSE])
     forest = ExtraTreesRegressor(3, max_depth=3, random_state=0)
     release = LeafTarget(y_range=[(-20, 20), (-50, 50)])
-    restored, twin = restored_from(forest, X, R, release)
-    np.testing.assert_allclose(restored.predict(X), twin.predict(X))
+    restored, public_fit = restored_from(forest, X, R, release)
+    np.testing.assert_allclose(restored.predict(X), public_fit.predict(X))
 
 
 @pytest.mark.parametrize("weight", [{0: 5.0, 2: 0.5}, "balanced"])
 def test_class_weights(weight):
     tree = DecisionTreeClassifier(max_depth=3, class_weight=weight, random_state=0)
-    restored, twin = restored_from(tree, X, y, LeafTarget())
-    np.testing.assert_allclose(restored.predict_proba(X), twin.predict_proba(X))
+    restored, public_fit = restored_from(tree, X, y, LeafTarget())
+    np.testing.assert_allclose(restored.predict_proba(X), public_fit.predict_proba(X))
 
 
 def test_record_weights():
     weights = np.random.default_rng(0).uniform(0, 2, size=120)
     for tree in (DecisionTreeClassifier(max_depth=3), DecisionTreeRegressor(max_depth=3)):
         release, _, response = case(tree)
-        twin = clone(tree).fit(X, response, sample_weight=weights)
-        target = release.bind(tree, twin)
+        public_fit = clone(tree).fit(X, response, sample_weight=weights)
+        target = release.bind(tree, public_fit)
         restored = target.restore(target(X, response, weights, seed=0))
-        np.testing.assert_allclose(restored.predict(X), twin.predict(X))
+        np.testing.assert_allclose(restored.predict(X), public_fit.predict(X))
 
 
 def test_sparse_and_missing_values():
     for data in (sparse.csr_array(X), np.where(X > 2, np.nan, X)):
-        restored, twin = restored_from(DecisionTreeClassifier(max_depth=3), data, y, LeafTarget())
-        np.testing.assert_allclose(restored.predict_proba(data), twin.predict_proba(data))
+        restored, public_fit = restored_from(
+            DecisionTreeClassifier(max_depth=3), data, y, LeafTarget()
+        )
+        np.testing.assert_allclose(restored.predict_proba(data), public_fit.predict_proba(data))
 
 
 @pytest.mark.parametrize("kind", list(TREES))
 @pytest.mark.parametrize("imputed", [True, False])
 def test_missing_values_are_routed_by_the_public_tree(kind, imputed):
-    """By an imputer of the twin, or by the trees themselves; in private fits and on all pairs."""
+    """By an imputer of the public fit, or by the trees; in private fits and on all pairs."""
     gaps, public_gaps = (np.where(X > 1.5, np.nan, X) for X in (X, X_public))
     is_classifier = "Classifier" in kind.__name__
     size = (
@@ -282,7 +290,8 @@ def test_missing_values_are_routed_by_the_public_tree(kind, imputed):
     )
     tree = kind(max_depth=3, random_state=0, **size)
     options = {} if is_classifier else {"release": LeafTarget(RANGE)}
-    for public, private in ((public_gaps, gaps), (X_public, gaps)):  # the twin may have seen none
+    # the public fit may have seen none
+    for public, private in ((public_gaps, gaps), (X_public, gaps)):
         responses = (y_public, y) if is_classifier else (PUBLIC_RESPONSE, RESPONSE)
         model = PrivateEstimator(
             make_pipeline(SimpleImputer(), tree) if imputed else tree,
@@ -294,8 +303,8 @@ def test_missing_values_are_routed_by_the_public_tree(kind, imputed):
             **options,
         ).fit(private, responses[1])
         assert model.sensitivity_.failures == {}
-        twin = model.plan_.target
-        exact = twin.restore(twin(private, responses[1], seed=0))
+        target = model.plan_.target
+        exact = target.restore(target(private, responses[1], seed=0))
         method = "predict_proba" if is_classifier else "predict"
         values, expected = (getattr(each, method)(gaps) for each in (model, exact))
         np.testing.assert_allclose(values, expected, atol=1e-3)
@@ -309,13 +318,13 @@ def test_trees_that_differ_in_where_gaps_go_are_told_apart():
     assert targets[0].description != targets[1].description
 
 
-def test_steps_before_the_tree_are_those_of_the_twin():
+def test_steps_before_the_tree_are_those_of_the_public_fit():
     pipeline = make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=3, random_state=0))
     for estimator in (pipeline, make_pipeline(pipeline), make_pipeline(pipeline[-1])):
-        restored, twin = restored_from(estimator, X, y, LeafTarget())
-        np.testing.assert_allclose(restored.predict_proba(X), twin.predict_proba(X))
-    restored, twin = restored_from(pipeline, X, y, LeafTarget(), X_public, y_public)
-    np.testing.assert_array_equal(restored[0].mean_, twin[0].mean_)
+        restored, public_fit = restored_from(estimator, X, y, LeafTarget())
+        np.testing.assert_allclose(restored.predict_proba(X), public_fit.predict_proba(X))
+    restored, public_fit = restored_from(pipeline, X, y, LeafTarget(), X_public, y_public)
+    np.testing.assert_array_equal(restored[0].mean_, public_fit[0].mean_)
 
 
 def test_auto_takes_the_leaves_and_names_the_parameters_of_others():

@@ -164,11 +164,11 @@ def test_two_classes_cost_the_noise_of_one():
 
 def test_method_may_be_chosen():
     logistic = LogisticRegression()
-    twin = clone(logistic).fit(MOONS, MOON_LABELS)
+    public_fit = clone(logistic).fit(MOONS, MOON_LABELS)
     bernstein = BernsteinTransformer(6, 1, feature_range=MOON_BOX)
-    target = FittedFunctionTarget(logistic, bernstein, twin, method="predict_proba")
+    target = FittedFunctionTarget(logistic, bernstein, public_fit, method="predict_proba")
     model = private(logistic, (MOONS, MOON_LABELS), None, release=target)
-    expected = approximate(twin.predict_proba, 6, 1, MOON_BOX, POINTS)
+    expected = approximate(public_fit.predict_proba, 6, 1, MOON_BOX, POINTS)
     np.testing.assert_allclose(model.predict_proba(POINTS), expected, atol=1e-9)
     assert private(logistic, (MOONS, MOON_LABELS), MOON_BOX).estimator_.method != target.method
 
@@ -277,8 +277,10 @@ def test_noise_is_on_every_value():
 
 def test_randomness_comes_from_the_seed():
     forest = RandomForestRegressor(3, max_depth=3)
-    twin = clone(forest).fit(MOONS, MOONS[:, 0])
-    target = FittedFunctionTarget(forest, BernsteinTransformer(4, 1, feature_range=MOON_BOX), twin)
+    public_fit = clone(forest).fit(MOONS, MOONS[:, 0])
+    target = FittedFunctionTarget(
+        forest, BernsteinTransformer(4, 1, feature_range=MOON_BOX), public_fit
+    )
     first, second, other = (target(MOONS, MOONS[:, 0], seed=seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, second)
     assert np.any(first != other)
@@ -515,10 +517,10 @@ def test_lattice_is_safe_from_the_function():
     ],
 )
 def test_what_cannot_be_released_is_refused(estimator, dataset, options, message):
-    twin = clone(estimator).fit(*dataset)
+    public_fit = clone(estimator).fit(*dataset)
     with pytest.raises(ValueError, match=message):
         FittedFunctionTarget(
-            estimator, BernsteinTransformer(4, 1, feature_range=MOON_BOX), twin, **options
+            estimator, BernsteinTransformer(4, 1, feature_range=MOON_BOX), public_fit, **options
         )
 
 
@@ -616,8 +618,8 @@ def test_a_box_that_most_records_of_the_oracle_miss_is_refused(container):
 
 
 def test_a_box_that_half_of_the_records_miss_is_taken():
-    twin = clone(KDE).fit(UNIT)
-    target = FittedFunctionTarget(KDE, BernsteinTransformer(4, feature_range=(0, 1)), twin)
+    public_fit = clone(KDE).fit(UNIT)
+    target = FittedFunctionTarget(KDE, BernsteinTransformer(4, feature_range=(0, 1)), public_fit)
     target.check_oracle(np.array([[0.0], [1.0], [2.0], [-1.0]]))
     with pytest.raises(ValueError, match=r"which 60% of the oracle's records miss"):
         target.check_oracle(np.array([[0.0], [1.0], [2.0], [-1.0], [1.1]]))

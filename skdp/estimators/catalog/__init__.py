@@ -1,48 +1,49 @@
-"""What a fitted estimator consists of: the attributes to release, estimator by estimator.
+"""What is known of each class of estimators: one entry for each, in the module of its kind.
 
-For each known estimator an entry says which fitted attributes determine its output. They are the
-smallest such set, since every further number costs noise. All other attributes of the released
-estimator are those of its public twin, or are recomputed from the released ones.
+An entry names the fitted attributes that determine the output, or says why there are none. They are
+the smallest such set, since every further number costs noise. All other attributes of the released
+estimator are those of its public fit, or are recomputed from the released ones.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from sklearn.utils import get_tags
 
-from skdp.core.classes import ClassSet, ClassTable, public_name
+from skdp.core.classes import ClassTable, public_name
 from skdp.estimators.catalog import (
+    calibrators,
+    compositions,
     decomposition,
     density,
+    ensembles,
     linear,
     preprocessing,
     probabilistic,
+    refused,
     substitutes,
 )
-from skdp.estimators.catalog.calibrators import calibrator_entry
-from skdp.estimators.catalog.elsewhere import ELSEWHERE
 from skdp.estimators.catalog.entry import Entry, always
-from skdp.estimators.catalog.refused import REASONS
-from skdp.estimators.catalog.substitutes import STAND_IN_ENTRIES, stand_in_of
 from skdp.estimators.packing import is_float, shapes_of
 
 __all__ = [
-    "ELSEWHERE",
+    "CATALOG",
     "RECORD_ATTRIBUTES",
-    "REFUSED",
-    "REGISTRY",
     "Entry",
     "check_releasable",
+    "entry_of",
     "is_stateless",
     "lookup",
     "register",
-    "stand_in_of",
-    "unserved",
+    "released_entry",
+    "substitute_of",
+    "traits_of",
 ]
 
-# Attributes that describe the records of a fit and not the fitted function. On the twin they
+# Attributes that describe the records of a fit and not the fitted function. On the public fit they
 # describe the oracle's records: no secret, but no fact about the released estimator either.
 RECORD_ATTRIBUTES = frozenset(
     {
@@ -60,74 +61,93 @@ RECORD_ATTRIBUTES = frozenset(
     }
 )
 
-_OWN: dict[str, Entry] = {
+_SCIKIT_LEARN: dict[str, Entry] = {
     **linear.ENTRIES,
     **probabilistic.ENTRIES,
     **decomposition.ENTRIES,
     **density.ENTRIES,
     **preprocessing.ENTRIES,
+    **calibrators.ENTRIES,
     **substitutes.ENTRIES,
+    **compositions.ENTRIES,
+    **ensembles.ENTRIES,
+    **refused.ENTRIES,
 }
-REGISTRY = ClassTable(_OWN)
-REFUSED = ClassTable(REASONS)
-# Older versions of scikit-learn do not say so themselves.
-_LEARN_NOTHING = ClassSet(
-    [
-        "sklearn.feature_extraction.FeatureHasher",
-        "sklearn.feature_extraction.text.HashingVectorizer",
-    ]
-)
+CATALOG = ClassTable(_SCIKIT_LEARN)
+_SUBSTITUTES = "skdp.estimators.substitutes"
+_OF_SUBSTITUTES = {
+    entry.substitute.name: entry.substitute.entry or entry
+    for entry in _SCIKIT_LEARN.values()
+    if entry.substitute is not None
+}
+_UNKNOWN = Entry()
+
+
+def entry_of(estimator: Any) -> Entry:
+    """Return the entry of the exact class of an estimator, an empty one if there is none."""
+    return CATALOG.get(type(estimator), _UNKNOWN)
+
+
+def traits_of(estimator: Any) -> Entry:
+    """Return the entry of the nearest class of scikit-learn that an estimator is an instance of.
+
+    It says how the estimator treats records and members, and not what is to be released: a subclass
+    may hold more than its base class does. It is empty where there is none.
+    """
+    return CATALOG.inherited(type(estimator), _UNKNOWN)
+
+
+def released_entry(estimator: Any, path: Sequence[str] = ()) -> Entry | None:
+    """Return the entry by which the exact class of `estimator` is released, None if there is none.
+
+    `path` has the names of the members that lead to it.
+    """
+    if path and ".calibrators[" in path[-1]:
+        return calibrators.calibrator_entry(estimator)
+    kind = type(estimator)
+    own = kind.__module__ == _SUBSTITUTES
+    entry = _OF_SUBSTITUTES.get(kind.__name__) if own else CATALOG.get(kind)
+    return None if entry is None or entry.attributes is None else entry
 
 
 def is_stateless(estimator: Any) -> bool:
-    """Tell whether fitting changes nothing, so that there is nothing to release.
+    """Return whether fitting changes nothing, so that there is nothing to release.
 
-    By scikit-learn's tag `requires_fit`.
+    The catalog tells, or else scikit-learn's tag `requires_fit`.
     """
     if estimator is None or isinstance(estimator, str):
         return True
+    entry = entry_of(estimator)
     # A Gaussian process has a prior to predict from, so it claims to need no fit; but it learns.
-    kind = type(estimator)
-    return kind in _LEARN_NOTHING or (kind not in REFUSED and not get_tags(estimator).requires_fit)
+    is_refused = isinstance(entry.refuse, str)
+    return entry.learns_nothing or not (is_refused or get_tags(estimator).requires_fit)
+
+
+def substitute_of(estimator: Any, transforms: bool) -> type | None:
+    """Return the class that takes the place of an estimator, None if it stays."""
+    substitute = entry_of(estimator).substitute
+    if substitute is None or not substitute.applies(estimator, transforms):
+        return None
+    return getattr(importlib.import_module(_SUBSTITUTES), substitute.name)
 
 
 def check_releasable(estimator: Any) -> None:
     """Refuse an estimator of which it is known, before any fit, that it cannot be released."""
-    kind = type(estimator)
-    entry = REGISTRY.get(kind)
-    reason = REFUSED.get(kind) if entry is None else entry.refuse and entry.refuse(estimator)
+    reason = entry_of(estimator).reason(estimator)
     if reason:
         raise ValueError(
-            f"PrivateEstimator cannot release {kind.__name__} with release='auto': {reason}."
+            f"PrivateEstimator cannot release {type(estimator).__name__} with release='auto': "
+            f"{reason}."
         )
 
 
-def entry_of(estimator: Any, path: Sequence[str] = ()) -> Entry | None:
-    """Return the registry's entry for the exact class of `estimator`, None if there is none.
-
-    A subclass may hold more than its base class does, so it is not covered by its entry. `path` has
-    the names of the members that lead to it.
-    """
-    if path and ".calibrators[" in path[-1]:
-        return calibrator_entry(estimator)
-    kind = type(estimator)
-    own = STAND_IN_ENTRIES.get(f"{kind.__module__}.{kind.__name__}")
-    return REGISTRY.get(kind) if own is None else own
-
-
-def unserved(estimator: Any) -> tuple[str, ...]:
-    """Name the methods that need more of an estimator than is released of it."""
-    entry = REGISTRY.get(type(estimator))
-    return () if entry is None else entry.unserved
-
-
 def lookup(estimator: Any, path: Sequence[str] = ()) -> Entry:
-    """Return the registry's entry for an estimator, or say why there is none.
+    """Return the entry by which an estimator is released, or say why there is none.
 
     The message then lists the fitted float attributes and the line to write.
     """
     check_releasable(estimator)
-    entry = entry_of(estimator, path)
+    entry = released_entry(estimator, path)
     if entry is None:
         raise ValueError(_unknown(estimator, path))
     return entry
@@ -150,12 +170,12 @@ def register(
         or lists of them, whose shapes do not depend on the data. Or ``attributes(estimator)``,
         which returns them for a configuration.
     finish : callable or None, default=None
-        ``finish(released, twin)`` changes `released` in place: it repairs noised values that went
-        out of range and recomputes what follows from them. Everything else is that of the twin,
-        the estimator fitted on public records.
+        ``finish(released, public_fit)`` changes `released` in place: it repairs noised values that
+        went out of range and recomputes what follows from them. Everything else is that of the
+        public fit, the estimator fitted on public records.
     align : callable or None, default=None
-        ``align(values, twin)`` returns the released values, a dict by name, in a canonical form,
-        such as with the signs and the order that they have in the twin.
+        ``align(values, public_fit)`` returns the released values, a dict by name, in a canonical
+        form, such as with the signs and the order that they have in the public fit.
 
     Raises
     ------
@@ -189,18 +209,18 @@ def register(
             "The 'kind' parameter of register must be a class of estimators. Got an object of "
             f"type {type(kind).__name__}."
         )
-    if public_name(kind) in _OWN or kind in REFUSED or kind in ELSEWHERE:
+    if public_name(kind) in _SCIKIT_LEARN:
         raise ValueError(
             f"The 'kind' parameter of register must be a class of your own. Got {kind.__name__}, "
             "about which the library has decided. Name attributes in 'release' instead."
         )
     if callable(attributes):
-        REGISTRY.added[kind] = Entry(attributes, finish, align)
+        CATALOG.added[kind] = Entry(attributes, finish, align)
         return
     names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
     if not names:
         raise ValueError("The 'attributes' parameter of register must name at least one attribute.")
-    REGISTRY.added[kind] = Entry(always(*names), finish, align)
+    CATALOG.added[kind] = Entry(always(*names), finish, align)
 
 
 def _unknown(estimator: Any, path: Sequence[str]) -> str:

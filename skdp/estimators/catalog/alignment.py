@@ -1,4 +1,4 @@
-"""Canonical forms: components have no sign and clusters no order, until the twin gives them one."""
+"""Canonical forms: the public fit gives components a sign, and clusters an order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Values = dict[str, Any]
 
 @dataclass(frozen=True)
 class SignedRows:
-    """Order the rows of components and give them the signs of the twin's.
+    """Order the rows of components and give them the signs of the public fit's.
 
     Rows are matched by the absolute cosine, with the Hungarian method. The entries of the `others`
     move with them; those of `flipped`, which are numbers, change their signs too.
@@ -25,9 +25,9 @@ class SignedRows:
     others: tuple[str, ...] = ()
     flipped: tuple[str, ...] = ()
 
-    def __call__(self, values: Values, twin: Any) -> Values:
+    def __call__(self, values: Values, public_fit: Any) -> Values:
         """Return the values, aligned."""
-        rows, public = values[self.reference], getattr(twin, self.reference)
+        rows, public = values[self.reference], getattr(public_fit, self.reference)
         cosines = _unit_rows(rows) @ _unit_rows(public).T
         order = _match(-np.abs(cosines))
         signs = np.sign(cosines[order, np.arange(len(order))]).astype(rows.dtype)
@@ -36,12 +36,12 @@ class SignedRows:
         flipped = {name: moved[name] * signs for name in self.flipped}
         return moved | flipped | {self.reference: moved[self.reference] * signs[:, None]}
 
-    def many(self, values: Values, twin: Any) -> Values:
+    def many(self, values: Values, public_fit: Any) -> Values:
         """Return the values of many fits, each with an axis for the fits in front, aligned.
 
-        Where each row of the twin has a nearest row of its own, that is the best matching.
+        Where each row of the public fit has a nearest row of its own, that is the best matching.
         """
-        rows, public = values[self.reference], getattr(twin, self.reference)
+        rows, public = values[self.reference], getattr(public_fit, self.reference)
         cosines = _unit_rows(rows) @ _unit_rows(public).T
         order = np.abs(cosines).argmax(axis=1)
         shared = (np.sort(order, axis=1) != np.arange(len(public))).any(axis=1)
@@ -57,7 +57,7 @@ class SignedRows:
 
 @dataclass(frozen=True)
 class NearestRows:
-    """Order rows by the nearest rows of the twin.
+    """Order rows by the nearest rows of the public fit.
 
     Rows are matched by Euclidean distance, of the rows scaled to unit length if `unit`, with the
     Hungarian method. The entries of the `others` move with them.
@@ -67,9 +67,9 @@ class NearestRows:
     others: tuple[str, ...] = ()
     unit: bool = False
 
-    def __call__(self, values: Values, twin: Any) -> Values:
+    def __call__(self, values: Values, public_fit: Any) -> Values:
         """Return the values, aligned."""
-        rows, public = values[self.reference], getattr(twin, self.reference)
+        rows, public = values[self.reference], getattr(public_fit, self.reference)
         scaled = (_unit_rows(rows), _unit_rows(public)) if self.unit else (rows, public)
         order = _match(cdist(*scaled, metric="sqeuclidean"))
         return _moved(values, (self.reference, *self.others), order)
@@ -86,12 +86,12 @@ def _unit_rows(rows: NDArray) -> NDArray:
 
 
 def _match(costs: NDArray) -> NDArray:
-    """Return, for each row of the twin, the row that it is matched with."""
+    """Return, for each row of the public fit, the row that it is matched with."""
     rows, columns = linear_sum_assignment(costs)
     return rows[np.argsort(columns)]
 
 
-def scaled_as_twin(values: Values, name: str, twin: Any) -> Values:
-    """Give the rows of a factor the lengths of the twin's, where the other factor makes up."""
-    lengths = np.linalg.norm(getattr(twin, name), axis=1, keepdims=True)
+def scaled_as_public_fit(values: Values, name: str, public_fit: Any) -> Values:
+    """Give the rows of a factor the public lengths, where the other factor makes up."""
+    lengths = np.linalg.norm(getattr(public_fit, name), axis=1, keepdims=True)
     return values | {name: _unit_rows(values[name]) * lengths}

@@ -1,32 +1,52 @@
-"""What maps the scores of a classifier to probabilities, inside CalibratedClassifierCV."""
+"""Isotonic functions, and what else maps the scores of a classifier to probabilities."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from skdp.core.classes import public_name
 from skdp.estimators.catalog.entry import Entry, always
-from skdp.estimators.catalog.preprocessing import finish_isotonic, read_isotonic
 from skdp.estimators.catalog.repairs import positive
 
-
-def _finish_temperature(released: Any, twin: Any) -> None:
-    """An inverse temperature that is not positive becomes the twin's."""
-    released.beta_ = positive(released.beta_, twin.beta_)[()]
+# An isotonic function is released at this many evenly spaced points.
+N_KNOTS = 21
 
 
-def _finish_isotonic_probabilities(released: Any, twin: Any) -> None:
+def _read_isotonic(fitted: Any, public_fit: Any) -> dict[str, Any]:
+    """Evaluate the fitted function on evenly spaced points of the public fit's range."""
+    points = np.linspace(public_fit.X_min_, public_fit.X_max_, N_KNOTS)
+    return {"y_thresholds_": np.interp(points, fitted.X_thresholds_, fitted.y_thresholds_)}
+
+
+def _finish_isotonic(released: Any, public_fit: Any) -> None:
+    """Make the values monotone, by isotonic regression on the public points."""
+    points = np.linspace(public_fit.X_min_, public_fit.X_max_, N_KNOTS)
+    released.fit(points, released.y_thresholds_)
+
+
+def _finish_temperature(released: Any, public_fit: Any) -> None:
+    """An inverse temperature that is not positive becomes the public fit's."""
+    released.beta_ = positive(released.beta_, public_fit.beta_)[()]
+
+
+def _finish_isotonic_probabilities(released: Any, public_fit: Any) -> None:
     """Clip the values to [0, 1] and make them monotone."""
     released.y_thresholds_ = np.clip(released.y_thresholds_, 0, 1)
-    finish_isotonic(released, twin)
+    _finish_isotonic(released, public_fit)
 
 
 _isotonic = Entry(
-    always("y_thresholds_"), _finish_isotonic_probabilities, read=read_isotonic, anchored=True
+    always("y_thresholds_"),
+    _finish_isotonic,
+    read=_read_isotonic,
+    anchored=True,
+    numbers=str(N_KNOTS),
 )
-# The classes of the other two are private, so they are told by what they have learned.
+ENTRIES: dict[str, Entry] = {"sklearn.isotonic.IsotonicRegression": _isotonic}
+
+# The classes of the other two are private, so what they have learned tells which they are.
 _by_attributes = {
     frozenset({"a_", "b_"}): Entry(always("a_", "b_")),  # slope and offset of a sigmoid
     frozenset({"beta_"}): Entry(always("beta_"), _finish_temperature),
@@ -35,6 +55,6 @@ _by_attributes = {
 
 def calibrator_entry(fitted: Any) -> Entry | None:
     """Return the entry of a calibrator, None for one of an unknown kind."""
-    if public_name(type(fitted)) == "sklearn.isotonic.IsotonicRegression":
-        return _isotonic
+    if "y_thresholds_" in vars(fitted):
+        return replace(_isotonic, finish=_finish_isotonic_probabilities)
     return _by_attributes.get(frozenset(vars(fitted)))

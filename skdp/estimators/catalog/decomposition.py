@@ -1,8 +1,9 @@
-"""Decompositions: the components, in the order and with the signs of the public twin."""
+"""Decompositions: the components, in the order and with the signs of the public fit."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from scipy.linalg import LinAlgWarning, inv, pinv
 from scipy.special import psi
 
 from skdp.core.classes import named
-from skdp.estimators.catalog.alignment import NearestRows, SignedRows, Values, scaled_as_twin
+from skdp.estimators import closed_forms
+from skdp.estimators.catalog.alignment import NearestRows, SignedRows, Values, scaled_as_public_fit
 from skdp.estimators.catalog.entry import Entry, always
 from skdp.estimators.catalog.repairs import nonnegative, orthonormal, positive
 
@@ -24,15 +26,15 @@ def _pca(fitted: Any) -> tuple[str, ...]:
     return ("mean_", "components_") + ("explained_variance_",) * bool(fitted.whiten)
 
 
-def _finish_pca(released: Any, twin: Any) -> None:
-    """Make the components orthonormal; a negative variance becomes the twin's.
+def _finish_pca(released: Any, public_fit: Any) -> None:
+    """Make the components orthonormal; a negative variance becomes the public fit's.
 
     With all variances the covariance is known too; without them it cannot be computed.
     """
     released.components_ = orthonormal(released.components_)
     if released.whiten:
         released.explained_variance_ = nonnegative(
-            released.explained_variance_, twin.explained_variance_
+            released.explained_variance_, public_fit.explained_variance_
         )
         if len(released.components_) == released.n_features_in_:
             released.noise_variance_ = 0.0  # that of the components left out
@@ -40,19 +42,19 @@ def _finish_pca(released: Any, twin: Any) -> None:
         released.explained_variance_ = np.full_like(released.components_[:, 0], np.nan)
 
 
-def _finish_truncated_svd(released: Any, twin: Any) -> None:
+def _finish_truncated_svd(released: Any, public_fit: Any) -> None:
     """Make the components orthonormal."""
     released.components_ = orthonormal(released.components_)
 
 
-def _finish_factor_analysis(released: Any, twin: Any) -> None:
-    """A noise variance that is not positive becomes the twin's.
+def _finish_factor_analysis(released: Any, public_fit: Any) -> None:
+    """A noise variance that is not positive becomes the public fit's.
 
     Where noise has made one factor so strong that rounding hides another one, noise variances
     become at least the rounding of what the factors explain.
     """
     factors = released.components_
-    variances = positive(released.noise_variance_, twin.noise_variance_)
+    variances = positive(released.noise_variance_, public_fit.noise_variance_)
     if not _has_inverse(np.eye(len(factors)) + factors / variances @ factors.T):
         variances = np.maximum(variances, 100 * ROUNDING * np.sum(factors**2, axis=0))
     released.noise_variance_ = variances
@@ -72,31 +74,31 @@ def _fast_ica(fitted: Any) -> tuple[str, ...]:
     return ("components_",) + ("mean_",) * bool(fitted.whiten)
 
 
-def _finish_fast_ica(released: Any, twin: Any) -> None:
+def _finish_fast_ica(released: Any, public_fit: Any) -> None:
     """Recompute the mixing matrix."""
     released.mixing_ = pinv(released.components_)
 
 
-def _align_nmf(values: Values, twin: Any) -> Values:
-    """Order the components as the twin's; without a penalty they have the lengths of the twin's.
+def _align_nmf(values: Values, public_fit: Any) -> Values:
+    """Order the components as the public ones; without a penalty, give them their lengths too.
 
     What a component gains the weights of the records lose, so the factors reconstruct the same.
     Only where `transform` stops early, by a loose `tol` or a small `max_iter`, it stops elsewhere.
     """
-    values = NearestRows("components_", unit=True)(values, twin)
-    penalized = twin.alpha_W != 0 or twin.alpha_H not in {0, "same"}
-    return values if penalized else scaled_as_twin(values, "components_", twin)
+    values = NearestRows("components_", unit=True)(values, public_fit)
+    penalized = public_fit.alpha_W != 0 or public_fit.alpha_H not in {0, "same"}
+    return values if penalized else scaled_as_public_fit(values, "components_", public_fit)
 
 
-def _finish_nmf(released: Any, twin: Any) -> None:
-    """Negative entries become zero; a component that noise made negative becomes the twin's."""
+def _finish_nmf(released: Any, public_fit: Any) -> None:
+    """Negative entries become zero; a component that noise made negative becomes the public one."""
     components = np.maximum(released.components_, 0)
     is_negative = (released.components_ < 0).any(axis=1, keepdims=True)
     is_lost = is_negative & ~components.any(axis=1, keepdims=True)
-    released.components_ = np.where(is_lost, twin.components_, components)
+    released.components_ = np.where(is_lost, public_fit.components_, components)
 
 
-def _finish_topics(released: Any, twin: Any) -> None:
+def _finish_topics(released: Any, public_fit: Any) -> None:
     """Topic weights below .001, or below their prior, become it; expectations follow from them."""
     smallest = min(SMALLEST_WEIGHT, released.topic_word_prior_)
     weights = np.maximum(released.components_, smallest)
@@ -105,10 +107,10 @@ def _finish_topics(released: Any, twin: Any) -> None:
     released.exp_dirichlet_component_ = np.exp(expected_log)
 
 
-def _align_dictionary(values: Values, twin: Any) -> Values:
-    """Order the atoms as the twin's; an atom whose code is not negative has a sign of its own."""
-    rule = NearestRows("components_", unit=True) if twin.positive_code else _signed
-    return rule(values, twin)
+def _align_dictionary(values: Values, public_fit: Any) -> Values:
+    """Order the atoms as the public ones; one whose code is not negative has a sign of its own."""
+    rule = NearestRows("components_", unit=True) if public_fit.positive_code else _signed
+    return rule(values, public_fit)
 
 
 _signed = SignedRows("components_")
@@ -138,7 +140,11 @@ _nmf = Entry(
 )
 
 ENTRIES: dict[str, Entry] = {
-    **dict.fromkeys(named("sklearn.decomposition", "PCA IncrementalPCA"), _pca_entry),
+    "sklearn.decomposition.PCA": replace(
+        _pca_entry,
+        closed_form=(closed_forms.pca, {"svd_solver": ("auto", "full", "covariance_eigh")}),
+    ),
+    "sklearn.decomposition.IncrementalPCA": _pca_entry,
     **dict.fromkeys(named("sklearn.decomposition", "SparsePCA MiniBatchSparsePCA"), _sparse_pca),
     **dict.fromkeys(
         named("sklearn.decomposition", "DictionaryLearning MiniBatchDictionaryLearning"),

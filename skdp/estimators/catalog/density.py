@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.linalg import pinvh, solve_triangular
 
 from skdp.core.classes import named
+from skdp.estimators import closed_forms
 from skdp.estimators.catalog.alignment import NearestRows
 from skdp.estimators.catalog.entry import Entry, always
 from skdp.estimators.catalog.repairs import (
@@ -20,7 +22,7 @@ from skdp.estimators.catalog.repairs import (
     triangle,
 )
 
-# Of the twin's fit, and of no use in the released mixture.
+# Of the public fit, and of no use in the released mixture.
 MIXTURE = (
     "converged_ covariance_prior_ lower_bound_ lower_bounds_ mean_prior_ precisions_init_ "
     "weights_init_"
@@ -31,7 +33,7 @@ COVARIANCE = (
 )
 
 
-def _read_mixture(fitted: Any, twin: Any) -> dict[str, Any]:
+def _read_mixture(fitted: Any, public_fit: Any) -> dict[str, Any]:
     """Read symmetric covariances as triangles."""
     covariances = fitted.covariances_
     if fitted.covariance_type == "tied":
@@ -41,9 +43,9 @@ def _read_mixture(fitted: Any, twin: Any) -> dict[str, Any]:
     return {}
 
 
-def _finish_covariances(released: Any, twin: Any) -> None:
+def _finish_covariances(released: Any, public_fit: Any) -> None:
     """Make covariances positive definite and recompute the precisions."""
-    values, public = released.covariances_, twin.covariances_
+    values, public = released.covariances_, public_fit.covariances_
     if released.covariance_type == "tied":
         released.covariances_ = nearest_covariance(from_triangle(values), public)
         factor = _precision_factor(released.covariances_)
@@ -65,13 +67,13 @@ def _precision_factor(matrix: np.ndarray) -> np.ndarray:
     return solve_triangular(lower_factor(matrix), np.eye(len(matrix)), lower=True).T
 
 
-def _finish_gaussian_mixture(released: Any, twin: Any) -> None:
+def _finish_gaussian_mixture(released: Any, public_fit: Any) -> None:
     """Covariances become positive definite, the weights a point of the simplex."""
     released.weights_ = on_simplex(released.weights_)
-    _finish_covariances(released, twin)
+    _finish_covariances(released, public_fit)
 
 
-def _finish_bayesian_mixture(released: Any, twin: Any) -> None:
+def _finish_bayesian_mixture(released: Any, public_fit: Any) -> None:
     """Covariances become positive definite; all weights follow from the counts of records.
 
     `mean_precision_` is its prior plus the number of records of each component. A count that
@@ -92,11 +94,11 @@ def _finish_bayesian_mixture(released: Any, twin: Any) -> None:
     else:
         weights = released.weight_concentration_ = prior + counts
     released.weights_ = weights / weights.sum()
-    _finish_covariances(released, twin)
+    _finish_covariances(released, public_fit)
 
 
 def _is_ordered(mixture: Any) -> bool:
-    """Tell whether the order of the components is part of the model: sticks are broken in order."""
+    """Return whether the order of the components is part of the model, as of broken sticks."""
     return mixture.weight_concentration_prior_type == "dirichlet_process"
 
 
@@ -104,14 +106,14 @@ def _covariance(fitted: Any) -> tuple[str, ...]:
     return ("covariance_",) if fitted.assume_centered else ("covariance_", "location_")
 
 
-def _read_covariance(fitted: Any, twin: Any) -> dict[str, Any]:
+def _read_covariance(fitted: Any, public_fit: Any) -> dict[str, Any]:
     return {"covariance_": triangle(fitted.covariance_)}
 
 
-def _finish_covariance(released: Any, twin: Any) -> None:
+def _finish_covariance(released: Any, public_fit: Any) -> None:
     """Make the covariance positive semidefinite; the precision is its pseudo-inverse."""
     covariance = from_triangle(released.covariance_)
-    released.covariance_ = nearest_covariance(covariance, twin.covariance_, singular=True)
+    released.covariance_ = nearest_covariance(covariance, public_fit.covariance_, singular=True)
     released.precision_ = pinvh(released.covariance_) if released.store_precision else None
 
 
@@ -119,13 +121,15 @@ def _precision(fitted: Any) -> tuple[str, ...]:
     return ("precision_",) if fitted.assume_centered else ("precision_", "location_")
 
 
-def _read_precision(fitted: Any, twin: Any) -> dict[str, Any]:
+def _read_precision(fitted: Any, public_fit: Any) -> dict[str, Any]:
     return {"precision_": triangle(fitted.precision_)}
 
 
-def _finish_precision(released: Any, twin: Any) -> None:
+def _finish_precision(released: Any, public_fit: Any) -> None:
     """Make the precision positive definite; the covariance is its inverse."""
-    released.precision_ = nearest_covariance(from_triangle(released.precision_), twin.precision_)
+    released.precision_ = nearest_covariance(
+        from_triangle(released.precision_), public_fit.precision_
+    )
     scaled, deviations = correlations(released.precision_)
     released.covariance_ = pinvh(scaled) / deviations / deviations[:, None]
 
@@ -134,13 +138,14 @@ def _elliptic_envelope(fitted: Any) -> tuple[str, ...]:
     return (*_covariance(fitted), "offset_")
 
 
-def _align_mixture(values: dict[str, Any], twin: Any) -> dict[str, Any]:
-    others = ("weights_", "mean_precision_") + ("covariances_",) * (twin.covariance_type != "tied")
-    return NearestRows("means_", others)(values, twin)
+def _align_mixture(values: dict[str, Any], public_fit: Any) -> dict[str, Any]:
+    has_own = public_fit.covariance_type != "tied"
+    others = ("weights_", "mean_precision_") + ("covariances_",) * has_own
+    return NearestRows("means_", others)(values, public_fit)
 
 
-def _align_bayesian_mixture(values: dict[str, Any], twin: Any) -> dict[str, Any]:
-    return values if _is_ordered(twin) else _align_mixture(values, twin)
+def _align_bayesian_mixture(values: dict[str, Any], public_fit: Any) -> dict[str, Any]:
+    return values if _is_ordered(public_fit) else _align_mixture(values, public_fit)
 
 
 _k_means = Entry(
@@ -182,11 +187,12 @@ ENTRIES: dict[str, Entry] = {
         numbers="k + k d (d + 3) / 2",
         drop=tuple(MIXTURE.split()),
     ),
-    **dict.fromkeys(
-        named(
-            "sklearn.covariance", "EmpiricalCovariance ShrunkCovariance LedoitWolf OAS MinCovDet"
-        ),
+    "sklearn.covariance.EmpiricalCovariance": replace(
         _covariance_entry,
+        closed_form=(closed_forms.empirical_covariance, {"assume_centered": (False,)}),
+    ),
+    **dict.fromkeys(
+        named("sklearn.covariance", "ShrunkCovariance LedoitWolf OAS MinCovDet"), _covariance_entry
     ),
     "sklearn.covariance.EllipticEnvelope": Entry(
         _elliptic_envelope,

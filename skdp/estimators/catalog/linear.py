@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from skdp.core.classes import named
+from skdp.estimators import closed_forms
 from skdp.estimators.catalog.entry import Entry, always
 
 # What the fits of linear models leave besides the coefficients: paths, scores, chosen penalties.
@@ -17,17 +18,17 @@ LEFT_OVERS = (
     "noise_variance_ outliers_ scale_ scores_ sigma_ sparse_coef_"
 )
 NETWORK = "best_loss_ best_validation_score_ loss_ validation_scores_"
-DISCRIMINANT = "covariance_ explained_variance_ratio_ means_ priors_ scalings_ xbar_"
 PLS = "x_loadings_ x_rotations_ x_weights_ x_scores_ y_loadings_ y_rotations_ y_weights_ y_scores_"
 
 LINEAR_MODELS = """
-    ARDRegression BayesianRidge ElasticNet ElasticNetCV GammaRegressor HuberRegressor Lars LarsCV
-    Lasso LassoCV LassoLars LassoLarsCV LassoLarsIC LinearRegression LogisticRegression
-    LogisticRegressionCV MultiTaskElasticNet MultiTaskElasticNetCV MultiTaskLasso MultiTaskLassoCV
-    OrthogonalMatchingPursuit OrthogonalMatchingPursuitCV PassiveAggressiveClassifier
-    PassiveAggressiveRegressor Perceptron PoissonRegressor QuantileRegressor Ridge RidgeCV
-    RidgeClassifier RidgeClassifierCV SGDClassifier SGDRegressor TheilSenRegressor TweedieRegressor
+    ElasticNetCV GammaRegressor HuberRegressor Lars LarsCV LassoCV LassoLars LassoLarsCV
+    LassoLarsIC LogisticRegressionCV MultiTaskElasticNet MultiTaskElasticNetCV MultiTaskLasso
+    MultiTaskLassoCV OrthogonalMatchingPursuit OrthogonalMatchingPursuitCV
+    PassiveAggressiveClassifier PassiveAggressiveRegressor Perceptron PoissonRegressor
+    QuantileRegressor SGDClassifier SGDRegressor TheilSenRegressor TweedieRegressor
 """
+# Which parameters the closed forms of ridge regression allow.
+EXACT: dict[str, tuple] = {"positive": (False,), "solver": ("auto", "cholesky", "svd")}
 
 
 def coefficients(fitted: Any) -> tuple[str, ...]:
@@ -35,13 +36,13 @@ def coefficients(fitted: Any) -> tuple[str, ...]:
     return ("coef_", "intercept_") if fitted.fit_intercept else ("coef_",)
 
 
-def _read_intercept_at_origin(fitted: Any, twin: Any) -> dict[str, Any]:
+def _read_intercept_at_origin(fitted: Any, public_fit: Any) -> dict[str, Any]:
     """Return the prediction at the origin: unlike `intercept_` it needs no mean of X beside it."""
     origin = np.zeros((1, fitted.n_features_in_))
     return {"intercept_": np.ravel(fitted.predict(origin))}
 
 
-def _shift_intercept(released: Any, twin: Any) -> None:
+def _shift_intercept(released: Any, public_fit: Any) -> None:
     """Choose `intercept_` such that the prediction at the origin is the released one."""
     at_origin = released.intercept_
     released.intercept_ = np.zeros_like(at_origin)
@@ -50,6 +51,7 @@ def _shift_intercept(released: Any, twin: Any) -> None:
 
 
 _linear = Entry(coefficients, numbers="k (d + 1)", drop=tuple(LEFT_OVERS.split()))
+_of_one_stream = replace(_linear, one_stream=True)
 _bayesian = replace(_linear, unserved=("predict(return_std=True)",))
 _pls = Entry(
     always("coef_", "intercept_"),
@@ -58,6 +60,7 @@ _pls = Entry(
     numbers="k (d + 1)",
     drop=tuple(PLS.split()),
     unserved=("transform", "inverse_transform"),
+    uses_response=True,
 )
 _network = Entry(
     always("coefs_", "intercepts_"), numbers="all weights", drop=tuple(NETWORK.split())
@@ -65,8 +68,22 @@ _network = Entry(
 
 ENTRIES: dict[str, Entry] = {
     **dict.fromkeys(named("sklearn.linear_model", LINEAR_MODELS), _linear),
+    "sklearn.linear_model.LinearRegression": replace(
+        _linear, closed_form=(closed_forms.linear_regression, {"positive": (False,)})
+    ),
+    "sklearn.linear_model.Ridge": replace(_of_one_stream, closed_form=(closed_forms.ridge, EXACT)),
+    "sklearn.linear_model.RidgeClassifier": replace(
+        _of_one_stream,
+        closed_form=(closed_forms.ridge_classifier, EXACT | {"class_weight": (None,)}),
+    ),
+    **dict.fromkeys(
+        named("sklearn.linear_model", "RidgeCV RidgeClassifierCV"), replace(_linear, folds=False)
+    ),
+    **dict.fromkeys(
+        named("sklearn.linear_model", "ElasticNet Lasso LogisticRegression"), _of_one_stream
+    ),
+    **dict.fromkeys(named("sklearn.svm", "LinearSVC LinearSVR"), _of_one_stream),
     **dict.fromkeys(named("sklearn.linear_model", "ARDRegression BayesianRidge"), _bayesian),
-    **dict.fromkeys(named("sklearn.svm", "LinearSVC LinearSVR"), _linear),
     "sklearn.linear_model.SGDOneClassSVM": Entry(always("coef_", "offset_"), numbers="d + 1"),
     **dict.fromkeys(named("sklearn.cross_decomposition", "CCA PLSCanonical PLSRegression"), _pls),
     **dict.fromkeys(named("sklearn.neural_network", "MLPClassifier MLPRegressor"), _network),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
 
 from skdp.core.classes import ClassTable, named
+from skdp.estimators import closed_forms
 from skdp.estimators.catalog.entry import Entry, always
 from skdp.estimators.catalog.linear import ENTRIES as LINEAR_ENTRIES
 from skdp.estimators.catalog.linear import coefficients
@@ -21,25 +23,23 @@ from skdp.estimators.catalog.repairs import (
 )
 
 LINEAR = ClassTable(LINEAR_ENTRIES)
-# An isotonic function is released at this many evenly spaced points.
-N_KNOTS = 21
 
 
 def _standard_scaler(fitted: Any) -> tuple[str, ...]:
     return ("mean_",) * bool(fitted.with_mean) + ("var_",) * bool(fitted.with_std)
 
 
-def _read_standard_scaler(fitted: Any, twin: Any) -> dict[str, Any]:
+def _read_standard_scaler(fitted: Any, public_fit: Any) -> dict[str, Any]:
     return {"var_": read_variances(fitted)} if fitted.with_std else {}
 
 
-def _finish_standard_scaler(released: Any, twin: Any) -> None:
-    """Recompute the scale; a variance that noise made negative becomes the twin's."""
+def _finish_standard_scaler(released: Any, public_fit: Any) -> None:
+    """Recompute the scale; a variance that noise made negative becomes the public fit's."""
     if released.with_std:
-        released.var_, released.scale_ = standard_deviations(released.var_, twin.var_)
+        released.var_, released.scale_ = standard_deviations(released.var_, public_fit.var_)
 
 
-def _finish_min_max_scaler(released: Any, twin: Any) -> None:
+def _finish_min_max_scaler(released: Any, public_fit: Any) -> None:
     """Recompute scale and offset; a minimum above the maximum changes places with it."""
     ends = np.sort([released.data_min_, released.data_max_], axis=0)
     rebuilt = _refitted(released, ends)
@@ -47,9 +47,9 @@ def _finish_min_max_scaler(released: Any, twin: Any) -> None:
         setattr(released, name, getattr(rebuilt, name))
 
 
-def _finish_max_abs_scaler(released: Any, twin: Any) -> None:
-    """Recompute the scale; a negative maximum becomes the twin's."""
-    released.max_abs_ = nonnegative(released.max_abs_, twin.max_abs_)
+def _finish_max_abs_scaler(released: Any, public_fit: Any) -> None:
+    """Recompute the scale; a negative maximum becomes the public fit's."""
+    released.max_abs_ = nonnegative(released.max_abs_, public_fit.max_abs_)
     released.scale_ = _refitted(released, released.max_abs_[None]).scale_
 
 
@@ -57,28 +57,28 @@ def _robust_scaler(fitted: Any) -> tuple[str, ...]:
     return ("center_",) * bool(fitted.with_centering) + ("scale_",) * bool(fitted.with_scaling)
 
 
-def _finish_robust_scaler(released: Any, twin: Any) -> None:
-    """A scale that is not positive becomes the twin's."""
+def _finish_robust_scaler(released: Any, public_fit: Any) -> None:
+    """A scale that is not positive becomes the public fit's."""
     if released.with_scaling:
-        released.scale_ = positive(released.scale_, twin.scale_)
+        released.scale_ = positive(released.scale_, public_fit.scale_)
 
 
-def _finish_quantiles(released: Any, twin: Any) -> None:
+def _finish_quantiles(released: Any, public_fit: Any) -> None:
     """Sort the quantiles of each column."""
     released.quantiles_ = np.sort(released.quantiles_, axis=0)
 
 
-def _read_bin_edges(fitted: Any, twin: Any) -> dict[str, Any]:
+def _read_bin_edges(fitted: Any, public_fit: Any) -> dict[str, Any]:
     """Uniform bins are given by their two ends."""
     if fitted.strategy != "uniform":
         return {}
     return {"bin_edges_": np.array([edges[[0, -1]] for edges in fitted.bin_edges_])}
 
 
-def _finish_bins(released: Any, twin: Any) -> None:
+def _finish_bins(released: Any, public_fit: Any) -> None:
     """Sort the edges of each column."""
     if released.strategy == "uniform":
-        sizes = [len(edges) for edges in twin.bin_edges_]
+        sizes = [len(edges) for edges in public_fit.bin_edges_]
         ends = np.sort(released.bin_edges_, axis=1)
         edges = [
             np.linspace(low, high, size) for (low, high), size in zip(ends, sizes, strict=True)
@@ -93,7 +93,7 @@ def _splines(fitted: Any) -> tuple[str, ...]:
     return ("bsplines_",) if isinstance(fitted.knots, str) else ()
 
 
-def _read_knots(fitted: Any, twin: Any) -> dict[str, Any]:
+def _read_knots(fitted: Any, public_fit: Any) -> dict[str, Any]:
     """Read the base knots of each column; evenly spaced ones are given by their two ends."""
     knots = [spline.t[spline.k : len(spline.t) - spline.k] for spline in fitted.bsplines_]
     if fitted.knots == "uniform":
@@ -101,7 +101,7 @@ def _read_knots(fitted: Any, twin: Any) -> dict[str, Any]:
     return {"bsplines_": np.array(knots)}
 
 
-def _finish_splines(released: Any, twin: Any) -> None:
+def _finish_splines(released: Any, public_fit: Any) -> None:
     """Sort the knots of each column, and build the splines anew.
 
     The ends of two knots are their range, and the quantiles of as many records as knots are these.
@@ -164,9 +164,9 @@ def _refuse_imputation(estimator: Any) -> str | None:
     return _refuse_indicator(estimator)
 
 
-def _read_imputations(fitted: Any, twin: Any) -> dict[str, Any]:
+def _read_imputations(fitted: Any, public_fit: Any) -> dict[str, Any]:
     """Join the first guesses and the coefficients of every regression."""
-    rounds, expected = fitted.imputation_sequence_, twin.imputation_sequence_
+    rounds, expected = fitted.imputation_sequence_, public_fit.imputation_sequence_
     if [step.feat_idx for step in rounds] != [step.feat_idx for step in expected]:
         raise ValueError("the columns or rounds of imputation differ from those of the public fit")
     models = [step.estimator for step in rounds]
@@ -177,13 +177,13 @@ def _read_imputations(fitted: Any, twin: Any) -> dict[str, Any]:
     return {"imputation_sequence_": [fitted.initial_imputer_.statistics_, *values]}
 
 
-def _finish_imputations(released: Any, twin: Any) -> None:
+def _finish_imputations(released: Any, public_fit: Any) -> None:
     """Put the coefficients into the regressions."""
     statistics, *values = released.imputation_sequence_
     released.initial_imputer_.statistics_ = statistics
     released.imputation_sequence_ = [
         step._replace(estimator=_with_coefficients(step.estimator, row))
-        for step, row in zip(twin.imputation_sequence_, values, strict=True)
+        for step, row in zip(public_fit.imputation_sequence_, values, strict=True)
     ]
 
 
@@ -195,18 +195,6 @@ def _with_coefficients(model: Any, values: NDArray) -> Any:
     for name in LINEAR[type(model)].drop:
         vars(model).pop(name, None)
     return model
-
-
-def read_isotonic(fitted: Any, twin: Any) -> dict[str, Any]:
-    """Evaluate the fitted function on evenly spaced points of the twin's range."""
-    points = np.linspace(twin.X_min_, twin.X_max_, N_KNOTS)
-    return {"y_thresholds_": np.interp(points, fitted.X_thresholds_, fitted.y_thresholds_)}
-
-
-def finish_isotonic(released: Any, twin: Any) -> None:
-    """Make the values monotone, by isotonic regression on the public points."""
-    points = np.linspace(twin.X_min_, twin.X_max_, N_KNOTS)
-    released.fit(points, released.y_thresholds_)
 
 
 def _refuse_infrequent(estimator: Any) -> str | None:
@@ -241,19 +229,27 @@ _encoder = Entry(always(), public=("categories_",), refuse=_refuse_infrequent, n
 
 ENTRIES: dict[str, Entry] = {
     "sklearn.preprocessing.StandardScaler": Entry(
-        _standard_scaler, _finish_standard_scaler, read=_read_standard_scaler, numbers="2 d"
+        _standard_scaler,
+        _finish_standard_scaler,
+        read=_read_standard_scaler,
+        numbers="2 d",
+        passes_gaps=True,
+        closed_form=(
+            closed_forms.standard_scaler,
+            {"with_mean": (True,), "with_std": (True,)},
+        ),
     ),
     "sklearn.preprocessing.MinMaxScaler": Entry(
-        always("data_min_", "data_max_"), _finish_min_max_scaler, numbers="2 d"
+        always("data_min_", "data_max_"), _finish_min_max_scaler, numbers="2 d", passes_gaps=True
     ),
     "sklearn.preprocessing.MaxAbsScaler": Entry(
-        always("max_abs_"), _finish_max_abs_scaler, numbers="d"
+        always("max_abs_"), _finish_max_abs_scaler, numbers="d", passes_gaps=True
     ),
     "sklearn.preprocessing.RobustScaler": Entry(
-        _robust_scaler, _finish_robust_scaler, numbers="2 d"
+        _robust_scaler, _finish_robust_scaler, numbers="2 d", passes_gaps=True
     ),
     "sklearn.preprocessing.QuantileTransformer": Entry(
-        always("quantiles_"), _finish_quantiles, numbers="n_quantiles d"
+        always("quantiles_"), _finish_quantiles, numbers="n_quantiles d", passes_gaps=True
     ),
     "sklearn.preprocessing.KBinsDiscretizer": Entry(
         always("bin_edges_"), _finish_bins, read=_read_bin_edges, numbers="(n_bins + 1) d"
@@ -276,17 +272,12 @@ ENTRIES: dict[str, Entry] = {
         keep=("n_iter_",),
         drop=("random_state_",),
         numbers="d (1 + d n_iter_)",
-    ),
-    "sklearn.isotonic.IsotonicRegression": Entry(
-        always("y_thresholds_"),
-        finish_isotonic,
-        read=read_isotonic,
-        anchored=True,
-        numbers=str(N_KNOTS),
+        uses_response=False,
     ),
     "sklearn.feature_extraction.text.TfidfTransformer": Entry(_tfidf, numbers="d"),
     # Nothing to release: what they learn is the number of columns, or declared to be public.
-    **dict.fromkeys(named("sklearn.preprocessing", "OneHotEncoder OrdinalEncoder"), _encoder),
+    "sklearn.preprocessing.OneHotEncoder": _encoder,
+    "sklearn.preprocessing.OrdinalEncoder": replace(_encoder, passes_gaps=True),
     "sklearn.preprocessing.PolynomialFeatures": Entry(always(), numbers="0"),
     "sklearn.impute.MissingIndicator": Entry(
         always(), public=("features_",), refuse=_refuse_some_columns, numbers="0"

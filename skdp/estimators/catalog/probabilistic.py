@@ -1,4 +1,4 @@
-"""Naive Bayes, discriminant analysis, nearest centroids, and the dummies."""
+"""Naive Bayes, quadratic discriminants, nearest centroids, and the dummies."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from skdp.estimators import closed_forms
 from skdp.estimators.catalog.entry import Entry, always
-from skdp.estimators.catalog.linear import DISCRIMINANT
 from skdp.estimators.catalog.repairs import (
     TINY,
     from_triangle,
@@ -28,9 +28,9 @@ def _gaussian_nb(fitted: Any) -> tuple[str, ...]:
     return ("class_prior_",) * (fitted.priors is None) + ("theta_", "var_")
 
 
-def _finish_gaussian_nb(released: Any, twin: Any) -> None:
-    """Project the prior to the simplex; a variance that is not positive becomes the twin's."""
-    released.var_ = positive(released.var_, twin.var_)
+def _finish_gaussian_nb(released: Any, public_fit: Any) -> None:
+    """Project the prior to the simplex; a variance that is not positive becomes the public one."""
+    released.var_ = positive(released.var_, public_fit.var_)
     if released.priors is None:
         released.class_prior_ = on_simplex(released.class_prior_)
 
@@ -58,14 +58,14 @@ def _finish_class_prior(released: Any) -> None:
         released.class_log_prior_ = np.log(released.class_count_ / released.class_count_.sum())
 
 
-def _finish_multinomial_nb(released: Any, twin: Any) -> None:
+def _finish_multinomial_nb(released: Any, public_fit: Any) -> None:
     """Recompute the log-probabilities; negative counts become zero."""
     released.feature_count_ = np.maximum(released.feature_count_, 0)
     released.feature_log_prob_ = _log_shares(released.feature_count_ + _smoothing(released))
     _finish_class_prior(released)
 
 
-def _finish_complement_nb(released: Any, twin: Any) -> None:
+def _finish_complement_nb(released: Any, public_fit: Any) -> None:
     """Recompute the weights from the counts of the other classes; negative counts become zero."""
     released.feature_count_ = np.maximum(released.feature_count_, 0)
     released.feature_all_ = released.feature_count_.sum(axis=0)
@@ -77,7 +77,7 @@ def _finish_complement_nb(released: Any, twin: Any) -> None:
     released.feature_log_prob_ = normalized if released.norm else -logged
 
 
-def _finish_bernoulli_nb(released: Any, twin: Any) -> None:
+def _finish_bernoulli_nb(released: Any, public_fit: Any) -> None:
     """Recompute the log-probabilities; counts are clipped to [0, count of the class]."""
     released.class_count_ = positive_counts(released.class_count_)
     n_records, alpha = released.class_count_[:, None], _smoothing(released)
@@ -89,7 +89,7 @@ def _finish_bernoulli_nb(released: Any, twin: Any) -> None:
     _finish_class_prior(released)
 
 
-def _finish_categorical_nb(released: Any, twin: Any) -> None:
+def _finish_categorical_nb(released: Any, public_fit: Any) -> None:
     """Recompute log-probabilities and class counts; negative counts become zero."""
     counts = [np.maximum(count, 0) for count in released.category_count_]
     released.category_count_ = counts
@@ -104,15 +104,15 @@ def _quadratic(fitted: Any) -> tuple[str, ...]:
     return ("means_", "covariance_") + ("priors_",) * (fitted.priors is None)
 
 
-def _read_class_covariances(fitted: Any, twin: Any) -> dict[str, Any]:
+def _read_class_covariances(fitted: Any, public_fit: Any) -> dict[str, Any]:
     """Multiply out the eigenvectors, whose signs and order mean nothing."""
     pairs = zip(fitted.rotations_, fitted.scalings_, strict=True)
     return {"covariance_": [triangle((vectors * sizes) @ vectors.T) for vectors, sizes in pairs]}
 
 
-def _finish_quadratic(released: Any, twin: Any) -> None:
+def _finish_quadratic(released: Any, public_fit: Any) -> None:
     """Recompute the eigenvectors; covariances become positive definite, the prior a simplex."""
-    pairs = zip(twin.rotations_, twin.scalings_, strict=True)
+    pairs = zip(public_fit.rotations_, public_fit.scalings_, strict=True)
     public = [(vectors * sizes) @ vectors.T for vectors, sizes in pairs]
     released.covariance_ = [
         nearest_covariance(from_triangle(values), matrix)
@@ -132,12 +132,12 @@ def _nearest_centroid(fitted: Any) -> tuple[str, ...]:
     return ("centroids_", "within_class_std_dev_") + ("class_prior_",) * (priors == "empirical")
 
 
-def _finish_nearest_centroid(released: Any, twin: Any) -> None:
-    """A negative deviation becomes the twin's; the prior is projected to the simplex."""
+def _finish_nearest_centroid(released: Any, public_fit: Any) -> None:
+    """A negative deviation becomes the public fit's; the prior is projected to the simplex."""
     if str(released.priors) == "empirical":
         released.class_prior_ = on_simplex(released.class_prior_)
     released.within_class_std_dev_ = nonnegative(
-        released.within_class_std_dev_, twin.within_class_std_dev_
+        released.within_class_std_dev_, public_fit.within_class_std_dev_
     )
 
 
@@ -145,7 +145,7 @@ def _dummy_classifier(fitted: Any) -> tuple[str, ...]:
     return () if fitted.strategy in {"uniform", "constant"} else ("class_prior_",)
 
 
-def _finish_dummy_classifier(released: Any, twin: Any) -> None:
+def _finish_dummy_classifier(released: Any, public_fit: Any) -> None:
     """Project the prior to the simplex."""
     if isinstance(released.class_prior_, list):
         released.class_prior_ = [on_simplex(prior) for prior in released.class_prior_]
@@ -157,31 +157,38 @@ def _dummy_regressor(fitted: Any) -> tuple[str, ...]:
     return () if fitted.strategy == "constant" else ("constant_",)
 
 
+# Of naive Bayes on counts: which parameters a closed form allows.
+SMOOTHED: dict[str, tuple] = {"class_prior": (None,), "force_alpha": (True,)}
+
 ENTRIES: dict[str, Entry] = {
     "sklearn.naive_bayes.GaussianNB": Entry(
-        _gaussian_nb, _finish_gaussian_nb, numbers="2 k d + k", drop=("class_count_", "epsilon_")
+        _gaussian_nb,
+        _finish_gaussian_nb,
+        numbers="2 k d + k",
+        drop=("class_count_", "epsilon_"),
+        closed_form=(closed_forms.gaussian_nb, {"priors": (None,)}),
     ),
     "sklearn.naive_bayes.MultinomialNB": Entry(
-        _counts, _finish_multinomial_nb, numbers="k (d + 1)"
+        _counts,
+        _finish_multinomial_nb,
+        numbers="k (d + 1)",
+        closed_form=(closed_forms.multinomial_nb, SMOOTHED),
     ),
     "sklearn.naive_bayes.ComplementNB": Entry(
         always("feature_count_"),
         _finish_complement_nb,
         numbers="k d",
         drop=("class_count_",),
+        closed_form=(closed_forms.complement_nb, SMOOTHED | {"norm": (False,)}),
     ),
     "sklearn.naive_bayes.BernoulliNB": Entry(
-        always("feature_count_", "class_count_"), _finish_bernoulli_nb, numbers="k (d + 1)"
+        always("feature_count_", "class_count_"),
+        _finish_bernoulli_nb,
+        numbers="k (d + 1)",
+        closed_form=(closed_forms.bernoulli_nb, SMOOTHED),
     ),
     "sklearn.naive_bayes.CategoricalNB": Entry(
         always("category_count_"), _finish_categorical_nb, numbers="k times all categories"
-    ),
-    # Its transform has attributes of its own, which would double the numbers.
-    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": Entry(
-        always("coef_", "intercept_"),
-        numbers="k (d + 1)",
-        drop=tuple(DISCRIMINANT.split()),
-        unserved=("transform",),
     ),
     "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis": Entry(
         _quadratic,
@@ -190,7 +197,14 @@ ENTRIES: dict[str, Entry] = {
         numbers="k d (d + 3) / 2 + k",
     ),
     "sklearn.neighbors.NearestCentroid": Entry(
-        _nearest_centroid, _finish_nearest_centroid, numbers="(k + 1) d", drop=("deviations_",)
+        _nearest_centroid,
+        _finish_nearest_centroid,
+        numbers="(k + 1) d",
+        drop=("deviations_",),
+        closed_form=(
+            closed_forms.nearest_centroid,
+            {"metric": ("euclidean",), "shrink_threshold": (None,)},
+        ),
     ),
     "sklearn.dummy.DummyClassifier": Entry(
         _dummy_classifier, _finish_dummy_classifier, numbers="k"

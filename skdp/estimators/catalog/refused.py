@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from skdp.core.classes import ClassTable, named
+from typing import Any
+
+from skdp.core.classes import named
+from skdp.estimators.catalog.entry import Entry
 
 FEW_FEATURES = (
     "With up to 3 features release its function through BernsteinTransformer; with more use a "
@@ -28,12 +31,17 @@ VOCABULARY = (
 )
 SUPPORT_VECTORS = "its fitted state are the training records that support it"
 
+SEARCHED = (
+    "what it selects is chosen by scores on the private records, to which no noise is added. "
+    "Choose on public records, and wrap the estimator with what was chosen"
+)
 
-def _refuse(module: str, names: str, reason: str) -> dict[str, str]:
-    return dict.fromkeys(named(module, names), reason)
+
+def _refuse(module: str, names: str, reason: str, **traits: Any) -> dict[str, Entry]:
+    return dict.fromkeys(named(module, names), Entry(refuse=reason, **traits))
 
 
-REASONS: dict[str, str] = {
+ENTRIES: dict[str, Entry] = {
     **_refuse("sklearn.manifold", "TSNE MDS ClassicalMDS SpectralEmbedding", EMBEDDING),
     **_refuse(
         "sklearn.manifold",
@@ -56,13 +64,18 @@ REASONS: dict[str, str] = {
         "MeanShift Birch",
         "the number of its clusters depends on the data. Use KMeans or GaussianMixture",
     ),
-    "sklearn.cluster.BisectingKMeans": (
+    **_refuse(
+        "sklearn.cluster",
+        "BisectingKMeans",
         "it predicts from a tree of splits that scikit-learn keeps in a private attribute. Use "
-        "KMeans"
+        "KMeans",
     ),
-    "sklearn.cross_decomposition.PLSSVD": (
+    **_refuse(
+        "sklearn.cross_decomposition",
+        "PLSSVD",
         "scikit-learn keeps the means and scales of its transform in private attributes. Use "
-        "PLSRegression, or PCA to transform"
+        "PLSRegression, or PCA to transform",
+        uses_response=True,
     ),
     **_refuse(
         "sklearn.neighbors",
@@ -85,64 +98,64 @@ REASONS: dict[str, str] = {
         f"{SUPPORT_VECTORS}. Use LinearSVC, LinearSVR or SGDOneClassSVM, after RBFSampler for "
         f"a kernel. {FEW_FEATURES}",
     ),
-    "sklearn.kernel_ridge.KernelRidge": f"{RECORDS}. Use Ridge, after RBFSampler for a kernel",
-    "sklearn.decomposition.KernelPCA": f"{RECORDS}. Use PCA, after RBFSampler for a kernel",
-    "sklearn.preprocessing.KernelCenterer": (
-        "it centers kernels with the training records. Use RBFSampler and StandardScaler"
+    **_refuse(
+        "sklearn.kernel_ridge",
+        "KernelRidge",
+        f"{RECORDS}. Use Ridge, after RBFSampler for a kernel",
     ),
-    "sklearn.impute.KNNImputer": f"{RECORDS}. Use SimpleImputer or IterativeImputer",
+    **_refuse(
+        "sklearn.decomposition", "KernelPCA", f"{RECORDS}. Use PCA, after RBFSampler for a kernel"
+    ),
+    **_refuse(
+        "sklearn.preprocessing",
+        "KernelCenterer",
+        "it centers kernels with the training records. Use RBFSampler and StandardScaler",
+    ),
+    **_refuse("sklearn.impute", "KNNImputer", f"{RECORDS}. Use SimpleImputer or IterativeImputer"),
     **_refuse(
         "sklearn.feature_selection",
-        "GenericUnivariateSelect RFE RFECV SelectFdr SelectFpr SelectFromModel SelectFwe "
-        "SelectKBest SelectPercentile SequentialFeatureSelector VarianceThreshold",
+        "GenericUnivariateSelect SelectFdr SelectFpr SelectFwe SelectKBest SelectPercentile",
         SELECTION,
+        uses_response=True,
+    ),
+    **_refuse(
+        "sklearn.feature_selection",
+        "RFE RFECV SelectFromModel SequentialFeatureSelector",
+        SELECTION,
+        uses_response=True,
+        passes_gaps=True,
+    ),
+    **_refuse(
+        "sklearn.feature_selection",
+        "VarianceThreshold",
+        SELECTION,
+        uses_response=False,
+        passes_gaps=True,
+    ),
+    **_refuse("sklearn.model_selection", "GridSearchCV RandomizedSearchCV", SEARCHED),
+    **_refuse(
+        "sklearn.model_selection",
+        "TunedThresholdClassifierCV",
+        "its threshold is chosen by scores on the private records, to which no noise is added. "
+        "Use FixedThresholdClassifier, with a threshold chosen on public records",
+    ),
+    **_refuse(
+        "sklearn.linear_model",
+        "RANSACRegressor",
+        "which records it takes for outliers depends on each of them, so that one record may "
+        "exchange the whole model. Use HuberRegressor",
+    ),
+    **_refuse(
+        "sklearn.semi_supervised",
+        "SelfTrainingClassifier",
+        "which records it labels by itself depends on each of them, so that one record may "
+        "exchange many labels. Fit its estimator to the labeled records alone",
     ),
     **_refuse("sklearn.feature_extraction.text", "CountVectorizer TfidfVectorizer", VOCABULARY),
-    "sklearn.feature_extraction.DictVectorizer": VOCABULARY,
+    **_refuse("sklearn.feature_extraction", "DictVectorizer", VOCABULARY),
     **_refuse(
         "sklearn.preprocessing",
         "LabelBinarizer LabelEncoder MultiLabelBinarizer",
         "it transforms labels, and these are public. Use it as it is, on the declared labels",
     ),
 }
-
-_BOOSTED = (
-    "each of its members is fitted to what those before it got wrong on the private records, so no "
-    "structure is public and one record moves all later members. Use RandomForest{kind} or "
-    "ExtraTrees{kind}, whose leaf values are released, or a linear model"
-)
-_SEARCHED = (
-    "what it selects is chosen by scores on the private records, to which no noise is added. "
-    "Choose on public records, and wrap the estimator with what was chosen"
-)
-_ISOLATED = (
-    "what it does with a record depends on the depth of a leaf and not on a value in it. Grown on "
-    "public records it can be used as it is, in a FrozenEstimator"
-)
-
-REFUSED_COMPOSITIONS = ClassTable(
-    {
-        "sklearn.ensemble.AdaBoostClassifier": _BOOSTED.format(kind="Classifier"),
-        "sklearn.ensemble.AdaBoostRegressor": _BOOSTED.format(kind="Regressor"),
-        "sklearn.ensemble.GradientBoostingClassifier": _BOOSTED.format(kind="Classifier"),
-        "sklearn.ensemble.GradientBoostingRegressor": _BOOSTED.format(kind="Regressor"),
-        "sklearn.ensemble.HistGradientBoostingClassifier": _BOOSTED.format(kind="Classifier"),
-        "sklearn.ensemble.HistGradientBoostingRegressor": _BOOSTED.format(kind="Regressor"),
-        "sklearn.ensemble.IsolationForest": _ISOLATED,
-        "sklearn.ensemble.RandomTreesEmbedding": _ISOLATED,
-        "sklearn.linear_model.RANSACRegressor": (
-            "which records it takes for outliers depends on each of them, so that one record may "
-            "exchange the whole model. Use HuberRegressor"
-        ),
-        "sklearn.model_selection.GridSearchCV": _SEARCHED,
-        "sklearn.model_selection.RandomizedSearchCV": _SEARCHED,
-        "sklearn.model_selection.TunedThresholdClassifierCV": (
-            "its threshold is chosen by scores on the private records, to which no noise is added. "
-            "Use FixedThresholdClassifier, with a threshold chosen on public records"
-        ),
-        "sklearn.semi_supervised.SelfTrainingClassifier": (
-            "which records it labels by itself depends on each of them, so that one record may "
-            "exchange many labels. Fit its estimator to the labeled records alone"
-        ),
-    }
-)

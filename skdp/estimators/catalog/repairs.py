@@ -20,13 +20,13 @@ TINY = 1e-10
 
 
 def positive(values: Any, fallback: Any) -> NDArray:
-    """Replace what is not positive by the public twin's, or by 1 where that is not positive."""
+    """Replace what is not positive by the public fit's, or by 1 where that is not positive."""
     values, fallback = np.asarray(values), np.asarray(fallback)
     return np.where(values > 0, values, np.where(fallback > 0, fallback, 1.0))
 
 
 def nonnegative(values: Any, fallback: Any) -> NDArray:
-    """Replace what is negative by the public twin's."""
+    """Replace what is negative by the public fit's."""
     values = np.asarray(values)
     return np.where(values < 0, fallback, values)
 
@@ -41,7 +41,7 @@ def read_variances(fitted: Any) -> NDArray:
 
 
 def standard_deviations(variances: NDArray, fallback: NDArray) -> tuple[NDArray, NDArray]:
-    """Replace negative variances by the public twin's; return them and the scale that they give."""
+    """Replace negative variances by the public fit's; return them and the scale that they give."""
     variances = nonnegative(variances, fallback)
     return variances, np.where(variances == 0, 1.0, np.sqrt(variances))
 
@@ -76,21 +76,21 @@ def correlations(matrix: NDArray) -> tuple[NDArray, NDArray]:
     return scaled, deviations
 
 
-def nearest_covariance(matrix: NDArray, twin: NDArray, *, singular: bool = False) -> NDArray:
+def nearest_covariance(matrix: NDArray, public: NDArray, *, singular: bool = False) -> NDArray:
     """Repair a matrix that is no covariance; to rounding, one that is `singular` may be.
 
-    Variances that are not positive become the twin's. Correlations are cut to [-1, 1]; then those
-    of their eigenvalues that are not positive become the smallest positive one of the twin's
-    correlations, and the result is scaled back, such that the variances stay.
+    Variances that are not positive become the public fit's. Correlations are cut to [-1, 1]; then
+    those of their eigenvalues that are not positive become the smallest positive one of the public
+    fit's correlations, and the result is scaled back, such that the variances stay.
     """
     if _is_covariance(matrix, singular):
         return matrix
-    variances = positive(np.diag(matrix), np.diag(twin)).astype(matrix.dtype)
+    variances = positive(np.diag(matrix), np.diag(public)).astype(matrix.dtype)
     scaled, deviations = correlations(np.where(np.eye(len(matrix)), variances, matrix))
     eigenvalues, vectors = np.linalg.eigh(np.clip(scaled, -1, 1))
-    public = np.linalg.eigvalsh(np.clip(correlations(twin)[0], -1, 1))
+    spectrum = np.linalg.eigvalsh(np.clip(correlations(public)[0], -1, 1))
     smallest = max(TINY, _rounding(matrix))
-    floor = public[public > smallest].min(initial=1.0)
+    floor = spectrum[spectrum > smallest].min(initial=1.0)
     repaired = (vectors * np.where(eigenvalues > smallest, eigenvalues, floor)) @ vectors.T
     lengths = deviations / np.sqrt(np.diag(repaired))
     return repaired * lengths * lengths[:, None]

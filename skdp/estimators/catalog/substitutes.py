@@ -1,43 +1,41 @@
-"""Classes that are released through a stand-in with public attributes."""
+"""Classes that are released through a substitute with public attributes."""
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
-from skdp.core.classes import public_name
+from skdp.estimators import closed_forms
 from skdp.estimators.catalog.alignment import SignedRows
-from skdp.estimators.catalog.entry import Entry, always
-from skdp.estimators.catalog.linear import DISCRIMINANT
+from skdp.estimators.catalog.entry import Entry, Substitute, always
 from skdp.estimators.catalog.repairs import read_variances, standard_deviations
 
-DISCRIMINANT_ANALYSIS = "sklearn.discriminant_analysis.LinearDiscriminantAnalysis"
-POWER_TRANSFORMER = "sklearn.preprocessing.PowerTransformer"
+DISCRIMINANT = "covariance_ explained_variance_ratio_ means_ priors_ scalings_ xbar_"
 
 
-def stand_in_of(estimator: Any, transforms: bool) -> type | None:
-    """Return the class that takes the place of an estimator, None if it stays."""
-    name = public_name(type(estimator))
-    is_kept = name == DISCRIMINANT_ANALYSIS and not transforms
-    is_public = name == POWER_TRANSFORMER and not estimator.standardize
-    if name not in _STAND_INS or is_kept or is_public:
-        return None
-    module, _, kind = _STAND_INS[name].rpartition(".")
-    return getattr(importlib.import_module(module), kind)
+def _always(estimator: Any, transforms: bool) -> bool:
+    return True
+
+
+def _standardizes(estimator: Any, transforms: bool) -> bool:
+    return estimator.standardize
+
+
+def _transforms(estimator: Any, transforms: bool) -> bool:
+    return transforms
 
 
 def _power_transformer(fitted: Any) -> tuple[str, ...]:
     return ("lambdas_", "mean_", "var_") if fitted.standardize else ("lambdas_",)
 
 
-def _read_power_transformer(fitted: Any, twin: Any) -> dict[str, Any]:
+def _read_power_transformer(fitted: Any, public_fit: Any) -> dict[str, Any]:
     return {"var_": read_variances(fitted)} if fitted.standardize else {}
 
 
-def _finish_power_transformer(released: Any, twin: Any) -> None:
-    """Recompute the scale; a variance that noise made negative becomes the twin's."""
+def _finish_power_transformer(released: Any, public_fit: Any) -> None:
+    """Recompute the scale; a variance that noise made negative becomes the public fit's."""
     if released.standardize:
-        released.var_, released.scale_ = standard_deviations(released.var_, twin.var_)
+        released.var_, released.scale_ = standard_deviations(released.var_, public_fit.var_)
 
 
 def _refuse_precomputed(estimator: Any) -> str | None:
@@ -46,17 +44,6 @@ def _refuse_precomputed(estimator: Any) -> str | None:
     return "a precomputed kernel has one column for each record. Give it the records themselves"
 
 
-_power = Entry(
-    _power_transformer, _finish_power_transformer, read=_read_power_transformer, numbers="3 d"
-)
-# Its landmarks are the public twin's in every fit: they are no secret, and not released.
-_nystroem = Entry(
-    always(),
-    public=("components_", "normalization_"),
-    refuse=_refuse_precomputed,
-    anchored=True,
-    numbers="0",
-)
 _projection = Entry(
     always("components_", "offset_"),
     align=SignedRows("components_", flipped=("offset_",)),
@@ -65,13 +52,39 @@ _projection = Entry(
 )
 
 ENTRIES: dict[str, Entry] = {
-    "sklearn.kernel_approximation.Nystroem": _nystroem,
-    POWER_TRANSFORMER: _power,
+    # Its transform has attributes of its own, which would double the numbers.
+    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": Entry(
+        always("coef_", "intercept_"),
+        numbers="k (d + 1)",
+        drop=tuple(DISCRIMINANT.split()),
+        unserved=("transform",),
+        substitute=Substitute("DiscriminantProjection", _transforms, _projection),
+        closed_form=(
+            closed_forms.linear_discriminant,
+            {
+                "covariance_estimator": (None,),
+                "n_components": (None,),
+                "priors": (None,),
+                "shrinkage": (None,),
+                "solver": ("svd", "lsqr"),
+            },
+        ),
+    ),
+    # Its landmarks are the public fit's in every fit: they are no secret, and not released.
+    "sklearn.kernel_approximation.Nystroem": Entry(
+        always(),
+        public=("components_", "normalization_"),
+        refuse=_refuse_precomputed,
+        anchored=True,
+        numbers="0",
+        substitute=Substitute("PublicNystroem", _always),
+    ),
+    "sklearn.preprocessing.PowerTransformer": Entry(
+        _power_transformer,
+        _finish_power_transformer,
+        read=_read_power_transformer,
+        numbers="3 d",
+        passes_gaps=True,
+        substitute=Substitute("StandardizedPowerTransformer", _standardizes),
+    ),
 }
-# By name, as those of scikit-learn, since the classes that they derive from are slow to import.
-_STAND_INS = {
-    "sklearn.kernel_approximation.Nystroem": "skdp.estimators.substitutes.PublicNystroem",
-    POWER_TRANSFORMER: "skdp.estimators.substitutes.StandardizedPowerTransformer",
-    DISCRIMINANT_ANALYSIS: "skdp.estimators.substitutes.DiscriminantProjection",
-}
-STAND_IN_ENTRIES = {_STAND_INS[name]: ENTRIES.get(name, _projection) for name in _STAND_INS}

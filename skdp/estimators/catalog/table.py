@@ -1,4 +1,4 @@
-"""The registry as a table for people."""
+"""The catalog as a table for people."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from sklearn.utils import get_tags
 
-from skdp.estimators.catalog import REFUSED, REGISTRY, Entry
-from skdp.estimators.catalog.refused import REFUSED_COMPOSITIONS
+from skdp.core.classes import ClassTable
+from skdp.estimators.catalog import CATALOG, Entry
 
 
 class SupportedEstimator(NamedTuple):
@@ -64,7 +64,7 @@ def supported_estimators() -> list[SupportedEstimator]:
     [SupportedEstimator(name='KMeans', kind='clusterer', released=('cluster_centers_',),
         numbers='k d')]
     """
-    lines = [_line(kind, entry) for kind, entry in REGISTRY.items()]
+    lines = [_line(kind, entry) for kind, entry in released_classes().items()]
     return sorted(lines, key=lambda line: line.name.lower())
 
 
@@ -81,14 +81,22 @@ def as_markdown() -> str:
 
 def refused_as_markdown() -> str:
     """Return the refused classes in Markdown, with the reason and what is possible."""
-    refused = {
-        kind.__name__: reason for kind, reason in {**REFUSED, **REFUSED_COMPOSITIONS}.items()
-    }
+    refused = {kind.__name__: str(entry.refuse) for kind, entry in refused_classes().items()}
     rows = [
         f"| {name} | {reason[0].upper()}{reason[1:]}. |"
         for name, reason in sorted(refused.items(), key=lambda item: item[0].lower())
     ]
     return "\n".join(["| Estimator | Why, and what is possible |", "| --- | --- |", *rows]) + "\n"
+
+
+def released_classes() -> ClassTable[Entry]:
+    """Return the entries of all classes that are released by their attributes."""
+    return CATALOG.where(lambda entry: entry.attributes is not None)
+
+
+def refused_classes() -> ClassTable[Entry]:
+    """Return the entries of all classes that are refused whatever their configuration."""
+    return CATALOG.where(lambda entry: isinstance(entry.refuse, str))
 
 
 def _line(kind: type, entry: Entry) -> SupportedEstimator:
@@ -98,9 +106,7 @@ def _line(kind: type, entry: Entry) -> SupportedEstimator:
             example: Any = kind()
         except TypeError:  # a class of the user that has required parameters
             return SupportedEstimator(kind.__name__, "", (), entry.numbers)
-    return SupportedEstimator(
-        kind.__name__, _kind_of(example), entry.attributes(example), entry.numbers
-    )
+    return SupportedEstimator(kind.__name__, _kind_of(example), entry.names(example), entry.numbers)
 
 
 def _kind_of(estimator: Any) -> str:

@@ -23,14 +23,12 @@ from skdp import (
     release,
 )
 from skdp.core.dataset import Dataset
-from skdp.estimators.catalog import ELSEWHERE, REFUSED, REGISTRY, is_stateless
-from skdp.estimators.catalog.refused import REFUSED_COMPOSITIONS
-from skdp.estimators.composition import COMPOSITES
+from skdp.estimators.catalog import CATALOG, is_stateless
+from skdp.estimators.catalog.table import refused_classes, released_classes
 from skdp.estimators.configuration import without_side_effects
-from skdp.estimators.order import order_matters, reorder
+from skdp.estimators.inputs import order_matters, reorder
 from skdp.estimators.packing import flat, is_float
 from skdp.estimators.parameters import ParameterTarget
-from skdp.estimators.trees import TREES
 
 pytestmark = [
     pytest.mark.usefixtures("one_thread"),
@@ -267,7 +265,7 @@ class Case(NamedTuple):
             estimator = self.kind(**CASES.get(self.name, ({}, None))[0] | self.parameters)
         if "random_state" in estimator.get_params():
             estimator.set_params(random_state=0)
-        nothing = not REGISTRY[self.kind].attributes(estimator)
+        nothing = not CATALOG[self.kind].names(estimator)
         return make_pipeline(estimator, Ridge()) if nothing else estimator
 
     def datasets(self):
@@ -282,7 +280,7 @@ class Case(NamedTuple):
         ), private
 
 
-OWN = [kind for kind in REGISTRY if kind.__module__.startswith("sklearn.")]
+OWN = [kind for kind in released_classes() if kind.__module__.startswith("sklearn.")]
 SUPPORTED = [Case(kind, {}) for kind in sorted(OWN, key=lambda kind: kind.__name__)]
 BY_NAME = {case.name: case.kind for case in SUPPORTED}
 VARIED = [Case(BY_NAME[name], parameters) for name, parameters in VARIANTS]
@@ -330,7 +328,18 @@ for_every_class = pytest.mark.parametrize("case", SUPPORTED, ids=name_of)
 for_every_configuration = pytest.mark.parametrize("case", CONFIGURED, ids=name_of)
 
 
-DECISIONS = [REGISTRY, REFUSED, {*COMPOSITES, FrozenEstimator}, TREES, REFUSED_COMPOSITIONS]
+def decisions(entry):
+    """Return the ways in which the class of an entry is released, or refused."""
+    ways = {
+        "attributes": entry.attributes is not None,
+        "members": entry.members is not None,
+        "leaves": entry.tree,
+        "refused": isinstance(entry.refuse, str),
+        "nothing": entry.learns_nothing,
+    }
+    return [way for way, is_taken in ways.items() if is_taken]
+
+
 # Searches, which are there when an experimental module has been imported.
 EXPERIMENTAL = {"HalvingGridSearchCV", "HalvingRandomSearchCV"}
 
@@ -341,22 +350,25 @@ def test_every_estimator_of_scikit_learn_is_decided_about():
     for name, kind in all_estimators():
         if name in EXPERIMENTAL:
             continue
-        decisions = [kind in known for known in DECISIONS]
-        learns_nothing = not any(decisions) and is_stateless(stateless_example(kind))
-        if sum(decisions) + learns_nothing != 1:
+        if kind not in CATALOG and not is_stateless(stateless_example(kind)):
             undecided.append(name)
     assert undecided == []
-    assert set().union(*DECISIONS[2:]) == ELSEWHERE
     assert len(OWN) >= 90
+
+
+def test_every_entry_is_one_decision():
+    """What is released in one way is not released in another, and not refused."""
+    assert {kind for kind, entry in CATALOG.items() if len(decisions(entry)) != 1} == set()
 
 
 def stateless_example(kind):
     return kind(np.eye(2)) if kind.__name__ == "SparseCoder" else kind()
 
 
-@pytest.mark.parametrize("reason", sorted({*REFUSED.values()}))
+@pytest.mark.parametrize("reason", sorted({entry.refuse for entry in refused_classes().values()}))
 def test_a_refusal_says_what_is_possible(reason):
-    assert " use " in f" {reason.lower()} " or "release its function" in reason
+    ways = (" use ", "choose ", "fit its", "can be used", "release its function")
+    assert any(way in f" {reason.lower()}" for way in ways)
     assert not reason.endswith(".")
 
 
@@ -374,7 +386,7 @@ def test_exact_release_computes_what_the_private_fit_does(case):
     assert methods
     for name in methods:
         output, expected = (evaluate(model, name, private[0]) for model in (restored, fitted))
-        if not REGISTRY[case.kind].depends_on_twin or name == "inverse_transform":
+        if not CATALOG[case.kind].depends_on_public_fit or name == "inverse_transform":
             np.testing.assert_allclose(output, expected, rtol=1e-6, atol=1e-6, err_msg=name)
         else:
             assert_same_up_to_order(output, expected, scaled=case.name in {"NMF", "MiniBatchNMF"})

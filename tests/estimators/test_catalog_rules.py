@@ -1,4 +1,8 @@
-"""The rules of the registry: what it refuses, what third parties may add, what it tells."""
+"""The rules of the catalog: what it refuses, what third parties may add, what it tells."""
+
+import ast
+from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,17 +28,18 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import OneHotEncoder, PowerTransformer, StandardScaler, TargetEncoder
 from sklearn.random_projection import SparseRandomProjection
 from sklearn.svm import SVC
+from sklearn.utils import all_estimators
 
 from skdp import (
     LaplaceMechanism,
     PrivateEstimator,
     PublicDataOracle,
     SensitivitySampler,
+    estimators,
     register,
     supported_estimators,
 )
-from skdp.estimators.catalog import REFUSED, REGISTRY, Entry, is_stateless, lookup
-from skdp.estimators.catalog.refused import REFUSED_COMPOSITIONS
+from skdp.estimators.catalog import CATALOG, Entry, is_stateless, lookup
 from skdp.estimators.catalog.repairs import (
     from_triangle,
     nearest_covariance,
@@ -43,14 +48,23 @@ from skdp.estimators.catalog.repairs import (
     positive,
     triangle,
 )
-from skdp.estimators.catalog.table import as_markdown, refused_as_markdown
+from skdp.estimators.catalog.table import (
+    as_markdown,
+    refused_as_markdown,
+    refused_classes,
+    released_classes,
+)
 from skdp.estimators.packing import is_float, same
 from skdp.estimators.parameters import ParameterTarget
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 # Without what examples in the documentation register.
-OWN = {kind: entry for kind, entry in REGISTRY.items() if kind.__module__.startswith("sklearn.")}
+OWN = {
+    kind: entry
+    for kind, entry in released_classes().items()
+    if kind.__module__.startswith("sklearn.")
+}
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
 y = X @ [1.0, -1.0, 2.0]
@@ -74,10 +88,10 @@ class Spy(BaseEstimator):
 @pytest.fixture
 def registered():
     """Forget what a test has registered."""
-    before = dict(REGISTRY.added)
+    before = dict(CATALOG.added)
     yield
-    REGISTRY.added.clear()
-    REGISTRY.added.update(before)
+    CATALOG.added.clear()
+    CATALOG.added.update(before)
 
 
 def private(estimator, **options):
@@ -218,12 +232,12 @@ def test_the_line_to_write_works():
 
 
 def test_registered_class_is_released_repaired_and_aligned(registered):
-    def finish(released, twin):
+    def finish(released, public_fit):
         released.level_ = max(released.level_, 0.0)
         released.derived_ = 2 * released.level_
 
-    def align(values, twin):
-        sign = 1.0 if values["slope_"] @ twin.slope_ >= 0 else -1.0
+    def align(values, public_fit):
+        sign = 1.0 if values["slope_"] @ public_fit.slope_ >= 0 else -1.0
         return values | {"slope_": sign * values["slope_"]}
 
     register(Unknown, ["slope_", "level_"], finish=finish, align=align)
@@ -246,8 +260,8 @@ def test_attributes_may_depend_on_the_configuration(registered):
 
     register(Choosy, lambda model: ("level_",) if model.flat else ("slope_", "level_"))
     assert lookup(Choosy(flat=True)).attributes(Choosy(flat=True)) == ("level_",)
-    twin = Choosy(flat=False).fit(X, y)
-    assert ParameterTarget(Choosy(flat=False), "auto", twin).names == ("slope_", "level_")
+    public_fit = Choosy(flat=False).fit(X, y)
+    assert ParameterTarget(Choosy(flat=False), "auto", public_fit).names == ("slope_", "level_")
     assert ("Choosy", "", ()) in [line[:3] for line in supported_estimators()]
 
 
@@ -268,7 +282,7 @@ def test_one_attribute_may_be_a_string(registered):
 def test_wrong_registrations_are_refused(kind, attributes, error, words):
     with pytest.raises(error, match=words):
         register(kind, attributes)
-    assert Unknown not in REGISTRY
+    assert Unknown not in CATALOG
 
 
 def test_random_weights_that_differ_are_noticed():
@@ -303,11 +317,11 @@ def test_rounds_of_imputation_that_differ_are_noticed():
 
 
 def test_derived_attribute_named_by_the_user_is_what_he_gets():
-    twin = EmpiricalCovariance().fit(X)
-    target = ParameterTarget(EmpiricalCovariance(), ["precision_"], twin)
+    public_fit = EmpiricalCovariance().fit(X)
+    target = ParameterTarget(EmpiricalCovariance(), ["precision_"], public_fit)
     vector = target(X[:20], seed=0) + 1
     np.testing.assert_array_equal(target.restore(vector).precision_.ravel(), vector)
-    np.testing.assert_allclose(target.restore(vector).covariance_, twin.covariance_)
+    np.testing.assert_allclose(target.restore(vector).covariance_, public_fit.covariance_)
 
 
 def test_symmetric_matrices_are_released_once():
@@ -408,8 +422,7 @@ def test_table_says_what_is_released():
     assert all(line.numbers for line in lines.values())
     assert "| KMeans | clusterer | `cluster_centers_` | k d |" in as_markdown()
     assert "| OneHotEncoder | transformer | nothing | 0 |" in as_markdown()
-    refused = {**REFUSED, **REFUSED_COMPOSITIONS}
-    assert len(refused_as_markdown().splitlines()) == len(refused) + 2
+    assert len(refused_as_markdown().splitlines()) == len(refused_classes()) + 2
 
 
 @pytest.mark.parametrize(
@@ -429,13 +442,50 @@ def test_numbers_of_the_table_are_those_released(estimator, expected):
 
 
 def test_entries_can_be_sent_to_workers():
-    """A worker process has a registry of its own, without what was registered here."""
+    """A worker process has a catalog of its own, without what was registered here."""
     import pickle
 
     for entry in OWN.values():
         assert pickle.loads(pickle.dumps(entry)) == entry
 
 
-def test_an_entry_without_alignment_does_not_depend_on_the_twin():
-    assert not Entry(lambda estimator: ()).depends_on_twin
-    assert REGISTRY[PCA].depends_on_twin
+# Classes that others derive from, or are made of.
+DERIVED_FROM = {
+    "LinearDiscriminantAnalysis": 2,
+    "Nystroem": 2,
+    "PowerTransformer": 2,
+    "StandardScaler": 2,
+}
+
+
+def named_in(source):
+    """The estimators that a module names in strings of names, prose apart, and imports."""
+    known = {name for name, _ in all_estimators()}
+    for node in ast.walk(ast.parse(source)):
+        words = []
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            words = [word.rpartition(".")[2] for word in node.value.split()]
+        elif isinstance(node, ast.ImportFrom):
+            words = [alias.name for alias in node.names if alias.name in known]
+        if words and known.issuperset(words):
+            yield from words
+
+
+def test_every_class_is_named_in_one_place():
+    """A new class is one entry in one file; a second place would be forgotten."""
+    places = Counter()
+    for path in Path(estimators.__file__).parent.rglob("*.py"):
+        places.update(named_in(path.read_text()))
+    assert {name: count for name, count in places.items() if count > 1} == DERIVED_FROM
+
+
+def test_a_second_place_is_found():
+    lines = ('A = "sklearn.svm.SVC"', "named('sklearn.svm', 'SVC SVR')", "case = {'SVC': 1}")
+    assert Counter(name for line in lines for name in named_in(line)) == {"SVC": 3, "SVR": 1}
+    assert list(named_in("from sklearn.svm import SVC")) == ["SVC"]
+    assert list(named_in('"Use SVC"')) == []
+
+
+def test_an_entry_without_alignment_does_not_depend_on_the_public_fit():
+    assert not Entry(lambda estimator: ()).depends_on_public_fit
+    assert CATALOG[PCA].depends_on_public_fit

@@ -1,0 +1,119 @@
+"""Estimators made of estimators, which are released member by member, and what stays as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skdp.core.classes import isinstance_by_name, named
+from skdp.estimators.catalog.entry import Entry, Members
+
+PIPELINE = "sklearn.pipeline.Pipeline"
+FROZEN = "sklearn.frozen.FrozenEstimator"
+CHAIN = "sklearn.multioutput.ClassifierChain"
+
+
+def is_pipeline(estimator: Any) -> bool:
+    """Return whether an estimator is a pipeline."""
+    return isinstance_by_name(estimator, PIPELINE)
+
+
+def is_frozen(estimator: Any) -> bool:
+    """Return whether an estimator stays as it was fitted."""
+    return isinstance_by_name(estimator, FROZEN)
+
+
+def is_classifier_chain(estimator: Any) -> bool:
+    """Return whether the class labels of an estimator come in the order of a chain."""
+    return isinstance_by_name(estimator, CHAIN)
+
+
+def _listed(fitted: Any) -> Members:
+    return [(f"estimators_[{i}]", member) for i, member in enumerate(fitted.estimators_)]
+
+
+def _named(fitted: Any) -> Members:
+    return fitted.named_estimators_.items()
+
+
+def _stacked(fitted: Any) -> Members:
+    return [*_named(fitted), ("final_estimator", fitted.final_estimator_)]
+
+
+def _calibrated(fitted: Any) -> Members:
+    for i, pair in enumerate(fitted.calibrated_classifiers_):
+        name = f"calibrated_classifiers_[{i}]"
+        yield f"{name}.estimator", pair.estimator
+        for j, calibrator in enumerate(pair.calibrators):
+            yield f"{name}.calibrators[{j}]", calibrator
+
+
+def _steps_of_columns(transformer: Any) -> list:
+    return [*(member for _, member, _ in transformer.transformers), transformer.remainder]
+
+
+def _all_transform(owner: Any, name: str, owner_transforms: bool) -> bool:
+    return True
+
+
+_bagging = Entry(
+    members=_listed,
+    structure=lambda fitted: fitted.estimators_features_,
+    seeded_structure=True,
+    bags=True,
+)
+_chain = Entry(
+    members=_listed, structure=lambda fitted: fitted.order_, seeded_structure=True, folds=False
+)
+_list = Entry(members=_listed)
+_stacking = Entry(members=_stacked, passes_weights=True)
+_voting = Entry(members=_named, passes_weights=True)
+
+ENTRIES: dict[str, Entry] = {
+    PIPELINE: Entry(
+        members=lambda fitted: fitted.steps,
+        steps=lambda pipeline: [step for _, step in pipeline.steps],
+        transforms=lambda pipeline, name, transforms: transforms or name != pipeline.steps[-1][0],
+    ),
+    "sklearn.pipeline.FeatureUnion": Entry(
+        members=lambda fitted: fitted.transformer_list,
+        steps=lambda union: [member for _, member in union.transformer_list],
+        transforms=_all_transform,
+    ),
+    "sklearn.compose.ColumnTransformer": Entry(
+        members=lambda fitted: [(name, member) for name, member, _ in fitted.transformers_],
+        structure=lambda fitted: [list(np.atleast_1d(each)) for _, _, each in fitted.transformers_],
+        steps=_steps_of_columns,
+        takes_if=any,
+        transforms=_all_transform,
+    ),
+    "sklearn.compose.TransformedTargetRegressor": Entry(
+        members=lambda fitted: [
+            ("transformer", fitted.transformer_),
+            ("regressor", fitted.regressor_),
+        ],
+        transforms=lambda owner, name, transforms: name == "transformer",
+    ),
+    "sklearn.model_selection.FixedThresholdClassifier": Entry(
+        members=lambda fitted: [("estimator", fitted.estimator_)]
+    ),
+    "sklearn.calibration.CalibratedClassifierCV": Entry(members=_calibrated),
+    **dict.fromkeys(named("sklearn.ensemble", "BaggingClassifier BaggingRegressor"), _bagging),
+    **dict.fromkeys(named("sklearn.ensemble", "StackingClassifier StackingRegressor"), _stacking),
+    **dict.fromkeys(named("sklearn.ensemble", "VotingClassifier VotingRegressor"), _voting),
+    **dict.fromkeys(named("sklearn.multiclass", "OneVsOneClassifier OneVsRestClassifier"), _list),
+    "sklearn.multiclass.OutputCodeClassifier": Entry(
+        members=_listed, structure=lambda fitted: fitted.code_book_, seeded_structure=True
+    ),
+    **dict.fromkeys(
+        named("sklearn.multioutput", "MultiOutputClassifier MultiOutputRegressor"), _list
+    ),
+    **dict.fromkeys((CHAIN, "sklearn.multioutput.RegressorChain"), _chain),
+    FROZEN: Entry(uses_response=False, learns_nothing=True),
+    **dict.fromkeys(
+        named("sklearn.feature_extraction", "FeatureHasher")
+        + named("sklearn.feature_extraction.text", "HashingVectorizer"),
+        Entry(learns_nothing=True),
+    ),
+}

@@ -1,0 +1,132 @@
+"""What an estimator does with its records: gaps, weights, responses, and their order."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
+
+from skdp.core.classes import isinstance_by_name, public_name
+from skdp.core.dataset import Dataset
+from skdp.estimators.catalog import CATALOG, entry_of, is_stateless, traits_of
+from skdp.estimators.catalog.compositions import is_pipeline
+from skdp.estimators.members import configured_members, is_composition, last_step
+
+
+def takes(estimator: Any, kind: str) -> bool:
+    """Return whether an estimator takes X with missing values, categories or strings.
+
+    Compositions do not always say so themselves, so their members are asked. `kind` is a tag:
+    "allow_nan", "categorical" or "string". True if some column may be so.
+    """
+    if estimator is None or isinstance(estimator, str):
+        return True
+    if is_pipeline(estimator):
+        return _pipeline_takes([step for _, step in estimator.steps], kind)
+    traits = traits_of(estimator)
+    if traits.steps is not None:
+        return traits.takes_if(takes(step, kind) for step in traits.steps(estimator))
+    if getattr(get_tags(estimator).input_tags, kind):
+        return True
+    if isinstance_by_name(estimator, "sklearn.preprocessing.FunctionTransformer"):
+        return not estimator.validate  # its function may take anything, and does not say
+    walked = configured_members(estimator) if is_composition(estimator) else []
+    members = [member for path, member, _ in walked if len(path) == 1]
+    return bool(members) and all(takes(member, kind) for member in members)
+
+
+def _pipeline_takes(steps: list, kind: str) -> bool:
+    """Follow X through the steps, up to one that gives numbers without gaps."""
+    steps = [step for step in steps if step not in (None, "passthrough")]
+    for step in steps:
+        if not takes(step, kind):
+            return False
+        if kind != "allow_nan" or not traits_of(step).passes_gaps:
+            return True
+    return bool(steps)
+
+
+def takes_weights(estimator: Any) -> bool:
+    """Return whether an estimator can be fitted with `sample_weight`.
+
+    The weights of a pipeline go to its last step.
+    """
+    estimator = last_step(estimator)
+    if not hasattr(estimator, "fit"):
+        return False
+    return has_fit_parameter(estimator, "sample_weight") or traits_of(estimator).passes_weights
+
+
+def fit_on(estimator: Any, dataset: Dataset) -> Any:
+    """Fit an estimator on a dataset, with its weights if it has any."""
+    X, y, weights = dataset
+    if weights is None:
+        return estimator.fit(*dataset.parts)
+    with config_context(enable_metadata_routing=False):  # where they go is said, not requested
+        return estimator.fit(X, y, **{_weights_name(estimator): weights})
+
+
+def _weights_name(estimator: Any) -> str:
+    if is_pipeline(estimator):
+        step, last = estimator.steps[-1]
+        return f"{step}__{_weights_name(last)}"
+    return "sample_weight"
+
+
+def uses_response(estimator: Any) -> bool:
+    """Return whether an estimator may learn anything from y.
+
+    False only where it is known that y is ignored: by scikit-learn's own classes that neither
+    require it, nor select or project by it, and by what is made of these. What a class of somebody
+    else does with it is not known.
+    """
+    if estimator is None or isinstance(estimator, str):
+        return False
+    kind, entry = type(estimator), entry_of(estimator)
+    if public_name(kind) == "" or not (kind in CATALOG or is_stateless(estimator)):
+        return True
+    if entry.steps is not None:
+        return any(map(uses_response, entry.steps(estimator)))
+    if entry.uses_response is not None:
+        return entry.uses_response
+    tags = get_tags(estimator)
+    return (
+        tags.target_tags.required
+        or tags.estimator_type in ("classifier", "regressor")
+        or any(hasattr(value, "fit") for value in estimator.get_params(deep=False).values())
+    )
+
+
+def order_matters(estimator: Any) -> bool:
+    """Return whether a fit treats records differently by their position.
+
+    It does where positions are drawn with a seed that is the same in all fits, or records are
+    visited in the order in which they stand.
+    """
+    return any(_visits_in_fixed_order(member) for _, member, _ in configured_members(estimator))
+
+
+def _visits_in_fixed_order(estimator: Any) -> bool:
+    traits = traits_of(estimator)
+    if traits.bags:
+        return True
+    parameters = estimator.get_params(deep=False)
+    if "cv" in parameters and (parameters["cv"] is not None or traits.folds):
+        return True  # folds are cut by position
+    if isinstance(parameters.get("random_state"), Integral):
+        return True  # the same positions are drawn in every fit
+    in_batches = "batch_size" in parameters and "shuffle" not in parameters
+    return in_batches or parameters.get("shuffle") is False
+
+
+def reorder(dataset: Dataset, seed: int) -> Dataset:
+    """Bring the records into a random order.
+
+    Without it, a fit that treats records differently by their position would be measured at the
+    position of the record that is replaced, and at no other.
+    """
+    return dataset.take(np.random.default_rng(seed).permutation(dataset.n_records))
