@@ -10,6 +10,8 @@ OLDEST_STAMP := $(OLDEST)/.installed
 # Plots are drawn to files: no target needs a display.
 export MPLBACKEND := Agg
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Each worker would compile all tests anew if no bytecode were kept.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test test-fast test-oldest flaky lint docs examples bench asv clean
 
