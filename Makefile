@@ -43,13 +43,13 @@ demo: $(STAMP)
 	$(BIN)/python examples/plot_private_svm.py
 
 test: $(STAMP)
-	$(BIN)/python -m pytest --numprocesses auto --cov --cov-report term --cov-fail-under 95
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --cov --cov-report term --cov-fail-under 95
 
 test-fast: $(STAMP)
-	$(BIN)/python -m pytest --numprocesses auto -m "not slow" --hypothesis-profile fast
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m "not slow" --hypothesis-profile fast
 
 test-oldest: $(OLDEST_STAMP)
-	$(OLDEST)/bin/python -m pytest --numprocesses auto -m "not slow"
+	$(OLDEST)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not slow"
 
 flaky: $(STAMP)
 	$(BIN)/python benchmarks/flakiness.py $(FLAKY)

@@ -460,7 +460,11 @@ def secrets(case, private):
     return numbers[numbers * 64 % 1 != 0]  # numbers of few digits, such as counts, are everywhere
 
 
-SLOW = {"MiniBatchDictionaryLearning", "LatentDirichletAllocation", "ElasticNetCV", "LassoCV"}
+SLOW = {
+    *("DictionaryLearning", "MiniBatchDictionaryLearning", "SparsePCA", "MiniBatchSparsePCA"),
+    *("FastICA", "LatentDirichletAllocation", "MiniBatchNMF", "EllipticEnvelope", "MinCovDet"),
+    *("ElasticNetCV", "LassoCV", "LogisticRegressionCV", "PowerTransformer"),
+}
 
 
 @pytest.mark.parametrize(
