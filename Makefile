@@ -10,6 +10,8 @@ OLDEST_STAMP := $(OLDEST)/.installed
 # Plots are drawn to files: no target needs a display.
 export MPLBACKEND := Agg
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Each worker would compile all tests anew if no bytecode were kept.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test test-fast test-oldest flaky lint docs examples bench asv clean
 
@@ -41,13 +43,13 @@ demo: $(STAMP)
 	$(BIN)/python examples/plot_private_svm.py
 
 test: $(STAMP)
-	$(BIN)/python -m pytest --numprocesses auto --cov --cov-report term --cov-fail-under 95
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --cov --cov-report term --cov-fail-under 95
 
 test-fast: $(STAMP)
-	$(BIN)/python -m pytest --numprocesses auto -m "not slow" --hypothesis-profile fast
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m "not slow" --hypothesis-profile fast
 
 test-oldest: $(OLDEST_STAMP)
-	$(OLDEST)/bin/python -m pytest --numprocesses auto -m "not slow"
+	$(OLDEST)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not slow"
 
 flaky: $(STAMP)
 	$(BIN)/python benchmarks/flakiness.py $(FLAKY)

@@ -208,6 +208,7 @@ def test_html_representation_shows_parameters():
     assert "LinearSVC" in page
 
 
+@pytest.mark.slow
 def test_inside_pipeline_grid_search_and_cross_validation():
     scaler = FunctionTransformer(np.tanh)
     model = make_pipeline(scaler, private(LogisticRegression(), epsilon=100.0))

@@ -155,7 +155,7 @@ def machine_dataset(machine, X, labels, response):
 @pytest.mark.parametrize(
     "machine",
     [
-        pytest.param(machine, marks=[pytest.mark.slow] * isinstance(machine, SVC | OneClassSVM))
+        pytest.param(machine, marks=[pytest.mark.slow] * (not isinstance(machine, KernelDensity)))
         for machine in MACHINES
     ],
     ids=lambda e: type(e).__name__,

@@ -60,6 +60,11 @@ MODELS = {
 }
 
 
+@pytest.fixture(scope="module")
+def classifier_plan():
+    return MODELS["classifier"][0].plan(80)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_a_plan_gives_what_fit_gives_and_is_made_without_data(name):
     model, response = MODELS[name]
@@ -77,9 +82,9 @@ def test_a_plan_gives_what_fit_gives_and_is_made_without_data(name):
     assert pickle.dumps(again.value) != pickle.dumps(released.value)
 
 
-def test_a_plan_is_executed_in_another_process(tmp_path):
+def test_a_plan_is_executed_in_another_process(classifier_plan, tmp_path):
     model = MODELS["classifier"][0]
-    (tmp_path / "plan.pkl").write_bytes(pickle.dumps(model.plan(len(X))))
+    (tmp_path / "plan.pkl").write_bytes(pickle.dumps(classifier_plan))
     np.savez(tmp_path / "data.npz", X=X, y=y)
     script = """
         import pickle, sys
@@ -127,8 +132,8 @@ def test_the_plan_of_a_fit_holds_nothing_private():
     ],
     ids=["n", "columns", "dtype", "container", "labels", "no y", "oracle"],
 )
-def test_other_data_are_refused_before_the_evaluation(data, message, monkeypatch):
-    plan = MODELS["classifier"][0].plan(80)
+def test_other_data_are_refused_before_the_evaluation(classifier_plan, data, message, monkeypatch):
+    plan = classifier_plan
     monkeypatch.setattr("skdp.plan.evaluate_privately", None)
     with pytest.raises(ValueError, match=message):
         plan.execute(*data)
@@ -143,10 +148,15 @@ def test_integers_are_taken_where_the_plan_has_doubles():
     ("mechanism", "sensitivity"),
     [
         (LaplaceMechanism(1.0), None),
-        (LaplaceMechanism(0.5, basis="identity"), None),
-        (GaussianMechanism(1.0, 1e-5), None),
-        (LaplaceMechanism(1.0, basis=[[1.0, 0.5, 0], [0, 2.0, 0], [0, 0, 1.0]]), None),
-        (BernsteinMechanism(1.0), None),
+        *(
+            pytest.param(mechanism, None, marks=pytest.mark.slow)
+            for mechanism in (
+                LaplaceMechanism(0.5, basis="identity"),
+                GaussianMechanism(1.0, 1e-5),
+                LaplaceMechanism(1.0, basis=[[1.0, 0.5, 0], [0, 2.0, 0], [0, 0, 1.0]]),
+                BernsteinMechanism(1.0),
+            )
+        ),
         (LaplaceMechanism(1.0), 0.1),
     ],
     ids=repr,
@@ -178,8 +188,8 @@ def test_standard_errors_have_the_names_and_shapes_of_the_attributes():
     assert plan.standard_errors["ridge__coef_"].shape == model[-1].coef_.shape
 
 
-def test_a_plan_says_what_it_is():
-    plan = MODELS["classifier"][0].plan(80)
+def test_a_plan_says_what_it_is(classifier_plan):
+    plan = classifier_plan
     text = str(plan)
     assert "coef_, intercept_ of LogisticRegression()" in text
     assert "gamma=0.2" in text

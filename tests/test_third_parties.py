@@ -140,6 +140,7 @@ def test_an_audit_of_the_mechanism_finds_twice_the_change_and_not_the_promised_o
     assert not silent.violated
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_number_of_processes(parts, data, monkeypatch):
     """Other processes import the parts anew."""
     get_reusable_executor().shutdown(wait=True)  # workers of other tests do not know the folder
@@ -153,6 +154,7 @@ def test_results_do_not_depend_on_the_number_of_processes(parts, data, monkeypat
     assert estimates[0] == estimates[1]
 
 
+@pytest.mark.slow
 def test_another_process_executes_plans_and_takes_estimates_and_models(parts, data, folder):
     fitted = {part: private(parts, part).fit(*data) for part in PARTS}
     (folder / "fitted.pkl").write_bytes(pickle.dumps((fitted, data)))

@@ -41,6 +41,7 @@ def test_the_pair_that_is_reported_has_the_norm_that_is_reported():
     assert found.history[-1] == found.norm
 
 
+@pytest.mark.slow
 def test_what_the_promise_does_not_cover_is_seen():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))

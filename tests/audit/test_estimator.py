@@ -89,6 +89,7 @@ def test_bounds_follow_the_norm_of_each_pair():
     assert (audit.lower_bounds[clear] > truth[clear] - 0.35).all()
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_workers():
     model = fitted()
     one, two = (audit_estimator(model, X, Y, pairs=4, n_jobs=n, **OPTIONS) for n in (None, 2))

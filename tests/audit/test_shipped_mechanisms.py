@@ -42,6 +42,7 @@ def test_laplace(epsilon):
     assert honest.method == "label"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.01), (1.0, 1e-5)])
 def test_gaussian_by_the_pair_test(epsilon, delta):
     # A small delta lets little be seen of a loss that only grows in the tails: more runs.
@@ -65,6 +66,7 @@ def test_choices(method):
     assert halved.violated
 
 
+@pytest.mark.slow
 def test_vectors_in_the_norm_of_the_mechanism():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(3, 4))
@@ -90,6 +92,7 @@ def test_one_by_one_and_stacked_releases_are_audited_alike():
     assert min(bounds) > 0.8
 
 
+@pytest.mark.slow
 def test_released_function():
     # A kernel density on a lattice, as the Bernstein mechanism releases it.
     lattice = np.linspace(0, 1, 11)
@@ -152,6 +155,7 @@ class SupremumLaplace(LaplaceMechanism):
     geometry = Geometry(np.inf)
 
 
+@pytest.mark.slow
 def test_any_norm_and_any_mechanism():
     # In three coordinates the change of each is covered and their sum is not: epsilon is 3.
     result = audit_release(

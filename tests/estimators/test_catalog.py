@@ -473,7 +473,11 @@ def secrets(case, private):
     return numbers[numbers * 64 % 1 != 0]  # numbers of few digits, such as counts, are everywhere
 
 
-SLOW = {"MiniBatchDictionaryLearning", "LatentDirichletAllocation", "ElasticNetCV", "LassoCV"}
+SLOW = {
+    *("DictionaryLearning", "MiniBatchDictionaryLearning", "SparsePCA", "MiniBatchSparsePCA"),
+    *("FastICA", "LatentDirichletAllocation", "MiniBatchNMF", "EllipticEnvelope", "MinCovDet"),
+    *("ElasticNetCV", "LassoCV", "LogisticRegressionCV", "PowerTransformer"),
+}
 
 
 @pytest.mark.parametrize(
@@ -489,9 +493,10 @@ def test_released_object_holds_no_secret(case, leak_search):
     numbers = np.setdiff1d(numbers, known)
     assert len(numbers) > 0
     if hasattr(model, "plan_"):  # what a plan holds that never saw the private records is public
-        public_plan = pickle.dumps(model.plan(len(private[0]), like=public))
-        secret = np.setdiff1d(numbers, leak_search(public_plan, numbers))
-        assert leak_search(pickle.dumps(model.plan_), secret) == []
+        found = leak_search(pickle.dumps(model.plan_), numbers)
+        if found:
+            public_plan = pickle.dumps(model.plan(len(private[0]), like=public))
+            assert set(found) <= set(leak_search(public_plan, found))
         del model.plan_
     assert leak_search(pickle.dumps(model), numbers) == []
     released = getattr(model, "estimator_", model)

@@ -231,7 +231,12 @@ def test_exact_release_computes_what_the_private_fit_does(name):
     assert any(not np.allclose(a, b) for (_, a), b in zip(pairs, public, strict=True))
 
 
-@every_case
+SLOW = {"BaggingClassifier", "ClassifierChain", "StackingClassifier", "StackingRegressor"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in CASES]
+)
 def test_every_released_number_is_noised_and_no_secret_is_kept(name, leak_search):
     estimator, public, private = make(name)
     model = private_estimator(estimator, public).fit(*private)

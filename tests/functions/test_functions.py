@@ -328,6 +328,7 @@ def test_pipeline_is_released_as_one_function():
     np.testing.assert_allclose(model.decision_function(POINTS), expected, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_released_estimators_are_estimators():
     models = [
         private(SVC(), (MOONS, MOON_LABELS), MOON_BOX),

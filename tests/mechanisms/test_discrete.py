@@ -61,7 +61,7 @@ def test_zero_counted_twice_is_caught():
     assert chi_square_p_value(draws, 1) < FALSE_POSITIVE_RATE
 
 
-@pytest.mark.parametrize("size", [1, 2, 7])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 2, 7])
 def test_small_batches_have_the_same_law(size):
     """Cutting a batch must not prefer any value. False-positive rate 1e-6 a size."""
     source = byte_source(size)

@@ -60,6 +60,7 @@ def test_exponential_against_exact_law():
         assert stats.chisquare(counts, 2500 * law).pvalue < 1e-6
 
 
+@pytest.mark.slow
 def test_permute_and_flip_against_exact_law():
     """Chi-square; false-positive rate 1e-6. The law of the exponential mechanism is caught."""
     mechanism = ExponentialMechanism(epsilon=1.0, method="permute-and-flip")
@@ -69,6 +70,7 @@ def test_permute_and_flip_against_exact_law():
     assert stats.chisquare(counts, 2500 * exponential_law(SCORES, 1.0, 0.8)).pvalue < 1e-6
 
 
+@pytest.mark.slow
 def test_monotone_and_base_measure_against_exact_law():
     """Chi-square; false-positive rate 1e-6. A measure that is ignored is caught."""
     measure = np.array([5.0, 1.0, 2.0, 1.0, 0.5])

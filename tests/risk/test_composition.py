@@ -45,7 +45,7 @@ def bracket(make, *args, **kwargs):
         (0.5, 50, 17.474),
         (1.0, 50, 39.579),
         (0.1, 10, 0.990),
-        (1.0, 300, 167.267),
+        pytest.param(1.0, 300, 167.267, marks=pytest.mark.slow),
     ],
 )
 def test_laplace_against_dp_accounting(epsilon0, n, expected):

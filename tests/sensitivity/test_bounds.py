@@ -95,6 +95,7 @@ def test_the_two_is_attained():
     assert linear_svm_l1(3, 2, 1e-3, tol=0).value == pytest.approx(2.012)
 
 
+@pytest.mark.slow
 def test_penalized_intercept_bound_survives_a_search():
     """A third of the bound is exceeded, so that the search is one; and the free machine breaks it,
     so that the two must not be confused."""

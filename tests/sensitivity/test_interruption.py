@@ -38,7 +38,7 @@ def slow_mean(X):
     with open(log, "a") as file:
         file.write("x")
     fast = os.stat(log).st_size < int(os.environ["N_FAST"])
-    time.sleep(float(os.environ["SECONDS"]) if fast else 20.0)
+    time.sleep(float(os.environ["SECONDS"]) if fast else 6.0)
     return X.mean()
 
 if __name__ == "__main__":
@@ -162,10 +162,10 @@ def test_killed_run_goes_on_where_it_was(start, tmp_path, n_jobs):
 @pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_interrupted_run_ends_at_once_and_keeps_its_chunks(start, tmp_path, n_jobs):
-    """Ctrl-C in a terminal reaches all processes. None waits for its chunk, of 280 s."""
+    """Ctrl-C in a terminal reaches all processes. None waits for its chunk, of 84 s."""
     run = start("first", n_jobs, n_fast=300)
     run.wait_for(301)
-    assert run.signal(signal.SIGINT) < 140  # 20 s for the fit, and a loaded machine
+    assert run.signal(signal.SIGINT) < 42  # 6 s for the fit, and a loaded machine
     assert run.process.returncode != 0
     errors = run.errors.read_text()
     assert "KeyboardInterrupt" in errors

@@ -111,6 +111,7 @@ def agreements(label, n_datasets=400):
     return sum(np.mean(label(table, rng, truth)) > 0.5 for _ in range(n_datasets))
 
 
+@pytest.mark.slow
 def test_the_oracle_knows_nothing_of_the_answer():
     """Agreement with the true labels is above one half in half of the datasets.
 

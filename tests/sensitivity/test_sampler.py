@@ -28,6 +28,7 @@ def unlucky_mean(X):
     return X.mean()
 
 
+@pytest.mark.slow
 def test_mean_of_exponentials_against_theory():
     """|f(D) - f(D')| follows Exp(n) (example 6 of the ICML paper), so its quantile is known.
 
