@@ -47,7 +47,7 @@ def test_an_estimate_brings_its_basis_to_later_releases(mechanism):
     first = model.estimator_.coef_
     estimate = model.sensitivity_
     assert model.guarantee_.basis == "predictive basis learned from 99 pilot pairs"
-    assert estimate.basis.n_pilot_pairs == len(estimate.norms) == 99
+    assert estimate.geometry.basis.n_pilot_pairs == len(estimate.norms) == 99
     assert model.mechanism.basis == "auto"  # fitting changes no parameter
     stored = SensitivityEstimate.from_dict(json.loads(json.dumps(estimate.to_dict())))
     model.set_params(sensitivity=stored).fit(X, y)
