@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from typing import Any, TypeVar
+from typing import TypeVar
 
 Value = TypeVar("Value")
 
@@ -27,7 +27,7 @@ def public_name(kind: type) -> str:
     return f"{home.partition('._')[0]}.{kind.__name__}" if found is kind else ""
 
 
-def isinstance_by_name(thing: Any, *names: str) -> bool:
+def isinstance_by_name(thing: object, *names: str) -> bool:
     """Return what `isinstance` would, without importing the classes."""
     for name in names:
         module, _, kind = name.rpartition(".")

@@ -24,13 +24,15 @@ import secrets
 import sys
 import threading
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdp.core.installed import is_named, release_of
 from skdp.core.source import attributes, chains, code_within, definition, imports, tell
+from skdp.core.types import Container
 
 PROCESS = secrets.token_hex(8)
 """Part of every key that is good in this process only."""
@@ -81,7 +83,7 @@ _BY_DATACLASS = _words(
 )
 
 
-def fingerprint(*parts: Any) -> str:
+def fingerprint(*parts: Container) -> str:
     """Name what results depend on, for all processes.
 
     Parameters
@@ -119,7 +121,7 @@ def fingerprint(*parts: Any) -> str:
     return reader.digest
 
 
-def key_of(*parts: Any) -> str:
+def key_of(*parts: Container) -> str:
     """Name what results depend on, as far as can be.
 
     Parameters
@@ -154,7 +156,7 @@ REMEDY = (
 )
 
 
-def _read(parts: Iterable[Any]) -> _Reader:
+def _read(parts: Iterable[object]) -> _Reader:
     reader = _Reader()
     try:
         for part in parts:
@@ -176,7 +178,7 @@ class _Reader:
         self._hash = hashlib.sha256()
         self._numbers: dict[int, int] = {}  # of what is on the way or, kept alive, was read
         self._n_read = 0
-        self._kept: list[Any] = []
+        self._kept: list[object] = []
 
     @property
     def digest(self) -> str:
@@ -250,7 +252,7 @@ class _Reader:
             return self._read_instance(thing, kind)
         return False
 
-    def _read_each(self, *things: Any) -> None:
+    def _read_each(self, *things: object) -> None:
         self._put(str(len(things)))
         for thing in things:
             self.read(thing)
@@ -266,7 +268,7 @@ class _Reader:
             for item in thing if isinstance(thing, list | tuple) else thing.items():
                 self.read(item)
 
-    def _read_array(self, array: Any) -> None:
+    def _read_array(self, array: NDArray) -> None:
         by_columns = array.flags.f_contiguous and not array.flags.c_contiguous
         self._put("array", str(array.shape), "F" if by_columns else "C")
         self.read(array.dtype)
@@ -353,7 +355,7 @@ class _Reader:
                 continue
             self._read_used(found, paths.get(name, {()}))
 
-    def _read_used(self, value: Any, paths: set[tuple[str, ...]]) -> None:
+    def _read_used(self, value: object, paths: set[tuple[str, ...]]) -> None:
         """Take in a thing by what is read of it: of a module and a class, attributes may do."""
         partly = isinstance(value, type | types.ModuleType) and () not in paths
         for path in sorted(paths) if partly else []:
@@ -411,7 +413,7 @@ class _Reader:
         if release is None:
             self._read_members(vars(module))
 
-    def _read_members(self, members: Any) -> None:
+    def _read_members(self, members: Mapping[str, Any]) -> None:
         names = sorted(name for name in members if name not in _BOOKKEEPING)
         self._put(str(len(names)))
         for name in names:
@@ -459,7 +461,7 @@ class _Reader:
             self._read_state(thing, kind, own)
         return own
 
-    def _read_state(self, thing: Any, kind: type, own: bool) -> None:
+    def _read_state(self, thing: object, kind: type, own: bool) -> None:
         """Take in what pickling would store, and of the user's objects all attributes."""
         if own and not _is_plain(kind):
             self.read(object.__getstate__(thing))
@@ -476,7 +478,7 @@ class _Reader:
             self.read(state)
 
 
-def _contents(cell: Any) -> tuple:
+def _contents(cell: types.CellType) -> tuple:
     try:
         return (cell.cell_contents,)
     except ValueError:  # it has none yet
@@ -514,13 +516,13 @@ def _is_plain(kind: type) -> bool:
     )
 
 
-def _is_patch(name: str, value: Any) -> bool:
+def _is_patch(name: str, value: object) -> bool:
     """Return whether a member of an installed class may be the user's: what is his, and numbers."""
     plain = isinstance(value, int | float | complex | np.ndarray) and not name.startswith("__")
     return plain or _is_own(value)
 
 
-def _is_own(value: Any) -> bool:
+def _is_own(value: object) -> bool:
     """Return whether a thing is the user's, though it may be found elsewhere."""
     if isinstance(value, type):
         return release_of(value.__module__) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -208,6 +208,27 @@ class Geometry:
             Equal to the one that was stored, bit for bit.
         """
         return Geometry(_ORDERS[values["norm"]], PublicBasis.from_dict(values["basis"]))
+
+
+class Measures(Protocol):
+    """What a sensitivity asks of a mechanism: the norm and the basis in which it measures."""
+
+    @property
+    def basis(self) -> Any: ...
+
+    @property
+    def order(self) -> int: ...
+
+    @property
+    def geometry(self) -> Geometry: ...
+
+    @property
+    def learns_basis(self) -> bool: ...
+
+    def with_geometry(self, geometry: Geometry) -> Self: ...
+
+
+MechanismType = TypeVar("MechanismType", bound=Measures)
 
 
 def as_geometry(geometry: Geometry | str, owner: str) -> Geometry:

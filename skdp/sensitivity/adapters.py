@@ -20,9 +20,10 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.core.classes import named, public_name
 from skdp.core.dataset import n_records, take_records
 from skdp.core.oracle import Oracle, has_independent_records
+from skdp.core.types import Estimator, Sample
 
 
-def describe_oracle(oracle: Any) -> str:
+def describe_oracle(oracle: object) -> str:
     """Name a function or an oracle by its `description`, else by its qualified name or its class.
 
     Examples
@@ -60,7 +61,7 @@ class _FunctionOracle(OracleAdapter):
         super().__init__(source, describe_oracle(source))
         self.classes_ = getattr(source, "classes_", None)
 
-    def __call__(self, n_samples: int, rng: Generator) -> Any:
+    def __call__(self, n_samples: int, rng: Generator) -> Sample:
         return self.source(n_samples, rng)
 
 
@@ -88,7 +89,7 @@ def _is_of_scipy(kind: type) -> bool:
 class _ScipyOracle(OracleAdapter):
     """A frozen distribution of scipy.stats."""
 
-    def __call__(self, n_samples: int, rng: Generator) -> Any:
+    def __call__(self, n_samples: int, rng: Generator) -> Sample:
         if hasattr(self.source, "rvs"):
             X = self.source.rvs(size=n_samples, random_state=rng)
         elif hasattr(self.source, "resample"):
@@ -107,7 +108,7 @@ class _EstimatorOracle(OracleAdapter):
         super().__init__(source, name)
         self.seed_parameter = seed_parameter
 
-    def __call__(self, n_samples: int, rng: Generator) -> Any:
+    def __call__(self, n_samples: int, rng: Generator) -> Sample:
         # scikit-learn wants the legacy interface; this one draws from the same bits
         seed = rng if self.seed_parameter == "rng" else RandomState(rng.bit_generator)
         if self.seed_parameter is None:
@@ -121,7 +122,7 @@ class _EstimatorOracle(OracleAdapter):
         return take_records(X, rng.permutation(n_records(X)))
 
 
-def as_oracle(oracle: Any) -> Oracle:
+def as_oracle(oracle: object) -> Oracle:
     """Return an oracle as it is, and make one of what can be sampled.
 
     That is a callable ``oracle(n_samples, rng)``, a distribution of scipy.stats, frozen or of the
@@ -166,7 +167,7 @@ def as_oracle(oracle: Any) -> Oracle:
     )
 
 
-def _adapt_scipy(distribution: Any) -> _ScipyOracle:
+def _adapt_scipy(distribution: object) -> _ScipyOracle:
     name = type(distribution).__name__.removesuffix("_frozen")
     if hasattr(distribution, "rvs"):
         if callable(distribution):
@@ -180,7 +181,7 @@ def _adapt_scipy(distribution: Any) -> _ScipyOracle:
     return _ScipyOracle(distribution, name)
 
 
-def _adapt_estimator(estimator: Any) -> _EstimatorOracle:
+def _adapt_estimator(estimator: Estimator) -> _EstimatorOracle:
     name = type(estimator).__name__
     if hasattr(estimator, "fit"):
         check_is_fitted(

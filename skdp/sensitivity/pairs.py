@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from types import FrameType
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,8 @@ from skdp.core.schema import Schema
 from skdp.core.streams import pair_key, pilot_key, streams
 from skdp.core.target import Target
 from skdp.sensitivity.drawing import draw
+
+T = TypeVar("T")
 
 ROUNDING = 2.0**-46
 """Of a value: what a dozen operations and the sum of a thousand numbers may lose."""
@@ -199,7 +202,7 @@ def _noted_interrupts() -> Iterator[None]:
         yield
         return
 
-    def handle(number: int, frame: Any) -> None:
+    def handle(number: int, frame: FrameType | None) -> None:
         try:
             handler(number, frame)
         except BaseException as error:
@@ -214,12 +217,12 @@ def _noted_interrupts() -> Iterator[None]:
         _raised.clear()
 
 
-def evaluate_each(evaluate: Callable[[int], Any], pairs: range) -> list:
+def evaluate_each(evaluate: Callable[[int], T], pairs: range) -> list[T]:
     """Evaluate pairs one by one."""
     return [evaluate(pair) for pair in pairs]
 
 
-def run_chunk(evaluate: Callable[[range], Any], pairs: range) -> Any:
+def run_chunk(evaluate: Callable[[range], T], pairs: range) -> T:
     """Evaluate consecutive pairs: silent, and on one thread, since the workers share the cores."""
     single_thread = _thread_pools(len(sys.modules)).limit(limits=1)
     with (

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
+from skdp.core.types import Sample
 from skdp.sensitivity.oracles import _Box, _refuse, _ShippedOracle
 
 
@@ -91,7 +91,7 @@ class RandomDensityOracle(_ShippedOracle):
             f"widths=({pair[0]:g}, {pair[1]:g})",
         )
 
-    def __call__(self, n_samples: int, rng: Generator) -> Any:
+    def __call__(self, n_samples: int, rng: Generator) -> Sample:
         """Return `n_samples` records of a new random density."""
         n_features = len(self._box.bounds)
         n_components = int(rng.integers(1, self._max_components + 1))
