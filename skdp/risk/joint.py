@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.accounting.checks import check_real
+from skdp.accounting.laws import GaussianLoss, LaplaceLoss, PureLoss
+from skdp.accounting.loss import PrivacyLossDistribution
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism, gaussian_sigma
 from skdp.mechanisms.laplace import LaplaceMechanism
-from skdp.risk._checks import check_real
-from skdp.risk.laws import GaussianLoss, LaplaceLoss, PureLoss
-from skdp.risk.loss import PrivacyLossDistribution
 from skdp.sensitivity.bounds import KnownSensitivity
 
 _ROUNDING = 2.0**-14  # lattice rounding can add this share of the sensitivity to a difference
