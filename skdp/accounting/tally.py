@@ -18,9 +18,9 @@ References
 ----------
 .. [1] Kairouz, Oh and Viswanath, "The Composition Theorem for Differential Privacy", ICML 2015.
 .. [2] Rogers, Roth, Ullman and Vadhan, "Privacy Odometers and Filters: Pay-as-you-Go
-   Composition", NeurIPS 2016, theorem 3.6.
+   Composition", NeurIPS 2016.
 .. [3] Whitehouse, Ramdas, Rogers and Wu, "Fully-Adaptive Composition in Differential Privacy",
-   ICML 2023, theorem 1.
+   ICML 2023: the filters for approximate and for concentrated privacy.
 """
 
 from __future__ import annotations
