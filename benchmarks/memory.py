@@ -22,7 +22,6 @@ import numpy as np
 from scipy import sparse
 
 from skdp import PublicDataOracle, SensitivitySampler
-from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity import execution
 
 N_RECORDS, N_FEATURES = 100_000, 50
@@ -76,7 +75,7 @@ def run(kind, n_records, n_samples, n_pairs, n_jobs, pause=0.0):
     oracle = PublicDataOracle(TABLES[kind](X))
     del X
     sampler = SensitivitySampler(oracle, gamma=None, n_pairs=n_pairs, n_jobs=n_jobs, random_state=0)
-    sampler.sample(partial(read, pause=pause), n_samples, l1_norm)
+    sampler.sample(partial(read, pause=pause), n_samples, "l1")
     peaks = [peak_memory()]
     if n_jobs > 1:
         asked = joblib.Parallel(n_jobs)(joblib.delayed(peak_of_worker)() for _ in range(20))

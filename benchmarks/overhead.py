@@ -22,7 +22,6 @@ from threadpoolctl import threadpool_limits
 from skdp import PublicDataOracle, SensitivitySampler
 from skdp.core.dataset import neighboring_pair
 from skdp.estimators.parameters import ParameterTarget
-from skdp.mechanisms.base import l1_norm
 
 ESTIMATORS = {"LinearSVC": LinearSVC(), "LogisticRegression": LogisticRegression()}
 
@@ -30,7 +29,7 @@ ESTIMATORS = {"LinearSVC": LinearSVC(), "LogisticRegression": LogisticRegression
 def time_sampler(sampler, target, n_samples):
     """Return the seconds per pair of one run of the sampler."""
     start = process_time()
-    estimate = sampler.sample(target, n_samples, l1_norm)
+    estimate = sampler.sample(target, n_samples, "l1")
     seconds = process_time() - start
     if estimate.failures:
         raise RuntimeError(f"Failed pairs would be cheap: {estimate.failures}")

@@ -251,11 +251,11 @@ def scores_of(row, split, mechanism, basis, n_releases, seed):
     source = byte_source(seed)
     scores = np.empty((len(row.epsilons), n_releases))
     for scores_at, epsilon in zip(scores, row.epsilons, strict=True):
-        noise = make(epsilon, basis).with_basis(estimate.basis)
+        noise = make(epsilon, basis).with_geometry(estimate.geometry)
         for i in range(n_releases):
             released = split.target.restore(noise.release(exact, estimate.value, source))
             scores_at[i] = released.score(*split.test)
-    return scores.mean(axis=1), estimate.basis.kind
+    return scores.mean(axis=1), estimate.geometry.basis.kind
 
 
 def run(name, options):

@@ -78,7 +78,7 @@ found = find_large_sensitivity(
     PublicDataOracle(X_public, y_public),
     n_samples=len(X),
     n_iter=600,
-    norm=model.mechanism.with_basis(model.sensitivity_.basis).norm,  # as it was calibrated
+    geometry=model.sensitivity_.geometry,  # as it was calibrated
     sensitivity=model.sensitivity_.value,
     random_state=0,
 )

@@ -24,6 +24,7 @@ from skdp import (
     LaplaceMechanism,
     order_statistic,
 )
+from skdp.codes.learning import with_learned_basis
 
 N_RECORDS, N_PAIRS, BANDWIDTH, N_RELEASES = 5000, 50_000, 0.1, 200
 rng = np.random.default_rng(0)
@@ -87,7 +88,9 @@ metric = response.T @ response / grid.size
 mechanisms = {
     "sup norm, as published": BernsteinMechanism(epsilon=1.0),
     "L1 norm": LaplaceMechanism(epsilon=1.0, basis="identity"),
-    "L1 norm, basis learned": LaplaceMechanism(epsilon=1.0).fit_basis(draw_changes(500), metric),
+    "L1 norm, basis learned": with_learned_basis(
+        LaplaceMechanism(epsilon=1.0), draw_changes(500), metric
+    ),
 }
 published, plain, learned = mechanisms
 changes = draw_changes(N_PAIRS)
@@ -95,11 +98,11 @@ sensitivities = {}
 for gamma in (0.05, 0.01):
     k = order_statistic(gamma, N_PAIRS, calibration="dkw").k
     for name, mechanism in mechanisms.items():
-        norms = np.sort([mechanism.norm(change) for change in changes])
+        norms = np.sort(mechanism.geometry.distances(changes, np.zeros_like(changes)))
         sensitivities[name, gamma] = norms[k - 1]
     ratio = lattice.size * sensitivities[published, gamma] / sensitivities[plain, gamma]
     print(f"gamma {gamma}: the sup norm needs {ratio:.2f} times the noise of the L1 norm")
-print(mechanisms[learned].public_basis)
+print(mechanisms[learned].geometry.basis)
 
 # Nobody needs to sample here: no kernel exceeds its peak. That bound is hardly above the samples.
 peak = 1 / (BANDWIDTH * np.sqrt(2 * np.pi))

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from skdp._version import __version__ as __version__
 from skdp.core.basis import PublicBasis
+from skdp.core.geometry import Geometry
 from skdp.core.guarantee import NeighboringRelation, PrivacyGuarantee
 from skdp.core.target import FunctionTarget
 from skdp.displays import RiskDisplay
@@ -67,6 +68,7 @@ __all__ = [
     "FunctionTarget",
     "GaussianMechanism",
     "GaussianOracle",
+    "Geometry",
     "KnownSensitivity",
     "LaplaceMechanism",
     "LeafTarget",

@@ -35,15 +35,12 @@ from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.plan import (
     ReleasePlan,
-    check_kind_of_sensitivity,
     example_dataset,
     make_plan,
-    settle,
+    settle_form,
 )
-from skdp.sensitivity.adapters import as_oracle
-from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.sensitivity.bounds import KnownSensitivity, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.responses import without_response
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public
 from skdp.targets import check_release, make_target, warn_if_fitted
@@ -221,7 +218,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             the confidence below 1/2.
         """
         dataset = self._check_dataset(X, y, sample_weight)
-        self._check_is_public(X, y, sample_weight)
+        check_is_public(getattr(self.sensitivity, "draws_from", None), (X, y, sample_weight))
         plan = self._make_plan(dataset)
         released = plan.execute(*dataset, random_state=self.random_state)
         self.plan_ = plan
@@ -269,7 +266,9 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         ['coef_', 'intercept_']
         """
         check_count("n_samples", n_samples, "PrivateEstimator.plan")
-        example = example_dataset(n_samples, like, self.sensitivity, "PrivateEstimator.plan")
+        self._check_parameters()
+        sensitivity = as_sensitivity(self.sensitivity, self.mechanism, n_samples)
+        example = example_dataset(n_samples, like, sensitivity, "PrivateEstimator.plan")
         return self._make_plan(self._check_dataset(*example))
 
     def __sklearn_tags__(self) -> Tags:
@@ -294,14 +293,8 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 "takes none."
             )
 
-    def _check_is_public(self, *parts: Any) -> None:
-        """Refuse an oracle of the private records as they were passed, before any conversion."""
-        if isinstance(self.sensitivity, SensitivitySampler):
-            passed = tuple(part for part in parts if part is not None)
-            check_is_public(as_oracle(self.sensitivity.oracle), passed)
-
-    def _check_dataset(self, X: Any, y: Any = None, sample_weight: Any = None) -> Dataset:
-        """Check the parameters and the form of the data."""
+    def _check_parameters(self) -> None:
+        """Refuse what no fit could use, whatever the data."""
         is_estimator = hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")
         if not is_estimator or isinstance(self.estimator, type):
             raise TypeError(
@@ -313,7 +306,6 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 "The 'mechanism' parameter of PrivateEstimator must be a Mechanism, such as "
                 f"LaplaceMechanism(epsilon=1.0). Got {self.mechanism!r}."
             )
-        check_kind_of_sensitivity(self.sensitivity)
         byte_source(self.random_state)  # refuses what is no seed before any work is done
         if self.classes is not None and not is_classifier(self.estimator):
             raise ValueError(
@@ -326,43 +318,29 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 f"[0, 1]. Got {self.classes!r}."
             )
         check_release(self.estimator, self.release)
-        warn_if_fitted(self.estimator)
-        if sample_weight is not None:
-            self._check_takes_weights(y)
-        return _check_data(self.estimator, self._uses_response(), X, y, sample_weight)
 
-    def _check_takes_weights(self, y: Any) -> None:
-        name = type(self.estimator).__name__
-        if y is None or not takes_weights(self.estimator):
+    def _check_dataset(self, X: Any, y: Any = None, sample_weight: Any = None) -> Dataset:
+        """Check the parameters and the form of the data."""
+        self._check_parameters()
+        warn_if_fitted(self.estimator)
+        if sample_weight is not None and (y is None or not takes_weights(self.estimator)):
             needs = "no sample_weight in fit" if y is not None else "sample_weight only beside y"
+            name = type(self.estimator).__name__
             raise TypeError(f"PrivateEstimator takes {needs} with {name}. Got sample_weight.")
-        if not isinstance(self.sensitivity, SensitivitySampler | SensitivityEstimate):
-            raise ValueError(
-                "The 'sensitivity' parameter of PrivateEstimator must be a SensitivitySampler when "
-                "records have weights, with an oracle that yields (X, y, sample_weight). Got a "
-                "sensitivity that is known, and bounds on paper are for records without weights."
-            )
+        return _check_data(self.estimator, self._uses_response(), X, y, sample_weight)
 
     def _uses_response(self) -> bool:
         """Return whether y has a use: to the estimator, or to a target of the user."""
         return isinstance(self.release, Target) or uses_response(self.estimator)
 
-    def _prepare_oracle(self, oracle: Any, has_response: bool) -> Any:
-        """Let the oracle yield what a checked dataset consists of."""
-        oracle = as_oracle(oracle)
-        needless = not has_response and not self._uses_response()
-        return without_response(oracle) if needless else oracle
-
     def _make_plan(self, example: Dataset) -> ReleasePlan:
         """Settle what is public, from the form of the data; of its entries only labels are seen."""
-        sensitivity = self.sensitivity
-        if isinstance(sensitivity, KnownSensitivity):
-            sensitivity = sensitivity.check_estimator(self.estimator, self.release)
-        elif isinstance(sensitivity, SensitivitySampler):
-            oracle = self._prepare_oracle(sensitivity.oracle, has_response=len(example) > 1)
-            sensitivity = sensitivity.with_fixed_seed().set_params(oracle=oracle)
+        sensitivity = as_sensitivity(self.sensitivity, self.mechanism, n_records(example[0]))
+        sensitivity = sensitivity.for_estimator(
+            self.estimator, self.release, example, self._uses_response()
+        )
         allow_nan = takes(self.estimator, "allow_nan")
-        sensitivity, schema, example = settle(sensitivity, example, allow_nan)
+        sensitivity, schema, example = settle_form(sensitivity, example, allow_nan)
         twin = self._fit_twin(sensitivity, schema, example)
         return make_plan(
             make_target(self.estimator, self.release, twin, weighted=len(example) == 3),
@@ -377,22 +355,19 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     def _fit_twin(self, sensitivity: Any, schema: Schema, dataset: Dataset) -> Any:
         """Fit the public twin, and refuse private labels that it does not know."""
         estimator = without_side_effects(self.estimator)
-        classes = self._public_classes(sensitivity, dataset)
-        if isinstance(sensitivity, SensitivitySampler):
+        classes = self._public_classes(sensitivity.draws_from, dataset)
+        if sensitivity.draws_from is not None:
             twin = _fit_to_oracle(estimator, sensitivity, schema, n_records(dataset[0]), classes)
         else:
-            self._check_number_of_classes(classes)
+            rule = getattr(self.sensitivity, "estimator", None)  # of a bound on paper
+            if rule is not None:
+                rule.check_classes(classes or [])
             twin = fit_twin(estimator, synthetic_dataset(dataset, classes))
         if is_classifier(twin):
             check_labels(dataset[1], classes_of_outputs(twin))
         return twin
 
-    def _check_number_of_classes(self, classes: list[NDArray] | None) -> None:
-        rule = getattr(self.sensitivity, "estimator", None)
-        if rule is not None:
-            rule.check_classes(classes or [])
-
-    def _public_classes(self, sensitivity: Any, dataset: Dataset) -> list[NDArray] | None:
+    def _public_classes(self, oracle: Any, dataset: Dataset) -> list[NDArray] | None:
         """Find the labels, of all outputs or output by output; None where only draws tell."""
         if not is_classifier(self.estimator):
             return None
@@ -405,8 +380,8 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                     f"labels for each of the {n_outputs} outputs. Got {len(self.classes)} lists."
                 )
             return [np.unique(labels) for labels in (self.classes if nested else [self.classes])]
-        if isinstance(sensitivity, SensitivitySampler):
-            known = getattr(sensitivity.oracle, "classes_", None)
+        if oracle is not None:
+            known = getattr(oracle, "classes_", None)
             return None if known is None else [known]
         warnings.warn(
             "The class labels are read from the private y, which makes them public. Declare them "

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from numbers import Real
 from time import perf_counter
 from typing import Any
 
@@ -15,30 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skdp.codes.learning import with_learned_basis
 from skdp.core.dataset import Dataset, as_dataset, n_records, take_records
-from skdp.core.fingerprint import REMEDY, obstacle_of
-from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.guarantee import PrivacyGuarantee, weaknesses
 from skdp.core.room import evaluate_privately
 from skdp.core.schema import Schema, canonical, describe_key
-from skdp.core.target import Target, target_key
+from skdp.core.streams import OUTPUT_DATASET
+from skdp.core.target import Target
 from skdp.estimators.validation import check_labels
 from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
+from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public
 
-# How the output depends on the value is learned from so many records of the oracle, in a draw of
-# their own.
 N_METRIC_RECORDS = 500
-METRIC_DRAW = 2**31
-
-# A promise beyond these says next to nothing: it is given, with a warning.
-MOST_EPSILON = 20
-MOST_GAMMA = 0.5
-LEAST_CONFIDENCE = 0.5
+"""From so many records of the oracle it is learned how the output depends on the value."""
 
 
 @dataclass(frozen=True)
@@ -196,8 +188,7 @@ class ReleasePlan:
     def _check(self, *parts: Any) -> Dataset:
         """Return the private dataset as the target is to see it, or refuse it."""
         dataset = as_dataset(parts, "The private dataset")
-        if self.oracle is not None:
-            check_is_public(self.oracle, dataset)
+        check_is_public(self.oracle, dataset)
         if self.prepare is not None:
             dataset = self.prepare(*dataset)
         lengths = [n_records(part) for part in dataset]
@@ -233,8 +224,8 @@ class ReleasePlan:
     @property
     def n_evaluations(self) -> int:
         """How often the target was evaluated on public records."""
-        n_pilots = getattr(self.sensitivity.basis, "n_pilot_pairs", 0)
-        return 2 * (len(getattr(self.sensitivity, "norms", ())) + n_pilots)
+        n_pairs = len(getattr(self.sensitivity, "norms", ()))
+        return 2 * (n_pairs + self.sensitivity.geometry.basis.n_pilot_pairs) if n_pairs else 0
 
     @property
     def standard_errors(self) -> Any:
@@ -283,26 +274,9 @@ def _describe_errors(errors: Any) -> list[str]:
 
 
 def example_dataset(n_samples: int, like: Any, sensitivity: Any, owner: str) -> Dataset:
-    """Return as many records of the form of the data as there will be.
-
-    Parameters
-    ----------
-    n_samples : int
-        Their number.
-    like : X, (X, y), (X, y, sample_weight) or None
-        Records of that form; None takes the oracle's.
-    sensitivity : object
-        As given by the user.
-    owner : str
-        Whose parameters these are, for the error.
-
-    Returns
-    -------
-    tuple of containers
-        Of which only the form is to be used.
-    """
+    """Return as many records of the form of the data as there will be: only that is to be used."""
     if like is None:
-        if not isinstance(sensitivity, SensitivitySampler):
+        if sensitivity.draws_from is None:
             raise ValueError(
                 f"The 'like' parameter of {owner} must be given where no SensitivitySampler has an "
                 "oracle to take the form of the data from. Got None. Pass a few made-up records."
@@ -315,36 +289,12 @@ def example_dataset(n_samples: int, like: Any, sensitivity: Any, owner: str) -> 
     return tuple(take_records(part, rows) for part in dataset)
 
 
-def settle(sensitivity: Any, example: Dataset, allow_nan: bool) -> tuple[Any, Schema, Dataset]:
-    """Draw the seed of a sampler, and settle the form in which data and draws are alike.
-
-    Parameters
-    ----------
-    sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
-        As given by the user.
-    example : tuple of containers
-        Records of the form of the data, as many as there will be. No entry is looked at.
-    allow_nan : bool
-        Whether entries of X may be missing.
-
-    Returns
-    -------
-    sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
-        The same; a sampler with its seed drawn, since all that is public follows from it.
-    schema : Schema
-        The form in which the target is evaluated.
-    example : tuple of containers
-        The records in this form.
-    """
+def settle_form(
+    sensitivity: Sensitivity, example: Dataset, allow_nan: bool
+) -> tuple[Any, Schema, Dataset]:
+    """Settle the form in which data and draws are alike, and return the example in it."""
     example = canonical(example)
-    schema = Schema.of(example, allow_nan)
-    if isinstance(sensitivity, SensitivitySampler):
-        sensitivity = sensitivity.with_fixed_seed()
-        schema = sensitivity.agree(schema, n_records(example[0]))
-    elif isinstance(sensitivity, SensitivityEstimate):
-        schema = schema.agree_with_key(sensitivity.form)
-    elif isinstance(sensitivity, KnownSensitivity):
-        sensitivity.check_records(*example)
+    sensitivity, schema = sensitivity.agree(Schema.of(example, allow_nan), example)
     return sensitivity, schema, schema.convert(example, "The private dataset")
 
 
@@ -357,28 +307,7 @@ def make_plan(
     sensitivity: Any,
     **others: Any,
 ) -> ReleasePlan:
-    """Sample where it is to be sampled, and fix the promise.
-
-    Parameters
-    ----------
-    target : Target
-        What would be evaluated.
-    schema : Schema
-        From :func:`settle`.
-    n_samples : int
-        Number of records of the data.
-    mechanism : Mechanism
-        As given by the user.
-    sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
-        From :func:`settle`.
-    **others : dict
-        More fields of the plan.
-
-    Returns
-    -------
-    ReleasePlan
-        It keeps a copy of the mechanism.
-    """
+    """Sample where it is to be sampled, and fix the promise; `others` are fields of the plan."""
     start = perf_counter()
     mechanism = clone(mechanism)
     if mechanism.chooses and hasattr(target, "restore") and not isinstance(target, ChoiceTarget):
@@ -387,10 +316,14 @@ def make_plan(
             f"to be released: {target.description}. Use a mechanism that adds noise, such as "
             "LaplaceMechanism."
         )
-    _warn_if_weak(mechanism.guarantee(), sensitivity, n_samples)
-    oracle = getattr(sensitivity, "oracle", None)
-    sampled = isinstance(sensitivity, SensitivitySampler)
-    mechanism, known = _settle_sensitivity(sensitivity, target, schema, n_samples, mechanism)
+    sampled = sensitivity.draws_from is not None
+    level = sensitivity.plan(n_samples).order_statistic if sampled else sensitivity
+    promise = replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
+    for weakness in weaknesses(promise, n_samples):
+        warnings.warn(f"The promise is weak: {weakness}.", UserWarning, stacklevel=4)
+    if sampled and mechanism.learns_basis:
+        mechanism = _learn_basis(mechanism, sensitivity, target, n_samples, schema)
+    known, mechanism = sensitivity.settle(target, n_samples, schema, mechanism)
     mechanism.rehearse(known.shape, known.value)
     return ReleasePlan(
         target,
@@ -398,158 +331,17 @@ def make_plan(
         n_samples,
         mechanism,
         known,
-        oracle=oracle if sampled else None,
+        oracle=sensitivity.draws_from,
         seconds=perf_counter() - start if sampled else 0.0,
         **others,
     )
 
 
-def check_kind_of_sensitivity(sensitivity: Any) -> None:
-    """Refuse what is no sensitivity.
-
-    Parameters
-    ----------
-    sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
-        As given by the user.
-
-    Raises
-    ------
-    TypeError
-        If it is something else, such as the oracle of a sampler.
-    """
-    kinds = SensitivitySampler | SensitivityEstimate | KnownSensitivity | Real
-    if not isinstance(sensitivity, kinds) or isinstance(sensitivity, bool):
-        hint = " Pass an oracle as SensitivitySampler(oracle)." if callable(sensitivity) else ""
-        raise TypeError(
-            "The 'sensitivity' parameter must be a SensitivitySampler, a SensitivityEstimate, a "
-            "KnownSensitivity or a number. Got an object of type "
-            f"{type(sensitivity).__name__}.{hint}"
-        )
-
-
-def _warn_if_weak(promise: PrivacyGuarantee, sensitivity: Any, n_samples: int) -> None:
-    """Point out a promise that says next to nothing, unless it is said to be none."""
-    if isinstance(sensitivity, SensitivitySampler):
-        sensitivity = sensitivity.plan(n_samples).order_statistic
-    gamma = getattr(sensitivity, "gamma", 0.0)  # a number has none
-    confidence = getattr(sensitivity, "confidence", None)
-    rules = {
-        f"epsilon={promise.epsilon:g} is above {MOST_EPSILON}, so that one record may make an "
-        "outcome 485 million times as likely and more. Choose one below 10, best around 1": (
-            promise.epsilon > MOST_EPSILON
-        ),
-        f"delta={promise.delta:g} is above one over the number of records, {1 / n_samples:.3g}. "
-        "To publish a record at random would keep such a promise. Choose a delta far below": (
-            promise.delta > 1 / n_samples
-        ),
-        f"gamma={gamma:g} is above {MOST_GAMMA:g}, so that the promise may hold for less than half "
-        "of the oracle's pairs. Choose one of .1 or less, with more pairs": gamma > MOST_GAMMA,
-        f"confidence={confidence} is below {LEAST_CONFIDENCE:g}, so that most samples of the "
-        "sensitivity may break it. Choose one of .9 or more, with more pairs": (
-            confidence is not None and confidence < LEAST_CONFIDENCE
-        ),
-    }
-    for message, is_weak in rules.items():
-        if is_weak and not math.isinf(promise.epsilon):
-            warnings.warn(f"The promise is weak: {message}.", UserWarning, stacklevel=5)
-
-
-def _settle_sensitivity(
-    sensitivity: Any, target: Target, schema: Schema, n_samples: int, mechanism: Mechanism
-) -> tuple[Mechanism, SensitivityEstimate | KnownSensitivity]:
-    """Sample where it is to be sampled, in the basis of the mechanism, and refuse misfits."""
-    key = None
-    if isinstance(sensitivity, SensitivitySampler):
-        mechanism = _learn_basis(mechanism, sensitivity, target, n_samples, schema)
-        sensitivity = sensitivity.sample(target, n_samples, mechanism.norm, schema)
-        key = sensitivity.key  # it is this target's, though to be like nothing else
-    elif isinstance(sensitivity, Real):
-        sensitivity = KnownSensitivity(float(sensitivity), mechanism.norm_name, n_samples)
-    mechanism = mechanism.with_basis(sensitivity.basis)
-    if isinstance(sensitivity, KnownSensitivity):
-        sensitivity.for_norm(mechanism.norm_name, n_samples)
-    else:
-        key = key or target_key(target)
-        _check_made_for(sensitivity, target, schema, n_samples, mechanism, key)
-    _check_usable(sensitivity)
-    return mechanism, sensitivity
-
-
-def _learn_basis(
-    mechanism: Any, sampler: SensitivitySampler, target: Any, n_samples: int, schema: Schema
-) -> Any:
-    """Fix the basis before a pair is measured: by learning it from pilot pairs, where asked."""
-    if not mechanism.learns_basis:
-        return mechanism.with_basis(None)
+def _learn_basis(mechanism: Any, sampler: Any, target: Any, n_samples: int, schema: Schema) -> Any:
+    """Fix the basis before a pair is measured, by learning it from pilot pairs."""
     differences = sampler.pilot_differences(target, n_samples, schema)
     metric = None
     if hasattr(target, "output_metric"):
-        public = sampler.public_dataset(N_METRIC_RECORDS, schema, attempt=METRIC_DRAW)
+        public = sampler.public_dataset(N_METRIC_RECORDS, schema, attempt=OUTPUT_DATASET)
         metric = target.output_metric(*public)
-    return mechanism.fit_basis(differences, metric)
-
-
-def _check_made_for(
-    sensitivity: SensitivityEstimate,
-    target: Target,
-    schema: Schema,
-    n_samples: int,
-    mechanism: Mechanism,
-    key: str,
-) -> None:
-    rules = {
-        "number of records": (sensitivity.n_samples, n_samples),
-        "norm": (sensitivity.norm_name, mechanism.norm_name),
-    }
-    for what, (made_for, needed) in rules.items():
-        if made_for != needed:
-            raise ValueError(
-                f"The 'sensitivity' was made for another {what}: {made_for}. This release has "
-                f"{needed}. Sample the sensitivity of this release."
-            )
-    if sensitivity.form != schema.key:
-        raise ValueError(
-            "The 'sensitivity' was made for records of another form: "
-            f"{describe_key(sensitivity.form) or 'unknown'}. This release has "
-            f"{describe_key(schema.key)}. Bring the data into that form, or sample the sensitivity "
-            "of this release."
-        )
-    if sensitivity.key != key:
-        obstacle = obstacle_of(key) or obstacle_of(sensitivity.key)
-        alike = sensitivity.target == target.description
-        raise ValueError(
-            f"The 'sensitivity' was made for another target: {sensitivity.target}. This release "
-            f"has {target.description}{', of other code or other values' if alike else ''}. "
-            "Sample the sensitivity of this release."
-            + (f" No estimate can be kept for it, since {obstacle}. {REMEDY}" if obstacle else "")
-        )
-
-
-def _check_usable(sensitivity: SensitivityEstimate | KnownSensitivity) -> None:
-    if sensitivity.value == 0:
-        raise ValueError(
-            "The sensitivity is zero, so no noise would be added and the exact value would be "
-            "shown. Nothing is released. If it was sampled, the target did not change on enough of "
-            "the oracle's pairs: use an oracle with more varied records, or a smaller gamma."
-        )
-    if isinstance(sensitivity, SensitivityEstimate) and sensitivity.is_rounding:
-        raise ValueError(
-            f"The sampled sensitivity, {sensitivity.value:.3g}, is one of rounding errors: on "
-            f"{sensitivity.n_rounding} of {sensitivity.order_statistic.n_pairs} pairs no number of "
-            "the target changed by more than rounding explains. Nothing is released. Use an oracle "
-            "with more varied records, a smaller gamma, or a target without large constants."
-        )
-    if math.isinf(sensitivity.value):
-        assert isinstance(sensitivity, SensitivityEstimate)
-        causes = "; ".join(
-            f"{count} with {cause!r}" for cause, count in sensitivity.failures.items()
-        )
-        n_pairs = sensitivity.order_statistic.n_pairs
-        n_failed = sum(sensitivity.failures.values())
-        larger = ", or allow a larger gamma" if n_failed < n_pairs else ""
-        raise ValueError(
-            f"The sampled sensitivity is infinite: of {n_pairs} pairs {n_failed} failed "
-            f"({causes}), and the promise leaves room for "
-            f"{n_pairs - sensitivity.order_statistic.k}. Nothing is released. "
-            f"Mend the oracle or the target{larger}."
-        )
+    return with_learned_basis(mechanism, differences, metric)

@@ -14,13 +14,11 @@ from skdp.mechanisms.noise import byte_source
 from skdp.plan import (
     Release,
     ReleasePlan,
-    check_kind_of_sensitivity,
     example_dataset,
     make_plan,
-    settle,
+    settle_form,
 )
-from skdp.sensitivity.adapters import as_oracle
-from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.sensitivity.bounds import KnownSensitivity, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public
@@ -133,8 +131,7 @@ def release(
             f"Got parts of {lengths}."
         )
     byte_source(random_state)  # refuses what is no seed before any work is done
-    if isinstance(sensitivity, SensitivitySampler):
-        check_is_public(as_oracle(sensitivity.oracle), dataset)
+    check_is_public(getattr(sensitivity, "draws_from", None), dataset)
     plan = plan_release(
         target,
         n_samples=lengths[0],
@@ -206,11 +203,10 @@ def plan_release(
     check_count("n_samples", n_samples, "plan_release")
     target = _prepare_target(target, mechanism, responses)
     mechanism.guarantee()  # refuses its own parameters before any work is done
-    check_kind_of_sensitivity(sensitivity)
-    example = example_dataset(n_samples, like, sensitivity, "plan_release")
-    allow_nan = getattr(target, "allow_nan", False)
-    sensitivity, schema, _ = settle(sensitivity, example, allow_nan)
-    return make_plan(target, schema, n_samples, mechanism=mechanism, sensitivity=sensitivity)
+    known = as_sensitivity(sensitivity, mechanism, n_samples)
+    example = example_dataset(n_samples, like, known, "plan_release")
+    known, schema, _ = settle_form(known, example, getattr(target, "allow_nan", False))
+    return make_plan(target, schema, n_samples, mechanism=mechanism, sensitivity=known)
 
 
 def _prepare_target(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from skdp import LaplaceMechanism, SensitivitySampler, order_statistic, release
+from skdp.codes.learning import with_learned_basis
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.sensitivity.pairs import PairSource, measure_pair, pilot_difference
 
@@ -52,11 +53,13 @@ def mean_exceedance(mechanism, gamma, draw_pilots, n_trials):
     shares = []
     for trial in range(n_trials):
         source = PairSource(MeanTarget(), records, N_SAMPLES, seed=trial)
-        learned = mechanism.fit_basis(np.array(draw_pilots(source, statistic.n_pairs)))
+        learned = with_learned_basis(
+            mechanism, np.array(draw_pilots(source, statistic.n_pairs))
+        ).geometry
         pairs = range(statistic.n_pairs)
-        norms = sorted(measure_pair(source, learned.norm, pair).norm for pair in pairs)
+        norms = sorted(measure_pair(source, learned, pair).norm for pair in pairs)
         fresh = (records(N_FRESH, rng) - records(N_FRESH, rng)) / N_SAMPLES
-        fresh_norms = np.array([learned.norm(difference) for difference in fresh])
+        fresh_norms = learned.distances(fresh, np.zeros_like(fresh))
         shares.append(np.mean(fresh_norms > norms[statistic.k - 1]))
     return np.mean(shares)
 
@@ -97,11 +100,11 @@ def test_released_epsilon_on_pairs_of_the_oracle():
     X = records(N_SAMPLES, np.random.default_rng(5))
     sampler = SensitivitySampler(records, gamma=0.1, random_state=0)
     released = release(mean, X, mechanism=LaplaceMechanism(2.0), sensitivity=sampler)
-    mechanism = LaplaceMechanism(2.0).with_basis(released.sensitivity.basis)
-    assert released.sensitivity.basis.kind == "predictive"
+    geometry = released.sensitivity.geometry
+    assert geometry.basis.kind == "predictive"
     source = PairSource(MeanTarget(), records, N_SAMPLES, seed=12345)
     losses = [
-        2.0 * mechanism.distance(*source.values(pair)) / released.sensitivity.value
+        2.0 * geometry.distance(*source.values(pair)) / released.sensitivity.value
         for pair in range(300)
     ]
     assert np.sum(np.array(losses) <= 2.0) >= 220

@@ -45,7 +45,7 @@ def private(mechanism, **options):
 def test_guarantee_and_estimate_say_what_was_learned(mechanism):
     model = private(mechanism).fit(X, y)
     assert model.guarantee_.basis == "predictive basis learned from 99 pilot pairs"
-    assert model.sensitivity_.basis.n_pilot_pairs == 99
+    assert model.sensitivity_.geometry.basis.n_pilot_pairs == 99
     assert len(model.sensitivity_.norms) == 99
     assert model.mechanism.basis == "auto"  # fitting changes no parameter
 
@@ -93,7 +93,7 @@ def test_estimates_of_one_basis_are_refused_in_another():
             GaussianMechanism(1.0, 1e-5, basis="diagonal"),
         )
     )
-    assert identity.basis.digest == ""
+    assert identity.geometry.basis.digest == ""
     for estimate, basis, message in [
         (diagonal, "identity", "another norm: l1 in basis"),
         (diagonal, np.diag([1.0, 2, 3, 4, 5, 6]), "another norm: l1 in basis"),
@@ -105,6 +105,17 @@ def test_estimates_of_one_basis_are_refused_in_another():
         mechanism = LaplaceMechanism(1.0, basis=basis)
         with pytest.raises(ValueError, match=message):
             release(scaled_means, X, y, mechanism=mechanism, sensitivity=estimate)
+
+
+def test_an_estimate_in_the_l1_norm_serves_the_smaller_l2_norm():
+    identity = LaplaceMechanism(1.0, basis="identity")
+    wide = release(scaled_means, X, y, mechanism=identity, sensitivity=SAMPLER).sensitivity
+    gaussian = GaussianMechanism(1.0, 1e-5)
+    options = {"mechanism": gaussian, "random_state": 0}
+    used = release(scaled_means, X, y, sensitivity=wide, **options)
+    number = release(scaled_means, X, y, sensitivity=wide.value, **options)
+    np.testing.assert_array_equal(used.value, number.value)
+    assert used.guarantee.gamma == 0.1
 
 
 def test_a_bound_known_on_paper_has_no_pilot_pairs():
@@ -127,9 +138,16 @@ def test_a_number_holds_in_the_coordinates_of_a_given_matrix():
     assert released.guarantee.basis == "given basis"
     errors = np.abs(released.value - scaled_means(X, y))
     assert errors[0] < 10 < errors[5]
-    named = KnownSensitivity(0.5, mechanism.norm_name, len(X))
-    release(scaled_means, X, y, mechanism=mechanism, sensitivity=named)
-    with pytest.raises(ValueError, match="in the norm 'l1' bounds only"):
+    proved = KnownSensitivity(0.5, mechanism.geometry, len(X))
+    for basis in (T, "auto"):
+        mechanism = LaplaceMechanism(1.0, basis=basis)
+        again = release(scaled_means, X, y, mechanism=mechanism, sensitivity=proved, random_state=0)
+        np.testing.assert_array_equal(again.value, released.value)
+    identity = LaplaceMechanism(1.0, basis="identity")
+    with pytest.raises(ValueError, match="nor those in another basis"):
+        release(scaled_means, X, y, mechanism=identity, sensitivity=proved)
+    mechanism = LaplaceMechanism(1.0, basis=T)
+    with pytest.raises(ValueError, match="in the norm 'l1' bounds neither"):
         release(
             scaled_means, X, y, mechanism=mechanism, sensitivity=KnownSensitivity(0.5, "l1", len(X))
         )

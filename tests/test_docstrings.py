@@ -49,6 +49,13 @@ def methods_of(cls):
     return [name for name in names if function_of(inspect.getattr_static(cls, name))]
 
 
+def documenting_class(cls, method):
+    """The class itself, or where its method has no docstring the base that it is written in."""
+    documented = [kind for kind in cls.__mro__ if getattr(vars(kind).get(method), "__doc__", None)]
+    own = method not in vars(cls) or getattr(vars(cls)[method], "__doc__", None)
+    return cls if own or not documented else documented[0]
+
+
 def public_objects():
     """Dotted names and objects of what can be imported, and the methods of the classes."""
     for module in (skdp, skdp.accounting, skdp.audit, skdp.risk, skdp.risk.paper):
@@ -58,7 +65,9 @@ def public_objects():
                 continue
             yield f"{module.__name__}.{name}", obj
             for method in methods_of(obj) if inspect.isclass(obj) else ():
-                yield f"{module.__name__}.{name}.{method}", getattr(obj, method)
+                owner = documenting_class(obj, method)
+                home = module if owner is obj else importlib.import_module(owner.__module__)
+                yield f"{home.__name__}.{owner.__name__}.{method}", getattr(owner, method)
 
 
 def internal_objects():

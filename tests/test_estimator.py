@@ -70,7 +70,7 @@ def test_parameters_set_after_fit_leave_what_was_released(mechanism):
     model = private(LogisticRegression(), mechanism=mechanism).fit(X, y)
     model.set_params(mechanism__epsilon=100.0)
     assert model.mechanism_.epsilon == model.guarantee_.epsilon == 1.0
-    assert getattr(model.mechanism_, "basis", None) == model.sensitivity_.basis
+    assert model.mechanism_.geometry == model.sensitivity_.geometry
     assert joint_risk(model).epsilon.max() == 1.0
     model.set_params(estimator__C=100.0)
     assert "LogisticRegression()" in model.plan_.target.description  # an audit looks at this

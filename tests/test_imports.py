@@ -87,8 +87,7 @@ def direction_violations(module, source, modules=frozenset(MODULES)):
             found.append(f"{module} imports {name} through the front door")
             continue
         target_level, target_room = place(target)
-        learns = room == "mechanisms" and target == "skdp.codes.learning"
-        if target_level is None or not (target_level < level or target_room == room or learns):
+        if target_level is None or not (target_level < level or target_room == room):
             found.append(f"{module} imports {target}")
     return found
 

@@ -23,6 +23,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skdp import (
     BernsteinTransformer,
+    Geometry,
     LaplaceMechanism,
     PrivacyGuarantee,
     PrivacyLeakWarning,
@@ -34,7 +35,7 @@ from skdp import (
 )
 from skdp.estimators.parameters import ParameterTarget
 from skdp.fitted_function import FittedFunctionTarget
-from skdp.mechanisms.base import Mechanism, l1_norm
+from skdp.mechanisms.base import Mechanism
 
 CODE = (type, types.ModuleType, types.FunctionType, types.FrameType)
 
@@ -349,10 +350,7 @@ class Keeping(TransformerMixin, BaseEstimator):
 
 
 class KeepingMechanism(Mechanism):
-    norm_name = "l1"
-
-    def norm(self, difference):
-        return l1_norm(difference)
+    geometry = Geometry(1)
 
     def release(self, value, sensitivity, rng):
         self.value = value.copy()

@@ -183,7 +183,7 @@ def test_a_plan_says_what_it_is():
     text = str(plan)
     assert "coef_, intercept_ of LogisticRegression()" in text
     assert "gamma=0.2" in text
-    n_pilots = plan.mechanism.public_basis.n_pilot_pairs
+    n_pilots = plan.mechanism.geometry.basis.n_pilot_pairs
     assert plan.n_evaluations == 2 * (len(plan.sensitivity.norms) + n_pilots) > 0
     assert f"{plan.n_evaluations} on public records" in text
     assert "standard error of the noise in coef_: " in text

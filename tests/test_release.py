@@ -213,7 +213,7 @@ BOX = BernsteinTransformer(degree=2, feature_range=(0, 1))
 def test_functions_of_one_name_do_not_share_an_estimate(first, second):
     """Else noise for a mean would hide a sum."""
     sampler = SensitivitySampler(ORACLE, gamma=0.1, random_state=0)
-    estimate = sampler.sample(first, 60, LAPLACE.norm)
+    estimate = sampler.sample(first, 60, LAPLACE.geometry)
     assert release(first, X, mechanism=LAPLACE, sensitivity=estimate).sensitivity is estimate
     with pytest.raises(ValueError, match="made for another target"):
         release(second, X, mechanism=LAPLACE, sensitivity=estimate)
@@ -224,7 +224,7 @@ def test_functions_of_one_name_do_not_share_an_estimate(first, second):
     [(column_means, X[:50], "number of records"), (np.mean, X, "target")],
 )
 def test_estimate_of_something_else_is_refused(target, records, what):
-    estimate = SensitivitySampler(ORACLE).sample(column_means, 60, LAPLACE.norm)
+    estimate = SensitivitySampler(ORACLE).sample(column_means, 60, LAPLACE.geometry)
     with pytest.raises(ValueError, match=f"made for another {what}"):
         release(target, records, mechanism=LAPLACE, sensitivity=estimate)
 
@@ -436,7 +436,7 @@ def shares(records):
 def test_a_sensitivity_of_rounding_errors_is_refused(target):
     """Noise of that size would hide nothing, and the lattice ends before the value is reached."""
     sampler = SensitivitySampler(ORACLE, random_state=0)
-    estimate = sampler.sample(target, 60, LAPLACE.norm)
+    estimate = sampler.sample(target, 60, LAPLACE.geometry)
     assert 0 <= estimate.value < 1e-13
     assert estimate.is_rounding
     for sensitivity in (sampler, SensitivityEstimate.from_dict(estimate.to_dict())):

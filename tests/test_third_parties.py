@@ -203,10 +203,7 @@ def test_the_example_refuses_too_fine_a_grid_before_private_data_are_read(parts,
 class FloatingPoint(Mechanism):
     """The mistake of drawing from what only a seeded source has."""
 
-    norm_name = "l1"
-
-    def norm(self, difference):
-        return float(np.abs(difference).sum())
+    geometry = skdp.Geometry(1)
 
     def release(self, value, sensitivity, rng):
         return value + rng.laplace(0, sensitivity, size=value.shape)

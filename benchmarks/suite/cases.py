@@ -31,7 +31,7 @@ from skdp.core.dataset import as_dataset, neighboring_pair
 from skdp.estimators.parameters import ParameterTarget
 from skdp.sensitivity.adapters import as_oracle
 
-NORM = LaplaceMechanism(epsilon=1.0, basis="identity").norm
+GEOMETRY = LaplaceMechanism(epsilon=1.0, basis="identity").geometry
 LATTICE = np.linspace(0, 1, 11)[:, None]
 BANDWIDTH = 0.05
 
@@ -167,7 +167,7 @@ def sample(case, seed=0, **options):
     """Run the sampler and return its seconds; `options` are its parameters."""
     sampler = SensitivitySampler(case.oracle, random_state=seed, **options)
     start = perf_counter()
-    estimate = sampler.sample(case.target, case.n_samples, NORM)
+    estimate = sampler.sample(case.target, case.n_samples, GEOMETRY)
     seconds = perf_counter() - start
     if sum(estimate.failures.values()) > len(estimate.norms) // 10:
         raise RuntimeError(f"Failed pairs would be cheap: {estimate.failures}")

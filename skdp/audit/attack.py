@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, n_records, neighboring_pair, take_records
+from skdp.core.geometry import Geometry, as_geometry
 from skdp.core.target import Target, as_target
-from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.drawing import draw
 
@@ -84,7 +84,7 @@ def find_large_sensitivity(
     n_samples: int,
     n_iter: int = 500,
     *,
-    norm: Callable[[NDArray[np.float64]], float] = l1_norm,
+    geometry: Geometry | str = "l1",
     sensitivity: float | None = None,
     random_state: int | np.random.Generator | None = None,
 ) -> SensitivityAttack:
@@ -107,8 +107,8 @@ def find_large_sensitivity(
         Number of records of each dataset.
     n_iter : int, default=500
         Number of pairs to evaluate, two evaluations of the target each.
-    norm : callable, default=l1_norm
-        Norm of the change, such as ``mechanism.norm``.
+    geometry : Geometry or {"l1", "l2", "sup"}, default="l1"
+        How a change is measured, such as ``mechanism.geometry``.
     sensitivity : float or None, default=None
         What to compare with, such as ``SensitivityEstimate.value``.
     random_state : int, Generator or None, default=None
@@ -138,7 +138,8 @@ def find_large_sensitivity(
     for name, value in (("n_samples", n_samples), ("n_iter", n_iter)):
         check_count(name, value, "find_large_sensitivity")
     rng = np.random.default_rng(random_state)
-    search = _Search(as_target(target), norm, seed=int(rng.integers(2**31)))
+    geometry = as_geometry(geometry, "find_large_sensitivity")
+    search = _Search(as_target(target), geometry, seed=int(rng.integers(2**31)))
     oracle = as_oracle(oracle)
     while len(search.history) < n_iter:
         records = draw(oracle, n_samples + 1 + POOL_SIZE, rng)
@@ -206,8 +207,8 @@ class _Pair:
 class _Search:
     """The best pair so far, and how it came about."""
 
-    def __init__(self, target: Target, norm: Callable[..., float], seed: int) -> None:
-        self.target, self.norm, self.seed = target, norm, seed
+    def __init__(self, target: Target, geometry: Geometry, seed: int) -> None:
+        self.target, self.geometry, self.seed = target, geometry, seed
         self.best: _Pair | None = None
         self.norm_of_best = -np.inf
         self.history: list[float] = []
@@ -231,7 +232,8 @@ class _Search:
             # A dataset without a value is no answer to the search, whatever the reason.
             with suppress(Exception):
                 value = self.target(*dataset, seed=self.seed)
-                height = float(self.norm(value - self.target(*neighbor, seed=self.seed)))
+                other = self.target(*neighbor, seed=self.seed)
+                height = float(self.geometry.distance(value, other))
         if not np.isfinite(height):
             height = -np.inf
             self.n_failures += 1

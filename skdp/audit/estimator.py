@@ -20,10 +20,13 @@ from skdp.audit.release import audit_release
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, n_records, neighboring_pair
 from skdp.core.schema import Schema
+from skdp.core.streams import AUDIT
 from skdp.core.target import Target
 from skdp.mechanisms.base import Mechanism
+from skdp.plan import ReleasePlan
+from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.drawing import draw
-from skdp.sensitivity.sampler import SensitivitySampler
+from skdp.sensitivity.responses import without_response
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,8 +208,7 @@ def audit_estimator(
     promise, known = private_estimator.guarantee_, private_estimator.sensitivity_
     target, mechanism = known.bounded(plan.target), plan.mechanism
     if record is None:
-        oracle = _find_oracle(private_estimator, oracle)
-        oracle = private_estimator._prepare_oracle(oracle, has_response=len(dataset) > 1)
+        oracle = _find_oracle(plan, oracle)
         source = _oracle_pairs(oracle, plan.schema, n, pairs, seed)
     else:
         source = _record_pairs(plan.schema, dataset, record, pairs)
@@ -262,24 +264,22 @@ def exceedance_p_value(
     return float(min(weights @ by_chance, 1.0))
 
 
-def _find_oracle(private_estimator: Any, oracle: Any) -> Any:
-    """Return the oracle that was passed, or that of the sampler."""
-    if oracle is None and isinstance(private_estimator.sensitivity, SensitivitySampler):
-        oracle = private_estimator.sensitivity.oracle
+def _find_oracle(plan: ReleasePlan, oracle: Any) -> Any:
+    """Return the oracle that was passed, or that of the sampler, in the form of the plan."""
+    oracle = plan.oracle if oracle is None else as_oracle(oracle)
     if oracle is None:
         raise ValueError(
             "The 'oracle' parameter of audit_estimator must be given: the estimator holds no "
             "SensitivitySampler to take it from. Or give a 'record'."
         )
-    return oracle
+    return oracle if len(plan.schema.parts) > 1 else without_response(oracle)
 
 
 def _oracle_pairs(
     oracle: Any, schema: Schema, n_samples: int, pairs: int, seed: int
 ) -> Iterator[tuple[Dataset, Dataset]]:
     """Draw pairs that calibrated nothing."""
-    # Spawned apart from the seeds of the noise, and from those of any sampler.
-    for child in np.random.SeedSequence(seed, spawn_key=(1, 1)).spawn(pairs):
+    for child in np.random.SeedSequence(seed, spawn_key=AUDIT).spawn(pairs):
         rng = np.random.default_rng(child)
         records = draw(oracle, n_samples + 1, rng, schema=schema)
         yield neighboring_pair(records, int(rng.integers(n_samples)))
@@ -315,7 +315,7 @@ def _audit_pair(
         try:
             x, x_prime = (target(*dataset, seed=seeds[0]) for dataset in pair)
             x, x_prime, mechanism = _in_coordinates(x, x_prime, mechanism)
-            norm = mechanism.norm(x - x_prime)
+            norm = mechanism.geometry.distance(x, x_prime)
         except Exception:  # whatever it is, the target has no value here
             norm = math.inf
     if not math.isfinite(norm):  # the promise counts such a pair as not covered
@@ -331,8 +331,8 @@ def _in_coordinates(
 
     There it is independent from coordinate to coordinate, whatever the basis.
     """
-    basis = getattr(mechanism, "public_basis", None)
-    if basis is None:
+    basis = mechanism.geometry.basis
+    if not basis.digest:
         return x, x_prime, mechanism
     plain = clone(mechanism).set_params(basis="identity")
     return basis.forward(x), basis.forward(x_prime), plain

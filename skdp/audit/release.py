@@ -60,11 +60,12 @@ class _NoisyRelease:
     def _distance(self, differences: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the norm of each difference, squared for the Euclidean one."""
         rows = differences.reshape(len(differences), -1)
-        if self.mechanism.norm_name == "l1":
+        geometry = self.mechanism.geometry
+        if geometry.key == "l1":
             return np.abs(rows).sum(axis=1)
-        if self.mechanism.norm_name == "l2":
+        if geometry.key == "l2":
             return (rows**2).sum(axis=1) / self.sensitivity
-        return np.array([self.mechanism.norm(difference) for difference in differences])
+        return geometry.distances(rows, np.zeros_like(rows))
 
 
 def audit_release(

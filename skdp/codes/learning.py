@@ -23,13 +23,14 @@ And the kinds of basis are compared on pairs that did not learn the weights.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from skdp.core.basis import LocalMetric, PublicBasis
+from skdp.core.basis import KINDS, LocalMetric, PublicBasis
+from skdp.core.geometry import Geometry
 
 # Beyond this many values a predictive basis is low rank plus diagonal.
 MAX_DENSE = 2000
@@ -62,6 +63,14 @@ class Learned(NamedTuple):
 
     basis: PublicBasis
     error: float
+
+
+def with_learned_basis(
+    mechanism: Any, differences: Matrix, metric: Matrix | LocalMetric | None = None
+) -> Any:
+    """Return a mechanism in the basis that it asks for, learned from pilot differences."""
+    basis = learn_basis(mechanism.basis, differences, metric, mechanism.order)
+    return mechanism.with_geometry(Geometry(mechanism.order, basis))
 
 
 def learn_basis(
@@ -168,11 +177,9 @@ def _rotated(z: Matrix, find_axes: Callable[[Matrix], Matrix], to_z: Matrix, ord
     return Learned(basis, _expected_error(coordinates, _weights, order))
 
 
-LEARNERS: dict[str, Callable[[Matrix, Matrix | None, int, bool], Learned]] = {
-    "identity": _identity,
-    "diagonal": _diagonal,
-    "predictive": _predictive,
-}
+LEARNERS: dict[str, Callable[[Matrix, Matrix | None, int, bool], Learned]] = dict(
+    zip(KINDS, (_identity, _diagonal, _predictive), strict=True)
+)
 
 
 def _least(local: bool) -> float:

@@ -13,6 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 # Beyond it a matrix is singular to working precision.
 _MOST_CONDITION = 1e14
 
+KINDS = ("identity", "diagonal", "predictive")
+"""The kinds of basis that are learned."""
+
 _PARTS = ("scale", "matrix", "reflectors", "weights")
 
 

@@ -8,6 +8,11 @@ from enum import Enum
 
 from skdp.core.checks import check_count
 
+# A promise beyond these says next to nothing: it is given, with a warning.
+MOST_EPSILON = 20
+MOST_GAMMA = 0.5
+LEAST_CONFIDENCE = 0.5
+
 
 class NeighboringRelation(Enum):
     """Which two datasets count as neighboring."""
@@ -165,3 +170,28 @@ class PrivacyGuarantee:
             Equal to the one that was stored.
         """
         return cls(**values)
+
+
+def weaknesses(promise: PrivacyGuarantee, n_samples: int) -> list[str]:
+    """Name the numbers by which a promise says next to nothing, unless it is said to be none."""
+    rules = {
+        f"epsilon={promise.epsilon:g} is above {MOST_EPSILON}, so that one record may make an "
+        "outcome 485 million times as likely and more. Choose one below 10, best around 1": (
+            promise.epsilon > MOST_EPSILON
+        ),
+        f"delta={promise.delta:g} is above one over the number of records, {1 / n_samples:.3g}. "
+        "To publish a record at random would keep such a promise. Choose a delta far below": (
+            promise.delta > 1 / n_samples
+        ),
+        f"gamma={promise.gamma:g} is above {MOST_GAMMA:g}, so that the promise may hold for less "
+        "than half of the oracle's pairs. Choose one of .1 or less, with more pairs": (
+            promise.gamma > MOST_GAMMA
+        ),
+        f"confidence={promise.confidence} is below {LEAST_CONFIDENCE:g}, so that most samples of "
+        "the sensitivity may break it. Choose one of .9 or more, with more pairs": (
+            promise.confidence is not None and promise.confidence < LEAST_CONFIDENCE
+        ),
+    }
+    if math.isinf(promise.epsilon):
+        return []
+    return [weakness for weakness, applies in rules.items() if applies]

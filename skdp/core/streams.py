@@ -1,4 +1,4 @@
-"""The random stream of each pair: a function of the seed and of the number of the pair only."""
+"""Random streams: each a function of the seed of the sampling and of what it is for only."""
 
 from __future__ import annotations
 
@@ -10,6 +10,21 @@ from numpy.random import BitGenerator, Generator, SeedSequence
 from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
+Key = tuple[int, ...]
+
+# Every stream of public records, by its spawn key. Streams under different keys are independent,
+# and no two rows share a key: so pilots never calibrate, and the twin sees neither.
+#
+#   (i,)                   pair i, which calibrates
+#   (i, 2)                 pilot pair i, from which a basis is learned
+#   (b, 3)                 block b of pairs of two records, which calibrate
+#   (0, 1, a)              public dataset a < 2^31, such as that of the twin
+#   (0, 1, 2^31)           the public dataset on which the output is examined
+#   (0, 1, 2^31 + 1 + t)   trial t of an oracle, before it is used
+#   (1, 1, i)              pair i of an audit
+OUTPUT_DATASET = 2**31
+AUDIT = (1, 1)
+
 # Constants of SeedSequence, which numpy keeps for good: streams must not change.
 _HASH_POOL, _STEP_POOL = 0x43B0D7E5, 0x931E8875
 _HASH_STATE, _STEP_STATE = 0x8B51F9DD, 0x58F38DED
@@ -20,7 +35,32 @@ _STATE_WORDS = 8
 """Words of 32 bits that seed the default generator."""
 
 
-def streams(seed: int, key: tuple[int, ...]) -> tuple[Generator, int]:
+def pair_key(pair: int) -> Key:
+    """Return the key of a calibrating pair."""
+    return (pair,)
+
+
+def pilot_key(pair: int) -> Key:
+    """Return the key of a pilot pair."""
+    return (pair, 2)
+
+
+def block_key(block: int) -> Key:
+    """Return the key of a block of pairs of two records."""
+    return (block, 3)
+
+
+def public_key(dataset: int) -> Key:
+    """Return the key of a public dataset."""
+    return (0, 1, dataset)
+
+
+def trial_key(trial: int) -> Key:
+    """Return the key of a trial of an oracle."""
+    return public_key(OUTPUT_DATASET + 1 + trial)
+
+
+def streams(seed: int, key: Key) -> tuple[Generator, int]:
     """Return the generator of the records, and a seed for the target.
 
     `key` says what they are for; those under other keys are independent. The seed is in [0, 2^31).
@@ -30,16 +70,17 @@ def streams(seed: int, key: tuple[int, ...]) -> tuple[Generator, int]:
 
 
 def streams_of_pairs(seed: int, pairs: range) -> Iterator[Generator]:
-    """Yield the generator of the records of each pair, as :func:`streams` does under ``(pair,)``.
+    """Yield the generator of the records of each pair, as :func:`streams` does under
+    its :func:`pair_key`.
 
     Hashing the key is most of the cost of a generator, so that is done for all pairs at once. What
     comes out is compared with numpy's own for the first pair; if they differ, numpy's are used.
     There is at least one number, and all are below 2^32. The generators cannot spawn others.
     """
-    known = streams(seed, (pairs.start,))[0].bit_generator
+    known = streams(seed, pair_key(pairs.start))[0].bit_generator
     generators = _generators(seed, pairs, type(known))
     if str(next(generators).bit_generator.state) != str(known.state):
-        yield from (streams(seed, (pair,))[0] for pair in pairs)
+        yield from (streams(seed, pair_key(pair))[0] for pair in pairs)
         return
     yield from _generators(seed, pairs, type(known))
 

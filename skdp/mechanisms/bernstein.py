@@ -8,8 +8,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.core.geometry import Geometry
 from skdp.core.guarantee import PrivacyGuarantee
-from skdp.mechanisms.base import ByteSource, Mechanism, sup_norm
+from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
 
 
@@ -40,31 +41,16 @@ class BernsteinMechanism(Mechanism):
     --------
     >>> from skdp import BernsteinMechanism
     >>> mechanism = BernsteinMechanism(epsilon=1.0)
-    >>> mechanism.norm([0.0, 0.0, 3.0, 1.0])
+    >>> mechanism.geometry.distance([0.0, 0.0, 3.0, 1.0], [0.0, 0.0, 0.0, 0.0])
     3.0
     >>> mechanism.release([0.2, 0.7, 0.5, 0.1], sensitivity=0.01).shape
     (4,)
     """
 
-    norm_name: ClassVar[str] = "sup"
+    geometry: ClassVar[Geometry] = Geometry(math.inf)
 
     def __init__(self, epsilon: float):
         self.epsilon = epsilon
-
-    def norm(self, difference: ArrayLike) -> float:
-        """Measure the difference of two target values.
-
-        Parameters
-        ----------
-        difference : array-like of float
-            Of any shape.
-
-        Returns
-        -------
-        float
-            The largest absolute value.
-        """
-        return sup_norm(difference)
 
     def release(
         self, value: ArrayLike, sensitivity: float, rng: ByteSource | None = None

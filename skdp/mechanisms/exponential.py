@@ -11,8 +11,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.core.geometry import Geometry
 from skdp.core.guarantee import PrivacyGuarantee
-from skdp.mechanisms.base import ByteSource, Mechanism, sup_norm
+from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.mechanisms.discrete import Flip, below, bernoulli_exp, bernoulli_exp_power, certain, coins
 from skdp.mechanisms.noise import (
     OperatingSystemBytes,
@@ -84,7 +85,7 @@ class ExponentialMechanism(Mechanism):
     array([0.2119, 0.2119, 0.5761])
     """
 
-    norm_name: ClassVar[str] = "sup"
+    geometry: ClassVar[Geometry] = Geometry(math.inf)
 
     def __init__(
         self,
@@ -103,21 +104,6 @@ class ExponentialMechanism(Mechanism):
     def chooses(self) -> bool:
         """Whether a release is the position of one score: it is."""
         return True
-
-    def norm(self, difference: ArrayLike) -> float:
-        """Measure the difference of two vectors of scores.
-
-        Parameters
-        ----------
-        difference : array-like of float
-            Of any shape.
-
-        Returns
-        -------
-        float
-            The largest absolute value.
-        """
-        return sup_norm(difference)
 
     def release(self, value: ArrayLike, sensitivity: float, rng: ByteSource | None = None) -> int:
         """Choose a response.

@@ -57,7 +57,7 @@ class LaplaceMechanism(AdditiveMechanism):
         the sampler: "diagonal" gives each value its own scale, "predictive" puts the noise where
         the output of the model does not change, and "auto" takes the one with the least expected
         error of the output. With a sensitivity known on paper there are no pilot pairs, and
-        "auto" is the identity.
+        "auto" takes the basis that it was proved in, as a rule the identity.
 
     Notes
     -----

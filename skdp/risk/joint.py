@@ -24,7 +24,7 @@ from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism, gaussian_sigma
 from skdp.mechanisms.laplace import LaplaceMechanism
-from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.sensitivity.base import in_basis_of
 
 _ROUNDING = 2.0**-14  # lattice rounding can add this share of the sensitivity to a difference
 
@@ -124,14 +124,12 @@ def _ratio(mechanism: Any, sensitivity: Any, distance: float | None) -> float:
 
 def _calibrated_to(mechanism: Any, sensitivity: Any, owner: str) -> float:
     """Return the number that the noise is calibrated to, in the norm of the mechanism."""
-    if isinstance(sensitivity, KnownSensitivity):
-        sensitivity = sensitivity.for_norm(mechanism.norm_name, sensitivity.n_samples)
-    elif hasattr(sensitivity, "norm_name"):
-        mechanism = mechanism.with_basis(sensitivity.basis)
-        if sensitivity.norm_name != mechanism.norm_name:
+    if hasattr(sensitivity, "geometry"):
+        geometry = in_basis_of(sensitivity.geometry, mechanism).geometry
+        if not sensitivity.geometry.bounds(geometry):
             raise ValueError(
                 f"The 'sensitivity' parameter of {owner} must be measured in the norm of the "
-                f"mechanism, {mechanism.norm_name!r}. Got {sensitivity.norm_name!r}."
+                f"mechanism, {geometry.key!r}. Got {sensitivity.geometry.key!r}."
             )
         sensitivity = sensitivity.value
     return check_real("sensitivity", owner, sensitivity, 0.0, math.inf)
@@ -330,7 +328,7 @@ def joint_risk(
     >>> from skdp.risk import joint_risk
     >>> mechanism = LaplaceMechanism(epsilon=1.0)
     >>> sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.05, random_state=0)
-    >>> estimate = sampler.sample(np.mean, n_samples=100, norm=mechanism.norm)
+    >>> estimate = sampler.sample(np.mean, n_samples=100, geometry=mechanism.geometry)
     >>> risk = joint_risk(mechanism, estimate)
     >>> for row in risk.table([0.5, 0.95])[1::2]:
     ...     print({name: round(value, 3) for name, value in row.items()})

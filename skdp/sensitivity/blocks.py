@@ -2,7 +2,7 @@
 
 Whole datasets are drawn pair by pair, just as for refits, so the norms are those of refits. Only
 for a linear target two records make a pair, if the oracle draws independent records. These come
-in blocks of a fixed number of pairs, block b with spawn key ``(b, BLOCK)``: a pair still depends
+in blocks of a fixed number of pairs, each with a spawn key of its own: a pair still depends
 on the seed and on its own number only, and not on chunks, workers or the number of pairs.
 """
 
@@ -16,20 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.dataset import Dataset, take_records
-from skdp.core.streams import streams
+from skdp.core.geometry import Geometry
+from skdp.core.streams import block_key, streams
 from skdp.sensitivity.adapters import has_independent_records
 from skdp.sensitivity.pairs import (
     Outcomes,
     PairSource,
-    distances,
     measure_pair,
     measure_pairs,
     within_rounding,
 )
 from skdp.sensitivity.sums import DrawnSums, sums_of_pairs
-
-BLOCK = 3
-"""In the spawn key of a block; pair i has (i,), pilot pair i has (i, 2)."""
 
 BLOCK_SIZE = 1024
 """Pairs in a block."""
@@ -53,11 +50,9 @@ MAX_ORIGIN = 2.0**26
 TYPICAL = 64
 """Differences whose median is typical."""
 
-Norm = Callable[[NDArray], float]
-
 
 def pair_measure(
-    pairs: PairSource, norm: Norm, records: Dataset
+    pairs: PairSource, geometry: Geometry, records: Dataset
 ) -> tuple[Callable[[range], Outcomes], int]:
     """Choose how pairs are measured: by refits, or by moments where the target has them.
 
@@ -65,8 +60,8 @@ def pair_measure(
     `records` are n_samples + 1 of any dataset of the oracle.
     """
     if pairs.moments is None:
-        return partial(measure_pairs, pairs, norm), CHUNK_SIZE
-    measure = MomentMeasure(pairs, norm, records)
+        return partial(measure_pairs, pairs, geometry), CHUNK_SIZE
+    measure = MomentMeasure(pairs, geometry, records)
     n_together = BLOCKS_OF_CHUNK if measure.by_record else BATCHES_OF_CHUNK
     return measure, n_together * measure.at_once
 
@@ -74,14 +69,13 @@ def pair_measure(
 class MomentMeasure:
     """Measures pairs where moments replace refits.
 
-    `norm` is as for :func:`skdp.sensitivity.pairs.measure_pair`, and `records` are n_samples + 1 of
-    any dataset of the oracle.
+    `records` are n_samples + 1 of any dataset of the oracle.
     """
 
-    def __init__(self, pairs: PairSource, norm: Norm, records: Dataset):
+    def __init__(self, pairs: PairSource, geometry: Geometry, records: Dataset):
         self.pairs = pairs
         self.moments = moments = pairs.moments
-        self.norm = norm
+        self.geometry = geometry
         self._refits = replace(pairs, moments=None)
         self.by_record = moments.linear and has_independent_records(pairs.oracle)
         common, _ = moments.split(records)
@@ -103,10 +97,10 @@ class MomentMeasure:
     def _measure_batch(self, pairs: range) -> Outcomes:
         value, other, doubt = self.moments.pairs(*self._sums(pairs), self.pairs.n_samples)
         outcomes = self._outcomes(value, other)
-        doubts = distances(self.norm, doubt, np.zeros_like(doubt))
+        doubts = self.geometry.distances(doubt, np.zeros_like(doubt))
         # no value here, or an inaccurate one: the refit has one, or says why there is none
         for place in np.flatnonzero(~(doubts <= outcomes.norms)).tolist():
-            refitted = measure_pair(self._refits, self.norm, pairs[place])
+            refitted = measure_pair(self._refits, self.geometry, pairs[place])
             outcomes.norms[place], outcomes.shapes[place] = refitted.norm, refitted.shape
             outcomes.failures[place] = refitted.failure
             outcomes.are_rounding[place] = refitted.is_rounding
@@ -114,7 +108,7 @@ class MomentMeasure:
 
     def _measure_by_record(self, pairs: range) -> Iterator[Outcomes]:
         for block in range(pairs.start // BLOCK_SIZE, -(-pairs.stop // BLOCK_SIZE)):
-            rng, _ = streams(self.pairs.seed, (block, BLOCK))
+            rng, _ = streams(self.pairs.seed, block_key(block))
             records = self.pairs.draw(2 * BLOCK_SIZE, rng)
             for row in range(0, BLOCK_SIZE, self._n_rows):
                 first = block * BLOCK_SIZE + row
@@ -137,11 +131,11 @@ class MomentMeasure:
 
     def _is_swallowed(self, differences: NDArray[np.float64]) -> bool:
         """Tell whether typical differences lose digits beside the origin, if it is an outlier's."""
-        sizes = distances(self.norm, differences, np.zeros_like(differences))
+        sizes = self.geometry.distances(differences, np.zeros_like(differences))
         sizes = sizes[sizes > 0]
         doubt = np.abs(self._origin)[None] / MAX_ORIGIN
         limit = np.median(sizes) if len(sizes) else np.inf
-        return bool(distances(self.norm, doubt, np.zeros_like(doubt))[0] > limit)
+        return bool(self.geometry.distances(doubt, np.zeros_like(doubt))[0] > limit)
 
     def _value_at(self, pair: int) -> NDArray[np.float64]:
         """Return the value on records that both datasets of a pair may hold."""
@@ -154,4 +148,5 @@ class MomentMeasure:
     def _outcomes(self, values: NDArray, others: NDArray) -> Outcomes:
         explained = within_rounding(values, others).reshape(len(values), -1)
         rounding = np.logical_and.reduce(explained, axis=1)
-        return Outcomes.of_norms(distances(self.norm, values, others), values.shape[1:], rounding)
+        norms = self.geometry.distances(values, others)
+        return Outcomes.of_norms(norms, values.shape[1:], rounding)

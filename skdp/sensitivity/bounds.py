@@ -18,7 +18,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp.core.checks import check_count
+from skdp.core.dataset import Dataset
+from skdp.core.geometry import Geometry, as_geometry
+from skdp.core.schema import Schema
 from skdp.core.target import Target
+from skdp.sensitivity.base import Sensitivity, in_basis_of, refuse_zero
 from skdp.sensitivity.preconditions import (
     ClippedTarget,
     EstimatorRule,
@@ -29,24 +33,23 @@ from skdp.sensitivity.preconditions import (
 
 ROUND_UP = 1 + 2.0**-48
 """Covers the rounding errors of a short formula, so that no bound is too small by one of them."""
-_SMALLER_NORMS = {"l1": ("l1", "l2", "sup"), "l2": ("l2", "sup"), "sup": ("sup",)}
 PAIN_FREE = "Rubinstein and Aldà, Pain-Free Random Differential Privacy, ICML 2017"
 
 
 @dataclass(frozen=True)
-class KnownSensitivity:
+class KnownSensitivity(Sensitivity):
     """A bound on how much one record can change a target, and all that is needed to use it.
 
     It is not a number on purpose: a bound with a `gamma` used as a bare number would promise plain
-    differential privacy. Ask for the number with :meth:`for_norm`.
+    differential privacy. Ask for the number with :meth:`for_geometry`.
 
     Parameters
     ----------
     value : float in [0, inf)
-        The bound on ``norm(f(D) - f(D'))``.
-    norm_name : {"l1", "l2", "sup"} or str
-        The norm. A bound of a larger norm also bounds the smaller ones. One in the coordinates of
-        a public basis is called as the mechanism calls it, and bounds no other.
+        The bound on the distance of f(D) and f(D').
+    geometry : {"l1", "l2", "sup"} or Geometry
+        The norm, in which the values are measured as they are, or with a public basis. A bound of
+        a larger norm also bounds the smaller ones in the same basis.
     n_samples : int
         Number of records of both datasets.
     gamma : float in [0, 1), default=0.0
@@ -74,7 +77,7 @@ class KnownSensitivity:
     --------
     >>> from skdp.sensitivity.bounds import mean_l1
     >>> bound = mean_l1(n_samples=200, n_features=3)
-    >>> round(bound.for_norm("l2", n_samples=200), 6)
+    >>> round(bound.for_geometry("l2", n_samples=200), 6)
     0.015
     >>> print(bound.assumed)
     sensitivity 0.015 known on paper, records clipped to [0, 1], assuming that the target is the
@@ -88,7 +91,7 @@ class KnownSensitivity:
     """
 
     value: float
-    norm_name: str
+    geometry: Any
     n_samples: int
     gamma: float = 0.0
     preconditions: str = ""
@@ -98,7 +101,6 @@ class KnownSensitivity:
 
     confidence: ClassVar[None] = None
     shape: ClassVar[None] = None
-    basis: ClassVar[None] = None
 
     @property
     def oracle(self) -> str | None:
@@ -124,11 +126,8 @@ class KnownSensitivity:
     def __post_init__(self) -> None:
         check_number("value", self.value, "KnownSensitivity", at_least=0)
         check_count("n_samples", self.n_samples, "KnownSensitivity")
-        if self.norm_name not in _SMALLER_NORMS and " in basis " not in self.norm_name:
-            raise ValueError(
-                "The 'norm_name' parameter of KnownSensitivity must be 'l1', 'l2' or 'sup'. "
-                f"Got {self.norm_name!r}."
-            )
+        geometry = as_geometry(self.geometry, "KnownSensitivity")
+        object.__setattr__(self, "geometry", geometry)
         if self.ranges is not None:
             object.__setattr__(self, "ranges", as_ranges(self.ranges, "KnownSensitivity"))
         if not 0 <= self.gamma < 1:
@@ -136,13 +135,13 @@ class KnownSensitivity:
                 f"The 'gamma' parameter of KnownSensitivity must be in [0, 1). Got {self.gamma!r}."
             )
 
-    def for_norm(self, norm_name: str, n_samples: int) -> float:
-        """Return the bound, if it is one for this norm and this number of records.
+    def for_geometry(self, geometry: Geometry | str, n_samples: int) -> float:
+        """Return the bound, if it is one in this geometry and for this number of records.
 
         Parameters
         ----------
-        norm_name : str
-            Norm of the mechanism.
+        geometry : Geometry or {"l1", "l2", "sup"}
+            That of the mechanism.
         n_samples : int
             Number of records of the private dataset.
 
@@ -154,13 +153,14 @@ class KnownSensitivity:
         Raises
         ------
         ValueError
-            If the bound is one for a smaller norm, or for another number of records.
+            If the bound is one for a smaller norm, for another basis or for another number of
+            records.
         """
-        bounded = _SMALLER_NORMS.get(self.norm_name, (self.norm_name,))
-        if norm_name not in bounded:
+        geometry = as_geometry(geometry, "KnownSensitivity.for_geometry")
+        if not self.geometry.bounds(geometry):
             raise ValueError(
-                f"A known sensitivity in the norm {self.norm_name!r} bounds only "
-                f"{', '.join(bounded)}. The mechanism needs {norm_name!r}."
+                f"A known sensitivity in the norm {self.geometry.key!r} bounds neither larger "
+                f"norms nor those in another basis. The mechanism needs {geometry.key!r}."
             )
         if n_samples != self.n_samples:
             raise ValueError(
@@ -168,56 +168,37 @@ class KnownSensitivity:
             )
         return self.value
 
-    def check_estimator(self, estimator: Any, release: Any) -> KnownSensitivity:
-        """Refuse an estimator that the bound is not for, before any work.
-
-        Parameters
-        ----------
-        estimator : estimator object
-            Of which the fitted attributes are released.
-        release : object
-            The parameter of PrivateEstimator.
-
-        Returns
-        -------
-        KnownSensitivity
-            The same bound, with nothing left to assume about the estimator.
-
-        Raises
-        ------
-        TypeError
-            If it is of another class.
-        ValueError
-            If a parameter, or what is released, is not what was bounded.
-        """
+    def for_estimator(
+        self, estimator: Any, release: Any, dataset: Dataset = (), uses_response: bool = True
+    ) -> KnownSensitivity:
+        if len(dataset) > 2:
+            raise ValueError(
+                "The 'sensitivity' parameter of PrivateEstimator must be a SensitivitySampler when "
+                "records have weights, with an oracle that yields (X, y, sample_weight). Got a "
+                "sensitivity that is known, and bounds on paper are for records without weights."
+            )
         if self.estimator is None:
             return self
         self.estimator.check(estimator)
         self.estimator.check_release(release)
-        return replace(self, estimator=None)
+        return replace(self, estimator=None)  # nothing is left to assume about it
 
-    def check_records(self, *dataset: Any) -> None:
-        """Refuse records that cannot be clipped to the ranges, by their form alone.
+    def agree(self, schema: Schema, example: Dataset) -> tuple[KnownSensitivity, Schema]:
+        if self.ranges is not None:
+            if len(example) > 2:
+                raise ValueError(
+                    "The known sensitivity is for records without weights. Got sample_weight. "
+                    "Sample the sensitivity, with an oracle that yields (X, y, sample_weight)."
+                )
+            check_clippable(example[0], self.ranges)
+        return self, schema
 
-        Parameters
-        ----------
-        *dataset : containers
-            X, or X and y, of the private dataset. No entry is looked at.
-
-        Raises
-        ------
-        ValueError
-            If there are more or fewer columns, they are no numbers, clipping would fill them, or
-            there are weights, which have no range.
-        """
-        if self.ranges is None:
-            return
-        if len(dataset) > 2:
-            raise ValueError(
-                "The known sensitivity is for records without weights. Got sample_weight. Sample "
-                "the sensitivity, with an oracle that yields (X, y, sample_weight)."
-            )
-        check_clippable(dataset[0], self.ranges)
+    def settle(
+        self, target: Target, n_samples: int, schema: Schema, mechanism: Any
+    ) -> tuple[KnownSensitivity, Any]:
+        mechanism = in_basis_of(self.geometry, mechanism)
+        refuse_zero(self.for_geometry(mechanism.geometry, n_samples))
+        return self, mechanism
 
     def bounded(self, target: Target) -> Target:
         """Make the function that the bound is for, of one that supposes the ranges.
@@ -233,6 +214,20 @@ class KnownSensitivity:
             It sees records clipped to the ranges; `target` itself where there are none.
         """
         return target if self.ranges is None else ClippedTarget(target, self.ranges)
+
+
+def as_sensitivity(sensitivity: Any, mechanism: Any, n_samples: int) -> Sensitivity:
+    """Return a sensitivity as it is, and a number as a bound in the geometry of the mechanism."""
+    if isinstance(sensitivity, Sensitivity):
+        return sensitivity
+    if isinstance(sensitivity, Real) and not isinstance(sensitivity, bool):
+        return KnownSensitivity(float(sensitivity), mechanism.geometry, n_samples)
+    hint = " Pass an oracle as SensitivitySampler(oracle)." if callable(sensitivity) else ""
+    raise TypeError(
+        "The 'sensitivity' parameter must be a SensitivitySampler, a SensitivityEstimate, a "
+        "KnownSensitivity or a number. Got an object of type "
+        f"{type(sensitivity).__name__}.{hint}"
+    )
 
 
 def mean_l1(n_samples: int, n_features: int = 1, ranges: ArrayLike = (0, 1)) -> KnownSensitivity:
@@ -355,12 +350,12 @@ def exponential_mean(n_samples: int, gamma: float, rate: float) -> KnownSensitiv
 
 
 def _mean_bound(
-    size: float, norm_name: str, n_samples: int, owner: str, box: Ranges
+    size: float, norm: str, n_samples: int, owner: str, box: Ranges
 ) -> KnownSensitivity:
     check_count("n_samples", n_samples, owner)
     return KnownSensitivity(
         ROUND_UP * size / n_samples,
-        norm_name,
+        norm,
         n_samples,
         preconditions="that the target is the mean of each column",
         source="two records differ by at most the widths of the ranges",
@@ -385,24 +380,7 @@ def _box(ranges: ArrayLike, n_features: int, owner: str) -> Ranges:
 def check_number(
     name: str, value: object, owner: str, *, at_least: float = -math.inf, above: float = -math.inf
 ) -> None:
-    """Refuse anything but a finite number of the range.
-
-    Parameters
-    ----------
-    name : str
-        The parameter.
-    value : object
-        What was passed.
-    owner : str
-        The function that the parameter belongs to.
-    at_least, above : float, default=-inf
-        Lower limits, the second one excluded.
-
-    Raises
-    ------
-    ValueError
-        If the value is not such a number.
-    """
+    """Refuse anything but a finite number of the range; `above` itself is excluded."""
     number = float(value) if isinstance(value, Real) else math.nan
     if not (at_least <= number < math.inf and number > above):
         rule = f"at least {at_least:g}" if at_least > above else f"above {above:g}"

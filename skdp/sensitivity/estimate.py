@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.basis import PublicBasis
-from skdp.core.schema import Key
-from skdp.core.target import Target
+from skdp.core.dataset import Dataset
+from skdp.core.fingerprint import REMEDY, obstacle_of
+from skdp.core.geometry import Geometry
+from skdp.core.schema import Key, Schema, describe_key
+from skdp.core.target import Target, target_key
+from skdp.sensitivity.base import Sensitivity, in_basis_of, refuse_zero
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 
 
 @dataclass(frozen=True, eq=False)
-class SensitivityEstimate:
+class SensitivityEstimate(Sensitivity):
     """A sampled sensitivity, with everything needed to judge and to repeat it.
 
     Public throughout: it is computed from the oracle's records alone.
@@ -32,8 +35,8 @@ class SensitivityEstimate:
         Which of them is the estimate, and what that promises.
     n_samples : int
         Number of records of each dataset of a pair.
-    norm_name : str
-        The norm of the differences, such as "l1".
+    geometry : Geometry
+        The norm and the basis in which differences were measured.
     target : str
         Description of the target.
     shape : tuple of int or None
@@ -47,9 +50,6 @@ class SensitivityEstimate:
     form : tuple, default=()
         Container, columns and dtypes of the records, in words. An estimate serves datasets of this
         form only: in another one the same numbers may be rounded or wrap around.
-    basis : PublicBasis or None, default=None
-        The coordinates in which the differences were measured, with the number of pilot pairs
-        that it was learned from; None when in those of the value itself.
     n_rounding : int, default=0
         On how many pairs the target did not change by more than the rounding of its values. With
         `k` of them or more the estimate is one of rounding errors, and nothing is released.
@@ -70,10 +70,9 @@ class SensitivityEstimate:
     Examples
     --------
     >>> from skdp import SensitivitySampler, UniformOracle
-    >>> from skdp.mechanisms.base import l1_norm
     >>> import numpy as np
     >>> sampler = SensitivitySampler(UniformOracle([(0, 1)]), random_state=0)
-    >>> estimate = sampler.sample(np.mean, n_samples=100, norm=l1_norm)
+    >>> estimate = sampler.sample(np.mean, n_samples=100, geometry="l1")
     >>> len(estimate.norms), estimate.value < 1 / 100
     (199, True)
     """
@@ -81,14 +80,13 @@ class SensitivityEstimate:
     norms: NDArray[np.float64]
     order_statistic: OrderStatistic
     n_samples: int
-    norm_name: str
+    geometry: Geometry
     target: str
     shape: tuple[int, ...] | None
     oracle: str
     seed: int
     failures: dict[str, int] = field(default_factory=dict)
     form: tuple[Key, ...] = ()
-    basis: PublicBasis | None = None
     n_rounding: int = 0
     key: str = ""
     value: float = field(init=False)
@@ -124,11 +122,13 @@ class SensitivityEstimate:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SensitivityEstimate):
             return NotImplemented
-        return self.to_dict() == other.to_dict()
+        names = [each.name for each in fields(self) if each.name != "norms"]
+        alike = all(getattr(self, name) == getattr(other, name) for name in names)
+        return alike and np.array_equal(self.norms, other.norms)
 
     def __repr__(self) -> str:
         return (
-            f"SensitivityEstimate(value={self.value:.6g}, {self.norm_name}, "
+            f"SensitivityEstimate(value={self.value:.6g}, {self.geometry.key}, "
             f"k={self.order_statistic.k} of {self.order_statistic.n_pairs} pairs, "
             f"gamma={self.gamma:g}, {self.order_statistic.calibration!r}, "
             f"n_samples={self.n_samples}, oracle={self.oracle}, "
@@ -153,6 +153,80 @@ class SensitivityEstimate:
             `target` itself.
         """
         return target
+
+    def agree(self, schema: Schema, example: Dataset) -> tuple[Self, Schema]:
+        return self, schema.agree_with_key(self.form)
+
+    def settle(
+        self, target: Target, n_samples: int, schema: Schema, mechanism: Any
+    ) -> tuple[SensitivityEstimate, Any]:
+        mechanism = in_basis_of(self.geometry, mechanism)
+        self._check_made_for(target, n_samples, schema, mechanism.geometry)
+        self.check_usable()
+        return self, mechanism
+
+    def _check_made_for(
+        self, target: Target, n_samples: int, schema: Schema, geometry: Geometry
+    ) -> None:
+        """Refuse a release of anything else than what was sampled."""
+        rules = {
+            "number of records": (self.n_samples == n_samples, self.n_samples, n_samples),
+            "norm": (self.geometry.bounds(geometry), self.geometry.key, geometry.key),
+        }
+        for what, (fits, made_for, needed) in rules.items():
+            if not fits:
+                raise ValueError(
+                    f"The 'sensitivity' was made for another {what}: {made_for}. This release has "
+                    f"{needed}. Sample the sensitivity of this release."
+                )
+        if self.form != schema.key:
+            raise ValueError(
+                "The 'sensitivity' was made for records of another form: "
+                f"{describe_key(self.form) or 'unknown'}. This release has "
+                f"{describe_key(schema.key)}. Bring the data into that form, or sample the "
+                "sensitivity of this release."
+            )
+        key = target_key(target)
+        if self.key != key:
+            obstacle = obstacle_of(key) or obstacle_of(self.key)
+            alike = self.target == target.description
+            raise ValueError(
+                f"The 'sensitivity' was made for another target: {self.target}. This release has "
+                f"{target.description}{', of other code or other values' if alike else ''}. "
+                "Sample the sensitivity of this release."
+                + (
+                    f" No estimate can be kept for it, since {obstacle}. {REMEDY}"
+                    if obstacle
+                    else ""
+                )
+            )
+
+    def check_usable(self) -> None:
+        """Refuse a value with which nothing can be released.
+
+        Raises
+        ------
+        ValueError
+            If it is zero, one of rounding errors or infinite.
+        """
+        refuse_zero(self.value)
+        n_pairs, k = self.order_statistic.n_pairs, self.order_statistic.k
+        if self.is_rounding:
+            raise ValueError(
+                f"The sampled sensitivity, {self.value:.3g}, is one of rounding errors: on "
+                f"{self.n_rounding} of {n_pairs} pairs no number of the target changed by more "
+                "than rounding explains. Nothing is released. Use an oracle with more varied "
+                "records, a smaller gamma, or a target without large constants."
+            )
+        if math.isinf(self.value):
+            causes = "; ".join(f"{count} with {cause!r}" for cause, count in self.failures.items())
+            n_failed = sum(self.failures.values())
+            larger = ", or allow a larger gamma" if n_failed < n_pairs else ""
+            raise ValueError(
+                f"The sampled sensitivity is infinite: of {n_pairs} pairs {n_failed} failed "
+                f"({causes}), and the promise leaves room for {n_pairs - k}. Nothing is released. "
+                f"Mend the oracle or the target{larger}."
+            )
 
     def at(self, gamma: float) -> SensitivityEstimate:
         """Read the same draws at another level.
@@ -194,12 +268,14 @@ class SensitivityEstimate:
         dict
             One entry per parameter. Infinite norms, which JSON has no word for, are None.
         """
-        values = asdict(replace(self, basis=None))
-        del values["value"]
-        values["basis"] = None if self.basis is None else self.basis.to_dict()
-        values["norms"] = [norm if math.isfinite(norm) else None for norm in self.norms.tolist()]
-        values["shape"] = None if self.shape is None else list(self.shape)
-        return values
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        return values | {
+            "norms": [norm if math.isfinite(norm) else None for norm in self.norms.tolist()],
+            "order_statistic": asdict(self.order_statistic),
+            "geometry": self.geometry.to_dict(),
+            "shape": None if self.shape is None else list(self.shape),
+            "failures": dict(self.failures),
+        }
 
     @classmethod
     def from_dict(cls, values: dict) -> SensitivityEstimate:
@@ -218,18 +294,20 @@ class SensitivityEstimate:
         Raises
         ------
         ValueError
-            If it has no key, as estimates of earlier versions.
+            If it was stored by an earlier version.
         """
-        if not values.get("key"):
+        missing = [name for name in ("key", "geometry") if not values.get(name)]
+        if missing:
             raise ValueError(
-                "This SensitivityEstimate does not say by a 'key' which target it was made for, as "
-                "it was stored by an earlier version of skdp. Sample the sensitivity anew."
+                f"This SensitivityEstimate does not say its {missing[0]!r}, as it was stored by an "
+                "earlier version of skdp. Sample the sensitivity anew."
             )
-        norms = [math.inf if norm is None else norm for norm in values["norms"]]
-        shape = None if values["shape"] is None else tuple(values["shape"])
-        statistic = OrderStatistic(**values["order_statistic"])
-        basis = None if values["basis"] is None else PublicBasis.from_dict(values["basis"])
-        made = {"norms": norms, "shape": shape, "order_statistic": statistic, "basis": basis}
+        made = {
+            "norms": [math.inf if norm is None else norm for norm in values["norms"]],
+            "order_statistic": OrderStatistic(**values["order_statistic"]),
+            "geometry": Geometry.from_dict(values["geometry"]),
+            "shape": None if values["shape"] is None else tuple(values["shape"]),
+        }
         return cls(**values | made)
 
     def save(self, path: str | Path) -> None:

@@ -19,13 +19,11 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from skdp.core.dataset import Dataset
+from skdp.core.geometry import Geometry
 from skdp.core.schema import Schema
-from skdp.core.streams import streams
+from skdp.core.streams import pair_key, pilot_key, streams
 from skdp.core.target import Target, pair_values
 from skdp.sensitivity.drawing import draw
-
-# Pair i is drawn under the spawn key (i,), pilot pair i under (i, PILOT).
-PILOT = 2
 
 ROUNDING = 2.0**-46
 """Of a value: what a dozen operations and the sum of a thousand numbers may lose."""
@@ -91,18 +89,7 @@ class Outcomes(NamedTuple):
 
     @classmethod
     def of(cls, outcomes: list[PairOutcome]) -> Outcomes:
-        """Collect single outcomes.
-
-        Parameters
-        ----------
-        outcomes : list of PairOutcome
-            At least one.
-
-        Returns
-        -------
-        Outcomes
-            In their order.
-        """
+        """Collect single outcomes, at least one."""
         norms, shapes, failures, rounding = zip(*outcomes, strict=True)
         sizes = np.array(norms, dtype=np.float64)
         return cls(sizes, list(shapes), list(failures), np.array(rounding, dtype=bool))
@@ -114,22 +101,7 @@ class Outcomes(NamedTuple):
         shape: tuple[int, ...],
         are_rounding: NDArray[np.bool_],
     ) -> Outcomes:
-        """Collect norms of values of one shape.
-
-        Parameters
-        ----------
-        norms : ndarray of shape (n_pairs,)
-            Those that are not finite become failures.
-        shape : tuple of int
-            Shape of the values.
-        are_rounding : ndarray of bool of shape (n_pairs,)
-            Whether the rounding of the values explains a norm.
-
-        Returns
-        -------
-        Outcomes
-            In their order.
-        """
+        """Collect norms of values of one shape; those that are not finite become failures."""
         failures: list[str | None] = [None] * len(norms)
         for pair in np.flatnonzero(~np.isfinite(norms)).tolist():
             failures[pair] = NOT_FINITE
@@ -138,18 +110,7 @@ class Outcomes(NamedTuple):
 
     @classmethod
     def join(cls, chunks: Iterable[Outcomes]) -> Outcomes:
-        """Put chunks behind each other.
-
-        Parameters
-        ----------
-        chunks : iterable of Outcomes
-            At least one.
-
-        Returns
-        -------
-        Outcomes
-            In their order.
-        """
+        """Put chunks behind each other, at least one."""
         norms, shapes, failures, rounding = zip(*chunks, strict=True)
         joined = list(chain.from_iterable(shapes)), list(chain.from_iterable(failures))
         return cls(np.concatenate(norms), *joined, np.concatenate(rounding))
@@ -181,10 +142,11 @@ class PairSource:
     Examples
     --------
     >>> import numpy as np
+    >>> from skdp.core.geometry import Geometry
     >>> from skdp.core.target import FunctionTarget
     >>> from skdp.sensitivity.pairs import PairSource, measure_pair
     >>> source = PairSource(FunctionTarget(np.ptp), lambda n, rng: np.arange(n), 9, seed=0)
-    >>> measure_pair(source, abs, pair=0)
+    >>> measure_pair(source, Geometry(1), pair=0)
     PairOutcome(norm=1.0, shape=(), failure=None, is_rounding=False)
     """
 
@@ -196,39 +158,13 @@ class PairSource:
     schema: Schema | None = None
 
     def draw(self, n_records: int, rng: np.random.Generator) -> Dataset:
-        """Draw records in the form in which the target gets them.
-
-        Parameters
-        ----------
-        n_records : int
-            How many.
-        rng : numpy.random.Generator
-            Where the oracle takes its randomness.
-
-        Returns
-        -------
-        tuple of containers
-            As from :func:`skdp.sensitivity.drawing.draw`.
-        """
+        """Draw records in the form in which the target gets them."""
         return draw(self.oracle, n_records, rng, schema=self.schema)
 
     def values(self, *key: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Evaluate the target on both datasets of a pair, with the same seed.
 
-        Parameters
-        ----------
-        *key : int
-            Spawn key of the pair.
-
-        Returns
-        -------
-        tuple of two ndarrays
-            The two values, not yet compared.
-
-        Raises
-        ------
-        NoValueError
-            If the target fails, whatever the error.
+        Raises NoValueError if the target fails, whatever the error.
         """
         rng, target_seed = streams(self.seed, key)
         records = self.draw(self.n_samples + 1, rng)
@@ -277,38 +213,12 @@ def _noted_interrupts() -> Iterator[None]:
 
 
 def evaluate_each(evaluate: Callable[[int], Any], pairs: range) -> list:
-    """Evaluate pairs one by one.
-
-    Parameters
-    ----------
-    evaluate : callable
-        ``evaluate(pair)``.
-    pairs : range
-        The numbers of the pairs.
-
-    Returns
-    -------
-    list
-        The results, in their order.
-    """
+    """Evaluate pairs one by one."""
     return [evaluate(pair) for pair in pairs]
 
 
 def run_chunk(evaluate: Callable[[range], Any], pairs: range) -> Any:
-    """Evaluate consecutive pairs: silent, and on one thread, since the workers share the cores.
-
-    Parameters
-    ----------
-    evaluate : callable
-        ``evaluate(pairs)``.
-    pairs : range
-        The numbers of the pairs.
-
-    Returns
-    -------
-    object
-        What `evaluate` returns.
-    """
+    """Evaluate consecutive pairs: silent, and on one thread, since the workers share the cores."""
     single_thread = _thread_pools(len(sys.modules)).limit(limits=1)
     with (
         single_thread,
@@ -326,132 +236,41 @@ def _thread_pools(n_modules: int) -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def measure_pair(source: PairSource, norm: Callable[[NDArray], float], pair: int) -> PairOutcome:
-    """Measure the difference of the two values of a pair.
-
-    Parameters
-    ----------
-    source : PairSource
-        Where the values come from.
-    norm : callable
-        A function, or the `norm` of a mechanism: then its `distance` is used.
-    pair : int
-        Number of the pair.
-
-    Returns
-    -------
-    PairOutcome
-        With the norm ``inf`` where there is none.
-    """
+def measure_pair(source: PairSource, geometry: Geometry, pair: int) -> PairOutcome:
+    """Measure how far the two values of a pair are apart: ``inf`` where there are none."""
     try:
-        value, other = source.values(pair)
+        value, other = source.values(*pair_key(pair))
     except NoValueError as failure:
         return PairOutcome(math.inf, None, str(failure))
-    size = distance(norm, value, other)
+    size = float(geometry.distance(value, other))
     if not math.isfinite(size):
         return PairOutcome(math.inf, value.shape, NOT_FINITE)
     return PairOutcome(size, value.shape, None, bool(within_rounding(value, other).all()))
 
 
 def within_rounding(values: NDArray, others: NDArray) -> NDArray[np.bool_]:
-    """Compare two values number by number, of one pair or of many.
+    """Return whether rounding explains the difference of two values, number by number.
 
-    Parameters
-    ----------
-    values, others : ndarray
-        Of the same shape.
-
-    Returns
-    -------
-    ndarray of bool of that shape
-        Whether rounding explains the difference. That says nothing of its size: no norm may be
-        taken for smaller because of it.
+    That says nothing of its size: no norm may be taken for smaller because of it.
     """
     differences = np.abs(values - others)
     explained = ROUNDING * np.maximum(np.abs(values), np.abs(others))
     return (differences <= explained) & np.isfinite(differences)
 
 
-def distance(norm: Callable[[NDArray], float], value: NDArray, other: NDArray) -> float:
-    """Measure how far two values are apart.
-
-    Parameters
-    ----------
-    norm : callable
-        A function, or the `norm` of a mechanism: then its `distance` is used.
-    value, other : ndarray
-        Of the same shape.
-
-    Returns
-    -------
-    float
-        The norm of the difference.
-    """
-    measure = getattr(getattr(norm, "__self__", None), "distance", None)
-    return float(norm(value - other) if measure is None else measure(value, other))
-
-
-def distances(
-    norm: Callable[[NDArray], float], values: NDArray, others: NDArray
-) -> NDArray[np.float64]:
-    """Measure many distances at once, where the mechanism knows how.
-
-    Parameters
-    ----------
-    norm : callable
-        As for `distance`.
-    values, others : ndarray of shape (n_pairs, ...)
-        The values of each pair.
-
-    Returns
-    -------
-    ndarray of shape (n_pairs,)
-        Equal to those of `distance` up to rounding.
-    """
-    measure = getattr(getattr(norm, "__self__", None), "distances", None)
-    if measure is not None:
-        return measure(values, others)
-    return np.array([distance(norm, *pair) for pair in zip(values, others, strict=True)])
-
-
-def measure_pairs(source: PairSource, norm: Callable[[NDArray], float], pairs: range) -> Outcomes:
-    """Measure consecutive pairs one by one.
-
-    Parameters
-    ----------
-    source : PairSource
-        Where the values come from.
-    norm : callable
-        As for `measure_pair`.
-    pairs : range
-        The numbers of the pairs.
-
-    Returns
-    -------
-    Outcomes
-        In their order.
-    """
-    return Outcomes.of([measure_pair(source, norm, pair) for pair in pairs])
+def measure_pairs(source: PairSource, geometry: Geometry, pairs: range) -> Outcomes:
+    """Measure consecutive pairs one by one."""
+    return Outcomes.of([measure_pair(source, geometry, pair) for pair in pairs])
 
 
 def pilot_difference(source: PairSource, pair: int) -> NDArray[np.float64] | None:
-    """Return the whole difference of the two values of a pilot pair.
+    """Return the whole difference of the two values of a pilot pair, raveled.
 
-    Parameters
-    ----------
-    source : PairSource
-        Where the values come from.
-    pair : int
-        Number of the pilot pair.
-
-    Returns
-    -------
-    ndarray of shape (d,) or None
-        The difference, raveled; None where there is none, or it is not finite. It is zero where
-        rounding explains it: a basis would take the rounding of a constant for a scale.
+    None where there is none, or it is not finite. It is zero where rounding explains it: a basis
+    would take the rounding of a constant for a scale.
     """
     try:
-        value, other = source.values(pair, PILOT)
+        value, other = source.values(*pilot_key(pair))
     except NoValueError:
         return None
     difference = np.where(within_rounding(value, other), 0.0, value - other).ravel()

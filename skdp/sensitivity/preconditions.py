@@ -67,18 +67,7 @@ class EstimatorRule:
     def check(self, estimator: Any) -> None:
         """Refuse another estimator.
 
-        Parameters
-        ----------
-        estimator : estimator object
-            Only its class and parameters are read.
-
-        Raises
-        ------
-        TypeError
-            If it is of another class. Inside a pipeline the steps before it would take the records
-            out of the box.
-        ValueError
-            If a parameter makes it another one than that of the bound.
+        Inside a pipeline the steps before it would take the records out of the box.
         """
         if public_name(type(estimator)) != self.kind:
             raise TypeError(
@@ -100,18 +89,7 @@ class EstimatorRule:
         )
 
     def check_release(self, release: Any) -> None:
-        """Refuse to release something else than what is bounded.
-
-        Parameters
-        ----------
-        release : object
-            As for PrivateEstimator.
-
-        Raises
-        ------
-        ValueError
-            If it is neither "auto" nor a list of some of the attributes.
-        """
+        """Refuse to release something else than what is bounded."""
         named = isinstance(release, Sequence) and set(release) <= set(self.attributes)
         if not (named or (isinstance(release, str) and release == "auto")):
             raise ValueError(
@@ -120,18 +98,7 @@ class EstimatorRule:
             )
 
     def check_classes(self, classes: Sequence[NDArray]) -> None:
-        """Refuse another number of classes.
-
-        Parameters
-        ----------
-        classes : sequence of ndarray of shape (n_classes,)
-            The public labels, output by output.
-
-        Raises
-        ------
-        ValueError
-            If there are not as many as in the proof.
-        """
+        """Refuse another number of classes, output by output."""
         numbers = [len(labels) for labels in classes]
         if numbers != [self.n_classes]:
             raise ValueError(
@@ -141,31 +108,7 @@ class EstimatorRule:
 
 
 def as_ranges(ranges: ArrayLike, owner: str) -> Ranges:
-    """Check the ranges of columns.
-
-    Parameters
-    ----------
-    ranges : array-like of shape (n_features, 2)
-        Lowest and highest value of each column.
-    owner : str
-        Whose parameter this is, for the message.
-
-    Returns
-    -------
-    tuple of (float, float)
-        The same numbers.
-
-    Raises
-    ------
-    ValueError
-        If they are no ranges, or a number is not finite.
-
-    Examples
-    --------
-    >>> from skdp.sensitivity.preconditions import as_ranges
-    >>> as_ranges([[0, 1], [18, 98]], "an example")
-    ((0.0, 1.0), (18.0, 98.0))
-    """
+    """Check the ranges of columns: finite, and low at most high in each."""
     box = np.asarray(ranges, dtype=np.float64)
     fits = box.ndim == 2 and box.shape[1] == 2 and len(box) > 0 and np.isfinite(box).all()
     if not fits or (box[:, 0] > box[:, 1]).any():
@@ -179,18 +122,8 @@ def as_ranges(ranges: ArrayLike, owner: str) -> Ranges:
 def check_clippable(X: Any, ranges: Ranges) -> None:
     """Refuse records whose form does not fit the ranges; no entry is looked at.
 
-    Parameters
-    ----------
-    X : container
-        The private records.
-    ranges : tuple of (float, float)
-        The range of each column; of a series, or a list of numbers, there is one.
-
-    Raises
-    ------
-    ValueError
-        If there are more or fewer columns, some are no numbers, or X is sparse and a range lacks
-        0, so that clipping would fill it.
+    Of a series, or a list of numbers, there is one column. A sparse X would be filled by clipping
+    where a range lacks 0.
     """
     shape = getattr(X, "shape", (0,))
     columns = n_columns(X) if n_columns(X) is not None or len(shape) > 1 else 1
@@ -226,19 +159,9 @@ def _holds_numbers(dtype: Any) -> bool:
 
 
 def clip(X: Any, ranges: Ranges) -> Any:
-    """Move each record to the nearest one in the box.
+    """Move each record to the nearest one in the box, in the same kind of container, in doubles.
 
-    Parameters
-    ----------
-    X : container
-        The records.
-    ranges : tuple of (float, float)
-        As for `check_clippable`.
-
-    Returns
-    -------
-    container
-        Of the same kind and in doubles. A missing number becomes 0 and is clipped like any other.
+    A missing number becomes 0 and is clipped like any other.
 
     Examples
     --------

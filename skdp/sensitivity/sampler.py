@@ -21,12 +21,14 @@ from sklearn.base import BaseEstimator
 
 from skdp._version import __version__
 from skdp.core.checks import check_count
-from skdp.core.dataset import Dataset
+from skdp.core.dataset import Dataset, n_records
 from skdp.core.fingerprint import fingerprint
+from skdp.core.geometry import Geometry, as_geometry
 from skdp.core.schema import Schema
-from skdp.core.streams import streams
+from skdp.core.streams import pair_key, public_key, streams, trial_key
 from skdp.core.target import Target, as_target, identity_of, target_key
 from skdp.sensitivity.adapters import as_oracle, describe_oracle
+from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.blocks import CHUNK_SIZE, pair_measure
 from skdp.sensitivity.calibration import order_statistic
 from skdp.sensitivity.drawing import draw
@@ -41,12 +43,8 @@ from skdp.sensitivity.pairs import (
 )
 from skdp.sensitivity.plan import SamplingPlan
 from skdp.sensitivity.progress import follow
+from skdp.sensitivity.responses import without_response
 from skdp.sensitivity.trial import try_oracle
-
-# Spawn key. Pair i uses (i,), which no longer key collides with, and pilot pair i uses (i, 2).
-PUBLIC_DATASET = (0, 1)
-# The last word of the key of the draws on which an oracle is tried; those below are fits.
-TRIAL = 2**31 + 1
 
 # Pilot pairs are kept whole: at most so many, and at most so many numbers (256 MB) in all of them.
 MAX_PILOT_PAIRS = 1000
@@ -56,7 +54,7 @@ MAX_PILOT_VALUES = 2**25
 LEAST_CHUNKS = 64
 
 
-class SensitivitySampler(BaseEstimator):
+class SensitivitySampler(Sensitivity, BaseEstimator):
     """Sample how much a target changes when one record changes.
 
     Each pair draws ``n_samples + 1`` records from the oracle. The first dataset holds all but the
@@ -111,9 +109,8 @@ class SensitivitySampler(BaseEstimator):
     --------
     >>> import numpy as np
     >>> from skdp import SensitivitySampler, UniformOracle
-    >>> from skdp.mechanisms.base import l1_norm
     >>> sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.1, random_state=0)
-    >>> estimate = sampler.sample(np.mean, n_samples=100, norm=l1_norm)
+    >>> estimate = sampler.sample(np.mean, n_samples=100, geometry="l1")
     >>> 0.005 < estimate.value < 0.01
     True
     """
@@ -140,6 +137,33 @@ class SensitivitySampler(BaseEstimator):
         self.memory = memory
         self.verbose = verbose
         self.random_state = random_state
+
+    @property
+    def draws_from(self) -> Any:
+        """The oracle, ready to be drawn from."""
+        return as_oracle(self.oracle)
+
+    def for_estimator(
+        self, estimator: Any, release: Any, dataset: Dataset = (), uses_response: bool = True
+    ) -> SensitivitySampler:
+        if len(dataset) > 1 or uses_response:
+            return self
+        return self._with(oracle=without_response(self.draws_from))
+
+    def agree(self, schema: Schema, example: Dataset) -> tuple[SensitivitySampler, Schema]:
+        sampler = self.with_fixed_seed()
+        drawn = sampler._try(n_records(example[0]))
+        schema = schema.agree(Schema.of(drawn))
+        schema.convert(drawn, f"The oracle {describe_oracle(self.draws_from)}")
+        return sampler, schema
+
+    def settle(
+        self, target: Target, n_samples: int, schema: Schema, mechanism: Any
+    ) -> tuple[SensitivityEstimate, Any]:
+        geometry = mechanism.geometry
+        estimate = self.sample(target, n_samples, geometry, schema)
+        estimate.check_usable()
+        return estimate, mechanism.with_geometry(geometry)
 
     def plan(self, n_samples: int, mechanism: Any = None) -> SamplingPlan:
         """Say what would be run, and what it would promise, without running it.
@@ -178,7 +202,7 @@ class SensitivitySampler(BaseEstimator):
         return SamplingPlan(
             order_statistic=statistic,
             n_samples=n_samples,
-            oracle=describe_oracle(as_oracle(self.oracle)),
+            oracle=describe_oracle(self.draws_from),
             n_pilot_pairs=n_pilot_pairs,
         )
 
@@ -186,7 +210,7 @@ class SensitivitySampler(BaseEstimator):
         self,
         target: Callable,
         n_samples: int,
-        norm: Callable[[NDArray], float],
+        geometry: Geometry | str,
         schema: Schema | None = None,
     ) -> SensitivityEstimate:
         """Sample the sensitivity of a target.
@@ -197,9 +221,9 @@ class SensitivitySampler(BaseEstimator):
             What is to be released: ``target(X)`` or ``target(X, y)``.
         n_samples : int
             Number of records of the private dataset.
-        norm : callable
-            ``norm(difference)`` of the mechanism that will add the noise. The estimate records its
-            name, and the basis of the mechanism.
+        geometry : Geometry or {"l1", "l2", "sup"}
+            That of the mechanism that will add the noise, ``mechanism.geometry``, or a norm of the
+            values as they are. The estimate records it.
         schema : Schema or None, default=None
             The form of the private dataset, into which the oracle's records are brought. None takes
             the form in which the oracle yields them; the estimate serves data of that form only.
@@ -215,33 +239,32 @@ class SensitivitySampler(BaseEstimator):
             As :meth:`plan`, or if the oracle returns something else than the records asked for.
         """
         plan = self.plan(n_samples)
+        geometry = as_geometry(geometry, "SensitivitySampler.sample")
         target = as_target(target)
         key = target_key(target)  # before it runs: a function may keep what it finds
         sampler = self.with_fixed_seed()
         schema = schema or sampler._schema_of_draws(target, n_samples)
         pairs, records = sampler._prepare(target, n_samples, schema)
-        measure, chunk_size = pair_measure(pairs, norm, records)
+        measure, chunk_size = pair_measure(pairs, geometry, records)
         n_pairs = plan.order_statistic.n_pairs
-        parts = (_norm_name(norm), None if hasattr(norm, "__self__") else norm)
+        parts = geometry.key, None if type(geometry) is Geometry else geometry
         chunks = self._run(measure, range(n_pairs), chunk_size, pairs, *parts)
         if self.verbose:
             chunks = follow(chunks, plan.order_statistic)
         with closing(chunks):
             outcomes = Outcomes.join(chunks)
         shape, norms, failures = _summarize(outcomes)
-        mechanism = getattr(norm, "__self__", None)
         return SensitivityEstimate(
             norms=norms,
             order_statistic=plan.order_statistic,
             n_samples=n_samples,
-            norm_name=_norm_name(norm),
+            geometry=geometry,
             target=target.description,
             shape=shape,
             oracle=plan.oracle,
             seed=pairs.seed,
             failures=failures,
             n_rounding=int(outcomes.are_rounding.sum()),
-            basis=getattr(mechanism, "public_basis", None),
             form=schema.key,
             key=key,
         )
@@ -299,50 +322,23 @@ class SensitivitySampler(BaseEstimator):
         self, target: Target, n_samples: int, schema: Schema
     ) -> tuple[PairSource, Dataset]:
         """Settle the seed, and refuse an unfit oracle before the first fit; return its records."""
-        oracle = as_oracle(self.oracle)
-        seed = self._entropy()
-        rng, _ = streams(seed, (0,))
+        oracle, seed = self.draws_from, self._entropy()
+        rng, _ = streams(seed, pair_key(0))
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
         if hasattr(target, "check_oracle"):
             target.check_oracle(*records)
         moments = target.closed_form(*records) if hasattr(target, "closed_form") else None
         return PairSource(target, oracle, n_samples, seed, moments, schema), records
 
-    def agree(self, schema: Schema, n_samples: int) -> Schema:
-        """Settle the form in which the data and the oracle's records are alike.
-
-        Parameters
-        ----------
-        schema : Schema
-            The form of the data.
-        n_samples : int
-            Their number.
-
-        Returns
-        -------
-        Schema
-            The form.
-
-        Raises
-        ------
-        ValueError
-            If there is no such form, or the oracle does not draw from its generator.
-        """
-        drawn = self._try(self._entropy(), n_samples)
-        schema = schema.agree(Schema.of(drawn))
-        schema.convert(drawn, f"The oracle {describe_oracle(as_oracle(self.oracle))}")
-        return schema
-
     def _schema_of_draws(self, target: Target, n_samples: int) -> Schema:
-        drawn = self._try(self._entropy(), n_samples)
-        return Schema.of(drawn, getattr(target, "allow_nan", False))
+        return Schema.of(self._try(n_samples), getattr(target, "allow_nan", False))
 
-    def _try(self, seed: int, n_samples: int) -> Dataset:
+    def _try(self, n_samples: int) -> Dataset:
         """Draw records of the oracle, and refuse one that does not draw."""
-        oracle = as_oracle(self.oracle)
+        oracle, seed = self.draws_from, self._entropy()
 
         def attempt(number: int) -> Dataset:
-            rng, _ = streams(seed, (*PUBLIC_DATASET, TRIAL + number))
+            rng, _ = streams(seed, trial_key(number))
             return draw(oracle, n_samples + 1, rng)
 
         return try_oracle(oracle, attempt)
@@ -377,8 +373,10 @@ class SensitivitySampler(BaseEstimator):
         SensitivitySampler
             All that it draws, now or later, follows from its `random_state`, an integer.
         """
-        parameters = self.get_params(deep=False) | {"random_state": self._entropy()}
-        return type(self)(**parameters)
+        return self._with(random_state=self._entropy())
+
+    def _with(self, **parameters: Any) -> SensitivitySampler:
+        return type(self)(**self.get_params(deep=False) | parameters)
 
     def public_dataset(
         self, n_samples: int, schema: Schema | None = None, attempt: int = 0
@@ -405,8 +403,8 @@ class SensitivitySampler(BaseEstimator):
             If the oracle returns something else than the records asked for.
         """
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
-        rng, _ = streams(self._entropy(), (*PUBLIC_DATASET, attempt))
-        return draw(as_oracle(self.oracle), n_samples, rng, schema=schema, full=True)
+        rng, _ = streams(self._entropy(), public_key(attempt))
+        return draw(self.draws_from, n_samples, rng, schema=schema, full=True)
 
     def _entropy(self) -> int:
         if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):
@@ -436,10 +434,3 @@ def _summarize(
         if other != shape and not failures[pair]:
             norms[pair], failures[pair] = math.inf, "the shape of the value changed"
     return shape, norms, dict(Counter(failure for failure in failures if failure))
-
-
-def _norm_name(norm: Callable) -> str:
-    """Name the norm: by its mechanism when it is a method of one, else by the function."""
-    mechanism = getattr(norm, "__self__", None)
-    name = getattr(norm, "__name__", type(norm).__name__)
-    return getattr(mechanism, "norm_name", name.removesuffix("_norm"))

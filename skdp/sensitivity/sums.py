@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.dataset import Dataset, n_records, take_records
-from skdp.core.streams import streams, streams_of_pairs
+from skdp.core.streams import pair_key, streams, streams_of_pairs
 from skdp.sensitivity.pairs import PairSource
 from skdp.sensitivity.public_data import PublicDataOracle
 
@@ -70,7 +70,7 @@ class DrawnSums:
 
     def _sum(self, pair: int) -> Sums:
         source = self._pairs
-        rng, _ = streams(source.seed, (pair,))
+        rng, _ = streams(source.seed, pair_key(pair))
         return source.moments.split(source.draw(source.n_samples + 1, rng))
 
 

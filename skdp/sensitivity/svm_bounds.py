@@ -237,7 +237,7 @@ def svm_l1(
         bound = linear_svc_l1(
             n_samples, n_features, params["C"], solver_error=solver_error, intercept_scaling=scaling
         )
-    bound.check_estimator(estimator, "auto")
+    bound.for_estimator(estimator, "auto")
     return bound
 
 

@@ -35,22 +35,8 @@ RELATIVE_ERROR = 1e-6
 def try_oracle(oracle: Any, draw: Callable[[int], Dataset]) -> Dataset:
     """Draw a dataset, and refuse an oracle whose records do not follow from its generator.
 
-    Parameters
-    ----------
-    oracle : callable
-        As returned by `as_oracle`.
-    draw : callable
-        ``draw(attempt)`` asks it for records, with a generator that depends on `attempt` only.
-
-    Returns
-    -------
-    tuple of containers
-        The draw of attempt 0.
-
-    Raises
-    ------
-    ValueError
-        If the same generator gives other records, or others give the same.
+    ``draw(attempt)`` asks it for records, with a generator that depends on `attempt` only. What is
+    returned is the draw of attempt 0.
     """
     first = draw(0)
     kept = tuple(take_records(part, np.arange(n_records(part))) for part in first)
@@ -69,23 +55,12 @@ def try_oracle(oracle: Any, draw: Callable[[int], Dataset]) -> Dataset:
 
 
 def check_is_public(oracle: Any, dataset: Dataset) -> None:
-    """Refuse an oracle that holds the private records themselves.
+    """Refuse an oracle that holds the private records themselves; None holds nothing.
 
     Only identity and shared memory are looked at, so that the answer tells nothing of a value. A
     copy is not recognized.
-
-    Parameters
-    ----------
-    oracle : callable
-        As returned by `as_oracle`.
-    dataset : tuple of containers
-        The private dataset, as it was passed.
-
-    Raises
-    ------
-    ValueError
-        If they share memory.
     """
+    dataset = tuple(part for part in dataset if part is not None)
     private = [array for part in dataset for array in _arrays(part)]
     for held in _held(oracle):
         same = any(held is part for part in dataset)

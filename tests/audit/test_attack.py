@@ -24,7 +24,7 @@ def test_known_maximum_is_nearly_found_and_not_exceeded():
     assert min(norms) > 0.29
     # Drawing pairs alone stays below: of a thousand seeds none reached it with 200 pairs.
     alone = SensitivitySampler(BOX, gamma=None, n_pairs=200, random_state=0).sample(
-        mean, 10, LaplaceMechanism(1.0).norm
+        mean, 10, LaplaceMechanism(1.0).geometry
     )
     assert alone.norms.max() < 0.29
 
@@ -49,10 +49,10 @@ def test_what_the_promise_does_not_cover_is_seen():
     def coefficients(X, y):
         return Ridge().fit(X, y).coef_
 
-    oracle, norm = PublicDataOracle(X, y), LaplaceMechanism(1.0).norm
-    estimate = SensitivitySampler(oracle, random_state=0).sample(coefficients, 50, norm)
+    oracle, geometry = PublicDataOracle(X, y), LaplaceMechanism(1.0).geometry
+    estimate = SensitivitySampler(oracle, random_state=0).sample(coefficients, 50, geometry)
     found = find_large_sensitivity(
-        coefficients, oracle, 50, 300, norm=norm, sensitivity=estimate.value, random_state=0
+        coefficients, oracle, 50, 300, geometry=geometry, sensitivity=estimate.value, random_state=0
     )
     assert found.norm > estimate.norms.max()
     assert found.ratio > 1.5

@@ -17,6 +17,7 @@ from skdp import (
     UniformOracle,
 )
 from skdp.audit import audit_epsilon, audit_release
+from skdp.core.geometry import Geometry
 
 ALPHA = 1e-4
 SIZES = {"n_search": 5000, "n_final": 50_000}
@@ -69,7 +70,7 @@ def test_vectors_in_the_norm_of_the_mechanism():
     x = rng.normal(size=(3, 4))
     step = rng.normal(size=(3, 4))
     for mechanism in (LaplaceMechanism(1.0), GaussianMechanism(1.0, 1e-3)):
-        size = mechanism.norm(step)
+        size = mechanism.geometry.distance(step, np.zeros_like(step))
         honest, halved = both(x, x + step, mechanism, size, stacked=True, **FEW)
         assert not honest.violated
         assert halved.violated
@@ -99,12 +100,12 @@ def test_released_function():
     oracle = UniformOracle([(0, 1)])
     mechanism = LaplaceMechanism(1.0)
     estimate = SensitivitySampler(oracle, gamma=0.1, random_state=0).sample(
-        density, 50, mechanism.norm
+        density, 50, mechanism.geometry
     )
     X = np.random.default_rng(0).random((51, 1))
     for x, x_prime in ((X[:50], np.r_[X[:49], X[50:]]), (X[:50], np.r_[X[:49], [[0.5]]])):
         values = density(x), density(x_prime)
-        norm = mechanism.norm(values[0] - values[1])
+        norm = mechanism.geometry.distance(*values)
         sensitivity = max(norm, estimate.value)
         honest, _ = both(*values, mechanism, sensitivity, stacked=True, **FEW)
         _, halved = both(*values, mechanism, norm, stacked=True, **FEW)
@@ -148,10 +149,7 @@ def test_values_of_different_shape_are_refused():
 class SupremumLaplace(LaplaceMechanism):
     """Noise that is calibrated to the largest coordinate: enough for one value only."""
 
-    norm_name = "sup"
-
-    def norm(self, difference):
-        return float(np.max(np.abs(difference)))
+    geometry = Geometry(np.inf)
 
 
 def test_any_norm_and_any_mechanism():

@@ -13,14 +13,16 @@ from scipy import optimize
 from scipy.linalg import qr
 from sklearn.base import clone
 
-from skdp.codes.learning import LEARNERS, learn_basis
+from skdp.codes.learning import LEARNERS, learn_basis, with_learned_basis
 from skdp.core.basis import LocalMetric, PublicBasis
+from skdp.core.geometry import Geometry
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.lattice import lattice_metric
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism, laplace_scale
 from skdp.mechanisms.noise import byte_source
+from skdp.sensitivity.base import in_basis_of
 
 
 def orthogonal(d, seed=0):
@@ -331,7 +333,7 @@ def test_probability_ratio_in_a_basis(name, seed, size, epsilon, outputs):
     mechanism = LaplaceMechanism(epsilon, basis=BASES[name])
     value = rng.normal(size=8) * 10.0**size
     other = value + rng.laplace(size=8)
-    sensitivity = mechanism.distance(value, other)
+    sensitivity = mechanism.geometry.distance(value, other)
     lattice, scale = laplace_scale(sensitivity, 8, epsilon)
     here, there = (lattice.to_integers(BASES[name].forward(v)).tolist() for v in (value, other))
     for _ in range(5):
@@ -348,10 +350,11 @@ def test_the_norm_of_the_difference_alone_would_not_do():
     value = 1e10 * np.linalg.svd(T)[2][-1]
     losses = []
     for other in (np.nextafter(value, sign * np.inf) for sign in (-1, 1)):
-        for sensitivity in (mechanism.norm(value - other), mechanism.distance(value, other)):
+        measured = mechanism.geometry.distance(value, other)
+        for sensitivity in (np.abs(T @ (value - other)).sum(), measured):
             lattice, scale = laplace_scale(sensitivity, 8, 1.0)
             here, there = (
-                lattice.to_integers(mechanism.public_basis.forward(v)) for v in (value, other)
+                lattice.to_integers(mechanism.geometry.basis.forward(v)) for v in (value, other)
             )
             losses.append(np.abs(here - there).sum() / scale)
     assert max(losses[::2]) > 1.05  # the promise of epsilon = 1 broken
@@ -374,28 +377,30 @@ def test_release_goes_through_the_coordinates(name, make, order):
     coordinates = make(1.0, basis="identity").release(basis.forward(value), 0.3, byte_source(7))
     assert released.shape == value.shape
     np.testing.assert_array_equal(released.ravel(), basis.backward(coordinates))
-    norm = make(1.0, basis=basis).norm(value)
+    norm = make(1.0, basis=basis).geometry.distance(value, np.zeros(8))
     assert norm == pytest.approx(np.linalg.norm(basis.forward(value), order), rel=1e-12)
 
 
 def test_a_matrix_is_a_basis():
     T = matrix_of_condition(10.0, d=3)
     mechanism = clone(LaplaceMechanism(1.0, basis=T))
-    assert mechanism.norm([1.0, 2.0, 3.0]) == pytest.approx(np.abs(T @ [1, 2, 3]).sum())
+    norm = mechanism.geometry.distance([1.0, 2.0, 3.0], np.zeros(3))
+    assert norm == pytest.approx(np.abs(T @ [1, 2, 3]).sum())
     assert mechanism.guarantee().basis == "given basis"
     assert not mechanism.learns_basis
-    assert mechanism.norm_name == mechanism.with_basis(None).norm_name != "l1"
+    fixed = mechanism.with_geometry(mechanism.geometry)
+    assert fixed.geometry == mechanism.geometry != Geometry(1)
 
 
 def test_auto_is_the_identity_until_it_has_learned():
     mechanism = LaplaceMechanism(1.0)
     assert mechanism.learns_basis
-    assert (mechanism.norm_name, mechanism.guarantee().basis) == ("l1", None)
-    learned = mechanism.fit_basis(DIFFERENCES, metric_of(8))
+    assert (mechanism.geometry.key, mechanism.guarantee().basis) == ("l1", None)
+    learned = with_learned_basis(mechanism, DIFFERENCES, metric_of(8))
     assert mechanism.basis == "auto"
     assert learned.basis == BASES["predictive"]
     assert not learned.learns_basis
-    assert learned.norm_name == f"l1 in basis {BASES['predictive'].digest}"
+    assert learned.geometry.key == f"l1 in basis {BASES['predictive'].digest}"
     assert learned.guarantee().basis == "predictive basis learned from 60 pilot pairs"
     assert "noise in the predictive basis learned from 60 pilot" in str(learned.guarantee())
 
@@ -403,9 +408,9 @@ def test_auto_is_the_identity_until_it_has_learned():
 def test_kinds_that_have_not_learned_measure_nothing():
     mechanism = LaplaceMechanism(1.0, basis="predictive")
     mechanism.guarantee()
-    for use in (mechanism.norm, lambda v: mechanism.release(v, 1.0)):
+    for use in (lambda: mechanism.geometry, lambda: mechanism.release(np.ones(3), 1.0)):
         with pytest.raises(ValueError, match="'predictive', which is learned from pilot pairs"):
-            use(np.ones(3))
+            use()
 
 
 @pytest.mark.parametrize("make", [LaplaceMechanism, GAUSSIAN])
@@ -430,17 +435,17 @@ def test_unknown_kind_is_refused(make):
     ],
 )
 def test_basis_of_an_estimate_is_taken_over_or_told_apart(basis, measured, fits):
-    in_measured = LaplaceMechanism(1.0, basis=BASES[measured])
-    mechanism = LaplaceMechanism(2.0, basis=basis).with_basis(BASES[measured])
-    assert (mechanism.norm_name == in_measured.norm_name) is fits
+    in_measured = Geometry(1, BASES[measured])
+    mechanism = in_basis_of(in_measured, LaplaceMechanism(2.0, basis=basis))
+    assert (mechanism.geometry.key == in_measured.key) is fits
     assert mechanism.epsilon == 2.0
 
 
 def test_mechanisms_without_bases_have_none():
     mechanism = ExponentialMechanism(1.0)
-    assert mechanism.with_basis(None) is mechanism
+    assert mechanism.with_geometry(Geometry(1, BASES["given"])) is mechanism
     assert not mechanism.learns_basis
-    assert mechanism.distance(np.array([1.0, 5.0]), np.array([2.0, 1.0])) == 4.0
+    assert mechanism.geometry.distance([1.0, 5.0], [2.0, 1.0]) == 4.0
 
 
 def test_infinite_epsilon_does_not_even_round():

@@ -23,7 +23,6 @@ from skdp import (
     order_statistic,
 )
 from skdp.audit import audit_epsilon, audit_estimator, find_large_sensitivity
-from skdp.mechanisms.base import l1_norm
 from skdp.risk import basic_composition, dkw_factor
 
 ORACLE = UniformOracle([(0, 1)], y_bounds=(0, 1))
@@ -40,7 +39,7 @@ def noisy(x, n, rng):
 AUDIT = partial(audit_epsilon, noisy, [(0, 1)], claimed_epsilon=1.0)
 COUNTS = {
     "plan": ("n_samples", SensitivitySampler(ORACLE).plan),
-    "sample": ("n_samples", lambda n: SensitivitySampler(ORACLE).sample(np.mean, n, l1_norm)),
+    "sample": ("n_samples", lambda n: SensitivitySampler(ORACLE).sample(np.mean, n, "l1")),
     "pilots": ("n_samples", lambda n: SensitivitySampler(ORACLE).pilot_differences(np.mean, n)),
     "public": ("n_samples", SensitivitySampler(ORACLE).public_dataset),
     "n_pairs": ("n_pairs", lambda n: SensitivitySampler(ORACLE, gamma=None, n_pairs=n).plan(5)),
@@ -85,4 +84,4 @@ def test_what_is_no_count_is_refused(what, value):
 def test_integers_of_numpy_are_counts():
     plan = SensitivitySampler(ORACLE, n_pairs=np.int32(19)).plan(np.int64(10))
     assert (plan.n_samples, plan.order_statistic.n_pairs) == (10, 19)
-    assert mean_l1(np.uint8(10)).for_norm("l1", 10) == mean_l1(10).value
+    assert mean_l1(np.uint8(10)).for_geometry("l1", 10) == mean_l1(10).value

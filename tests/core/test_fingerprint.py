@@ -43,7 +43,6 @@ from skdp.core.fingerprint import fingerprint, key_of, obstacle_of
 from skdp.core.target import target_key
 from skdp.estimators.parameters import ParameterTarget
 from skdp.functions.choice import ChoiceTarget
-from skdp.mechanisms.base import l1_norm
 
 HEAD = """
 import abc, dataclasses, enum, functools, math
@@ -515,7 +514,7 @@ for name, target in targets():
     path = name + ".json"
     if {first}:
         sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.2, random_state=0)
-        sampler.sample(target, 20, mechanism.norm).save(path)
+        sampler.sample(target, 20, mechanism.geometry).save(path)
     try:
         release(target, np.ones((20, 1)), mechanism=mechanism,
                 sensitivity=SensitivityEstimate.load(path), random_state=0)
@@ -543,7 +542,7 @@ def test_a_redefined_class_does_not_get_the_old_estimate(load):
     text = READ["body of a class"][0]
     mechanism, X = LaplaceMechanism(1.0), np.ones((20, 1))
     sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.2, random_state=0)
-    estimate = sampler.sample(load(filled(text)), 20, mechanism.norm)
+    estimate = sampler.sample(load(filled(text)), 20, mechanism.geometry)
     served = release(load(filled(text)), X, mechanism=mechanism, sensitivity=estimate)
     assert served.sensitivity is estimate
     with pytest.raises(ValueError, match="of other code or other values"):
@@ -560,7 +559,7 @@ def test_chunks_of_another_function_or_oracle_are_not_found(load, tmp_path):
     def norms(scale, factor):
         target = load(filled(text, scale) + filled(READ["helper called through self"][0], factor))
         sampler = SensitivitySampler(sys.modules["scripted"].oracle, **options)
-        return sampler.sample(target, 10, l1_norm).norms
+        return sampler.sample(target, 10, "l1").norms
 
     first = norms("1", "1")
     np.testing.assert_allclose(norms("1000", "1"), 1000 * first)
@@ -647,7 +646,7 @@ def test_what_cannot_be_read_is_released_with_a_sampler_and_not_with_an_estimate
 
 def test_an_estimate_without_a_key_serves_nothing():
     sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.2)
-    values = vars(sampler.sample(np.mean, 20, LaplaceMechanism(1.0).norm)).copy()
+    values = vars(sampler.sample(np.mean, 20, LaplaceMechanism(1.0).geometry)).copy()
     del values["value"], values["key"]
     with pytest.raises(ValueError, match="made for another target"):
         release(
@@ -677,9 +676,9 @@ def test_a_target_of_ones_own_has_a_key_or_is_read(tmp_path):
     sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.2, memory=str(tmp_path))
     unread = Own(generator(), key="own-v1")
     unread.__class__ = type("Ones", (Own,), {"__call__": lambda self, X, *, seed: np.mean(X)})
-    sampler.sample(unread, 5, l1_norm)  # in a cache too, a key stands for what cannot be read
+    sampler.sample(unread, 5, "l1")  # in a cache too, a key stands for what cannot be read
     with pytest.raises(TypeError, match="type generator"):
-        sampler.sample(Own(generator()), 5, l1_norm)
+        sampler.sample(Own(generator()), 5, "l1")
 
 
 @pytest.mark.parametrize(("key", "error"), [("", ValueError), (3, TypeError)])

@@ -25,7 +25,6 @@ from skdp import (
     release,
 )
 from skdp.core.schema import Form, Schema, canonical
-from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity.trial import check_is_public
 
 rng = np.random.default_rng(0)
@@ -229,7 +228,7 @@ def test_no_message_tells_categories_by_a_digest():
     def share(records):
         return np.mean(records["b"] == "low")
 
-    for sensitivity in (numbers, towns.sample(share, 60, l1_norm)):
+    for sensitivity in (numbers, towns.sample(share, 60, "l1")):
         with pytest.raises(ValueError, match="category") as caught:
             release(share, data, mechanism=LaplaceMechanism(1.0), sensitivity=sensitivity)
         assert digest
@@ -266,7 +265,7 @@ def test_an_estimate_serves_records_of_its_own_form_only(made, used):
 
 
 def test_an_estimate_without_a_form_serves_nothing():
-    estimate = sampler(UniformOracle([(0, 1)] * 2)).sample(mean, 60, LaplaceMechanism(1.0).norm)
+    estimate = sampler(UniformOracle([(0, 1)] * 2)).sample(mean, 60, LaplaceMechanism(1.0).geometry)
     values = estimate.to_dict()
     del values["form"]
     with pytest.raises(ValueError, match=r"another form: unknown. This release has X numpy"):
@@ -274,7 +273,7 @@ def test_an_estimate_without_a_form_serves_nothing():
 
 
 def test_an_estimate_made_without_data_has_the_form_of_the_oracle():
-    estimate = sampler(UniformOracle([(0, 1)] * 2)).sample(mean, 60, LaplaceMechanism(1.0).norm)
+    estimate = sampler(UniformOracle([(0, 1)] * 2)).sample(mean, 60, LaplaceMechanism(1.0).geometry)
     options = {"mechanism": LaplaceMechanism(1.0, basis="identity"), "sensitivity": estimate}
     assert released(mean, X, None, **options).value.shape == (2,)
     with pytest.raises(ValueError, match="made for records of another form"):
@@ -389,7 +388,7 @@ def test_an_oracle_that_does_not_draw_from_its_generator_is_refused(oracle, mess
     with pytest.raises(ValueError, match=message):
         released(mean, data, oracle)
     with pytest.raises(ValueError, match=message):
-        sampler(oracle).sample(mean, 60, LaplaceMechanism(1.0).norm)
+        sampler(oracle).sample(mean, 60, LaplaceMechanism(1.0).geometry)
 
 
 def test_an_oracle_may_return_views_of_one_buffer():
@@ -401,7 +400,7 @@ def test_a_small_domain_is_no_constant():
     bits = UniformOracle([(0, 1)])
     for seed in range(20):
         estimate = sampler(lambda n, rng: np.rint(bits(n, rng)), random_state=seed)
-        assert estimate.sample(mean, 2, LaplaceMechanism(1.0).norm).value >= 0
+        assert estimate.sample(mean, 2, LaplaceMechanism(1.0).geometry).value >= 0
 
 
 SPARSE = [
@@ -436,7 +435,7 @@ def test_pairs_have_the_sparse_format_of_the_private_records(kind):
 def test_an_oracle_may_yield_any_sparse_format():
     for kind in SPARSE:
         estimate = sampler(lambda n, rng, kind=kind: kind(rng.uniform(size=(n, 2)))).sample(
-            lambda X: X.sum(), 20, l1_norm
+            lambda X: X.sum(), 20, "l1"
         )
         assert estimate.value > 0
 
@@ -484,7 +483,7 @@ def test_a_matrix_is_drawn_as_an_array():
     def oracle(n_samples, rng):
         return rng.uniform(size=(n_samples, 2)).view(np.matrix)
 
-    estimate = sampler(oracle).sample(np.mean, 20, l1_norm)
+    estimate = sampler(oracle).sample(np.mean, 20, "l1")
     assert 0 < estimate.value < 0.1
     assert released(np.mean, X[:20], None, sensitivity=estimate).sensitivity == estimate
 

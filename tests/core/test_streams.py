@@ -6,7 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skdp.core import streams as seeding
-from skdp.core.streams import streams, streams_of_pairs
+from skdp.core.streams import (
+    AUDIT,
+    OUTPUT_DATASET,
+    block_key,
+    pair_key,
+    pilot_key,
+    public_key,
+    streams,
+    streams_of_pairs,
+    trial_key,
+)
+
+KINDS = (pair_key, pilot_key, block_key, public_key, trial_key)
 
 
 def same(left, right):
@@ -20,6 +32,15 @@ def test_hashed_words_are_those_of_numpy(seed, start):
     for key, words in zip(keys, hashed, strict=True):
         sequence = np.random.SeedSequence(seed, spawn_key=(key,))
         np.testing.assert_array_equal(words, sequence.generate_state(4, np.uint64))
+
+
+def test_no_two_purposes_share_a_stream():
+    """What a seed gives may not change either, so the keys themselves are frozen."""
+    keys = [kind(i) for kind in KINDS for i in range(100)]
+    keys += [public_key(OUTPUT_DATASET), *((*AUDIT, i) for i in range(100))]
+    assert len(set(keys)) == len(keys)
+    assert [kind(5) for kind in KINDS] == [(5,), (5, 2), (5, 3), (0, 1, 5), (0, 1, 2**31 + 6)]
+    assert (public_key(OUTPUT_DATASET), AUDIT) == ((0, 1, 2**31), (1, 1))
 
 
 @pytest.mark.parametrize("seed", [0, 7, 2**32, 2**64 - 1, 2**128 + 3])

@@ -17,7 +17,6 @@ from sklearn.preprocessing import StandardScaler
 from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler, UniformOracle
 from skdp.estimators.catalog.alignment import SignedRows
 from skdp.estimators.parameters import ParameterTarget
-from skdp.mechanisms.base import l1_norm
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -75,8 +74,8 @@ def test_alignment_makes_the_sampled_sensitivity_ten_times_smaller(estimator, or
     twin.fit(oracle(n_samples, np.random.default_rng(5)))
     target = ParameterTarget(estimator, "auto", twin)
     sampler = SensitivitySampler(oracle, gamma=1 / 100, n_pairs=99, random_state=0)
-    aligned = sampler.sample(target, n_samples, l1_norm)
-    free = sampler.sample(Unaligned(estimator, target.names), n_samples, l1_norm)
+    aligned = sampler.sample(target, n_samples, "l1")
+    free = sampler.sample(Unaligned(estimator, target.names), n_samples, "l1")
     assert not aligned.failures
     assert 0 < 10 * aligned.value < free.value
 

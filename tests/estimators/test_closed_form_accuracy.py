@@ -16,10 +16,10 @@ from sklearn.neighbors import NearestCentroid
 from sklearn.preprocessing import StandardScaler
 
 from skdp import AdditiveTarget, PublicDataOracle, SensitivitySampler
+from skdp.core.geometry import Geometry
 from skdp.core.streams import streams
 from skdp.core.target import pair_values
 from skdp.estimators.parameters import ParameterTarget
-from skdp.mechanisms.base import l1_norm
 
 SMOOTH = [
     GaussianNB(),
@@ -185,9 +185,9 @@ class RefitsOnly:
         return self.target(*dataset, seed=seed)
 
 
-def norms(target, oracle, n_samples=60, norm=l1_norm):
+def norms(target, oracle, n_samples=60, geometry="l1"):
     sampler = SensitivitySampler(oracle, gamma=None, n_pairs=40, random_state=1)
-    return sampler.sample(target, n_samples, norm).norms
+    return sampler.sample(target, n_samples, geometry).norms
 
 
 class Draws:
@@ -256,16 +256,19 @@ def test_accuracy_is_that_of_what_the_norm_sees():
     def oracle(n_samples, rng):
         return rng.normal([0.0, rng.normal() * 1e5], [1e9, 1e-2], size=(n_samples, 2))
 
-    def of_second(difference):
-        return float(np.abs(difference.reshape(2, 2)[:, 1]).sum())
+    class OfSecond(Geometry):
+        key = "of the second"
+
+        def distance(self, value, other):
+            return float(np.abs((value - other).reshape(2, 2)[:, 1]).sum())
 
     target = ParameterTarget(
         StandardScaler(),
         ["mean_", "var_"],
         StandardScaler().fit(oracle(60, np.random.default_rng(0))),
     )
-    closed = norms(target, oracle, norm=of_second)
-    refitted = norms(RefitsOnly(target), oracle, norm=of_second)
+    closed = norms(target, oracle, geometry=OfSecond())
+    refitted = norms(RefitsOnly(target), oracle, geometry=OfSecond())
     np.testing.assert_allclose(closed, refitted, rtol=1e-8)
 
 

@@ -27,9 +27,9 @@ from skdp import (
     SensitivitySampler,
     UniformOracle,
 )
+from skdp.core.geometry import Geometry
 from skdp.core.target import pair_values
 from skdp.estimators.parameters import ParameterTarget
-from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity.blocks import MomentMeasure
 from skdp.sensitivity.pairs import PairSource
 
@@ -167,7 +167,7 @@ def test_a_count_of_a_leaf_changes_by_one_exactly():
     """Two records in different leaves or classes change two counts, else none."""
     target, X, y = leaf_target(DecisionTreeClassifier)
     sampler = SensitivitySampler(PublicDataOracle(X, y), gamma=None, n_pairs=3000, random_state=0)
-    assert set(sampler.sample(target, 79, l1_norm).norms) == {0.0, 2.0}
+    assert set(sampler.sample(target, 79, "l1").norms) == {0.0, 2.0}
 
 
 def test_trees_in_pipelines_are_evaluated_on_whole_datasets():
@@ -249,7 +249,7 @@ def test_two_records_make_a_pair_of_densities(n_rows, monkeypatch):
     target = density_target(KernelDensity(bandwidth=0.3))
     oracle = UniformOracle([(-1, 2)])
     sampler = SensitivitySampler(oracle, gamma=None, n_pairs=1500, random_state=1)
-    estimate = sampler.sample(target, 50, l1_norm)
+    estimate = sampler.sample(target, 50, "l1")
     records = []
     for block in range(2):
         stream = np.random.default_rng(np.random.SeedSequence(1, spawn_key=(block, 3)))
@@ -286,4 +286,4 @@ def test_leaves_and_densities_are_measured_by_record():
     target, X, y = leaf_target(DecisionTreeClassifier)
     for of, records in ((target, (X, y)), (density_target(KernelDensity()), (X[:, :1],))):
         source = PairSource(of, PublicDataOracle(*records), len(X) - 1, 0, of.closed_form(*records))
-        assert MomentMeasure(source, l1_norm, records).by_record
+        assert MomentMeasure(source, Geometry(1), records).by_record

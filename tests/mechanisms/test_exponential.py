@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.base import clone
 
+from skdp.core.geometry import Geometry
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.noise import byte_source
 
@@ -265,5 +266,4 @@ def test_guarantee_and_parameters():
     guarantee = mechanism.guarantee(gamma=0.1)
     assert (guarantee.epsilon, guarantee.delta, guarantee.gamma) == (0.5, 0.0, 0.1)
     assert set(mechanism.get_params()) == {"epsilon", "monotone", "base_measure", "method"}
-    assert mechanism.norm_name == "sup"
-    assert mechanism.norm([3.0, -4.0]) == 4.0
+    assert mechanism.geometry == Geometry(math.inf)

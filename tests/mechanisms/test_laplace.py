@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.base import clone
 
+from skdp.core.geometry import Geometry
 from skdp.mechanisms import noise
 from skdp.mechanisms.discrete import MAX_SCALE
 from skdp.mechanisms.laplace import LaplaceMechanism, laplace_scale
@@ -46,7 +47,7 @@ def test_probability_ratio_on_neighboring_values(rows, epsilon, outputs):
     """log P(z | f) / P(z | f') as an exact fraction, for outputs near, between and far away."""
     value, shift = np.array(rows).T
     other = value + shift
-    sensitivity = LaplaceMechanism(epsilon).norm(value - other)
+    sensitivity = LaplaceMechanism(epsilon).geometry.distance(value, other)
     if sensitivity == 0:
         return
     lattice, scale = laplace_scale(sensitivity, len(rows), epsilon)
@@ -189,5 +190,4 @@ def test_parameters_follow_scikit_learn():
     copy = clone(mechanism).set_params(epsilon=2.0)
     assert mechanism.get_params() == {"epsilon": 1.0, "basis": "auto"}
     assert copy.epsilon == 2.0
-    assert mechanism.norm_name == "l1"
-    assert mechanism.norm([[1.0, -2.0], [0.5, 0.0]]) == 3.5
+    assert mechanism.geometry == Geometry(1)

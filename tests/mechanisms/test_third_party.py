@@ -3,20 +3,17 @@
 import numpy as np
 import pytest
 
-from skdp import Mechanism, PrivacyGuarantee, SensitivitySampler, UniformOracle, release
+from skdp import Geometry, Mechanism, PrivacyGuarantee, SensitivitySampler, UniformOracle, release
 
 
 class NoisyMaximum(Mechanism):
     """Report the position of the largest score after Laplace noise."""
 
-    norm_name = "sup"
+    geometry = Geometry(np.inf)
     chooses = True
 
     def __init__(self, epsilon):
         self.epsilon = epsilon
-
-    def norm(self, difference):
-        return float(np.max(np.abs(difference)))
 
     def release(self, value, sensitivity, rng):
         seed = int.from_bytes(rng.bytes(8), "little")

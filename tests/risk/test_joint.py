@@ -9,13 +9,14 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import Ridge
 
 from skdp import (
+    Geometry,
     KnownSensitivity,
     LaplaceMechanism,
     PrivateEstimator,
     SensitivitySampler,
     UniformOracle,
 )
-from skdp.mechanisms.base import Mechanism, l1_norm
+from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.risk import GaussianLoss, LaplaceLoss, PureLoss, joint_risk, privacy_loss_distribution
@@ -24,13 +25,10 @@ from skdp.risk import GaussianLoss, LaplaceLoss, PureLoss, joint_risk, privacy_l
 class Bounded(Mechanism):
     """Known by its epsilon only."""
 
-    norm_name = "l1"
+    geometry = Geometry(1)
 
     def __init__(self, epsilon=1.0):
         self.epsilon = epsilon
-
-    def norm(self, difference):
-        return l1_norm(difference)
 
     def release(self, value, sensitivity, rng):
         return value
@@ -39,10 +37,10 @@ class Bounded(Mechanism):
         return LaplaceMechanism(self.epsilon).guarantee(gamma)
 
 
-def estimate_of(norms, k, norm_name="l1"):
+def estimate_of(norms, k, geometry=Bounded.geometry):
     norms = np.asarray(norms, dtype=float)
     value = np.sort(norms)[k - 1]
-    return SimpleNamespace(norms=norms, value=value, norm_name=norm_name, basis=None)
+    return SimpleNamespace(norms=norms, value=value, geometry=geometry)
 
 
 LAPLACE = LaplaceMechanism(epsilon=1.0)
@@ -58,7 +56,7 @@ def test_the_second_argument_means_the_same_everywhere():
     half = ESTIMATE.value / 2
     assert privacy_loss_distribution(LAPLACE, ESTIMATE, distance=half) == LaplaceLoss(0.5)
     with pytest.raises(ValueError, match="norm of the mechanism, 'l1'"):
-        privacy_loss_distribution(LAPLACE, estimate_of([1.0, 2.0], 1, "l2"))
+        privacy_loss_distribution(LAPLACE, estimate_of([1.0, 2.0], 1, Geometry(2)))
 
 
 def test_law_of_each_mechanism():
@@ -140,7 +138,7 @@ def test_probability_of_pair_and_noise_together(kind, k):
     claimed = np.array(
         [max(0.0, law(scale * r).quantile(q)) for r in norms[:, k - 1] / norms[:, 14]]
     )
-    first = joint_risk(mechanism, estimate_of(norms[0], 15, mechanism.norm_name))
+    first = joint_risk(mechanism, estimate_of(norms[0], 15, mechanism.geometry))
     assert first.epsilon_at(k / 20, q) == pytest.approx(claimed[0], abs=1e-3)
     promise = k / 20 * q
     error = 5 * math.sqrt(promise * (1 - promise) / runs)
@@ -193,7 +191,7 @@ def test_mechanism_of_which_only_epsilon_is_known():
     with pytest.raises(ValueError, match="at most the sensitivity for Bounded"):
         above.law(0.75)
     scores = joint_risk(
-        ExponentialMechanism(1.0), estimate_of([1.0, 2.0, 3.0], 2, ExponentialMechanism.norm_name)
+        ExponentialMechanism(1.0), estimate_of([1.0, 2.0, 3.0], 2, ExponentialMechanism.geometry)
     )
     assert scores.law(0.75) == PureLoss(1.5)
 
@@ -234,7 +232,7 @@ def test_fitted_estimator():
         (lambda: privacy_loss_distribution(0.5), TypeError, "Got an object of type float"),
         (lambda: joint_risk(LAPLACE), ValueError, "'sensitivity' .* must be given"),
         (
-            lambda: joint_risk(LAPLACE, estimate_of([1.0, 2.0], 1, "l2")),
+            lambda: joint_risk(LAPLACE, estimate_of([1.0, 2.0], 1, Geometry(2))),
             ValueError,
             "norm of the mechanism, 'l1'. Got 'l2'",
         ),
@@ -246,7 +244,7 @@ def test_fitted_estimator():
         (
             lambda: joint_risk(LAPLACE, KnownSensitivity(0.1, "l2", 9)),
             ValueError,
-            "The mechanism needs 'l1'",
+            "norm of the mechanism, 'l1'. Got 'l2'",
         ),
         (lambda: joint_risk(LAPLACE, -1.0), ValueError, "'sensitivity' parameter of joint_risk"),
         (lambda: joint_risk(LAPLACE, 1.0, epsilon=[-0.1]), ValueError, "numbers of at least 0"),

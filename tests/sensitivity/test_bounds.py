@@ -178,11 +178,11 @@ def test_other_estimators_are_refused():
 
 def test_norms_and_number_of_records():
     bound = KnownSensitivity(0.5, "l2", 10)
-    assert bound.for_norm("l2", 10) == bound.for_norm("sup", 10) == 0.5
-    with pytest.raises(ValueError, match=r"bounds only l2, sup\. The mechanism needs 'l1'"):
-        bound.for_norm("l1", 10)
+    assert bound.for_geometry("l2", 10) == bound.for_geometry("sup", 10) == 0.5
+    with pytest.raises(ValueError, match=r"neither larger norms .* mechanism needs 'l1'"):
+        bound.for_geometry("l1", 10)
     with pytest.raises(ValueError, match=r"n_samples=10\. Got 11"):
-        bound.for_norm("l2", 11)
+        bound.for_geometry("l2", 11)
     with pytest.raises(TypeError):
         float(bound)
 
@@ -194,7 +194,7 @@ def test_norms_and_number_of_records():
         (lambda: KnownSensitivity(math.inf, "l1", 10), "finite"),
         (lambda: KnownSensitivity(math.nan, "l1", 10), "finite"),
         (lambda: KnownSensitivity("1", "l1", 10), "finite"),
-        (lambda: KnownSensitivity(1, "l3", 10), "'norm_name'"),
+        (lambda: KnownSensitivity(1, "l3", 10), "'geometry'"),
         (lambda: KnownSensitivity(1, "l1", 10, gamma=1), "'gamma' .* Got 1"),
         (lambda: KnownSensitivity(1, "l1", 0), "'n_samples'"),
         (lambda: mean_l1(0), "'n_samples' parameter of mean_l1"),

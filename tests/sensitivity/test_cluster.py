@@ -10,7 +10,6 @@ import pytest
 from joblib import parallel_config
 
 from skdp import SensitivitySampler
-from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity import execution
 
 pytestmark = pytest.mark.slow
@@ -29,7 +28,7 @@ def norms(n_jobs=None, target=slow_mean):
     sampler = SensitivitySampler(
         exponential, gamma=None, n_pairs=600, random_state=0, n_jobs=n_jobs
     )
-    return sampler.sample(target, 5, l1_norm).norms
+    return sampler.sample(target, 5, "l1").norms
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from sklearn.svm import LinearSVC
 
 from skdp import PublicDataOracle, SensitivitySampler
 from skdp.estimators.parameters import ParameterTarget
-from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity import sampler as sampler_module
 
 
@@ -96,7 +95,7 @@ def test_bytes_of_a_task(monkeypatch, n_records):
     X, y = make_classification(n_records, 8, random_state=0)
     oracle = PublicDataOracle(X, y)
     target = ParameterTarget(LinearSVC(), "auto", LinearSVC().fit(X, y))
-    SensitivitySampler(oracle, gamma=None, n_pairs=99).sample(target, 50, l1_norm)
+    SensitivitySampler(oracle, gamma=None, n_pairs=99).sample(target, 50, "l1")
     content = len(pickle.dumps(oracle)) + len(pickle.dumps(target))
     assert content - 500 < min(sent) <= max(sent) < content + 1000
     assert len(sent) == 2

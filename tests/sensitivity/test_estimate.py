@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from skdp import SensitivityEstimate, order_statistic
+from skdp import Geometry, SensitivityEstimate, order_statistic
 
 
 def an_estimate(gamma=0.2, calibration="dkw", **changes):
@@ -18,7 +18,7 @@ def an_estimate(gamma=0.2, calibration="dkw", **changes):
         "norms": norms,
         "order_statistic": statistic,
         "n_samples": 10,
-        "norm_name": "l1",
+        "geometry": Geometry(1),
         "target": "a function",
         "shape": (3,),
         "oracle": "an oracle",

@@ -6,7 +6,8 @@ import pytest
 from scipy import sparse
 
 from skdp import AdditiveTarget, PublicDataOracle, SensitivitySampler, UniformOracle
-from skdp.mechanisms.base import l1_norm
+from skdp.core.basis import PublicBasis
+from skdp.core.geometry import Geometry
 from skdp.sensitivity import execution
 from skdp.sensitivity import sampler as sampler_module
 
@@ -19,13 +20,20 @@ def exponential(n_samples, rng):
 
 def expected_norms():
     sampler = SensitivitySampler(exponential, gamma=None, n_pairs=N_PAIRS, random_state=0)
-    return sampler.sample(np.mean, 5, l1_norm).norms
+    return sampler.sample(np.mean, 5, "l1").norms
+
+
+class Doubled(Geometry):
+    key = "doubled"
+
+    def distance(self, value, other):
+        return 2 * super().distance(value, other)
 
 
 def test_cache_answers_for_the_same_run_only(tmp_path):
     log = tmp_path / "log"
 
-    def sample(oracle=exponential, n_samples=5, norm=l1_norm, seed=0, power=1):
+    def sample(oracle=exponential, n_samples=5, geometry="l1", seed=0, power=1):
         def mean(X):
             with log.open("a") as file:
                 file.write("x")
@@ -35,7 +43,7 @@ def test_cache_answers_for_the_same_run_only(tmp_path):
         sampler = SensitivitySampler(
             oracle, gamma=None, n_pairs=100, random_state=seed, memory=tmp_path / "cache"
         )
-        return sampler.sample(mean, n_samples, norm).norms, log.stat().st_size
+        return sampler.sample(mean, n_samples, geometry).norms, log.stat().st_size
 
     first, n_calls = sample()
     again, n_calls_again = sample()
@@ -45,7 +53,8 @@ def test_cache_answers_for_the_same_run_only(tmp_path):
         {"n_samples": 6},
         {"seed": 1},
         {"power": 2},
-        {"norm": lambda difference: 2 * abs(difference)},
+        {"geometry": Geometry(1, PublicBasis("given", scale=[2.0]))},
+        {"geometry": Doubled()},
         {"oracle": UniformOracle([(0, 1)])},
         {"oracle": UniformOracle([(0, 2)])},
     ]
@@ -67,10 +76,10 @@ def test_short_jobs_start_no_workers(monkeypatch):
 
     sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.05, n_jobs=2, random_state=0)
     monkeypatch.setattr(execution, "Parallel", refuse)
-    sampler.sample(np.mean, 10, l1_norm)
+    sampler.sample(np.mean, 10, "l1")
     monkeypatch.setattr(execution, "STARTUP", 0.0)
     with pytest.raises(AssertionError, match="workers were started"):
-        sampler.sample(np.mean, 10, l1_norm)
+        sampler.sample(np.mean, 10, "l1")
 
 
 @pytest.mark.parametrize("module", [sampler_module, sampler_module.sklearn])
@@ -88,7 +97,7 @@ def test_other_version_finds_no_chunk(tmp_path, monkeypatch, module):
     )
     for version, n_calls in [("1", 100), ("2", 200), ("1", 200)]:
         monkeypatch.setattr(module, "__version__", version)
-        sampler.sample(mean, 5, l1_norm)
+        sampler.sample(mean, 5, "l1")
         assert log.stat().st_size == n_calls
 
 
@@ -101,9 +110,9 @@ def test_few_refits_make_many_chunks(tmp_path, target, n_pairs, n_chunks):
     sampler = SensitivitySampler(
         exponential, gamma=None, n_pairs=n_pairs, random_state=0, memory=tmp_path
     )
-    norms = sampler.sample(target, 5, l1_norm).norms
+    norms = sampler.sample(target, 5, "l1").norms
     assert len(list(tmp_path.rglob("output.pkl"))) == n_chunks
-    uncut = sampler.set_params(memory=None).sample(target, 5, l1_norm).norms
+    uncut = sampler.set_params(memory=None).sample(target, 5, "l1").norms
     np.testing.assert_array_equal(norms, uncut)
 
 
@@ -111,11 +120,11 @@ def test_workers_use_the_cache_too(long_job, tmp_path):
     sampler = SensitivitySampler(
         exponential, gamma=None, n_pairs=N_PAIRS, random_state=0, n_jobs=2, memory=tmp_path
     )
-    few = sampler.set_params(n_pairs=100).sample(np.mean, 5, l1_norm)
-    many = sampler.set_params(n_pairs=N_PAIRS).sample(np.mean, 5, l1_norm)
+    few = sampler.set_params(n_pairs=100).sample(np.mean, 5, "l1")
+    many = sampler.set_params(n_pairs=N_PAIRS).sample(np.mean, 5, "l1")
     np.testing.assert_array_equal(many.norms, expected_norms())
     np.testing.assert_array_equal(few.norms, many.norms[:100])
-    again = sampler.set_params(n_jobs=None).sample(np.mean, 5, l1_norm)
+    again = sampler.set_params(n_jobs=None).sample(np.mean, 5, "l1")
     np.testing.assert_array_equal(again.norms, many.norms)
 
 
@@ -154,10 +163,10 @@ def test_large_tables_are_mapped_not_copied(long_job, tmp_path, kind):
             file.write(f"{base.filename}\n")
         return X.sum()
 
-    estimate = sampler.sample(mapped, 5, l1_norm)
+    estimate = sampler.sample(mapped, 5, "l1")
     assert not estimate.failures
     assert len(set(log.read_text().splitlines())) == 1
-    alone = sampler.set_params(n_jobs=1).sample(mapped, 5, l1_norm)
+    alone = sampler.set_params(n_jobs=1).sample(mapped, 5, "l1")
     assert alone.failures == {"RuntimeError: a copy": 120}  # the check sees a difference
 
 
@@ -171,13 +180,13 @@ def test_what_cannot_be_told_apart_cannot_be_cached(tmp_path):
 
     sampler = SensitivitySampler(Oracle(), gamma=0.2, memory=str(tmp_path))
     with pytest.raises(TypeError, match="type generator cannot be read"):
-        sampler.sample(np.mean, 4, l1_norm)
+        sampler.sample(np.mean, 4, "l1")
 
 
 def test_memory_must_be_one(tmp_path):
     sampler = SensitivitySampler(exponential, gamma=0.2, random_state=0, memory=3)
     with pytest.raises(TypeError, match="a path or a joblib"):
-        sampler.sample(np.mean, 4, l1_norm)
-    expected = sampler.set_params(memory=None).sample(np.mean, 4, l1_norm)
+        sampler.sample(np.mean, 4, "l1")
+    expected = sampler.set_params(memory=None).sample(np.mean, 4, "l1")
     memory = joblib.Memory(tmp_path, verbose=0)
-    assert sampler.set_params(memory=memory).sample(np.mean, 4, l1_norm) == expected
+    assert sampler.set_params(memory=memory).sample(np.mean, 4, "l1") == expected

@@ -13,7 +13,6 @@ import pytest
 
 import skdp
 from skdp import SensitivitySampler
-from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity import execution
 
 N_PAIRS = 392
@@ -29,7 +28,6 @@ SCRIPT = """
 import os, time
 import numpy as np
 from skdp import SensitivitySampler
-from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity import execution
 
 def oracle(n_samples, rng):
@@ -48,7 +46,7 @@ if __name__ == "__main__":
     execution.STARTUP = 0.0
     sampler = SensitivitySampler(oracle, gamma=None, n_pairs=392, random_state=0,
                                  n_jobs=int(os.environ["N_JOBS"]), memory=".", verbose=1)
-    estimate = sampler.sample(slow_mean, 5, l1_norm)
+    estimate = sampler.sample(slow_mean, 5, "l1")
     np.save("norms.npy", estimate.norms)
 """
 
@@ -59,7 +57,7 @@ def exponential(n_samples, rng):
 
 def expected_norms():
     sampler = SensitivitySampler(exponential, gamma=None, n_pairs=N_PAIRS, random_state=0)
-    return sampler.sample(np.mean, 5, l1_norm).norms
+    return sampler.sample(np.mean, 5, "l1").norms
 
 
 def take_interrupts():
@@ -207,7 +205,7 @@ def test_interrupted_caller_leaves_no_workers_at_work(long_job, tmp_path, monkey
         exponential, gamma=None, n_pairs=2000, n_jobs=2, verbose=1, random_state=0
     )
     with pytest.raises(KeyboardInterrupt) as kept:
-        sampler.sample(mean, 5, l1_norm)
+        sampler.sample(mean, 5, "l1")
     time.sleep(0.1)
     n_calls = log.stat().st_size
     time.sleep(0.5)
@@ -234,12 +232,12 @@ def test_lost_worker_loses_its_chunk_only(long_job, tmp_path):
         exponential, gamma=None, n_pairs=N_PAIRS, random_state=0, n_jobs=2, memory=tmp_path
     )
     with pytest.raises(Exception, match="worker process") as error:
-        sampler.sample(mean, 5, l1_norm)
+        sampler.sample(mean, 5, "l1")
     assert type(error.value).__name__ == "TerminatedWorkerError"
     saved = n_cached(tmp_path)
     assert log.stat().st_size // 2 - PROBES - CHUNK_SIZE * saved <= 2 * CHUNK_SIZE
     log.write_text("")
-    np.testing.assert_array_equal(sampler.sample(mean, 5, l1_norm).norms, expected_norms())
+    np.testing.assert_array_equal(sampler.sample(mean, 5, "l1").norms, expected_norms())
     assert log.stat().st_size // 2 <= N_PAIRS - CHUNK_SIZE * saved + PROBES
 
 
@@ -275,6 +273,6 @@ def test_interrupt_that_a_fit_catches_ends_the_run(memory, tmp_path, interrupts)
     options = {"memory": tmp_path} if memory else {}
     sampler = SensitivitySampler(exponential, gamma=0.1, random_state=0, **options)
     with pytest.raises(KeyboardInterrupt):
-        sampler.sample(mean_or_half, 5, l1_norm)
+        sampler.sample(mean_or_half, 5, "l1")
     assert len(attempts) == 4
     assert signal.getsignal(signal.SIGINT) is handler

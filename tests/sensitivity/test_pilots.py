@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skdp import LaplaceMechanism, SensitivityEstimate, SensitivitySampler, release
-from skdp.mechanisms.base import l1_norm
+from skdp.codes.learning import with_learned_basis
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.sensitivity import sampler as sampler_module
 
@@ -48,7 +48,7 @@ def test_no_record_of_a_pilot_pair_is_in_another_pair():
     watched.pilot_differences(mean, 5)
     pilots = {float(value) for X in seen[4:] for value in X.ravel()}  # four are only checked
     seen.clear()
-    watched.sample(mean, 5, l1_norm)
+    watched.sample(mean, 5, "l1")
     assert len(pilots) == 40 * 6 * 3
     assert not pilots & {float(value) for X in seen[3:] for value in X.ravel()}
     assert not pilots & set(watched.public_dataset(5)[0].ravel().tolist())
@@ -63,11 +63,15 @@ def test_differences_do_not_depend_on_workers_or_chunks(monkeypatch, n_jobs, chu
     assert differences.tobytes() == expected.tobytes()
 
 
+def learned(mechanism):
+    return with_learned_basis(mechanism, sampler().pilot_differences(mean, 5) * [1, 5, 25])
+
+
 def test_norms_in_a_learned_basis_do_not_depend_on_workers():
-    mechanism = LaplaceMechanism(1.0).fit_basis(sampler().pilot_differences(mean, 5) * [1, 5, 25])
-    first, second = (sampler(n_jobs=n).sample(mean, 5, mechanism.norm) for n in (1, 2))
+    mechanism = learned(LaplaceMechanism(1.0))
+    first, second = (sampler(n_jobs=n).sample(mean, 5, mechanism.geometry) for n in (1, 2))
     assert first == second
-    assert first.basis.digest
+    assert first.geometry.basis.digest
 
 
 def test_failed_pairs_are_left_out():
@@ -143,13 +147,12 @@ def test_plan_without_a_mechanism_says_what_it_leaves_out():
 def test_estimate_holds_its_basis_through_json(tmp_path, basis):
     mechanism = LaplaceMechanism(1.0, basis=basis)
     if basis == "auto":
-        mechanism = mechanism.fit_basis(sampler().pilot_differences(mean, 5) * [1, 5, 25])
-    estimate = sampler().sample(mean, 5, mechanism.norm)
+        mechanism = learned(mechanism)
+    estimate = sampler().sample(mean, 5, mechanism.geometry)
     estimate.save(tmp_path / "estimate.json")
     loaded = SensitivityEstimate.load(tmp_path / "estimate.json")
     assert loaded == estimate
-    assert loaded.basis == estimate.basis
-    assert mechanism.with_basis(loaded.basis).norm_name == loaded.norm_name
+    assert loaded.geometry == estimate.geometry == mechanism.geometry
 
 
 def test_rounding_of_a_constant_is_no_change():

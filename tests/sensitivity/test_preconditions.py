@@ -238,7 +238,7 @@ def test_a_bound_without_an_intercept_needs_a_machine_without():
     without = LinearSVC(loss="hinge", C=0.01, fit_intercept=False, intercept_scaling=5)
     assert svm_l1(without, N, 2, solver_error=0) == bound
     with pytest.raises(ValueError, match="fit_intercept=False"):
-        bound.check_estimator(MACHINE, "auto")
+        bound.for_estimator(MACHINE, "auto")
 
 
 def test_a_machine_sees_clipped_records():

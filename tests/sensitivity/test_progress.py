@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from skdp import SensitivitySampler
-from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity.calibration import order_statistic
 from skdp.sensitivity.pairs import Outcomes
 from skdp.sensitivity.progress import follow
@@ -42,7 +41,7 @@ def terminal(monkeypatch):
 def test_bar_in_a_terminal(monkeypatch):
     pytest.importorskip("tqdm", reason="the bar is drawn by tqdm")
     stream = terminal(monkeypatch)
-    SensitivitySampler(normal, gamma=0.2, verbose=1).sample(np.mean, 4, l1_norm)
+    SensitivitySampler(normal, gamma=0.2, verbose=1).sample(np.mean, 4, "l1")
     shown = stream.getvalue()
     assert "49/49" in shown
     assert "pair/s" in shown
@@ -60,7 +59,7 @@ def test_bar_in_a_pseudo_terminal(monkeypatch):
     termios.tcsetwinsize(slave, (24, 80))
     with open(slave, "w") as stream:
         monkeypatch.setattr(sys, "stderr", stream)
-        estimate = SensitivitySampler(normal, gamma=0.2, verbose=1).sample(np.mean, 4, l1_norm)
+        estimate = SensitivitySampler(normal, gamma=0.2, verbose=1).sample(np.mean, 4, "l1")
         stream.flush()
         shown = ""
         while f"sensitivity {estimate.value:.4g}]" not in shown:
@@ -74,12 +73,12 @@ def test_bar_in_a_notebook(monkeypatch, capsys):
     """The output of a kernel is no terminal, and shows bars all the same."""
     pytest.importorskip("tqdm", reason="the bar is drawn by tqdm")
     monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
-    SensitivitySampler(normal, gamma=0.2, verbose=1).sample(np.mean, 4, l1_norm)
+    SensitivitySampler(normal, gamma=0.2, verbose=1).sample(np.mean, 4, "l1")
     assert re.search(BAR, capsys.readouterr().err)
 
 
 def test_line_per_chunk_elsewhere(capsys):
-    estimate = SensitivitySampler(normal, n_pairs=199, verbose=1).sample(np.mean, 4, l1_norm)
+    estimate = SensitivitySampler(normal, n_pairs=199, verbose=1).sample(np.mean, 4, "l1")
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(" pairs")[0] for line in lines] == [
         f"SensitivitySampler: {count} of 199" for count in (50, 100, 150, 199)
@@ -90,7 +89,7 @@ def test_line_per_chunk_elsewhere(capsys):
 def test_lines_in_a_terminal_without_tqdm(monkeypatch):
     stream = terminal(monkeypatch)
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-    SensitivitySampler(normal, gamma=0.2, verbose=1).sample(np.mean, 4, l1_norm)
+    SensitivitySampler(normal, gamma=0.2, verbose=1).sample(np.mean, 4, "l1")
     assert "49 of 49 pairs" in stream.getvalue()
 
 
@@ -105,5 +104,5 @@ def test_running_value_is_the_order_statistic_of_the_pairs_so_far(capsys):
 
 
 def test_silence_by_default(capsys):
-    SensitivitySampler(normal, gamma=0.2).sample(np.mean, 4, l1_norm)
+    SensitivitySampler(normal, gamma=0.2).sample(np.mean, 4, "l1")
     assert capsys.readouterr().err == ""

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from skdp import GaussianOracle, SensitivitySampler, UniformOracle
+from skdp.core.geometry import Geometry
 from skdp.core.target import FunctionTarget, as_target
-from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity import blocks, execution
 
 
@@ -36,7 +36,7 @@ def test_mean_of_exponentials_against_theory():
     """
     n = 100
     estimate = SensitivitySampler(exponential, gamma=0.1, n_pairs=9999, random_state=0).sample(
-        np.mean, n, l1_norm
+        np.mean, n, "l1"
     )
     exceedance = math.exp(-n * estimate.value)
     assert exceedance == pytest.approx(0.1, abs=5 * 0.003)
@@ -46,7 +46,7 @@ def test_mean_of_exponentials_against_theory():
 @pytest.mark.slow
 def test_mean_of_uniforms_never_exceeds_the_global_sensitivity():
     sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.001, random_state=0)
-    estimate = sampler.sample(np.mean, 100, l1_norm)
+    estimate = sampler.sample(np.mean, 100, "l1")
     assert estimate.order_statistic.n_pairs == 9999
     assert max(estimate.norms) <= 0.01 * (1 + 1e-12)
     assert estimate.value > 0.009  # theory: 1 - gamma quantile of a triangular law, .0097
@@ -55,7 +55,7 @@ def test_mean_of_uniforms_never_exceeds_the_global_sensitivity():
 def test_mean_of_normals_under_dkw():
     """For n = 5 the norm is |N(0, 2/25)|; [.628, 1.352] holds all but about 1e-6 of maxima."""
     sampler = SensitivitySampler(normal, gamma=0.1, calibration="dkw", random_state=0)
-    estimate = sampler.sample(np.mean, 5, l1_norm)
+    estimate = sampler.sample(np.mean, 5, "l1")
     assert (estimate.order_statistic.n_pairs, estimate.order_statistic.k) == (285, 285)
     assert 0.628 <= estimate.value <= 1.352
 
@@ -63,7 +63,7 @@ def test_mean_of_normals_under_dkw():
 def test_sampled_norms_have_the_law_of_the_target():
     """Kolmogorov-Smirnov at 1e-4 false positives; halved norms are caught."""
     estimate = SensitivitySampler(exponential, n_pairs=999, random_state=1).sample(
-        np.mean, 50, l1_norm
+        np.mean, 50, "l1"
     )
     law = stats.expon(scale=1 / 50)
     assert stats.kstest(estimate.norms, law.cdf).pvalue > 1e-4
@@ -74,34 +74,32 @@ def test_sampled_norms_have_the_law_of_the_target():
 @pytest.mark.parametrize("chunk_size", [1, 7, 50])
 def test_norms_do_not_depend_on_workers_or_chunks(monkeypatch, n_jobs, chunk_size):
     sampler = SensitivitySampler(exponential, gamma=0.1, n_pairs=40, random_state=3)
-    expected = sampler.sample(np.mean, 20, l1_norm)
+    expected = sampler.sample(np.mean, 20, "l1")
     monkeypatch.setattr(blocks, "CHUNK_SIZE", chunk_size)
     monkeypatch.setattr(execution, "STARTUP", 0.0)  # workers even for so little
-    estimate = sampler.set_params(n_jobs=n_jobs).sample(np.mean, 20, l1_norm)
+    estimate = sampler.set_params(n_jobs=n_jobs).sample(np.mean, 20, "l1")
     assert estimate.norms.tobytes() == expected.norms.tobytes()
 
 
 def test_more_pairs_keep_the_first_ones():
     few = SensitivitySampler(exponential, n_pairs=60, random_state=3)
     many = SensitivitySampler(exponential, n_pairs=130, random_state=3)
-    first = few.sample(np.mean, 20, l1_norm).norms
-    np.testing.assert_array_equal(many.sample(np.mean, 20, l1_norm).norms[:60], first)
+    first = few.sample(np.mean, 20, "l1").norms
+    np.testing.assert_array_equal(many.sample(np.mean, 20, "l1").norms[:60], first)
 
 
 def test_seed_is_drawn_and_recorded():
     sampler = SensitivitySampler(exponential, gamma=0.2)
-    estimate = sampler.sample(np.mean, 20, l1_norm)
+    estimate = sampler.sample(np.mean, 20, "l1")
     again = SensitivitySampler(exponential, gamma=0.2, random_state=estimate.seed)
-    assert again.sample(np.mean, 20, l1_norm) == estimate
-    assert sampler.sample(np.mean, 20, l1_norm) != estimate
+    assert again.sample(np.mean, 20, "l1") == estimate
+    assert sampler.sample(np.mean, 20, "l1") != estimate
 
 
 @pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
 def test_generators_give_the_seed(make):
     estimates = [
-        SensitivitySampler(exponential, gamma=0.2, random_state=make(5)).sample(
-            np.mean, 20, l1_norm
-        )
+        SensitivitySampler(exponential, gamma=0.2, random_state=make(5)).sample(np.mean, 20, "l1")
         for _ in range(2)
     ]
     assert estimates[0] == estimates[1]
@@ -110,7 +108,7 @@ def test_generators_give_the_seed(make):
 @pytest.mark.parametrize("random_state", [-1, "seed", True])
 def test_random_state_is_refused(random_state):
     with pytest.raises(ValueError, match="'random_state' parameter of SensitivitySampler"):
-        SensitivitySampler(exponential, random_state=random_state).sample(np.mean, 5, l1_norm)
+        SensitivitySampler(exponential, random_state=random_state).sample(np.mean, 5, "l1")
 
 
 def test_with_fixed_seed_draws_everything_again_alike():
@@ -128,7 +126,7 @@ def test_public_dataset_is_none_of_the_pairs():
         return seen[-1]
 
     sampler = SensitivitySampler(remember, gamma=0.2, random_state=0)
-    sampler.sample(np.mean, 5, l1_norm)
+    sampler.sample(np.mean, 5, "l1")
     values = {float(value) for X in seen for value in X.ravel()}
     assert not values & set(sampler.public_dataset(5)[0].ravel().tolist())
 
@@ -140,7 +138,7 @@ def test_pairs_of_datasets_are_neighbors():
         pairs.append(X.copy())
         return 0.0
 
-    SensitivitySampler(normal, n_pairs=99, gamma=0.1, random_state=0).sample(remember, 6, l1_norm)
+    SensitivitySampler(normal, n_pairs=99, gamma=0.1, random_state=0).sample(remember, 6, "l1")
     for first, second in zip(pairs[::2], pairs[1::2], strict=True):
         changed = (first != second).any(axis=1)
         assert changed.sum() == 1
@@ -154,13 +152,13 @@ def test_failed_pairs_count_as_infinite():
     """A quarter of the pairs fails, so gamma = .5 is attained and gamma = .1 is not."""
     oracle = UniformOracle([(0, 1)])
     wide = SensitivitySampler(oracle, gamma=0.5, n_pairs=99, random_state=0)
-    estimate = wide.sample(unlucky_mean, 10, l1_norm)
+    estimate = wide.sample(unlucky_mean, 10, "l1")
     (cause, count) = next(iter(estimate.failures.items()))
     assert cause == "ValueError: the first record is large"
     assert 0 < count == np.isinf(estimate.norms).sum() < 50
     assert math.isfinite(estimate.value)
     narrow = SensitivitySampler(oracle, gamma=0.1, n_pairs=99, random_state=0)
-    assert narrow.sample(unlucky_mean, 10, l1_norm).value == math.inf
+    assert narrow.sample(unlucky_mean, 10, "l1").value == math.inf
 
 
 @pytest.mark.parametrize(
@@ -175,7 +173,7 @@ def test_failed_pairs_count_as_infinite():
 )
 def test_causes_of_failure_are_told_apart(function, cause):
     estimate = SensitivitySampler(normal, gamma=0.1, n_pairs=30, random_state=0).sample(
-        function, 4, l1_norm
+        function, 4, "l1"
     )
     assert set(estimate.failures) == {cause}
 
@@ -184,7 +182,7 @@ def test_long_causes_are_cut():
     def verbose(X):
         raise ValueError("x" * 1000)
 
-    estimate = SensitivitySampler(normal, gamma=0.2).sample(verbose, 4, l1_norm)
+    estimate = SensitivitySampler(normal, gamma=0.2).sample(verbose, 4, "l1")
     assert max(map(len, estimate.failures)) == 200
     assert estimate.shape is None
 
@@ -194,7 +192,7 @@ def test_warnings_of_the_pairs_do_not_change_the_norms():
         warnings.warn("not converged", RuntimeWarning, stacklevel=1)
         return X.mean()
 
-    estimate = SensitivitySampler(normal, gamma=0.2, random_state=0).sample(warn, 4, l1_norm)
+    estimate = SensitivitySampler(normal, gamma=0.2, random_state=0).sample(warn, 4, "l1")
     assert not estimate.failures
 
 
@@ -208,7 +206,7 @@ def test_oracle_that_fails_halfway_is_refused():
         return normal(n_samples, rng)
 
     with pytest.raises(Exception, match="no more records"):
-        SensitivitySampler(tired, gamma=0.2).sample(np.mean, 4, l1_norm)
+        SensitivitySampler(tired, gamma=0.2).sample(np.mean, 4, "l1")
 
 
 @pytest.mark.parametrize(
@@ -223,7 +221,7 @@ def test_oracle_that_fails_halfway_is_refused():
 def test_bad_oracle_is_refused_at_the_first_pair(oracle, message):
     evaluations = []
     with pytest.raises((TypeError, ValueError), match=message):
-        SensitivitySampler(oracle, gamma=0.2).sample(evaluations.append, 4, l1_norm)
+        SensitivitySampler(oracle, gamma=0.2).sample(evaluations.append, 4, "l1")
     assert not evaluations
 
 
@@ -234,7 +232,7 @@ def test_same_seed_within_a_pair_and_another_in_the_next():
         seeds.append(random_state)
         return np.random.default_rng(random_state).normal()
 
-    estimate = SensitivitySampler(normal, gamma=0.1, n_pairs=9).sample(noisy, 4, l1_norm)
+    estimate = SensitivitySampler(normal, gamma=0.1, n_pairs=9).sample(noisy, 4, "l1")
     assert max(estimate.norms) == 0  # all randomness is shared, and X is not used
     assert seeds[::2] == seeds[1::2]
     assert len(set(seeds)) == 9
@@ -260,16 +258,13 @@ def test_plan_names_the_attainable_gamma():
         SensitivitySampler(normal, gamma=0.01, n_pairs=50).plan(10)
 
 
-def test_norm_is_named_by_its_owner():
-    class Mechanism:
-        norm_name = "sup"
-
-        def norm(self, difference):
-            return float(np.max(np.abs(difference)))
-
+def test_the_geometry_is_one_or_the_name_of_a_norm():
     sampler = SensitivitySampler(GaussianOracle([0.0], [[1.0]]), gamma=0.2)
-    assert sampler.sample(np.mean, 4, Mechanism().norm).norm_name == "sup"
-    assert sampler.sample(np.mean, 4, l1_norm).norm_name == "l1"
+    assert sampler.sample(np.mean, 4, "sup").geometry == Geometry(math.inf)
+    assert sampler.sample(np.mean, 4, Geometry(2)).geometry == Geometry(2)
+    for wrong in ("l3", np.linalg.norm, None):
+        with pytest.raises(ValueError, match=r"'geometry' parameter .* 'l1', 'l2', 'sup' or a Geo"):
+            sampler.sample(np.mean, 4, wrong)
 
 
 def test_function_target_is_made_once():

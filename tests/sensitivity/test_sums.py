@@ -12,7 +12,6 @@ from sklearn.preprocessing import StandardScaler
 from skdp import PublicDataOracle, SensitivitySampler
 from skdp.core.moments import Moments
 from skdp.estimators.parameters import ParameterTarget
-from skdp.mechanisms.base import l1_norm
 from skdp.sensitivity import blocks, execution, sums
 from skdp.sensitivity.pairs import PairSource
 from skdp.sensitivity.sums import DrawnSums, TableSums, sums_of_pairs
@@ -65,7 +64,7 @@ def test_what_a_subclass_does_to_the_records_is_not_lost():
     assert target.closed_form(X) is not None
     once, twice = (
         SensitivitySampler(oracle, gamma=None, n_pairs=20, random_state=0)
-        .sample(target, 50, l1_norm)
+        .sample(target, 50, "l1")
         .norms
         for oracle in (PublicDataOracle(X), Doubled(X))
     )
@@ -83,7 +82,7 @@ def test_norms_do_not_depend_on_how_many_pairs_there_are(estimator, at_once, mon
 
     def norms(n_pairs):
         sampler = SensitivitySampler(oracle, gamma=None, n_pairs=n_pairs, random_state=0)
-        return sampler.sample(target, 50, l1_norm).norms
+        return sampler.sample(target, 50, "l1").norms
 
     many = norms(600)
     for n_pairs in (1, 19, 300):

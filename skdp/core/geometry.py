@@ -1,0 +1,222 @@
+"""Geometry: by which norm a difference is measured, and in which public coordinates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdp.core.basis import PublicBasis
+
+
+def _l1(difference: NDArray[np.float64]) -> float:
+    """Sum the absolute values, without intermediate rounding."""
+    try:
+        return math.fsum(np.abs(difference).tolist())
+    except OverflowError:  # finite numbers, and a sum that is none
+        return math.inf
+
+
+def _many_l1(differences: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(over="ignore"):
+        return np.abs(differences).sum(axis=1)
+
+
+def _l2(difference: NDArray[np.float64]) -> float:
+    """Return the length, right to the last bit or two, without overflow or underflow on the way."""
+    return float(_up_if_subnormal(np.array(math.hypot(*difference.tolist()))))
+
+
+def _many_l2(differences: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scale each row by a power of two before it is squared, which is exact."""
+    _, exponents = np.frexp(np.abs(differences).max(axis=1, initial=0.0))
+    with np.errstate(over="ignore", under="ignore"):
+        scaled = np.ldexp(differences, -exponents[:, None])
+        norms = np.ldexp(np.sqrt((scaled * scaled).sum(axis=1)), exponents)
+    return _up_if_subnormal(norms)
+
+
+def _up_if_subnormal(norms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Round up the norms that have too few bits for a small relative error."""
+    coarse = (norms > 0) & (norms < np.finfo(np.float64).smallest_normal)
+    return np.where(coarse, np.nextafter(norms, np.inf), norms)
+
+
+def _sup(difference: NDArray[np.float64]) -> float:
+    return float(np.max(np.abs(difference), initial=0.0))
+
+
+def _many_sup(differences: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.abs(differences).max(axis=1, initial=0.0)
+
+
+_NORMS: dict[float, tuple[str, Callable[..., float], Callable[..., NDArray[np.float64]]]] = {
+    1: ("l1", _l1, _many_l1),
+    2: ("l2", _l2, _many_l2),
+    math.inf: ("sup", _sup, _many_sup),
+}
+_ORDERS = {name: order for order, (name, *_) in _NORMS.items()}
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """How the difference of two values is measured: the norm, and the public coordinates.
+
+    A mechanism has a geometry, and is private on every pair whose values are at most the
+    sensitivity apart in it. An estimate of a sensitivity stores the one in which it was measured.
+
+    With T the basis, ``T f(D)`` and ``T f(D')`` are computed each on its own, as a release does,
+    and then differenced. In doubles that differs from ``T (f(D) - f(D'))`` by rounding errors that
+    grow with f and not with the difference. So what is measured is the computed function that is
+    released, rounding included.
+
+    For a norm of your own, write a subclass that overrides `distance` and `key`.
+
+    Parameters
+    ----------
+    order : {1, 2, inf}, default=1
+        The norm: sum of absolute values, Euclidean length or largest absolute value.
+    basis : PublicBasis, default=PublicBasis()
+        The coordinates; those of the value itself by default.
+
+    Raises
+    ------
+    ValueError
+        If the order is another one.
+
+    Examples
+    --------
+    >>> from skdp import Geometry, PublicBasis
+    >>> Geometry(1).distance([3.0, 4.0], [0.0, 0.0])
+    7.0
+    >>> Geometry(2, PublicBasis("given", scale=[1.0, 2.0])).distance([3.0, 2.0], [0.0, 0.0])
+    5.0
+    """
+
+    order: float = 1
+    basis: PublicBasis = field(default_factory=PublicBasis)
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.distance is not Geometry.distance and cls.key is Geometry.key:
+            raise TypeError(
+                f"{cls.__name__} must override 'key', which tells its sensitivities from those of "
+                "another norm, as it overrides 'distance'."
+            )
+
+    def __post_init__(self) -> None:
+        if self.order not in _NORMS:
+            raise ValueError(
+                f"The 'order' parameter of Geometry must be 1, 2 or inf. Got {self.order!r}."
+            )
+
+    @property
+    def key(self) -> str:
+        """What tells geometries apart, such as "l1", "l2" or "sup"; it names a basis too."""
+        name, digest = _NORMS[self.order][0], self.basis.digest
+        return f"{name} in basis {digest}" if digest else name
+
+    def distance(self, value: ArrayLike, other: ArrayLike) -> float:
+        """Measure how far two values are apart, as computed in a release.
+
+        Parameters
+        ----------
+        value, other : array-like of float
+            Of the same shape.
+
+        Returns
+        -------
+        float
+            The norm of the difference of their coordinates.
+        """
+        _, norm, _ = _NORMS[self.order]
+        return norm(self.basis.forward(value) - self.basis.forward(other))
+
+    def distances(
+        self, values: NDArray[np.float64], others: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Measure many distances at once.
+
+        Parameters
+        ----------
+        values, others : ndarray of shape (n_pairs, ...)
+            The two values of each pair.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            The `distance` of each, up to rounding.
+        """
+        if type(self) is not Geometry or self.basis.digest:
+            return np.array([self.distance(*pair) for pair in zip(values, others, strict=True)])
+        _, _, norms = _NORMS[self.order]
+        return norms((values - others).reshape(len(values), -1))
+
+    def bounds(self, other: Geometry) -> bool:
+        """Return whether a sensitivity in this geometry is also one in another.
+
+        Parameters
+        ----------
+        other : Geometry
+            The other one.
+
+        Returns
+        -------
+        bool
+            In the same basis the L1 norm is at least the L2 norm, and that at least the largest
+            absolute value. A norm of your own bounds itself only.
+        """
+        if type(self) is not Geometry or type(other) is not Geometry:
+            return self.key == other.key
+        return self.order <= other.order and self.basis.digest == other.basis.digest
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the geometry as plain values, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The name of the norm, and the basis.
+
+        Raises
+        ------
+        TypeError
+            If it has a norm of its own, which JSON cannot hold.
+        """
+        if type(self) is not Geometry:
+            raise TypeError(
+                f"{type(self).__name__} has a norm of its own, which JSON cannot hold. Pickle it."
+            )
+        return {"norm": _NORMS[self.order][0], "basis": self.basis.to_dict()}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Geometry:
+        """Make a geometry from the values of :meth:`to_dict`.
+
+        Parameters
+        ----------
+        values : dict
+            As returned by :meth:`to_dict`.
+
+        Returns
+        -------
+        Geometry
+            Equal to the one that was stored, bit for bit.
+        """
+        return Geometry(_ORDERS[values["norm"]], PublicBasis.from_dict(values["basis"]))
+
+
+def as_geometry(geometry: Geometry | str, owner: str) -> Geometry:
+    """Return a geometry as it is, and the one of a norm that is named."""
+    if isinstance(geometry, Geometry):
+        return geometry
+    if not isinstance(geometry, str) or geometry not in _ORDERS:
+        raise ValueError(
+            f"The 'geometry' parameter of {owner} must be 'l1', 'l2', 'sup' or a Geometry, such as "
+            f"mechanism.geometry. Got {geometry!r}."
+        )
+    return Geometry(_ORDERS[geometry])

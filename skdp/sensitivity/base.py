@@ -1,0 +1,114 @@
+"""What every kind of sensitivity has in common: it is asked for its form, and settled."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+from skdp.core.dataset import Dataset
+from skdp.core.geometry import Geometry
+from skdp.core.schema import Schema
+from skdp.core.target import Target
+
+
+class Sensitivity(ABC):
+    """How much one record can change a target: to be sampled, sampled earlier or known on paper.
+
+    A plan asks it in this order: whether it is one for the estimator, in which form the target
+    sees its records, and what the noise is calibrated to.
+    """
+
+    draws_from: Any = None
+    """The oracle, ready to be drawn from; None where nothing is drawn."""
+
+    def for_estimator(
+        self, estimator: Any, release: Any, dataset: Dataset = (), uses_response: bool = True
+    ) -> Self:
+        """Return the sensitivity of an estimator, or refuse one that it is not for.
+
+        Parameters
+        ----------
+        estimator : estimator object
+            Of which something fitted is released. Only its class and parameters are read.
+        release : object
+            The parameter of PrivateEstimator.
+        dataset : tuple of containers, default=()
+            Records of the form of the data. No entry is looked at.
+        uses_response : bool, default=True
+            Whether a response has a use.
+
+        Returns
+        -------
+        Sensitivity
+            This one, unless overridden.
+        """
+        return self
+
+    @abstractmethod
+    def agree(self, schema: Schema, example: Dataset) -> tuple[Self, Schema]:
+        """Settle the form in which the data and all that was or will be drawn are alike.
+
+        Parameters
+        ----------
+        schema : Schema
+            The form of the data.
+        example : tuple of containers
+            Records of this form, as many as there will be. No entry is looked at.
+
+        Returns
+        -------
+        sensitivity : Sensitivity
+            The same; a sampler with its seed drawn, since all that is public follows from it.
+        schema : Schema
+            The form in which the target sees its records.
+
+        Raises
+        ------
+        ValueError
+            If there is no such form, or the oracle does not draw from its generator.
+        """
+
+    @abstractmethod
+    def settle(self, target: Target, n_samples: int, schema: Schema, mechanism: Any) -> Any:
+        """Return what the noise is calibrated to, and the mechanism with its basis fixed.
+
+        Parameters
+        ----------
+        target : Target
+            What is to be released.
+        n_samples : int
+            Number of records of the data.
+        schema : Schema
+            From `agree`.
+        mechanism : Mechanism
+            Which noise. Where it asks for a kind of basis, it gets that of the sensitivity.
+
+        Returns
+        -------
+        sensitivity : SensitivityEstimate or KnownSensitivity
+            Sampled now, where it is to be sampled.
+        mechanism : Mechanism
+            A copy.
+
+        Raises
+        ------
+        ValueError
+            If the sensitivity was made for something else, or nothing can be released with it.
+        """
+
+
+def in_basis_of(geometry: Geometry, mechanism: Any) -> Any:
+    """Return a mechanism in the basis of a sensitivity if it asks for its kind, else in its own."""
+    asked = mechanism.basis if isinstance(mechanism.basis, str) else None
+    fits = asked in ("auto", geometry.basis.kind)
+    return mechanism.with_geometry(geometry if fits else mechanism.geometry)
+
+
+def refuse_zero(value: float) -> None:
+    """Refuse a sensitivity with which the exact value would be released."""
+    if value == 0:
+        raise ValueError(
+            "The sensitivity is zero, so no noise would be added and the exact value would be "
+            "shown. Nothing is released. If it was sampled, the target did not change on enough of "
+            "the oracle's pairs: use an oracle with more varied records, or a smaller gamma."
+        )
