@@ -5,6 +5,7 @@ is computed, is in `skdp.risk`.
 """
 
 from skdp.accounting.accountant import PrivacyAccountant, default_accountant
-from skdp.accounting.tally import BudgetTotal, NoiseLaw
+from skdp.accounting.tally import BudgetTotal
+from skdp.core.guarantee import NoiseLaw
 
 __all__ = ["BudgetTotal", "NoiseLaw", "PrivacyAccountant", "default_accountant"]

@@ -21,7 +21,6 @@ from skdp.accounting.tally import (
     UP,
     BudgetTotal,
     Limits,
-    NoiseLaw,
     Spend,
     Tally,
     above,
@@ -31,7 +30,7 @@ from skdp.accounting.tally import (
     largest_square,
 )
 from skdp.core.checks import check_count
-from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.exceptions import BudgetExceededError, LedgerError
 
 _in_force: ContextVar[tuple[PrivacyAccountant, ...]] = ContextVar("in_force", default=())
@@ -223,11 +222,7 @@ class PrivacyAccountant:
         4.22
         """
         owner = "PrivacyAccountant.spend"
-        if self._ledger.read_only:
-            raise TypeError(
-                f"The ledger {self.path!r} was opened to be read. To spend from it, make a "
-                "PrivacyAccountant with its limits."
-            )
+        _check_writable(self)
         if not isinstance(guarantee, PrivacyGuarantee):
             raise TypeError(
                 f"The 'guarantee' parameter of {owner} must be a PrivacyGuarantee. "
@@ -521,13 +516,39 @@ def default_accountant() -> PrivacyAccountant:
     True
     """
     global _of_all
-    given = _in_force.get() or _of_process
-    if given:
-        return given[-1]
+    given = accountant_in_force()
+    if given is not None:
+        return given
     with _lock:
         if _of_all is None or _of_all._ledger.is_lost:  # in a fork
             _of_all = PrivacyAccountant(MEMORY, epsilon=math.inf, delta=1.0)
         return _of_all
+
+
+def accountant_in_force() -> PrivacyAccountant | None:
+    """Return the accountant of the innermost block of `as_default`, if there is one."""
+    given = _in_force.get() or _of_process
+    return given[-1] if given else None
+
+
+def check_accountant(accountant: Any, owner: str) -> None:
+    """Refuse what is neither an accountant that can spend nor None."""
+    if accountant is None:
+        return
+    if not isinstance(accountant, PrivacyAccountant):
+        raise TypeError(
+            f"The 'accountant' parameter of {owner} must be a PrivacyAccountant or None. "
+            f"Got {accountant!r}."
+        )
+    _check_writable(accountant)
+
+
+def _check_writable(accountant: PrivacyAccountant) -> None:
+    if accountant._ledger.read_only:
+        raise TypeError(
+            f"The ledger {accountant.path!r} was opened to be read. To spend from it, make a "
+            "PrivacyAccountant with its limits."
+        )
 
 
 def _reopen(path: str, timeout: float, limits: Limits | None, identity: str) -> PrivacyAccountant:

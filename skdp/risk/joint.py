@@ -22,7 +22,7 @@ from skdp.accounting.laws import GaussianLoss, LaplaceLoss, PureLoss
 from skdp.accounting.loss import PrivacyLossDistribution
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
-from skdp.mechanisms.gaussian import GaussianMechanism, gaussian_sigma
+from skdp.mechanisms.gaussian import GaussianMechanism, gaussian_ratio
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.sensitivity.base import in_basis_of
 
@@ -98,10 +98,7 @@ def _(
 def _(
     mechanism: GaussianMechanism, sensitivity: Any = 1.0, *, distance: float | None = None
 ) -> GaussianLoss:
-    epsilon, delta = _level(mechanism), mechanism.guarantee().delta
-    sigma = gaussian_sigma(epsilon, delta)
-    if mechanism.method == "classical":
-        sigma = max(sigma, math.sqrt(2 * math.log(1.25 / delta)) / epsilon)
+    sigma = gaussian_ratio(_level(mechanism), mechanism.guarantee().delta, mechanism.method)
     return GaussianLoss(_ratio(mechanism, sensitivity, distance) / sigma)
 
 
