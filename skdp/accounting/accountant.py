@@ -298,17 +298,19 @@ class PrivacyAccountant:
         limits, left = self._ledger.limits, self._left(tally, 1)
         spent = tally.total(limits)
         asked = {"epsilon": spend.epsilon, "delta": spend.delta, "gamma": spend.gamma}
-        hint = ""
-        if spend.delta and spend.epsilon <= left:
-            room = DOWN.subtract(exact(limits.delta), exact(limits.slack))
-            hint = f" Of delta {below(room):g} may be spent, beside the slack."
-        elif limits.delta and not limits.slack:
-            hint = " A ledger with a slack lets many small releases cost less than their sum."
+        room = DOWN.subtract(exact(limits.delta), exact(limits.slack))
+        gamma = tally.copy().add(spend).joint_gamma
+        if limits.gamma is not None and gamma > exact(limits.gamma):
+            remedy = f"Gamma would be {above(gamma):g}, jointly: release with an earlier estimate"
+        elif tally.copy().add(spend).delta > room:
+            remedy = f"Of delta {below(room):g} may be spent, beside the slack: ask for less"
+        else:
+            remedy = f"One more release may have an epsilon of {left:g}: ask for less"
         return BudgetExceededError(
             f"The budget {self.path!r} does not allow this release. Its limits are "
             f"{_numbers(vars(limits))}; spent is {spent}; asked for was {_numbers(asked)}. Nothing "
-            f"was spent and nothing released. One more release may have an epsilon of {left:g}: "
-            f"ask for less, or agree on larger limits and begin a new ledger.{hint}",
+            f"was spent and nothing released. {remedy}, or agree on larger limits and begin a new "
+            "ledger.",
             spent,
             guarantee,
             left,

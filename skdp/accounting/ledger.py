@@ -66,6 +66,11 @@ class Ledger:
         with self._told("opened"):
             self.limits = self._open(limits)
 
+    def __del__(self) -> None:
+        connection = getattr(self, "_connection", None)
+        if connection is not None:
+            connection.close()
+
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Run statements that are on the disk together when the block is left, or not at all."""
