@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skdp.core.geometry import Geometry
-from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 
 
 class ByteSource(Protocol):
@@ -63,6 +63,11 @@ class Mechanism(BaseEstimator, ABC):
     @abstractmethod
     def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
         """Return the promise of one release with a sensitivity that fails with `gamma`."""
+
+    @property
+    def noise_law(self) -> NoiseLaw | None:
+        """Law of the noise, for composition; None if no more is known than the guarantee."""
+        return None
 
     @property
     def chooses(self) -> bool:
