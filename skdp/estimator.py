@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import inspect
 import warnings
 from collections.abc import Iterable, Sequence
@@ -11,8 +12,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
-from sklearn.utils import Tags, get_tags
+from sklearn.utils import Tags, estimator_html_repr, get_tags
 
+from skdp.accounting.accountant import (
+    PrivacyAccountant,
+    accountant_in_force,
+    check_accountant,
+)
+from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, n_records
 from skdp.core.guarantee import PrivacyGuarantee
@@ -82,6 +89,9 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     classes : array-like of shape (n_classes,), or list of them for outputs, or None, default=None
         The class labels, which are public. None takes those of the oracle; where there is no
         oracle they are read from y, under a PrivacyLeakWarning.
+    accountant : PrivacyAccountant or None, default=None
+        Whose budget pays for each fit, before the estimator sees the private records. Clones share
+        it. None takes `skdp.accounting.default_accountant`.
     random_state : int or None, default=None
         Source of the noise. None takes the operating system's generator. A seed is for tests and
         examples: whoever knows it can undo the noise, and the difference of two releases that
@@ -96,6 +106,8 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         public values only: this is what may be handed on.
     guarantee_ : PrivacyGuarantee
         What was promised.
+    budget_ : BudgetTotal
+        What this fit and all earlier releases of its budget promise together.
     sensitivity_ : SensitivityEstimate or KnownSensitivity
         What the noise was calibrated to.
     mechanism_ : Mechanism
@@ -158,6 +170,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
 
     estimator_: Estimator
     guarantee_: PrivacyGuarantee
+    budget_: BudgetTotal
     sensitivity_: SensitivityEstimate | KnownSensitivity
     mechanism_: Mechanism
     plan_: ReleasePlan
@@ -170,6 +183,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
         release: str | Sequence[str] = "auto",
         classes: Sequence[Any] | NDArray | None = None,
+        accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ):
         self.estimator = estimator
@@ -177,6 +191,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         self.sensitivity = sensitivity
         self.release = release
         self.classes = classes
+        self.accountant = accountant
         self.random_state = random_state
 
     def fit(self, X: Container, y: Container = None, sample_weight: Container = None) -> Self:
@@ -205,8 +220,12 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             If a parameter, the oracle or the data are not as they must be; see the message.
         TypeError
             If a parameter is no estimator or mechanism, or fitting takes no weights.
+        BudgetExceededError
+            If the budget does not allow the fit. No private record is then looked at.
+        LedgerError
+            If the budget cannot be read or written. No private record is then looked at.
         PrivateEvaluationError
-            If the estimator cannot be fitted to the private data.
+            If the estimator cannot be fitted to the private data. The budget has paid.
 
         Warns
         -----
@@ -217,10 +236,13 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         dataset = self._check_dataset(X, y, sample_weight)
         check_is_public(getattr(self.sensitivity, "draws_from", None), Dataset(X, y, sample_weight))
         plan = self._make_plan(dataset)
-        released = plan.execute(*dataset, random_state=self.random_state)
+        released = plan.execute(
+            *dataset, accountant=self.accountant, random_state=self.random_state
+        )
         self.plan_ = plan
         self.estimator_ = released.value
         self.guarantee_ = released.guarantee
+        self.budget_ = released.budget
         self.sensitivity_ = released.sensitivity
         self.mechanism_ = plan.mechanism
         return self
@@ -268,6 +290,25 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         example = example_dataset(n_samples, like, sensitivity, "PrivateEstimator.plan")
         return self._make_plan(self._check_dataset(*example))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Take the accountant in force along, so that a worker counts where its caller does."""
+        state = super().__getstate__()
+        if self.accountant is None and accountant_in_force() is not None:
+            state = {**state, "accountant": accountant_in_force()}
+        return state
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    def _repr_html_(self) -> str:
+        """Show the diagram, what was promised, and what all releases of the budget promise."""
+        diagram = estimator_html_repr(self)
+        if not hasattr(self, "guarantee_"):
+            return diagram
+        together = f"release {self.budget_.n_releases} of its budget, together {self.budget_}"
+        promises = (html.escape(promise) for promise in (str(self.guarantee_), together))
+        return diagram + "".join(f"<p>{promise}</p>" for promise in promises)
+
     def __sklearn_tags__(self) -> Tags:
         """Return the tags of the wrapped estimator: what it takes and gives is unchanged."""
         if hasattr(self.estimator, "get_params"):
@@ -303,6 +344,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 "The 'mechanism' parameter of PrivateEstimator must be a Mechanism, such as "
                 f"LaplaceMechanism(epsilon=1.0). Got {self.mechanism!r}."
             )
+        check_accountant(self.accountant, "PrivateEstimator")
         byte_source(self.random_state)  # refuses what is no seed before any work is done
         if self.classes is not None and not is_classifier(self.estimator):
             raise ValueError(

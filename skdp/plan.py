@@ -13,8 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skdp.accounting.accountant import (
+    PrivacyAccountant,
+    check_accountant,
+    default_accountant,
+)
+from skdp.accounting.tally import BudgetTotal
 from skdp.codes.learning import with_learned_basis
 from skdp.core.dataset import Dataset, as_dataset, n_records
+from skdp.core.fingerprint import key_of
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
 from skdp.core.room import evaluate_privately
 from skdp.core.schema import Schema, canonical, describe_key
@@ -52,6 +59,8 @@ class Release:
         The promise.
     sensitivity : SensitivityEstimate or KnownSensitivity
         The sensitivity that the noise was calibrated to.
+    budget : BudgetTotal
+        What this release and all earlier ones of its budget promise together.
 
     Examples
     --------
@@ -66,6 +75,7 @@ class Release:
     value: Any
     guarantee: PrivacyGuarantee
     sensitivity: SensitivityEstimate | KnownSensitivity
+    budget: BudgetTotal
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +162,7 @@ class ReleasePlan:
         y: Container = None,
         sample_weight: Container = None,
         *,
+        accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ) -> Release:
         """Release: evaluate the target once on private data, and add the noise.
@@ -164,6 +175,9 @@ class ReleasePlan:
             The private responses, if the target takes them.
         sample_weight : array-like of n_samples weights or None, default=None
             The private weights of the records, if the target takes them.
+        accountant : PrivacyAccountant or None, default=None
+            Whose budget pays, before the target sees the records. None takes
+            `skdp.accounting.default_accountant`.
         random_state : int or None, default=None
             Seed of the noise. None takes the operating system's generator. A seed is for tests and
             examples: whoever knows it can undo the noise, and the guarantee says so.
@@ -178,21 +192,44 @@ class ReleasePlan:
         ValueError
             If the data are of another form or number than those of the plan, or hold a label that
             is not public. Nothing is then evaluated.
+        BudgetExceededError
+            If the budget does not allow the release. Nothing is then evaluated.
+        LedgerError
+            If the budget cannot be read or written. Nothing is then evaluated.
         PrivateEvaluationError
-            If the target or the mechanism fails on the private data.
+            If the target or the mechanism fails on the private data. The budget has paid.
         """
+        check_accountant(accountant, "ReleasePlan.execute")
         noise = byte_source(random_state)
+        guarantee = replace(self.guarantee, seeded=random_state is not None)
         dataset = self._check(X, y, sample_weight)
         add_noise = _spare(self.mechanism).release
+        target = self.sensitivity.bounded(_spare(self.target))
+        budget = self._spend(guarantee, accountant)
         value = evaluate_privately(  # the one private evaluation
-            self.sensitivity.bounded(_spare(self.target)),
+            target,
             copy.deepcopy(dataset),  # a target may write into it, and what it writes is not noised
             seed=int.from_bytes(noise.bytes(4), "little") >> 1,
             shape=self.sensitivity.shape,
             add_noise=lambda exact: add_noise(exact, self.sensitivity.value, noise),
         )
-        guarantee = replace(self.guarantee, seeded=random_state is not None)
-        return Release(self.target.restore(value), guarantee, self.sensitivity)
+        return Release(self.target.restore(value), guarantee, self.sensitivity, budget)
+
+    def _spend(
+        self, guarantee: PrivacyGuarantee, accountant: PrivacyAccountant | None
+    ) -> BudgetTotal:
+        """Count the release, and return what it and all earlier ones promise together."""
+        if accountant is None:
+            accountant = default_accountant()
+        sensitivity_key = self.sensitivity.identity
+        accountant.spend(
+            guarantee,
+            law=self.mechanism.noise_law,
+            sensitivity_key=sensitivity_key,
+            plan_key=key_of(self.target, self.schema.key, sensitivity_key, repr(self.mechanism)),
+            label=self.target.description,
+        )
+        return accountant.total()
 
     def _check(self, *parts: Container) -> Dataset:
         """Return the private dataset as the target is to see it, or refuse it."""

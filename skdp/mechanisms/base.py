@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from skdp.core.basis import PublicBasis
 from skdp.core.geometry import Geometry
-from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.core.types import Released
 
 BasisParameter = str | PublicBasis | NDArray[np.float64] | None
@@ -70,6 +70,11 @@ class Mechanism(BaseEstimator, ABC):
     @abstractmethod
     def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
         """Return the promise of one release with a sensitivity that fails with `gamma`."""
+
+    @property
+    def noise_law(self) -> NoiseLaw | None:
+        """Law of the noise, for composition; None if no more is known than the guarantee."""
+        return None
 
     @property
     def chooses(self) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.base import BasisParameter, ByteSource
 from skdp.mechanisms.discrete import MAX_SCALE, discrete_gaussian
@@ -55,6 +55,14 @@ def gaussian_sigma(epsilon: float, delta: float) -> float:
     Calibration and Optimal Denoising", ICML 2018, section 3.
     """
     return _smallest(lambda sigma: gaussian_delta(epsilon, sigma) <= delta, start=1.0)
+
+
+def gaussian_ratio(epsilon: float, delta: float, method: str) -> float:
+    """Standard deviation per unit of L2 sensitivity that a method asks for at least."""
+    sigma = gaussian_sigma(epsilon, delta)
+    if method == "classical":
+        return max(sigma, math.sqrt(2 * math.log(1.25 / delta)) / epsilon)
+    return sigma
 
 
 def lattice_delta(epsilon: float, sigma: float, steps: float, n_values: int) -> float:
@@ -101,9 +109,7 @@ def gaussian_scale(
     """
     epsilon, delta = float(epsilon), float(delta)  # numpy's float32 would compute in float32
     charge = math.isqrt(n_values - 1) + 1  # sqrt(n_values), rounded up
-    ratio = gaussian_sigma(epsilon, delta)
-    if method == "classical":
-        ratio = max(ratio, math.sqrt(2 * math.log(1.25 / delta)) / epsilon)
+    ratio = gaussian_ratio(epsilon, delta, method)
     # Little noise needs a fine step too, or rounding sigma up would cost.
     lattice = Lattice.fine(sensitivity, charge * min(max(1.0, 1 / ratio), 2.0**20))
     while True:
@@ -217,6 +223,14 @@ class GaussianMechanism(AdditiveMechanism):
             gamma=gamma,
             basis=self._basis_description(),
         )
+
+    @property
+    def noise_law(self) -> NoiseLaw | None:
+        """Law of the noise, for composition; None where there is next to no noise."""
+        epsilon, delta = float(self.epsilon), float(self.delta)
+        if epsilon > 1e6:
+            return None
+        return NoiseLaw("gaussian", 1 / gaussian_ratio(epsilon, delta, self.method))
 
     def _add_noise(
         self, value: NDArray[np.float64], sensitivity: float, source: ByteSource

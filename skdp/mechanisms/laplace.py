@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.base import BasisParameter, ByteSource
 from skdp.mechanisms.discrete import discrete_laplace
@@ -110,6 +110,11 @@ class LaplaceMechanism(AdditiveMechanism):
         return PrivacyGuarantee(
             epsilon=float(self.epsilon), gamma=gamma, basis=self._basis_description()
         )
+
+    @property
+    def noise_law(self) -> NoiseLaw:
+        """Law of the noise, for composition."""
+        return NoiseLaw("laplace", self.epsilon)
 
     def _add_noise(
         self, value: NDArray[np.float64], sensitivity: float, source: ByteSource

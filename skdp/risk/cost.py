@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit
 
-from skdp.risk._checks import check_count, check_levels, check_real, check_stronger
-from skdp.risk.laws import LaplaceLoss
+from skdp.accounting.checks import check_count, check_levels, check_real, check_stronger
+from skdp.accounting.laws import LaplaceLoss
 from skdp.risk.paper import published_confidence
 
 _CONFIDENCE: dict[str, Callable[[ArrayLike, float], Any]] = {

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.accounting.checks import check_real
+from skdp.accounting.laws import GaussianLoss, LaplaceLoss, PureLoss
+from skdp.accounting.loss import PrivacyLossDistribution
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
-from skdp.mechanisms.gaussian import GaussianMechanism, gaussian_sigma
+from skdp.mechanisms.gaussian import GaussianMechanism, gaussian_ratio
 from skdp.mechanisms.laplace import LaplaceMechanism
-from skdp.risk._checks import check_real
-from skdp.risk.laws import GaussianLoss, LaplaceLoss, PureLoss
-from skdp.risk.loss import PrivacyLossDistribution
 from skdp.sensitivity.base import in_basis_of
 
 _ROUNDING = 2.0**-14  # lattice rounding can add this share of the sensitivity to a difference
@@ -98,10 +98,7 @@ def _(
 def _(
     mechanism: GaussianMechanism, sensitivity: object = 1.0, *, distance: float | None = None
 ) -> GaussianLoss:
-    epsilon, delta = _level(mechanism), mechanism.guarantee().delta
-    sigma = gaussian_sigma(epsilon, delta)
-    if mechanism.method == "classical":
-        sigma = max(sigma, math.sqrt(2 * math.log(1.25 / delta)) / epsilon)
+    sigma = gaussian_ratio(_level(mechanism), mechanism.guarantee().delta, mechanism.method)
     return GaussianLoss(_ratio(mechanism, sensitivity, distance) / sigma)
 
 

@@ -109,6 +109,10 @@ class KnownSensitivity(Sensitivity):
         return (self.preconditions or None) if self.gamma else None
 
     @property
+    def identity(self) -> None:
+        """Nothing: whether two bounds of a gamma fail on the same pairs is not known."""
+
+    @property
     def assumed(self) -> str:
         """What the guarantee rests on, as it says it."""
         known = "known on paper" if self.source else "asserted by the caller"

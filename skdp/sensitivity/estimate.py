@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -113,6 +114,13 @@ class SensitivityEstimate(Sensitivity):
     def confidence(self) -> float | None:
         """Confidence of a two-level statement, None for a joint one."""
         return self.order_statistic.confidence
+
+    @property
+    def identity(self) -> str:
+        """What all releases with this estimate have in common: they cover the same pairs."""
+        public = (self.key, self.geometry.key, self.n_samples, self.form, self.order_statistic)
+        content = repr(public).encode() + self.norms.tobytes()
+        return hashlib.sha256(content).hexdigest()
 
     @property
     def is_rounding(self) -> bool:

@@ -23,8 +23,8 @@ from scipy.optimize import minimize_scalar
 from scipy.signal import lfilter
 from scipy.special import logsumexp
 
-from skdp.risk._checks import MOST, check_count, check_levels, check_real
-from skdp.risk.loss import PrivacyLossDistribution
+from skdp.accounting.checks import MOST, check_count, check_levels, check_real
+from skdp.accounting.loss import PrivacyLossDistribution
 
 _TAIL = 1e-16  # mass of the sum that the window of the convolution may cut off
 _MAX_POINTS = 2**26

@@ -1,4 +1,4 @@
-"""Input checks shared by the modules of `skdp.risk`."""
+"""Input checks shared by the modules of `skdp.accounting` and `skdp.risk`."""
 
 from __future__ import annotations
 

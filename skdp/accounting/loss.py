@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.risk._checks import check_count, check_levels, check_real
+from skdp.accounting.checks import check_count, check_levels, check_real
 
 
 class PrivacyLossDistribution(ABC):
@@ -208,14 +208,14 @@ class PrivacyLossDistribution(ABC):
         return self._support()[1]
 
     def _self_compose(self, n: int, step: float | None) -> PrivacyLossDistribution:
-        from skdp.risk.composition import self_convolved  # which builds on this module
+        from skdp.accounting.composition import self_convolved  # which builds on this module
 
         return self_convolved(self, n, step)
 
     def _compose(
         self, other: PrivacyLossDistribution, step: float | None
     ) -> PrivacyLossDistribution:
-        from skdp.risk.composition import convolved
+        from skdp.accounting.composition import convolved
 
         return convolved(self, other, step)
 

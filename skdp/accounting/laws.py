@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, log_ndtr, ndtr, ndtri
 
-from skdp.risk._checks import check_real
-from skdp.risk.loss import PrivacyLossDistribution
+from skdp.accounting.checks import check_real
+from skdp.accounting.loss import PrivacyLossDistribution
 
 _TAIL = 1e-16  # mass of an unbounded law that a grid may leave out; it is charged to delta
 _LARGEST = 1e150  # its square is a double
