@@ -74,9 +74,9 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         Which noise, such as ``LaplaceMechanism(epsilon=1.0)``. Epsilon is the user's decision.
     sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
         How much the parameters can change: sampled at each fit, sampled earlier, or known on
-        paper. Of a bound on paper the estimator is checked and the records are clipped to its
-        ranges. A number is a bound in the norm of the mechanism; the promise is then plain
-        differential privacy, and says that the caller asserts the number.
+        paper. With a bound on paper, the estimator is checked and the records are clipped to the
+        ranges of the bound. A number is a bound in the norm of the mechanism; the promise is then
+        plain differential privacy, and says that the caller asserts the number.
     release : "auto", sequence of str, LeafTarget, BernsteinTransformer or target, default="auto"
         What to release. "auto" takes the fitted attributes of :func:`supported_estimators`, of
         compositions of them such as pipelines, and the leaves of trees and forests. Names such as

@@ -294,7 +294,7 @@ class ReleasePlan:
 
 
 def _spare(thing: T) -> T:
-    """Copy what is to see private data: whatever it keeps of them, the original does not."""
+    """Copy what sees private data, so that the original keeps nothing of them."""
     try:
         return copy.deepcopy(thing)
     except Exception:  # it holds a lock, a file or the like
@@ -319,7 +319,7 @@ def _describe_errors(errors: NDArray[np.float64] | Values | None) -> list[str]:
 
 
 def example_dataset(n_samples: int, like: Container, sensitivity: Any, owner: str) -> Dataset:
-    """Return as many records of the form of the data as there will be: only that is to be used."""
+    """Return records of the form and number of the data; nothing else of them is used."""
     if like is None:
         if sensitivity.draws_from is None:
             raise ValueError(
@@ -351,7 +351,7 @@ def make_plan(
     sensitivity: Any,
     **others: Any,
 ) -> ReleasePlan:
-    """Sample where it is to be sampled, and fix the promise; `others` are fields of the plan."""
+    """Sample the sensitivity if need be, and fix the promise; `others` are fields of the plan."""
     start = perf_counter()
     mechanism = clone(mechanism)
     if mechanism.chooses and replaces(target, "restore") and not isinstance(target, ChoiceTarget):

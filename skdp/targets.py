@@ -100,7 +100,7 @@ def make_target(
 
 
 def _check_transforms(step: Estimator) -> None:
-    """Refuse a step that is to transform, of which only what predicts is released."""
+    """Refuse a step that transforms when only what it predicts with is released."""
     if "transform" not in entry_of(step).unserved or substitute_of(step, True) is not None:
         return
     raise ValueError(

@@ -280,7 +280,7 @@ def _find_oracle(plan: ReleasePlan, oracle: object) -> Oracle:
 def _oracle_pairs(
     oracle: Oracle, schema: Schema, n_samples: int, pairs: int, seed: int
 ) -> Iterator[tuple[Dataset, Dataset]]:
-    """Draw pairs that calibrated nothing."""
+    """Draw pairs that were not used for calibration."""
     for child in np.random.SeedSequence(seed, spawn_key=AUDIT).spawn(pairs):
         rng = np.random.default_rng(child)
         records = draw(oracle, n_samples + 1, rng, schema=schema)

@@ -1,4 +1,4 @@
-"""Classes of scikit-learn, told by their public names so that none has to be imported.
+"""Classes of scikit-learn, known by their public names so that none has to be imported.
 
 Importing a class of scikit-learn may take longer than fitting it, and an estimator that arrives has
 its class with it. So tables of classes are written with names such as ``"sklearn.svm.LinearSVC"``

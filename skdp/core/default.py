@@ -7,7 +7,7 @@ from typing import Any
 
 
 class _Default:
-    """A property in the place of which a class or an object may put a value of its own."""
+    """A property that a class or an object may replace by a value of its own."""
 
     def __init__(self, compute: Callable[[Any], object]):
         self._compute = compute
@@ -17,7 +17,7 @@ class _Default:
 
 
 def default(compute: Callable[[Any], object]) -> Any:
-    """Make an attribute that is computed where no other value stands under its name."""
+    """Make an attribute that is computed unless a class or an object sets it."""
     return _Default(compute)
 
 

@@ -1,4 +1,4 @@
-"""Telling things apart by their content: equal in every process, and different where it matters.
+"""Keys made of content: equal in every process, and different where it matters.
 
 A cache must not take the pairs of one oracle for those of another, nor a release the sensitivity of
 one function for that of another. Names do not tell: all lambdas are called alike, a cell of a
@@ -6,8 +6,8 @@ notebook may give an old name to a new class, and the file of a module is edited
 code counts by its text, with all that it reads: defaults, enclosed and global variables, functions,
 classes with their bases, modules. What is installed counts by name and version.
 
-Where that cannot be had, nothing is guessed. A function without a text is like itself in this
-process only, and what cannot be read at all is like nothing, not even itself.
+Nothing is guessed where this content cannot be read. A function without a text equals itself in
+this process only, and what cannot be read at all equals nothing, not even itself.
 """
 
 from __future__ import annotations
@@ -517,7 +517,7 @@ def _is_plain(kind: type) -> bool:
 
 
 def _is_patch(name: str, value: object) -> bool:
-    """Return whether a member of an installed class may be the user's: what is his, and numbers."""
+    """Return whether a member of an installed class may be the user's own, or is a number."""
     plain = isinstance(value, int | float | complex | np.ndarray) and not name.startswith("__")
     return plain or _is_own(value)
 

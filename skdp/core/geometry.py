@@ -232,7 +232,7 @@ MechanismType = TypeVar("MechanismType", bound=Measures)
 
 
 def as_geometry(geometry: Geometry | str, owner: str) -> Geometry:
-    """Return a geometry as it is, and the one of a norm that is named."""
+    """Return a geometry as it is, and the name of a norm as a geometry."""
     if isinstance(geometry, Geometry):
         return geometry
     if not isinstance(geometry, str) or geometry not in _ORDERS:

@@ -1,4 +1,4 @@
-"""What is installed is told by name and version. All else is the user's own, and is read."""
+"""Installed packages are known by name and version; all other code is the user's, and is read."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ class Oracle(ABC):
     """A source of plausible, non-sensitive records.
 
     An oracle of your own inherits from this class and says how it draws, or is a plain function.
-    Its records must be exchangeable: their order may mean nothing. It must not be derived from the
+    Its records must be exchangeable: their order must mean nothing. It must not be derived from the
     private data.
 
     Attributes

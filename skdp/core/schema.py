@@ -409,7 +409,7 @@ def _name_dtype(dtype: DType) -> str:
 
 
 def _without_digest(name: str) -> str:
-    """Leave out of a message by what the categories of a person's record could be guessed."""
+    """Leave the digest out of a message: from it categories in a record could be guessed."""
     return "category" if name.startswith("category ") else name
 
 

@@ -58,7 +58,7 @@ def tell(node: object) -> str:
 
 
 def chains(node: ast.AST) -> dict[str, set[tuple[str, ...]]]:
-    """Tell which attributes of each name are read, as in ``a.b.c``; () is the name by itself."""
+    """Return which attributes of each name are read, as in ``a.b.c``; () is the name by itself."""
     found: dict[str, set[tuple[str, ...]]] = defaultdict(set)
     todo = [node]
     while todo:

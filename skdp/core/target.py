@@ -79,7 +79,7 @@ class Target(ABC):
         """
 
     def restore(self, value: Any) -> object:
-        """Make what is handed out of the released value; by default that value itself.
+        """Turn the released value into what is handed out; by default it stays as it is.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class Target(ABC):
         """
 
     def output_metric(self, *records: Container) -> NDArray[np.float64] | LocalMetric | None:
-        """Say how much what is handed out depends on each number, for learning a basis.
+        """Measure how much the output depends on each number, for learning a basis.
 
         Parameters
         ----------
@@ -185,8 +185,8 @@ def replaces(target: Target, name: str) -> bool:
 class FunctionTarget(Target):
     """Any Python function as a target.
 
-    The function is known by its content: its text, and all that it reads. Give a `key` where that
-    cannot be had, or where an estimate is to outlive changes that you know to be harmless.
+    The function is known by its content: its text, and all that it reads. Give a `key` where the
+    content cannot be read, or to keep an estimate through changes that you know to be harmless.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ EXACT = 2.0
 
 
 class Records(NamedTuple):
-    """What the closed forms need to know of the records before they see a pair.
+    """What the closed forms need to know about the records before they see a pair.
 
     Parameters
     ----------

@@ -116,8 +116,8 @@ class DelegatedMethods:
     ) -> NDArray:
         """Fit privately, then predict the same records with the released estimator.
 
-        The result tells of each private record to which cluster it belongs, or whether it is an
-        outlier: it is not private.
+        The result says to which cluster each private record belongs, or whether it is an outlier:
+        it is not private.
 
         Parameters
         ----------
@@ -246,7 +246,7 @@ class DelegatedMethods:
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            Records that nobody has contributed.
+            New records, drawn from what was released.
         """
         options = {} if random_state is None else {"random_state": random_state}
         return self._released().sample(n_samples, **options)

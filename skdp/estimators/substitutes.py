@@ -133,7 +133,7 @@ class PublicNystroem(NamedAsTheirs, Nystroem):
 
 
 class DiscriminantProjection(NamedAsTheirs, LinearDiscriminantAnalysis):
-    """A LinearDiscriminantAnalysis of which the transform is wanted: an affine map.
+    """A LinearDiscriminantAnalysis that transforms: an affine map.
 
     Takes its place, with the same parameters, in steps that transform. The values of the transform
     at the origin, at the mean of the records, and one step from there along each column are all of

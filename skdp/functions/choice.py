@@ -1,4 +1,4 @@
-"""Scores of finitely many responses, of which one is chosen."""
+"""Scores of finitely many responses; one of them is released."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def privacy_loss_distribution(
     ------
     ValueError
         If the sensitivity or the distance is outside its range, the mechanism adds no noise, or a
-        pair is not covered by a mechanism of which no more is known than its epsilon.
+        pair is not covered by a mechanism known by its epsilon only.
     TypeError
         If no law is known for the mechanism.
 
@@ -314,8 +314,8 @@ def joint_risk(
     Notes
     -----
     That q is a lower bound in any number of dimensions is proved in `LaplaceLoss` and
-    `GaussianLoss`. Of a mechanism of which only epsilon is known, a smaller pair is not known to
-    lose less, and nothing is claimed for pairs that are not covered (q = 0). What rounding to the
+    `GaussianLoss`. With a mechanism known by its epsilon only, a smaller pair is not known to lose
+    less, and nothing is claimed for pairs that are not covered (q = 0). What rounding to the
     lattice adds to a small difference, at most 2**-14 of the sensitivity, is part of the ratio.
 
     Examples

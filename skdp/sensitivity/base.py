@@ -1,4 +1,4 @@
-"""What every kind of sensitivity has in common: it is asked for its form, and settled."""
+"""What every kind of sensitivity has in common."""
 
 from __future__ import annotations
 

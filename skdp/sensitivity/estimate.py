@@ -145,7 +145,7 @@ class SensitivityEstimate(Sensitivity):
 
     @property
     def assumed(self) -> None:
-        """Nothing that a guarantee has to say: the oracle is named there."""
+        """Empty: the guarantee names the oracle instead."""
 
     def bounded(self, target: Target) -> Target:
         """Return the function that was sampled, which is the one to be released.

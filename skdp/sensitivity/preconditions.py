@@ -122,8 +122,8 @@ def as_ranges(ranges: ArrayLike, owner: str) -> Ranges:
 def check_clippable(X: Container, ranges: Ranges) -> None:
     """Refuse records whose form does not fit the ranges; no entry is looked at.
 
-    Of a series, or a list of numbers, there is one column. A sparse X would be filled by clipping
-    where a range lacks 0.
+    A series, or a list of numbers, is one column. Clipping would fill a sparse X where a range
+    lacks 0.
     """
     shape = getattr(X, "shape", (0,))
     columns = n_columns(X) if n_columns(X) is not None or len(shape) > 1 else 1

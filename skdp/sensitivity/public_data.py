@@ -1,4 +1,4 @@
-"""An oracle of public records: the best there is, where there are any."""
+"""An oracle of public records: the best choice where there are any."""
 
 from __future__ import annotations
 

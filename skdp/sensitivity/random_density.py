@@ -1,4 +1,4 @@
-"""The oracle for densities of which only the box is known."""
+"""The oracle for densities when only the box is known."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from skdp.sensitivity.oracles import _Box, _refuse, _ShippedOracle
 class RandomDensityOracle(_ShippedOracle):
     """Draw each dataset from a random smooth density of its own, on a box.
 
-    For a density when only bounds are public. The oracle knows the box and nothing of where in it
-    the records are. Each dataset draws a mixture of normal distributions first and its records
-    second, so the promise covers pairs from a density drawn at random (a dataset-level oracle).
+    For a density when only bounds are public. The oracle knows the box, but not where in it the
+    records are. Each dataset draws a mixture of normal distributions first and its records second,
+    so the promise covers pairs from a density drawn at random (a dataset-level oracle).
 
     A mixture has 1 to `max_components` components, each number as likely as any other, with
     weights from the uniform distribution on the simplex. A component has independent coordinates,

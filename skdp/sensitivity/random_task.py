@@ -23,8 +23,8 @@ class RandomTaskOracle(_ShippedOracle):
     """Resample public features and label each dataset by a random linear rule of its own.
 
     For the commonest case: records like the private ones are public, their answers are not. The
-    oracle knows the features and nothing of the answer. Each dataset draws a rule first and its
-    noise second, so the promise covers pairs from a task drawn at random (a dataset-level oracle).
+    oracle knows the features and not the answers. Each dataset draws a rule first and its noise
+    second, so the promise covers pairs from a task drawn at random (a dataset-level oracle).
 
     A rule gives each feature, in units of its public standard deviation, a weight from N(0, 1);
     its scores are brought to mean 0 and variance 1 over the dataset.

@@ -280,8 +280,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     ) -> NDArray[np.float64]:
         """Evaluate pilot pairs, from which a mechanism may learn its basis.
 
-        They are drawn like the pairs of `sample` and are none of them, so whatever is learned from
-        them leaves the promise as it is. There are as many as calibrating pairs, but at most 1000,
+        They are drawn like the pairs of `sample` but are not among them, so what is learned from
+        them does not change the promise. There are as many as calibrating pairs, but at most 1000,
         and at most 2^25 numbers in all.
 
         Parameters

@@ -1,7 +1,7 @@
-"""What is found out about an oracle before it is used: that it draws, and from its generator.
+"""Check an oracle before it is used: that it draws, and from its generator.
 
 A private table in an oracle, or an oracle that does not draw at random, makes every guarantee void,
-and nothing that is sampled would show it.
+and no sample would show it.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def substitute_of(estimator: Estimator, transforms: bool) -> type | None:
 
 
 def check_releasable(estimator: Estimator) -> None:
-    """Refuse an estimator of which it is known, before any fit, that it cannot be released."""
+    """Refuse, before any fit, an estimator that cannot be released."""
     reason = entry_of(estimator).reason(estimator)
     if reason:
         raise ValueError(

@@ -33,7 +33,7 @@ def nonnegative(values: ArrayLike, fallback: ArrayLike) -> NDArray:
 def read_variances(fitted: Estimator) -> NDArray:
     """Return variances that tell the scale: of columns taken for constant, zero.
 
-    Of a constant column rounding may leave a variance that is not zero; its scale is 1.
+    Rounding may leave a constant column a variance that is not zero; its scale is 1.
     """
     taken_for_constant = (fitted.scale_ == 1) & (np.sqrt(fitted.var_) != 1)
     return np.where(taken_for_constant, 0.0, fitted.var_).astype(fitted.var_.dtype)
