@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 
 from skdp.core.installed import is_named, release_of
 from skdp.core.source import attributes, chains, code_within, definition, imports, tell
-from skdp.core.types import Container
 
 PROCESS = secrets.token_hex(8)
 """Part of every key that is good in this process only."""
@@ -83,33 +82,12 @@ _BY_DATACLASS = _words(
 )
 
 
-def fingerprint(*parts: Container) -> str:
-    """Name what results depend on, for all processes.
+def fingerprint(*parts: object) -> str:
+    """Name what results depend on: equal in every process for equal parts.
 
-    Parameters
-    ----------
-    *parts : object
-        Functions and classes of the user's own count by their text and by all that they read, what
-        is installed by name and version, other objects by their attributes or what pickling would
-        store.
-
-    Returns
-    -------
-    str
-        Equal in every process for equal parts.
-
-    Raises
-    ------
-    TypeError
-        If a part cannot be told from others in another process.
-
-    Examples
-    --------
-    >>> from skdp.core.fingerprint import fingerprint
-    >>> fingerprint(lambda x: x + 1) == fingerprint(lambda x: x + 1)
-    True
-    >>> fingerprint(lambda x: x + 1) == fingerprint(lambda x: x + 2)
-    False
+    Functions and classes of the user's own count by their text and by all that they read, what is
+    installed by name and version, other objects by their attributes or what pickling would store.
+    TypeError if a part cannot be told from others in another process.
     """
     reader = _read(parts)
     obstacle = reader.unknown or reader.local
@@ -121,19 +99,11 @@ def fingerprint(*parts: Container) -> str:
     return reader.digest
 
 
-def key_of(*parts: Container) -> str:
-    """Name what results depend on, as far as can be.
+def key_of(*parts: object) -> str:
+    """Return the fingerprint of the parts, where there is one.
 
-    Parameters
-    ----------
-    *parts : object
-        As for `fingerprint`.
-
-    Returns
-    -------
-    str
-        The fingerprint, where there is one. Else a key that is equal for equal parts in this
-        process, or one that equals no other; :func:`obstacle_of` tells.
+    Else return a key that is equal for equal parts in this process, or one that equals no other;
+    :func:`obstacle_of` says which.
     """
     reader = _read(parts)
     if reader.unknown:

@@ -237,25 +237,10 @@ class Schema:
         return replace(self, parts=tuple(map(Form.agree_with_key, self.parts, key)))
 
     def convert(self, dataset: Dataset, owner: str) -> Dataset:
-        """Return the same records in these forms.
+        """Return the same records in these forms; the error begins with their owner.
 
-        Parameters
-        ----------
-        dataset : Dataset
-            As drawn, or private.
-        owner : str
-            Whose records they are: the error begins with it.
-
-        Returns
-        -------
-        Dataset
-            What has the form already is not copied.
-
-        Raises
-        ------
-        ValueError
-            If there are other parts or columns, or a number would change by more than the
-            rounding of a float. The message holds no value.
+        What has the form already is not copied. ValueError if there are other parts or columns, or
+        a number would change by more than the rounding of a float. The message holds no value.
         """
         if len(dataset.parts) != len(self.parts):
             raise ValueError(

@@ -28,20 +28,6 @@ def kernel_sums(
     the bandwidth that is left to a rule, and the densities of the first few are tried against their
     sums. None where the density is approximated or weighted, the distance is not that of a
     difference, or the trial fails.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.neighbors import KernelDensity
-    >>> from skdp.core.dataset import Dataset
-    >>> from skdp.estimators.kernel_sums import kernel_sums
-    >>> X = np.array([[0.0], [0.4], [1.0]])
-    >>> points = np.array([[1.0], [1.2]])
-    >>> moments = kernel_sums(KernelDensity(kernel="tophat"), points, Dataset(X))
-    >>> moments.features(X)
-    array([[0. , 0. ],
-           [0.5, 0.5],
-           [0.5, 0.5]])
     """
     # a tolerance lets the tree stop early, wherever it then is
     exact = estimator.atol == 0 and estimator.rtol == 0

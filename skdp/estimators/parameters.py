@@ -49,17 +49,6 @@ class ParameterTarget(Target):
     ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"`` reaches into a composition. The
     public fit fixes the shapes and the class labels. What a fit shows or keeps, as by callbacks,
     `memory` and `verbose`, is switched off: it would leave the guarantee.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_classification
-    >>> from sklearn.svm import LinearSVC
-    >>> from skdp.estimators.parameters import ParameterTarget
-    >>> X, y = make_classification(random_state=0)
-    >>> public_fit = LinearSVC().fit(X[:50], y[:50])
-    >>> target = ParameterTarget(LinearSVC(), "auto", public_fit)
-    >>> target.names, target(X[50:], y[50:], seed=0).shape
-    (('coef_', 'intercept_'), (21,))
     """
 
     def __init__(self, estimator: Estimator, release: str | Sequence[str], public_fit: Estimator):

@@ -24,16 +24,7 @@ from skdp.core.types import Estimator, Sample
 
 
 def describe_oracle(oracle: object) -> str:
-    """Name a function or an oracle by its `description`, else by its qualified name or its class.
-
-    Examples
-    --------
-    >>> from skdp.sensitivity.adapters import describe_oracle
-    >>> def loans(n_samples, rng):
-    ...     return rng.exponential(size=(n_samples, 1))
-    >>> describe_oracle(loans)
-    'loans'
-    """
+    """Name a function or an oracle by its `description`, else by its qualified name or class."""
     while isinstance(oracle, functools.partial):
         oracle = oracle.func
     description = getattr(oracle, "description", None)
@@ -126,20 +117,9 @@ def as_oracle(oracle: object) -> Oracle:
     """Return an oracle as it is, and make one of what can be sampled.
 
     That is a callable ``oracle(n_samples, rng)``, a distribution of scipy.stats, frozen or of the
-    newer kind, or a fitted estimator with `sample`, of which only the features are used, in random
-    order. None of them is copied or changed. What cannot be sampled reproducibly is refused, with
-    what to pass instead.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy.stats import expon
-    >>> from skdp.sensitivity.adapters import as_oracle
-    >>> oracle = as_oracle(expon())
-    >>> oracle
-    as_oracle(expon)
-    >>> oracle(3, np.random.default_rng(0)).shape
-    (3, 1)
+    newer kind, or a fitted estimator with `sample`; only its features are used, in random order.
+    Nothing is copied or changed. What cannot be sampled reproducibly is refused, with what to pass
+    instead.
     """
     if isinstance(oracle, type):
         raise TypeError(f"An oracle must be an object, not a class. Got {oracle.__name__} itself.")

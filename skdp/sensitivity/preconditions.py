@@ -195,23 +195,7 @@ def _clip(numbers: NDArray[np.float64], low: NDArray, high: NDArray) -> NDArray[
 
 
 class ClippedTarget(Target):
-    """A target that sees clipped records.
-
-    Parameters
-    ----------
-    target : Target
-        What is evaluated.
-    ranges : tuple of (float, float)
-        To which.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp.core.target import FunctionTarget
-    >>> from skdp.sensitivity.preconditions import ClippedTarget
-    >>> ClippedTarget(FunctionTarget(np.mean), ((0, 1),))(np.array([0.5, 99.5]), seed=0)
-    array(0.75)
-    """
+    """A target that sees records clipped to ranges."""
 
     def __init__(self, target: Target, ranges: Ranges):
         self.target = target

@@ -28,7 +28,7 @@ from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.streams import pair_key, public_key, streams, trial_key
 from skdp.core.target import Target, as_target, identity_of, target_key
-from skdp.core.types import Container, Estimator, Seed
+from skdp.core.types import Estimator, Seed
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.blocks import CHUNK_SIZE, pair_measure
@@ -354,7 +354,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         pairs: range,
         chunk_size: int,
         source: PairSource,
-        *parts: Container,
+        *parts: object,
     ) -> Generator[Any, None, None]:
         """Evaluate pairs chunk by chunk; source and `parts` tell the run from others."""
         one_by_one = self.memory is None and joblib.effective_n_jobs(self.n_jobs) == 1
