@@ -201,11 +201,11 @@ class Remembered(ParameterTarget):
         super().__init__(*args)
         self._seen = {}
 
-    def pair_values(self, records, seed):
-        key = (seed, *(np.asarray(part).tobytes() for part in records))
+    def pair_values(self, records, seed, position=-1):
+        key = ((seed, position), *(np.asarray(part).tobytes() for part in records))
         digest = hashlib.sha256(repr(key[0]).encode() + b"".join(key[1:])).digest()
         if digest not in self._seen:
-            self._seen[digest] = super().pair_values(records, seed)
+            self._seen[digest] = super().pair_values(records, seed, position)
         return self._seen[digest]
 
 
