@@ -19,6 +19,7 @@ least, and mostly at it.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +27,31 @@ from scipy import optimize
 
 Vector = NDArray[np.float64]
 
+# Of the order statistic of the norms to the typical norm, until it is measured.
+FIRST_RATIO = 2.0
+
 _TURN = 1 / math.sqrt(3)  # where 2 x / (1 + x^2)^2 is largest; beyond it the cost is convex
 _MOST_PRICE = 2 * _TURN / (1 + _TURN**2) ** 2
+
+
+class Noise(NamedTuple):
+    """The order of the norm, the standard deviation of the noise per unit of sensitivity, a level.
+
+    The level is the share of pairs that a calibration covers.
+    """
+
+    order: int
+    deviation: float
+    level: float = 0.95
+
+    def of(self, norms: Vector) -> float:
+        """Return the standard deviation of noise that is calibrated to these norms."""
+        position = min(len(norms), math.ceil(self.level * (len(norms) + 1)))
+        return self.deviation * float(np.sort(norms)[position - 1])
+
+    def budget(self, ratio: float) -> float:
+        """Return the typical norm of a change for which the noise has variance 1."""
+        return 1 / (self.deviation * ratio)
 
 
 def fill(order: int, factors: Vector, variances: Vector, changes: Vector, budget: float) -> Vector:
