@@ -139,13 +139,14 @@ def _learn_dense(
     whole = view(slice(None))
     parts = [(changes[fold], view(rest)) for fold, rest in folds(len(values), _N_FOLDS)]
     covariance = whole.prior.covariance
-    if not covariance.any():
+    # Nothing differs between pilots, or most pairs do not change it.
+    if not covariance.any() or not all(part.prior.change.any() for _, part in parts):
         return None
     tried = []
     for kind, find in CANDIDATES.items():
         candidates = [(held_out, find(part, noise.order)) for held_out, part in parts]
         ratio = FIRST_RATIO * _deviation(candidates, noise, FIRST_RATIO)
-        if ratio == 0:  # there is nothing to encode, or most pairs do not change it
+        if ratio == 0:
             continue
         deviation = _deviation(candidates, noise, ratio)
         encoder = find(whole, noise.order).encoder(noise.order, noise.budget(ratio))

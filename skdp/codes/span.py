@@ -78,8 +78,8 @@ def learn_in_span(
         metric = np.diag(metric)
     sizes = np.zeros(values.shape[1])
     for row in differences:
-        sizes += np.abs(row) / len(differences)
-    units, metric = in_units(sizes[None], metric, least_share(local))
+        sizes += np.abs(row)
+    units, metric = in_units(sizes[None] / len(differences), metric, least_share(local))
     scale, center = np.sqrt(metric) / units, values.mean(axis=0)
     products = np.zeros((2 * len(values),) * 2)
     for _, block in _blocks(values, center, differences, scale):
@@ -98,7 +98,8 @@ def _blocks(
     for start in range(0, values.shape[1], width):
         columns = slice(start, start + width)
         rows = np.concatenate([values[:, columns] - center[columns], changes[:, columns]])
-        yield columns, rows * scale[columns]
+        rows *= scale[columns]
+        yield columns, rows
 
 
 def _share_in_span(products: Matrix) -> float:
@@ -152,9 +153,11 @@ def _in_axes(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
         codes = [held_out * weights_of(axes, rest, ratio) for axes, rest, held_out in parts]
         return noise.of(np.concatenate([np.linalg.norm(c, ord=noise.order, axis=1) for c in codes]))
 
-    if not all(len(axes.variances) for axes, *_ in parts):
-        return None
+    if not all(rest.any() for _, rest, _ in parts):
+        return None  # most pairs do not change anything
     ratio = FIRST_RATIO * deviation_of(FIRST_RATIO)
+    if ratio == 0:
+        return None
     weights = weights_of(whole, (whole.combinations @ products[:, m:]).T, ratio)
     kept = np.flatnonzero(weights)
     variances, weights = whole.variances[kept], weights[kept]
@@ -203,21 +206,24 @@ def _moments(block: Matrix, reach: float) -> tuple[Matrix, Matrix]:
 
 def _by_value(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
     """Each value by itself."""
-    order = noise.order
-
-    def statistics(rows: NDArray[np.intp]) -> tuple[Matrix, Matrix]:
-        spread, sizes = np.empty((2, len(pilots.scale)))
-        for columns, block in pilots.blocks():
-            block = block[np.concatenate([rows, len(block) // 2 + rows])]
-            spread[columns] = np.sum(_moments(block, pilots.reach), axis=0)
-            sizes[columns] = np.mean(np.abs(block[len(rows) :]) ** order, axis=0) ** (1 / order)
-        return spread, np.maximum(sizes, _LEAST_CHANGE * sizes.max())
+    order, n_pilots = noise.order, len(pilots.values)
+    split = folds(n_pilots, _N_FOLDS)
+    halves = [np.r_[rest, n_pilots + rest] for _, rest in split]
+    found = np.empty((1 + len(split), 2, len(pilots.scale)))
+    for columns, block in pilots.blocks():
+        for each, rows in zip(found, [block, *(block[half] for half in halves)], strict=True):
+            each[0, columns] = np.sum(_moments(rows, pilots.reach), axis=0)
+            changes = np.abs(rows[len(rows) // 2 :]) ** order
+            each[1, columns] = np.mean(changes, axis=0) ** (1 / order)
+    if not found[:, 1].any(axis=1).all():
+        return None  # most pairs do not change anything
+    found[:, 1] = np.maximum(found[:, 1], _LEAST_CHANGE * found[:, 1].max(axis=1, keepdims=True))
+    parts = [
+        (pilots.changes[fold], *each) for (fold, _), each in zip(split, found[1:], strict=True)
+    ]
 
     def weights_of(spread: Matrix, sizes: Matrix, ratio: float) -> Matrix:
         return fill(order, np.ones_like(spread), spread, sizes, noise.budget(ratio))
-
-    n_pilots = len(pilots.values)
-    parts = [(pilots.changes[fold], *statistics(rest)) for fold, rest in folds(n_pilots, _N_FOLDS)]
 
     def deviation_of(ratio: float) -> float:
         norms = []
@@ -227,11 +233,11 @@ def _by_value(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
         return noise.of(np.array(norms))
 
     ratio = FIRST_RATIO * deviation_of(FIRST_RATIO)
-    spread, sizes = statistics(np.arange(n_pilots))
+    if ratio == 0:
+        return None
+    spread, sizes = found[0]
     weights = weights_of(spread, sizes, ratio)
     kept = np.flatnonzero(weights)
-    if not len(kept):
-        return None
     code = PublicCode(
         kind="diagonal",
         encoder=_frozen(weights * pilots.scale),

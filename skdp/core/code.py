@@ -260,8 +260,10 @@ class PublicCode:
             loadings = self._loadings / _nonzero(self.deviations[self._kept])
             removed[self._kept] = loadings**2 * spectrum.inverse(widening, variance)
         else:
-            loadings = self.covariance @ spectrum.axes / _nonzero(self.deviations)[:, None]
-            removed = loadings**2 @ spectrum.inverse(widening, variance)
+            loadings = self.covariance @ spectrum.axes
+            loadings /= _nonzero(self.deviations)[:, None]  # in place: it may be large
+            loadings *= loadings
+            removed = loadings @ spectrum.inverse(widening, variance)
         return self.deviations * np.sqrt(widening * np.maximum(1 - widening * removed, 0))
 
     def share_learned(self, variance: float, noisy: ArrayLike | None = None) -> float:

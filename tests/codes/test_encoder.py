@@ -233,6 +233,20 @@ def test_values_that_do_not_differ_between_pilots(shift):
     assert code.n_released == (6 if shift else None)
 
 
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("d", [5, 2500])
+@pytest.mark.parametrize("n_changed", [1, 2, 5])
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+def test_pairs_of_which_few_change_anything(order, d, n_changed, shift):
+    """Whatever is learned gives back the mean, or the value."""
+    rng = np.random.default_rng(0)
+    values, differences = rng.normal(size=(40, d)), np.zeros((40, d))
+    differences[:n_changed, : max(1, d // 5)] = 1e-3
+    code = learn(values, differences, None, order, shift=shift)
+    decoded = code.decode(code.forward(values.mean(axis=0)), 1.0)
+    np.testing.assert_allclose(decoded, values.mean(axis=0), atol=1e-9)
+
+
 def test_nothing_is_learned_without_noise_without_changes_or_from_few_pilots():
     values, differences = pilots()
     plain = [
