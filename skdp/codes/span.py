@@ -31,7 +31,7 @@ from skdp.core.code import PublicCode
 
 # Numbers of an encoder, and of pilots that are worked on at a time.
 MAX_NUMBERS = 2**25
-BLOCK = 2**22
+BLOCK = 2**20
 
 _N_FOLDS = 2
 _LEAST_CHANGE = 1e-3  # of the largest change, as in `skdp.codes.encoder`
