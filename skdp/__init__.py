@@ -41,6 +41,7 @@ from skdp.sensitivity.oracles import (
 )
 from skdp.sensitivity.plan import SamplingPlan
 from skdp.sensitivity.public_data import PublicDataOracle
+from skdp.sensitivity.random_density import RandomDensityOracle
 from skdp.sensitivity.random_task import RandomTaskOracle
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.svm_bounds import linear_svc_l1, linear_svm_l1, svm_l1
@@ -72,6 +73,7 @@ __all__ = [
     "PrivateEvaluationError",
     "PublicBasis",
     "PublicDataOracle",
+    "RandomDensityOracle",
     "RandomTaskOracle",
     "Release",
     "ReleasePlan",

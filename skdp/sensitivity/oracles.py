@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.random import Generator, RandomState
@@ -52,6 +52,48 @@ def _describe_y(classes: NDArray | None, has_response: bool) -> str:
     if classes is not None:
         return f"n_classes={len(classes)}"
     return "response" if has_response else ""
+
+
+def _check_bounds(parameter: str, bounds: Any, oracle: str) -> NDArray[np.float64]:
+    pairs = np.asarray(bounds, dtype=np.float64)
+    if (
+        pairs.ndim != 2
+        or pairs.shape[1:] != (2,)
+        or not len(pairs)
+        or not np.isfinite(pairs).all()
+        or not np.all(pairs[:, 0] <= pairs[:, 1])
+    ):
+        _refuse(oracle, parameter, "give finite (low, high) with low <= high", bounds)
+    return pairs
+
+
+class _Box(NamedTuple):
+    """Ranges of features, which have names or none."""
+
+    bounds: NDArray[np.float64]
+    names: list[str] | None = None
+
+    @classmethod
+    def of(cls, bounds: Any, oracle: str) -> _Box:
+        """Read pairs (low, high), or a dict of them by name, which yields frames."""
+        if not isinstance(bounds, Mapping):
+            return cls(_check_bounds("bounds", bounds, oracle))
+        if importlib.util.find_spec("pandas") is None:
+            raise ImportError(f"{oracle} with a dict of bounds yields frames and needs pandas.")
+        return cls(_check_bounds("bounds", list(bounds.values()), oracle), list(bounds))
+
+    def place(self, units: NDArray[np.float64]) -> Any:
+        """Bring records from the unit cube to the box."""
+        low, high = self.bounds.T
+        return self.name_columns(np.clip(low + (high - low) * units, low, high))
+
+    def name_columns(self, records: NDArray[np.float64]) -> Any:
+        """Return a frame where the columns have names."""
+        if self.names is None:
+            return records
+        import pandas as pd
+
+        return pd.DataFrame(records, columns=self.names, copy=False)
 
 
 class UniformOracle(_ShippedOracle):
@@ -106,43 +148,20 @@ class UniformOracle(_ShippedOracle):
         y_bounds: tuple[float, float] | None = None,
     ) -> None:
         name = type(self).__name__
-        self._names = None
-        if isinstance(bounds, Mapping):
-            if importlib.util.find_spec("pandas") is None:
-                raise ImportError(f"{name} with a dict of bounds yields frames and needs pandas.")
-            self._names = list(bounds)
-            bounds = list(bounds.values())
-        self._bounds = self._check_bounds("bounds", bounds)
+        self._box = _Box.of(bounds, name)
         if classes is not None and y_bounds is not None:
             _refuse(name, "y_bounds", "be None when 'classes' is given", y_bounds)
         self._classes = None if classes is None else _check_classes(classes, name)
-        self._y_bounds = None if y_bounds is None else self._check_bounds("y_bounds", [y_bounds])
+        self._y_bounds = None if y_bounds is None else _check_bounds("y_bounds", [y_bounds], name)
         self.classes_ = None if self._classes is None else np.sort(self._classes)
         super().__init__(
-            f"n_features={len(self._bounds)}", _describe_y(self.classes_, y_bounds is not None)
+            f"n_features={len(self._box.bounds)}", _describe_y(self.classes_, y_bounds is not None)
         )
-
-    @staticmethod
-    def _check_bounds(parameter: str, bounds: Any) -> NDArray[np.float64]:
-        pairs = np.asarray(bounds, dtype=np.float64)
-        if (
-            pairs.ndim != 2
-            or pairs.shape[1:] != (2,)
-            or not len(pairs)
-            or not np.isfinite(pairs).all()
-            or not np.all(pairs[:, 0] <= pairs[:, 1])
-        ):
-            _refuse("UniformOracle", parameter, "give finite (low, high) with low <= high", bounds)
-        return pairs
 
     def __call__(self, n_samples: int, rng: Generator) -> Any:
         """Return `n_samples` records inside the bounds."""
-        low, high = self._bounds.T
-        X: Any = rng.uniform(low, high, size=(n_samples, len(low)))
-        if self._names is not None:
-            import pandas as pd
-
-            X = pd.DataFrame(X, columns=self._names, copy=False)
+        low, high = self._box.bounds.T
+        X = self._box.name_columns(rng.uniform(low, high, size=(n_samples, len(low))))
         if self._classes is not None:
             return X, self._classes[rng.integers(len(self._classes), size=n_samples)]
         if self._y_bounds is not None:

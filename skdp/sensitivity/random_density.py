@@ -1,0 +1,106 @@
+"""The oracle for densities of which only the box is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+from scipy.special import ndtr, ndtri
+
+from skdp.sensitivity.oracles import _Box, _refuse, _ShippedOracle
+
+
+class RandomDensityOracle(_ShippedOracle):
+    """Draw each dataset from a random smooth density of its own, on a box.
+
+    For a density when only bounds are public. The oracle knows the box and nothing of where in it
+    the records are. Each dataset draws a mixture of normal distributions first and its records
+    second, so the promise covers pairs from a density drawn at random (a dataset-level oracle).
+
+    A mixture has 1 to `max_components` components, each number as likely as any other, with
+    weights from the uniform distribution on the simplex. A component has independent coordinates,
+    normal and truncated to the box: its mode is uniform on the box, and the logarithm of its
+    standard deviation, in each coordinate, uniform between those of `widths`.
+
+    Parameters
+    ----------
+    bounds : array-like of shape (n_features, 2), or dict of name -> (low, high)
+        The box: the range of each feature, in its own unit. With a dict the oracle returns a
+        pandas frame with these columns.
+    max_components : int, default=4
+        Largest number of components, at least 1.
+    widths : (float, float), default=(0.03, 0.3)
+        Smallest and largest standard deviation of a component before truncation, in units of the
+        side of the box; positive. A density with finer structure than the smallest is unlike all
+        that the oracle draws.
+
+    Raises
+    ------
+    ValueError
+        If a bound is not finite or not below its upper one, or another parameter is outside of its
+        range.
+    ImportError
+        If `bounds` is a dict and pandas is not installed.
+
+    See Also
+    --------
+    UniformOracle : Draws all records uniformly on the box.
+    BernsteinTransformer : Releases a density on a box.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import RandomDensityOracle
+    >>> oracle = RandomDensityOracle([(0, 1), (18, 99)])
+    >>> oracle
+    RandomDensityOracle(n_features=2, max_components=4, widths=(0.03, 0.3))
+    >>> oracle(5, np.random.default_rng(0)).shape
+    (5, 2)
+    """
+
+    independent_records = False
+
+    def __init__(
+        self,
+        bounds: ArrayLike | Mapping[str, tuple[float, float]],
+        *,
+        max_components: int = 4,
+        widths: tuple[float, float] = (0.03, 0.3),
+    ) -> None:
+        name = type(self).__name__
+        self._box = _Box.of(bounds, name)
+        low, high = self._box.bounds.T
+        if not np.all(low < high):
+            _refuse(name, "bounds", "give finite (low, high) with low < high", bounds)
+        if not isinstance(max_components, Integral) or max_components < 1:
+            _refuse(name, "max_components", "be an integer of at least 1", repr(max_components))
+        pair = np.asarray(widths, dtype=np.float64)
+        if pair.shape != (2,) or not (0 < pair[0] <= pair[1] < math.inf):
+            rule = "be a pair of finite numbers (smallest, largest) with 0 < smallest <= largest"
+            _refuse(name, "widths", rule, repr(widths))
+        self._max_components: int = int(max_components)
+        self._log_widths: tuple[float, float] = (math.log(pair[0]), math.log(pair[1]))
+        super().__init__(
+            f"n_features={len(low)}",
+            f"max_components={max_components}",
+            f"widths=({pair[0]:g}, {pair[1]:g})",
+        )
+
+    def __call__(self, n_samples: int, rng: Generator) -> Any:
+        """Return `n_samples` records of a new random density."""
+        n_features = len(self._box.bounds)
+        n_components = int(rng.integers(1, self._max_components + 1))
+        shape = (n_components, n_features)
+        weights = rng.dirichlet(np.ones(n_components))
+        modes = rng.random(shape)
+        widths = np.exp(rng.uniform(*self._log_widths, size=shape))
+        members = rng.choice(n_components, size=n_samples, p=weights)
+        below, above = ndtr(-modes / widths), ndtr((1 - modes) / widths)
+        shares = rng.uniform(below[members], above[members])
+        places = modes[members] + widths[members] * ndtri(shares)
+        return self._box.place(places.clip(0.0, 1.0))
