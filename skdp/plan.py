@@ -336,7 +336,7 @@ def make_plan(
 
 def _learn_basis(mechanism: Any, sampler: Any, target: Any, n_samples: int, schema: Schema) -> Any:
     """Fix the basis before a pair is measured, by learning it from pilot pairs."""
-    differences = sampler.pilot_differences(target, n_samples, schema)
+    _, differences = sampler.pilots(target, n_samples, schema)
     metric = None
     if replaces(target, "output_metric"):
         public = sampler.public_dataset(N_METRIC_RECORDS, schema, attempt=OUTPUT_DATASET)

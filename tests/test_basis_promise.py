@@ -12,7 +12,7 @@ from skdp import LaplaceMechanism, SensitivitySampler, Target, order_statistic, 
 from skdp.codes.learning import with_learned_basis
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.sensitivity.adapters import as_oracle
-from skdp.sensitivity.pairs import PairSource, measure_pair, pilot_difference
+from skdp.sensitivity.pairs import PairSource, measure_pair, pilot_pair
 
 # Thousands of eigenproblems of size 30 are slowed down by threads, not sped up.
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -39,7 +39,7 @@ class MeanTarget(Target):
 
 
 def pilot_pairs(source, n_pairs):
-    return [pilot_difference(source, pair) for pair in range(n_pairs)]
+    return [pilot_pair(source, pair)[1] for pair in range(n_pairs)]
 
 
 def calibrating_pairs(source, n_pairs):

@@ -39,7 +39,7 @@ from skdp.sensitivity.pairs import (
     Outcomes,
     PairSource,
     evaluate_each,
-    pilot_difference,
+    pilot_pair,
     run_chunk,
 )
 from skdp.sensitivity.plan import SamplingPlan
@@ -274,14 +274,14 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             key=key,
         )
 
-    def pilot_differences(
+    def pilots(
         self, target: Callable, n_samples: int, schema: Schema | None = None
-    ) -> NDArray[np.float64]:
-        """Evaluate pilot pairs, from which a mechanism may learn its basis.
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Evaluate pilot pairs, from which a mechanism may learn its basis or code.
 
         They are drawn like the pairs of `sample` and are none of them, so whatever is learned from
         them leaves the promise as it is. There are as many as calibrating pairs, but at most 1000,
-        and at most 2^25 numbers in all.
+        and at most 2^25 differences in all.
 
         Parameters
         ----------
@@ -294,9 +294,10 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_evaluated, d)
-            The difference of the two values of each pair, raveled. Pairs on which the target
-            could not be evaluated are left out. Empty if d is 1: all bases are then alike.
+        values, differences : ndarray of shape (n_evaluated, d)
+            The first value of each pair, raveled, and what it differs by from the second. Pairs on
+            which the target could not be evaluated are left out. Both are empty if d is 1: all
+            bases are then alike.
 
         Raises
         ------
@@ -308,20 +309,23 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         sampler = self.with_fixed_seed()
         schema = schema or sampler._schema_of_draws(target, n_samples)
         pairs, _ = sampler._prepare(target, n_samples, schema)
-        evaluate = partial(evaluate_each, partial(pilot_difference, pairs))
+        evaluate = partial(evaluate_each, partial(pilot_pair, pairs))
         # One pair alone tells how many numbers each of the others will hold.
         probes = (run_chunk(evaluate, range(pair, pair + 1))[0] for pair in range(n_pairs))
         tried, first = next(
-            ((pair, probe) for pair, probe in enumerate(probes) if probe is not None), (0, None)
+            ((pair, probe) for pair, probe in enumerate(probes) if probe is not None),
+            (0, np.empty((2, 0))),
         )
-        if first is None or first.size < 2:
-            return np.empty((0, 0 if first is None else first.size))
-        n_pairs = min(n_pairs, max(1, MAX_PILOT_VALUES // first.size))
-        chunks = self._run(evaluate, range(tried + 1, n_pairs), CHUNK_SIZE, pairs, "pilot")
+        size = first.shape[1]
+        if size < 2:
+            return np.empty((0, size)), np.empty((0, size))
+        n_pairs = min(n_pairs, max(1, MAX_PILOT_VALUES // size))
+        chunks = self._run(evaluate, range(tried + 1, n_pairs), CHUNK_SIZE, pairs, "pilots")
         with closing(chunks):
             rest = chain.from_iterable(chunks)
             kept = [each for each in rest if each is not None and each.shape == first.shape]
-        return np.array([first, *kept])
+        values, differences = zip(first, *kept, strict=True)
+        return np.array(values), np.array(differences)
 
     def _prepare(
         self, target: Target, n_samples: int, schema: Schema
