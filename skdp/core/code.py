@@ -202,6 +202,26 @@ class PublicCode:
             return v[self._kept] * self.encoder[self._kept]
         return np.einsum("ij,j->i", self.encoder, v)
 
+    def reach(self, errors: ArrayLike) -> Matrix:
+        """Return how far errors of the values can move each number of the code.
+
+        Parameters
+        ----------
+        errors : array-like of shape (d,)
+            The largest error of each value, as an absolute number.
+
+        Returns
+        -------
+        ndarray of shape (k,)
+            The errors of the code where none of these cancel.
+        """
+        e = np.abs(np.array(errors, dtype=np.float64)).ravel()
+        if self.encoder is None:
+            return e
+        if self.encoder.ndim == 1:
+            return e[self._kept] * np.abs(self.encoder[self._kept])
+        return np.abs(self.encoder) @ e
+
     def decode(self, noisy: ArrayLike, variance: float) -> Matrix:
         """Return what the prior makes of a noisy code.
 
@@ -352,6 +372,17 @@ class PublicCode:
     def __repr__(self) -> str:
         size = "" if self.encoder is None else f", {self.n_released} of {self.size} numbers"
         return f"PublicCode({self.kind!r}{size}, n_pilot_pairs={self.n_pilot_pairs})"
+
+    def __str__(self) -> str:
+        if self.encoder is None:
+            return f"identity basis kept after {self.n_pilot_pairs} pilot pairs"
+        return (
+            f"{self.n_released} of {self.size} directions, decoded by a prior from "
+            f"{self.n_pilot_pairs} public fits"
+        )
+
+    def __deepcopy__(self, memo: Any) -> PublicCode:
+        return self  # it cannot be written into, and may be large
 
     def to_dict(self) -> dict[str, Any]:
         """Return the code as plain values, ready for JSON.

@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.core.basis import KINDS, PublicBasis
+from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
 from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.mechanisms.noise import OperatingSystemBytes, check_sensitivity, check_value
-
-# Largest number of values of which the standard errors in a learned basis are worked out.
-MAX_SPREAD = 2000
 
 
 class AdditiveMechanism(Mechanism):
@@ -49,8 +47,8 @@ class AdditiveMechanism(Mechanism):
 
     @property
     def geometry(self) -> Geometry:
-        """The norm, and the basis as it stands: the identity while "auto" has learned no other."""
-        if isinstance(self.basis, PublicBasis):
+        """The norm, and the coordinates: those of the value while "auto" has learned no others."""
+        if isinstance(self.basis, PublicBasis | PublicCode):
             return Geometry(self.order, self.basis)
         if not isinstance(self.basis, str):
             return Geometry(self.order, PublicBasis("given", matrix=self.basis))
@@ -108,10 +106,11 @@ class AdditiveMechanism(Mechanism):
         value = check_value(value)
         if value.size == 0 or math.isinf(self.epsilon):
             return value
-        basis = self.geometry.basis
+        code = self.geometry.basis
         source = OperatingSystemBytes() if rng is None else rng
-        noisy = self._add_noise(basis.forward(value), sensitivity, source)
-        return basis.backward(noisy).reshape(value.shape)
+        noisy = self._add_noise(code.forward(value), sensitivity, source)
+        variance = self._deviation(noisy.size, sensitivity) ** 2 if code.digest else 0.0
+        return code.decode(noisy, variance).reshape(value.shape)
 
     def standard_errors(
         self, shape: tuple[int, ...], sensitivity: float
@@ -133,14 +132,12 @@ class AdditiveMechanism(Mechanism):
         n_values = int(np.prod(shape))
         if n_values == 0 or math.isinf(self.epsilon):
             return np.zeros(shape)
-        basis = self.geometry.basis
-        if not basis.digest:
-            spread = np.ones(n_values)
-        elif n_values <= MAX_SPREAD:
-            spread = np.sqrt(sum(basis.backward(unit) ** 2 for unit in np.eye(n_values)))
-        else:
-            return None
-        return (self._deviation(n_values, sensitivity) * spread).reshape(shape)
+        code = self.geometry.basis
+        deviation = self._deviation(code.n_released or n_values, sensitivity)
+        if not code.digest:
+            return np.full(shape, deviation)
+        errors = code.standard_errors(deviation**2)
+        return None if errors is None else errors.reshape(shape)
 
     def rehearse(self, shape: tuple[int, ...] | None, sensitivity: float) -> None:
         """Release zeros, so that what cannot be released fails before private data is read.
