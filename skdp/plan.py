@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skdp.codes.encoder import with_learned_code
 from skdp.codes.learning import with_learned_basis
+from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
 from skdp.core.room import evaluate_privately
@@ -28,6 +30,9 @@ from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.trial import check_is_public
+
+LEAST_SHARE = 0.1
+"""Of what could differ between models: less than it makes nearly the oracle's model."""
 
 N_METRIC_RECORDS = 500
 """From so many records of the oracle it is learned how the output depends on the value."""
@@ -47,6 +52,8 @@ class Release:
         The promise.
     sensitivity : SensitivityEstimate or KnownSensitivity
         The sensitivity that the noise was calibrated to.
+    standard_errors : ndarray, dict of str to ndarray, or None, default=None
+        As those of the plan, but larger where what was released contradicts the prior of a code.
 
     Examples
     --------
@@ -61,6 +68,7 @@ class Release:
     value: Any
     guarantee: PrivacyGuarantee
     sensitivity: SensitivityEstimate | KnownSensitivity
+    standard_errors: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +88,7 @@ class ReleasePlan:
     n_samples : int
         Number of records of the data.
     mechanism : Mechanism
-        Which noise would be added, its basis fixed.
+        Which noise would be added, its basis or code fixed.
     sensitivity : SensitivityEstimate or KnownSensitivity
         What the noise is calibrated to.
     oracle : Oracle or None, default=None
@@ -100,10 +108,14 @@ class ReleasePlan:
         How often the target was evaluated on public records, or would have been without a closed
         form: twice a pair. An execution adds one.
     standard_errors : ndarray, dict of str to ndarray, or None
-        Standard deviations of the noise in each number that would be released, in its own unit and
+        Standard deviations of the error of each number that would be released, in its own unit and
         before any repair: by attribute where those of an estimator are released, else in the shape
-        of the value. None for a mechanism that adds no noise of a known law, or to very many
-        numbers.
+        of the value. With a public code they are those of the decoded numbers, if the private data
+        are like the oracle's, up to the `shift`. None for a mechanism that adds no noise of a known
+        law, or to very many numbers in a basis.
+    share_learned : float in [0, 1]
+        Which share of what could differ between models of this oracle would be read off the private
+        data: what the release takes away of the prior variance of the output. 1 without a code.
 
     See Also
     --------
@@ -173,8 +185,8 @@ class ReleasePlan:
         """
         noise = byte_source(random_state)
         dataset = self._check(X, y, sample_weight)
-        add_noise = _spare(self.mechanism).release
-        value = evaluate_privately(  # the one private evaluation
+        add_noise = _spare(self.mechanism).release_with_errors
+        value, errors = evaluate_privately(  # the one private evaluation
             self.sensitivity.bounded(_spare(self.target)),
             copy.deepcopy(dataset),  # a target may write into it, and what it writes is not noised
             seed=int.from_bytes(noise.bytes(4), "little") >> 1,
@@ -182,7 +194,8 @@ class ReleasePlan:
             add_noise=lambda exact: add_noise(exact, self.sensitivity.value, noise),
         )
         guarantee = replace(self.guarantee, seeded=random_state is not None)
-        return Release(self.target.restore(value), guarantee, self.sensitivity)
+        errors = None if errors is None else self.target.by_name(errors)
+        return Release(self.target.restore(value), guarantee, self.sensitivity, errors)
 
     def _check(self, *parts: Any) -> Dataset:
         """Return the private dataset as the target is to see it, or refuse it."""
@@ -228,20 +241,31 @@ class ReleasePlan:
 
     @property
     def standard_errors(self) -> Any:
-        """Standard deviations of the noise, in the units of what would be released."""
+        """Standard deviations of the errors, in the units of what would be released."""
         shape = self.sensitivity.shape
         if shape is None:
             return None
         deviations = self.mechanism.standard_errors(shape, self.sensitivity.value)
         return None if deviations is None else self.target.by_name(deviations)
 
+    @property
+    def share_learned(self) -> float:
+        """Which share of what could differ would be read off the private data."""
+        return self.mechanism.share_learned(self.sensitivity.value)
+
     def __str__(self) -> str:
+        decoded, errors = [], "of the noise"
+        if isinstance(self.mechanism.geometry.basis, PublicCode):
+            errors = "after decoding"
+            share = f"{self.share_learned:.0%} of what could differ between models of this oracle"
+            decoded = [f"read off the data: {share}"]
         lines = [
             f"promise: {self.guarantee}",
             f"data: {self.n_samples} records, {describe_key(self.schema.key)}",
             f"evaluations: {self.n_evaluations} on public records ({self.seconds:.2g} s), then 1 "
             "on the data",
-            *_describe_errors(self.standard_errors),
+            *decoded,
+            *_describe_errors(self.standard_errors, errors),
         ]
         return "\n  ".join([f"ReleasePlan of {self.target.description}", *lines])
 
@@ -254,8 +278,8 @@ def _spare(thing: Any) -> Any:
         return thing
 
 
-def _describe_errors(errors: Any) -> list[str]:
-    """Say how large the noise is, in a line for each attribute."""
+def _describe_errors(errors: Any, what: str) -> list[str]:
+    """Say how large the errors are, in a line for each attribute."""
     if errors is None:
         return []
     named = errors if isinstance(errors, dict) else {"": errors}
@@ -264,10 +288,8 @@ def _describe_errors(errors: Any) -> list[str]:
         parts = values if isinstance(values, list) else [values]
         numbers = np.concatenate([np.ravel(part) for part in parts])
         low, high = (f"{bound:.2g}" for bound in (numbers.min(), numbers.max()))
-        of = f" in {name}" if name else ""
-        lines.append(
-            f"standard error of the noise{of}: {low}{'' if low == high else f' to {high}'}"
-        )
+        where = f" in {name}" if name else ""
+        lines.append(f"standard error {what}{where}: {low}{'' if low == high else f' to {high}'}")
     return lines
 
 
@@ -319,10 +341,10 @@ def make_plan(
     for weakness in weaknesses(promise, n_samples):
         warnings.warn(f"The promise is weak: {weakness}.", UserWarning, stacklevel=4)
     if sampled and mechanism.learns_basis:
-        mechanism = _learn_basis(mechanism, sensitivity, target, n_samples, schema)
+        mechanism = _learn_coordinates(mechanism, sensitivity, target, n_samples, schema)
     known, mechanism = sensitivity.settle(target, n_samples, schema, mechanism)
     mechanism.rehearse(known.shape, known.value)
-    return ReleasePlan(
+    plan = ReleasePlan(
         target,
         schema,
         n_samples,
@@ -332,13 +354,30 @@ def make_plan(
         seconds=perf_counter() - start if sampled else 0.0,
         **others,
     )
+    if plan.share_learned < LEAST_SHARE:
+        warnings.warn(
+            f"This is nearly the oracle's model: {plan.share_learned:.1%} of what could differ "
+            "between models of this oracle would be read off the private data. More records, a "
+            "larger epsilon or fewer released numbers would tell more.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return plan
 
 
-def _learn_basis(mechanism: Any, sampler: Any, target: Any, n_samples: int, schema: Schema) -> Any:
-    """Fix the basis before a pair is measured, by learning it from pilot pairs."""
-    _, differences = sampler.pilots(target, n_samples, schema)
+def _learn_coordinates(
+    mechanism: Any, sampler: Any, target: Any, n_samples: int, schema: Schema
+) -> Any:
+    """Fix the code or basis before a pair is measured, by learning it from pilot pairs."""
+    values, differences = sampler.pilots(target, n_samples, schema, mechanism)
     metric = None
     if replaces(target, "output_metric"):
         public = sampler.public_dataset(N_METRIC_RECORDS, schema, attempt=OUTPUT_DATASET)
         metric = target.output_metric(*public.parts)
-    return with_learned_basis(mechanism, differences, metric)
+    if not mechanism.learns_code:
+        return with_learned_basis(mechanism, differences, metric)
+    statistic = sampler.plan(n_samples, mechanism).order_statistic
+    level = statistic.k / (statistic.n_pairs + 1)
+    return with_learned_code(
+        mechanism, values, differences, metric, n_samples=n_samples, level=level
+    )

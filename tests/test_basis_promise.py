@@ -70,7 +70,7 @@ def mean_exceedance(mechanism, gamma, draw_pilots, n_trials):
     "mechanism",
     [
         LaplaceMechanism(1.0, basis="predictive"),
-        LaplaceMechanism(1.0),
+        LaplaceMechanism(1.0, decode=False),
         GaussianMechanism(1.0, 1e-5, basis="predictive"),
     ],
     ids=["Laplace predictive", "Laplace auto", "Gaussian predictive"],
@@ -100,7 +100,7 @@ def test_released_epsilon_on_pairs_of_the_oracle():
     """
     X = records(N_SAMPLES, np.random.default_rng(5))
     sampler = SensitivitySampler(records, gamma=0.1, random_state=0)
-    released = release(mean, X, mechanism=LaplaceMechanism(2.0), sensitivity=sampler)
+    released = release(mean, X, mechanism=LaplaceMechanism(2.0, decode=False), sensitivity=sampler)
     geometry = released.sensitivity.geometry
     assert geometry.basis.kind == "predictive"
     source = PairSource(MeanTarget(), as_oracle(records), N_SAMPLES, seed=12345)

@@ -27,15 +27,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from skdp.codes.learning import MAX_DENSE, check_pilots, folds
+from skdp.codes.learning import MAX_DENSE, check_pilots, folds, with_learned_basis
 from skdp.codes.prior import OutputUnits, Prior
 from skdp.codes.span import learn_in_span
 from skdp.codes.water import FIRST_RATIO, Noise, fill
 from skdp.core.basis import LocalMetric
 from skdp.core.code import PublicCode
+from skdp.core.geometry import Geometry
 
 # With fewer pilots there is no prior to speak of.
 LEAST_PILOTS = 5
+# Per unit of sensitivity: with more noise squares would overflow, and nothing can be released.
+_MOST_NOISE = 1e100
 
 _N_FOLDS = 3
 _LEAST_CHANGE = 1e-3  # of the largest change: directions said to change less are not believed
@@ -83,6 +86,27 @@ class Pilots(NamedTuple):
         return np.maximum(sizes, _LEAST_CHANGE * sizes.max())
 
 
+def with_learned_code(
+    mechanism: Any,
+    values: Matrix,
+    differences: Matrix,
+    metric: Matrix | LocalMetric | None = None,
+    *,
+    n_samples: int,
+    level: float,
+) -> Any:
+    """Return a mechanism with a code for its noise, or in a basis where no code can be learned.
+
+    `level` is the share of pairs that the calibration covers.
+    """
+    noise = Noise(mechanism.order, mechanism.unit_deviation, level)
+    shift = mechanism.shift
+    code = learn_code(values, differences, metric, noise, n_samples=n_samples, shift=shift)
+    if code.encoder is None:
+        return with_learned_basis(mechanism, differences, metric)
+    return mechanism.with_geometry(Geometry(mechanism.order, code))
+
+
 def learn_code(
     values: Matrix,
     differences: Matrix,
@@ -96,8 +120,8 @@ def learn_code(
 
     `values` are those of the first dataset of each pair, `differences` what the second one takes
     away, and `metric` is as for `learn_basis`. `shift` is the share of the records that may be
-    unlike the oracle's. Without noise, without any difference or with fewer than 5 pilots the
-    values are taken as they are.
+    unlike the oracle's. Without noise, with noise beyond reason, without any difference or with
+    fewer than 5 pilots the values are taken as they are.
     """
     local = isinstance(metric, LocalMetric)
     if isinstance(metric, LocalMetric):
@@ -111,7 +135,8 @@ def learn_code(
         )
     n_pilots, d = values.shape
     plain = PublicCode(n_pilot_pairs=n_pilots)
-    if noise.deviation == 0 or n_pilots < LEAST_PILOTS or not differences.any():
+    fits = 0 < noise.deviation < _MOST_NOISE
+    if not fits or n_pilots < LEAST_PILOTS or not differences.any():
         return plain
     learn = _learn_dense if d <= MAX_DENSE else learn_in_span
     code = learn(values, differences, metric, local, noise, shift * n_samples)

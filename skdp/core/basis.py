@@ -213,8 +213,8 @@ class PublicBasis:
         """
         if self.size is None or self.size > MAX_SPREAD:
             return None
-        squares = sum(self.backward(unit) ** 2 for unit in np.eye(self.size))
-        return np.sqrt(variance * squares)
+        inverse = np.array([self.backward(unit) for unit in np.eye(self.size)])
+        return np.sqrt(variance * np.sum(inverse**2, axis=0))
 
     def share_learned(self, variance: float, noisy: ArrayLike | None = None) -> float:
         """Return how much of a released value comes from the private data: all of it.
@@ -243,11 +243,6 @@ class PublicBasis:
         """The number d of values; None for the identity, which takes any."""
         parts = [getattr(self, name) for name in _PARTS]
         return next((len(part) for part in parts if part is not None), None)
-
-    @property
-    def n_released(self) -> int | None:
-        """The number of coordinates that get noise, as many as values."""
-        return self.size
 
     @cached_property
     def digest(self) -> str:

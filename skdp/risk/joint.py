@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
-from skdp.mechanisms.gaussian import GaussianMechanism, gaussian_sigma
+from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.risk._checks import check_real
 from skdp.risk.laws import GaussianLoss, LaplaceLoss, PureLoss
@@ -98,11 +98,8 @@ def _(
 def _(
     mechanism: GaussianMechanism, sensitivity: Any = 1.0, *, distance: float | None = None
 ) -> GaussianLoss:
-    epsilon, delta = _level(mechanism), mechanism.guarantee().delta
-    sigma = gaussian_sigma(epsilon, delta)
-    if mechanism.method == "classical":
-        sigma = max(sigma, math.sqrt(2 * math.log(1.25 / delta)) / epsilon)
-    return GaussianLoss(_ratio(mechanism, sensitivity, distance) / sigma)
+    _level(mechanism)  # refuses one without noise
+    return GaussianLoss(_ratio(mechanism, sensitivity, distance) / mechanism.unit_deviation)
 
 
 @privacy_loss_distribution.register

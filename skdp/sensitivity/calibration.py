@@ -215,6 +215,11 @@ def order_statistic(
     )
 
 
+def few_pairs(gamma: float) -> int:
+    """Return a number of pairs for dear fits: three times the fewest of the exact calibration."""
+    return math.ceil(3 / _literal(gamma)) - 1
+
+
 def _validate(gamma, n_pairs, calibration, confidence, owner):
     """Return the checked gamma and n_pairs, as plain numbers, and the rule to apply."""
     if calibration not in list(_RULES):

@@ -119,7 +119,7 @@ def test_what_has_the_parts_of_a_target_and_is_none_is_refused(thing):
     """Taken for a function, it would lose them."""
     for take in (
         lambda: release(thing, X, mechanism=LaplaceMechanism(1.0), sensitivity=0.1),
-        lambda: SensitivitySampler(ORACLE).sample(thing, 20, np.max),
+        lambda: SensitivitySampler(ORACLE).sample(thing, 20, "l1"),
         lambda: AdditiveTarget(thing),
     ):
         with pytest.raises(TypeError, match=r"must be a plain function, or inherit from skdp\.Tar"):

@@ -5,10 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from skdp import LaplaceMechanism, SensitivityEstimate, SensitivitySampler, release
+from skdp import AdditiveTarget, LaplaceMechanism, SensitivityEstimate, SensitivitySampler, release
 from skdp.codes.learning import with_learned_basis
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.sensitivity import sampler as sampler_module
+
+DATA = np.random.default_rng(0).normal(size=(50, 3))
 
 
 def normal(n_samples, rng):
@@ -17,6 +19,10 @@ def normal(n_samples, rng):
 
 def mean(X):
     return X.mean(axis=0)
+
+
+def first_mean(X):
+    return X[:, 0].mean()
 
 
 def unlucky_mean(X):
@@ -128,21 +134,50 @@ def test_memory_is_bounded(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "n_pilot_pairs"),
+    ("mechanism", "n_pairs", "n_pilot_pairs"),
     [
-        (LaplaceMechanism(1.0), 199),
-        (LaplaceMechanism(1.0, basis="predictive"), 199),
-        (LaplaceMechanism(1.0, basis="identity"), 0),
-        (LaplaceMechanism(1.0, basis=np.eye(3)), 0),
-        (ExponentialMechanism(1.0), 0),
+        (LaplaceMechanism(1.0), 59, 59),
+        (LaplaceMechanism(1.0, decode=False), 199, 199),
+        (LaplaceMechanism(1.0, basis="predictive"), 199, 199),
+        (LaplaceMechanism(1.0, basis="identity"), 199, 0),
+        (LaplaceMechanism(1.0, basis=np.eye(3)), 199, 0),
+        (ExponentialMechanism(1.0), 199, 0),
     ],
 )
-def test_plan_counts_the_pilot_pairs_of_a_mechanism(mechanism, n_pilot_pairs):
+def test_plan_counts_the_pilot_pairs_of_a_mechanism(mechanism, n_pairs, n_pilot_pairs):
     plan = SensitivitySampler(normal).plan(10, mechanism)
     assert plan.n_pilot_pairs == n_pilot_pairs
-    assert plan.n_evaluations == 2 * (199 + n_pilot_pairs)
+    assert plan.order_statistic.n_pairs == n_pairs
+    assert plan.n_evaluations == 2 * (n_pairs + n_pilot_pairs)
     assert plan.n_fits == plan.n_evaluations + 2
     assert ("pilot" in str(plan)) is (n_pilot_pairs > 0)
+
+
+def additive(X):
+    return X
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "n_pilots", "n_pairs"),
+    [
+        (mean, {}, 29, 29),  # each pair takes two evaluations
+        (mean, {"gamma": 0.03}, 99, 99),
+        (mean, {"n_pairs": 40}, 40, 40),
+        (mean, {"calibration": "conditional"}, 29, 29),  # its own least number
+        (AdditiveTarget(additive), {}, 99, 99),  # pairs are free
+        (first_mean, {}, 0, 99),  # a single number has no code
+    ],
+)
+def test_a_code_takes_few_pairs_where_they_are_dear(target, options, n_pilots, n_pairs):
+    chosen = sampler(**{"n_pairs": None} | options)
+    released = release(target, DATA, mechanism=LaplaceMechanism(1.0), sensitivity=chosen)
+    estimate = released.sensitivity
+    assert estimate.geometry.basis.n_pilot_pairs == n_pilots
+    assert len(estimate.norms) == n_pairs
+    assert estimate.gamma == options.get("gamma", 0.1)
+    whole = release(target, DATA, mechanism=LaplaceMechanism(1.0, decode=False), sensitivity=chosen)
+    usual = options.get("n_pairs") or chosen.plan(5).order_statistic.n_pairs
+    assert len(whole.sensitivity.norms) == usual
 
 
 def test_plan_without_a_mechanism_says_what_it_leaves_out():
