@@ -152,7 +152,7 @@ def test_integers_are_taken_where_the_plan_has_doubles():
             pytest.param(mechanism, None, marks=pytest.mark.slow)
             for mechanism in (
                 LaplaceMechanism(0.5, basis="identity"),
-                GaussianMechanism(1.0, 1e-5),
+                GaussianMechanism(1.0, 1e-5, decode=False),
                 LaplaceMechanism(1.0, basis=[[1.0, 0.5, 0], [0, 2.0, 0], [0, 0, 1.0]]),
                 BernsteinMechanism(1.0),
             )
@@ -196,7 +196,10 @@ def test_a_plan_says_what_it_is(classifier_plan):
     n_pilots = plan.mechanism.geometry.basis.n_pilot_pairs
     assert plan.n_evaluations == 2 * (len(plan.sensitivity.norms) + n_pilots) > 0
     assert f"{plan.n_evaluations} on public records" in text
-    assert "standard error of the noise in coef_: " in text
+    assert "noise in 3 of 4 directions, decoded by a prior from 14 public fits" in text
+    assert "\n  read off the data: 80% of what could differ between models of this oracle" in text
+    assert "standard error after decoding in coef_: " in text
+    assert round(plan.share_learned, 2) == 0.80
     known = plan_release(
         column_means,
         n_samples=80,
