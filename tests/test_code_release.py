@@ -21,6 +21,7 @@ from skdp import (
     plan_release,
     release,
 )
+from skdp.audit import audit_estimator, audit_release, find_large_sensitivity
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.noise import byte_source
 
@@ -231,6 +232,30 @@ def test_a_bound_known_on_paper_may_be_one_of_a_code():
     assert np.ptp(released.value) == 0
     with pytest.raises(ValueError, match="nor those in another basis"):
         release(means, X, y, mechanism=LaplaceMechanism(1.0, decode=False), sensitivity=known)
+
+
+@pytest.mark.slow
+def test_audits_look_at_the_coordinates_of_the_code():
+    """Of three pairs with room for gamma = .1 none is found above the promise, but half the noise
+    is; and a search in the code finds a pair beyond the sensitivity.
+    """
+    model = private(LaplaceMechanism(2.0)).fit(X, y)
+    code, value = model.mechanism_.geometry.basis, model.sensitivity_.value
+    options = {"stacked": True, "n_search": 2000, "n_final": 5000, "alpha": 1e-6, "rng": 0}
+    assert not audit_estimator(model, X, y, pairs=3, **options).violated
+    one, other = np.zeros(code.n_released), np.full(code.n_released, 2 * value / code.n_released)
+    plain = LaplaceMechanism(2.0, basis="identity")
+    assert audit_release(one, other, plain, value, **options).violated
+    found = find_large_sensitivity(
+        model.plan_.target,
+        SAMPLER.oracle,
+        len(X),
+        n_iter=60,
+        geometry=model.mechanism_.geometry,
+        sensitivity=value,
+        random_state=0,
+    )
+    assert found.norm > value
 
 
 class Louder(LaplaceMechanism):
