@@ -171,7 +171,7 @@ class Geometry:
             absolute value. A norm of your own bounds itself only.
         """
         if type(self) is not Geometry or type(other) is not Geometry:
-            return self.key == other.key
+            return type(self) is type(other) and self.key == other.key
         return self.order <= other.order and self.basis.digest == other.basis.digest
 
     def to_dict(self) -> dict[str, Any]:

@@ -263,14 +263,14 @@ def as_function_target(function: Callable) -> FunctionTarget:
 
 def identity_of(target: Target) -> Any:
     """Return what tells a target from others: the key of the user's own, else the target itself."""
-    key = target.key if replaces(target, "key") else None
+    key = getattr(target, "key", None) if replaces(target, "key") else None
     return target if key is None else _check_key(key, f"the target {type(target).__name__}")
 
 
 def target_key(target: Target) -> str:
     """Name a target for an estimate of its sensitivity."""
     identity = identity_of(target)
-    return identity if isinstance(identity, str) else target.key
+    return identity if isinstance(identity, str) else key_of(identity)
 
 
 def _check_key(key: Any, owner: str) -> str:

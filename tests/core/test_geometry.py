@@ -149,6 +149,33 @@ def test_a_norm_of_ones_own():
         own.to_dict()
 
 
+class Quadrupled(Doubled):
+    def distance(self, value, other):
+        return 2 * super().distance(value, other)
+
+
+class Eighth(Geometry):
+    """A norm that calls itself by the name of another."""
+
+    key = "l1"
+
+    def distance(self, value, other):
+        return super().distance(value, other) / 8
+
+
+class Summed(Geometry):
+    def distances(self, values, others):
+        return super().distances(values, others) / 8
+
+
+@pytest.mark.parametrize("other", [Quadrupled(), Eighth(), Summed()])
+def test_norms_of_ones_own_are_told_apart_by_their_class_too(other):
+    assert other.bounds(type(other)())
+    for geometry in (Doubled(), Geometry(1)):
+        assert not other.bounds(geometry)
+        assert not geometry.bounds(other)
+
+
 def test_a_norm_of_ones_own_has_a_key_of_its_own():
     """Else a sensitivity in it would pass for one in the L1 norm."""
     with pytest.raises(TypeError, match="Halved must override 'key'"):
