@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils import Tags, estimator_html_repr, get_tags
 
 from skdp.accounting.accountant import (
@@ -387,7 +387,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             mechanism=self.mechanism,
             sensitivity=sensitivity,
             classes=classes_of_outputs(public_fit) if is_classifier(public_fit) else None,
-            prepare=partial(_check_data, self.estimator, self._uses_response()),
+            prepare=partial(_check_data, clone(self.estimator), self._uses_response()),
         )
 
     def _make_public_fit(self, sensitivity: Any, schema: Schema, dataset: Dataset) -> Any:

@@ -208,6 +208,25 @@ class KnownSensitivity(Sensitivity):
         refuse_zero(self.for_geometry(mechanism.geometry, n_samples))
         return self, mechanism
 
+    def check_fits(self, n_samples: int, schema: Schema, geometry: Geometry) -> None:
+        """Refuse another number of records, or another geometry, than the bound is for.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records of the data.
+        schema : Schema
+            Their form, which may be any.
+        geometry : Geometry
+            That of the mechanism.
+
+        Raises
+        ------
+        ValueError
+            If the bound is not one for these.
+        """
+        self.for_geometry(geometry, n_samples)
+
     def bounded(self, target: Target) -> Target:
         """Make the function that the bound is for, of one that supposes the ranges.
 
