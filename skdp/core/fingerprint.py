@@ -452,13 +452,17 @@ class _Reader:
         return True
 
     def _read_instance(self, thing: Any, kind: type) -> bool:
-        own = release_of(kind.__module__) is None
+        own, is_ours = release_of(kind.__module__) is None, kind.__module__.startswith("skdp.")
         self._put("instance")
         self.read(kind)
         if thing is _CHANCE:  # numpy's own, whose state is chance
             self._put("global")
-        elif kind.__module__.startswith("skdp.") and getattr(thing, "key_parts", None) is not None:
+        elif not own and is_ours and getattr(thing, "key_parts", None) is not None:
             self.read(thing.key_parts)
+            items = vars(thing).items()
+            replaced = {name: each for name, each in items if callable(getattr(kind, name, None))}
+            if replaced:  # methods, in this object only
+                self._read_members(replaced)
         elif kind is np.vectorize:  # the rest is a cache
             self._read_members(
                 {name: each for name, each in vars(thing).items() if name != "_ufunc"}

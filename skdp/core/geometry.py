@@ -87,6 +87,8 @@ class Geometry:
     ------
     ValueError
         If the order is another one.
+    TypeError
+        If the basis is none.
 
     Examples
     --------
@@ -112,6 +114,11 @@ class Geometry:
         if self.order not in _NORMS:
             raise ValueError(
                 f"The 'order' parameter of Geometry must be 1, 2 or inf. Got {self.order!r}."
+            )
+        if not isinstance(self.basis, PublicBasis):
+            raise TypeError(
+                "The 'basis' parameter of Geometry must be a PublicBasis. Got an object of type "
+                f"{type(self.basis).__name__}. Write PublicBasis('given', matrix=...)."
             )
 
     @property

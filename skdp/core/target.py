@@ -239,8 +239,11 @@ class FunctionTarget(Target):
         self.description = f"{module}.{name}"
         if key is not None:
             self.key = _check_key(key, "FunctionTarget")
-        self.key_parts = (function,) if key is None else ("key", key)
         self._takes_seed = "random_state" in _parameter_names(function)
+
+    @property
+    def key_parts(self) -> tuple:
+        return (self.function,) if identity_of(self) is self else ("key", self.key)
 
     def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
         """Evaluate the function and return its value as floats."""

@@ -99,7 +99,7 @@ def seed_names(estimator: Any) -> list[str]:
     return [
         name
         for name, value in estimator.get_params(deep=True).items()
-        if name.rsplit("__", 1)[-1] == "random_state" and not isinstance(value, int)
+        if name.rsplit("__", 1)[-1] == "random_state" and not isinstance(value, Integral)
     ]
 
 

@@ -134,7 +134,8 @@ class KnownSensitivity(Sensitivity):
         object.__setattr__(self, "geometry", geometry)
         if self.ranges is not None:
             object.__setattr__(self, "ranges", as_ranges(self.ranges, "KnownSensitivity"))
-        if not 0 <= self.gamma < 1:
+        check_number("gamma", self.gamma, "KnownSensitivity", at_least=0)
+        if not self.gamma < 1:
             raise ValueError(
                 f"The 'gamma' parameter of KnownSensitivity must be in [0, 1). Got {self.gamma!r}."
             )
@@ -408,7 +409,7 @@ def check_number(
     name: str, value: object, owner: str, *, at_least: float = -math.inf, above: float = -math.inf
 ) -> None:
     """Refuse anything but a finite number of the range; `above` itself is excluded."""
-    number = float(value) if isinstance(value, Real) else math.nan
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
     if not (at_least <= number < math.inf and number > above):
         rule = f"at least {at_least:g}" if at_least > above else f"above {above:g}"
         raise ValueError(

@@ -130,6 +130,12 @@ def test_other_orders_are_refused(order):
         Geometry(order)
 
 
+@pytest.mark.parametrize("basis", [None, "identity", np.eye(2)])
+def test_a_basis_is_no_matrix(basis):
+    with pytest.raises(TypeError, match="'basis' parameter of Geometry must be a PublicBasis"):
+        Geometry(1, basis)
+
+
 class Doubled(Geometry):
     """Twice the L1 norm."""
 

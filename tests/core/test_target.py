@@ -89,6 +89,22 @@ def test_what_a_target_says_counts(where):
     assert plan.sensitivity.target == "means that are restored"
 
 
+def column_means(X):
+    return X.mean(axis=0)
+
+
+def test_the_key_of_a_function_follows_what_is_put_into_its_target():
+    keys = {FunctionTarget(column_means).key}
+    for name, value in [
+        ("function", lambda X: 1000 * X.mean(axis=0)),
+        ("pair_values", lambda records, seed, position=-1: (np.full(2, 1e-9), np.zeros(2))),
+    ]:
+        target = FunctionTarget(column_means)
+        setattr(target, name, value)
+        keys.add(target_key(target))
+    assert len(keys) == 3
+
+
 class MayHaveKey(Means):
     """A target that leaves it to its user whether it has a key."""
 
