@@ -232,8 +232,9 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             the confidence below 1/2.
         """
         dataset = self._check_dataset(X, y, sample_weight)
+        # before a draw, and of the records as given; `execute` asks again, of other data perhaps
         check_is_public(getattr(self.sensitivity, "draws_from", None), Dataset(X, y, sample_weight))
-        plan = self._make_plan(dataset)
+        plan = self._make_plan(dataset)  # of which only the form is used, and labels
         released = plan.execute(
             *dataset, accountant=self.accountant, random_state=self.random_state
         )

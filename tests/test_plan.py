@@ -24,6 +24,7 @@ from skdp import (
     KnownSensitivity,
     LaplaceMechanism,
     PrivateEstimator,
+    PublicBasis,
     PublicDataOracle,
     SensitivitySampler,
     Target,
@@ -149,6 +150,20 @@ def test_parts_of_plans_are_not_mixed(part, message):
     assert replace(plan, mechanism=GaussianMechanism(0.5, 1e-5)).guarantee.epsilon == 0.5
     with pytest.raises(ValueError, match=message):
         replace(plan, **part)
+
+
+class ChangesBasis(LaplaceMechanism):
+    """It adds noise in another basis than that in which it was asked what to sample."""
+
+    def with_geometry(self, geometry):
+        basis = PublicBasis("given", scale=[1e-3] * 3)
+        return LaplaceMechanism(self.epsilon, basis=basis)
+
+
+def test_noise_is_added_where_it_was_sampled():
+    options = {"sensitivity": sampler(X_public), "n_samples": 80}
+    with pytest.raises(ValueError, match="made for another norm"):
+        plan_release(column_means, mechanism=ChangesBasis(1.0, basis="identity"), **options)
 
 
 class Keeps(Target):

@@ -243,6 +243,7 @@ class FunctionTarget(Target):
 
     @property
     def key_parts(self) -> tuple:
+        """What its values depend on: the function, or the key that stands for it."""
         return (self.function,) if identity_of(self) is self else ("key", self.key)
 
     def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
