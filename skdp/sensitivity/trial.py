@@ -1,7 +1,7 @@
-"""What is found out about an oracle before it is used: that it draws, and from its generator.
+"""Check an oracle before it is used: that it draws, and from its generator.
 
 A private table in an oracle, or an oracle that does not draw at random, makes every guarantee void,
-and nothing that is sampled would show it.
+and no sample would show it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from skdp.core.dataset import Dataset, as_array, belongs_to
 from skdp.core.installed import release_of
 from skdp.core.oracle import Oracle
 from skdp.core.source import contents, global_names
+from skdp.core.types import Container
 from skdp.sensitivity.adapters import OracleAdapter
 
 # A legitimate oracle of few possible datasets may repeat one, but not so many times in a row.
@@ -77,7 +78,7 @@ def check_is_public(oracle: Oracle | None, dataset: Dataset) -> None:
             )
 
 
-def _held(thing: Any, depth: int = 3) -> Iterator[Any]:
+def _held(thing: Any, depth: int = 3) -> Iterator[object]:
     """Yield what an oracle refers to: attributes, also of its class, variables, defaults."""
     while isinstance(thing, OracleAdapter):
         thing = thing.source
@@ -129,7 +130,7 @@ def _slots(kind: type) -> tuple[str, ...]:
     return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
-def _arrays(container: Any) -> list[NDArray]:
+def _arrays(container: Container) -> list[NDArray]:
     """Return the arrays in which a container keeps its values, where it shows them."""
     if isinstance(container, np.ndarray):
         return [container]
@@ -166,7 +167,7 @@ def _are_equal(dataset: Dataset, other: Dataset) -> bool:
     return len(parts) == len(others) and all(map(_are_alike, parts, others))
 
 
-def _are_alike(container: Any, other: Any) -> bool:
+def _are_alike(container: Container, other: Container) -> bool:
     if type(container) is not type(other):
         return False
     if sparse.issparse(container):
