@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils import Tags, estimator_html_repr, get_tags
 
 from skdp.accounting.accountant import (
@@ -241,8 +241,9 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             the oracle is read off the private data.
         """
         dataset = self._check_dataset(X, y, sample_weight)
+        # before a draw, and of the records as given; `execute` asks again, of other data perhaps
         check_is_public(getattr(self.sensitivity, "draws_from", None), Dataset(X, y, sample_weight))
-        plan = self._make_plan(dataset)
+        plan = self._make_plan(dataset)  # of which only the form is used, and labels
         released = plan.execute(
             *dataset, accountant=self.accountant, random_state=self.random_state
         )
@@ -399,7 +400,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             mechanism=self.mechanism,
             sensitivity=sensitivity,
             classes=classes_of_outputs(public_fit) if is_classifier(public_fit) else None,
-            prepare=partial(_check_data, self.estimator, self._uses_response()),
+            prepare=partial(_check_data, clone(self.estimator), self._uses_response()),
         )
 
     def _make_public_fit(self, sensitivity: Any, schema: Schema, dataset: Dataset) -> Estimator:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, TypeVar
@@ -23,12 +24,12 @@ from skdp.codes.encoder import with_learned_code
 from skdp.codes.learning import with_learned_basis
 from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset, as_dataset, n_records
-from skdp.core.fingerprint import key_of
+from skdp.core.fingerprint import key_of, obstacle_of
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
 from skdp.core.room import evaluate_privately
 from skdp.core.schema import Schema, canonical, describe_key
 from skdp.core.streams import OUTPUT_DATASET
-from skdp.core.target import Target, replaces
+from skdp.core.target import Target, replaces, target_key
 from skdp.core.types import Container, Values
 from skdp.estimators.validation import check_labels
 from skdp.functions.choice import ChoiceTarget
@@ -167,6 +168,14 @@ class ReleasePlan:
     prepare: Callable[..., Dataset] | None = field(default=None, repr=False)
     seconds: float = 0.0
 
+    def __post_init__(self) -> None:
+        """Refuse parts that do not belong together, as `dataclasses.replace` may bring in."""
+        self.sensitivity.check_fits(self.n_samples, self.schema, self.mechanism.geometry)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Note by what the target is known: its code may be edited until the plan is executed."""
+        return {"_target_key": target_key(self.target)} | vars(self)
+
     def execute(
         self,
         X: Container,
@@ -202,7 +211,8 @@ class ReleasePlan:
         ------
         ValueError
             If the data are of another form or number than those of the plan, or hold a label that
-            is not public. Nothing is then evaluated.
+            is not public, or if the plan was stored and the code of its target edited since.
+            Nothing is then evaluated.
         BudgetExceededError
             If the budget does not allow the release. Nothing is then evaluated.
         LedgerError
@@ -213,6 +223,7 @@ class ReleasePlan:
         check_accountant(accountant, "ReleasePlan.execute")
         noise = byte_source(random_state)
         guarantee = replace(self.guarantee, seeded=random_state is not None)
+        self._check_target()
         dataset = self._check(X, y, sample_weight)
         add_noise = _spare(self.mechanism).release_with_errors
         target = self.sensitivity.bounded(_spare(self.target))
@@ -242,6 +253,17 @@ class ReleasePlan:
             label=self.target.description,
         )
         return accountant.total()
+
+    def _check_target(self) -> None:
+        """Refuse a target that is another one than when the plan was stored."""
+        stored = vars(self).get("_target_key", "")
+        now = target_key(self.target) if stored else ""
+        if stored != now and not (obstacle_of(stored) or obstacle_of(now)):
+            raise ValueError(
+                f"The target of the plan, {self.target.description}, has other code or other "
+                "values than when the plan was stored, or another version of what it uses. Its "
+                "sensitivity was not sampled. Make the plan anew."
+            )
 
     def _check(self, *parts: Container) -> Dataset:
         """Return the private dataset as the target is to see it, or refuse it."""
@@ -321,7 +343,11 @@ def _spare(thing: T) -> T:
     try:
         return copy.deepcopy(thing)
     except Exception:  # it holds a lock, a file or the like
-        return thing
+        spare = copy.copy(thing)
+    for name, value in vars(spare).items():
+        with suppress(Exception):
+            vars(spare)[name] = copy.deepcopy(value)
+    return spare
 
 
 def _describe_errors(errors: NDArray[np.float64] | Values | None, what: str) -> list[str]:

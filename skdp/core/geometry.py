@@ -88,6 +88,8 @@ class Geometry:
     ------
     ValueError
         If the order is another one.
+    TypeError
+        If the basis is none.
 
     Examples
     --------
@@ -113,6 +115,11 @@ class Geometry:
         if self.order not in _NORMS:
             raise ValueError(
                 f"The 'order' parameter of Geometry must be 1, 2 or inf. Got {self.order!r}."
+            )
+        if not isinstance(self.basis, PublicBasis):
+            raise TypeError(
+                "The 'basis' parameter of Geometry must be a PublicBasis. Got an object of type "
+                f"{type(self.basis).__name__}. Write PublicBasis('given', matrix=...)."
             )
 
     @property
@@ -191,7 +198,7 @@ class Geometry:
             absolute value. A norm of your own bounds itself only.
         """
         if type(self) is not Geometry or type(other) is not Geometry:
-            return self.key == other.key
+            return type(self) is type(other) and self.key == other.key
         return self.order <= other.order and self.basis.digest == other.basis.digest
 
     def to_dict(self) -> dict[str, Any]:
