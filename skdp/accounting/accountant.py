@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import math
 import os
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,7 +14,7 @@ from decimal import Decimal
 from typing import Any, Self
 from weakref import WeakValueDictionary
 
-from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger
+from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
 from skdp.accounting.tally import (
     DOWN,
     UP,
@@ -38,7 +37,6 @@ _of_process: list[PrivacyAccountant] = []  # for threads, which inherit no conte
 _of_all: PrivacyAccountant | None = None
 _group: ContextVar[tuple[str | None, str, str]] = ContextVar("group", default=(None, "", ""))
 _reopened: WeakValueDictionary[tuple, PrivacyAccountant] = WeakValueDictionary()
-_lock = threading.RLock()
 
 
 class PrivacyAccountant:
@@ -120,7 +118,7 @@ class PrivacyAccountant:
 
     def _start(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._tally, self._last = Tally(), 0
+        self._counted: tuple[Tally, int, Spend | None] = (Tally(), 0, None)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, timeout: float = 60.0) -> PrivacyAccountant:
@@ -273,24 +271,34 @@ class PrivacyAccountant:
                     f"The ledger {self.path!r} is for {tally.relation} neighbors. Got a release "
                     f"for {spend.relation} ones, and the two do not add up."
                 )
-            if tally.copy().add(spend).admitted_by(limits) is None:
+            with_it = tally.copy().add(spend)
+            if with_it.admitted_by(limits) is None:
                 raise self._exceeded(tally, spend, guarantee)
-            self._ledger.append(spend)
+            number = self._ledger.append(spend)
+        self._counted = with_it, number, spend
 
     def _current(self) -> Tally:
         """Return the sums over all rows; those of other processes may be new."""
-        with self._ledger.lock:
-            for number, spend in self._ledger.rows(self._last):
-                try:
-                    self._tally.add(spend)
-                except (TypeError, ValueError, ArithmeticError):
-                    self._tally, self._last = Tally(), 0
-                    raise LedgerError(
-                        f"The ledger {self.path!r} is damaged: row {number} is not as it was "
-                        "written. Bring back a copy that holds all releases."
-                    ) from None
-                self._last = number
-            return self._tally
+        with lock:
+            tally, last, last_spend = self._counted
+            rows = self._ledger.rows(last)
+            if last and rows[:1] != [(last, last_spend)]:
+                raise LedgerError(
+                    f"The ledger {self.path!r} has lost rows that were counted before. Bring back "
+                    "a copy that holds all releases."
+                )
+            if len(rows) > bool(last):
+                tally = tally.copy()  # which an interrupt leaves half counted
+                for number, spend in rows[bool(last) :]:
+                    try:
+                        tally.add(spend)
+                    except (TypeError, ValueError, ArithmeticError):
+                        raise LedgerError(
+                            f"The ledger {self.path!r} is damaged: row {number} is not as it was "
+                            "written. Bring back a copy that holds all releases."
+                        ) from None
+                self._counted = tally, *rows[-1]
+            return tally
 
     def _exceeded(
         self, tally: Tally, spend: Spend, guarantee: PrivacyGuarantee
@@ -521,7 +529,7 @@ def default_accountant() -> PrivacyAccountant:
     given = accountant_in_force()
     if given is not None:
         return given
-    with _lock:
+    with lock:
         if _of_all is None or _of_all._ledger.is_lost:  # in a fork
             _of_all = PrivacyAccountant(MEMORY, epsilon=math.inf, delta=1.0)
         return _of_all
@@ -555,7 +563,7 @@ def _check_writable(accountant: PrivacyAccountant) -> None:
 
 def _reopen(path: str, timeout: float, limits: Limits | None, identity: str) -> PrivacyAccountant:
     """Return the accountant of this process for the same ledger."""
-    with _lock:
+    with lock:
         key = (path, identity, limits is None)
         found = _reopened.get(key)
         if found is None:

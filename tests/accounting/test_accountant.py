@@ -177,6 +177,30 @@ def test_a_fork_shares_the_ledger(path):
 
 
 @pytest.mark.filterwarnings(FORK)
+def test_a_fork_in_the_midst_of_spends(path):
+    accountant = PrivacyAccountant(path, epsilon=1e9, timeout=30.0)
+    stop = threading.Event()
+
+    def spend():
+        while not stop.is_set():
+            accountant.spend(TENTH)
+            time.sleep(0.001)  # let others in
+
+    thread = threading.Thread(target=spend)
+    thread.start()
+    context = multiprocessing.get_context("fork")
+    children = [context.Process(target=spend_often, args=(accountant, 1)) for _ in range(5)]
+    try:
+        for child in children:
+            child.start()
+            child.join(60)
+    finally:
+        stop.set()
+        thread.join()
+    assert [child.exitcode for child in children] == [0] * 5
+
+
+@pytest.mark.filterwarnings(FORK)
 def test_a_ledger_in_memory_does_not_pass_a_fork():
     accountant = PrivacyAccountant(":memory:", epsilon=1.0)
     default_accountant()
