@@ -231,6 +231,10 @@ class PrivacyAccountant:
         else:
             check_law(law, guarantee)
         n_releases = check_count("n_releases", n_releases, owner)
+        if composed_at is not None and not 0 <= composed_at < 1:
+            raise ValueError(
+                f"The 'composed_at' parameter of {owner} must be in [0, 1). Got {composed_at!r}."
+            )
         identity, *group = _group.get()
         partition, part = group if identity == self._ledger.identity else ("", "")
         kept = DOWN.power(DOWN.subtract(1, exact(guarantee.delta)), n_releases)
@@ -374,8 +378,9 @@ class PrivacyAccountant:
         rest = DOWN.subtract(exact(limits.epsilon), tally.epsilon)
         best = below(DOWN.divide(rest, Decimal(n_releases)))
         if limits.slack:
-            squares = largest_square(limits.epsilon, limits.slack) - above(tally.worst(1))
-            best = max(best, math.sqrt(max(0.0, squares) / n_releases) * (1 - 1e-9))
+            most = largest_square(limits.epsilon, limits.slack)
+            squares = most * (1 - 1e-11) - above(tally.worst(1))  # more than rounding takes
+            best = max(best, math.sqrt(max(0.0, squares) / n_releases) * (1 - 1e-11))
         return max(0.0, best)
 
     def rows(self) -> list[dict[str, Any]]:

@@ -70,10 +70,11 @@ def test_what_remains_is_read_as_the_decimal_typed():
 
 
 @pytest.mark.parametrize("n", [1, 3, 7, 100])
-@pytest.mark.parametrize("slack", [0.0, 1e-6])
-def test_what_remains_may_be_spent(n, slack):
-    accountant = PrivacyAccountant(":memory:", epsilon=0.7, delta=1e-6, slack=slack)
-    accountant.spend(PrivacyGuarantee(epsilon=0.0123))
+@pytest.mark.parametrize("slack", [0.0, 1e-6, 0.1])
+@pytest.mark.parametrize("epsilon", [0.7, 3.3e-10])
+def test_what_remains_may_be_spent(n, slack, epsilon):
+    accountant = PrivacyAccountant(":memory:", epsilon=epsilon, delta=0.1, slack=slack)
+    accountant.spend(PrivacyGuarantee(epsilon=0.0123 * epsilon))
     left = accountant.remaining(n)
     assert spend_often(accountant, n, PrivacyGuarantee(epsilon=left)) == n
     assert spend_often(accountant, 1, PrivacyGuarantee(epsilon=left * 1e-3)) == 0
