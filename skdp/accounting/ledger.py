@@ -51,7 +51,8 @@ class Ledger:
     """A ledger file, or one in memory.
 
     `limits` are those of a new file and must be those of an existing one; None opens one that
-    exists, to be read only. `identity` is the number that the file must have, if any.
+    exists, to be read only. `identity` is the number that the file must have, if any; with both, it
+    is opened when it is used.
     """
 
     def __init__(
@@ -65,6 +66,9 @@ class Ledger:
         self._file: tuple[int, int, int] | None = None
         self.is_lost = False
         _ledgers.add(self)
+        if limits is not None and identity is not None:
+            self.limits = limits  # opened where it is used: a pickle may be read where it is not
+            return
         with lock, self._told("opened"):
             self.limits = self._open(limits)
 
