@@ -33,7 +33,7 @@ from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.exceptions import BudgetExceededError, LedgerError
 
 _in_force: ContextVar[tuple[PrivacyAccountant, ...]] = ContextVar("in_force", default=())
-_of_process: list[PrivacyAccountant] = []  # for threads, which inherit no context
+_blocks: tuple[tuple[PrivacyAccountant, ...], ...] = ()  # for threads, which inherit no context
 _of_all: PrivacyAccountant | None = None
 _group: ContextVar[tuple[str | None, str, str]] = ContextVar("group", default=(None, "", ""))
 _reopened: WeakValueDictionary[tuple, PrivacyAccountant] = WeakValueDictionary()
@@ -409,22 +409,26 @@ class PrivacyAccountant:
     def as_default(self) -> Iterator[Self]:
         """Let this accountant count all releases of a block that are given no other one.
 
-        Threads started in the block count here too. Worker processes do where they are handed a
-        PrivateEstimator from within the block.
+        Other threads count here too while the block lasts; where blocks of several accountants are
+        open in different threads, they must be given theirs. Worker processes count here where they
+        are handed a PrivateEstimator from within the block; give all else its accountant.
 
         Yields
         ------
         PrivacyAccountant
             This one.
         """
-        token = _in_force.set((*_in_force.get(), self))
-        _of_process.append(self)
+        global _blocks
+        block: tuple[PrivacyAccountant, ...] = (*_in_force.get(), self)
+        token = _in_force.set(block)
+        with lock:
+            _blocks = (*_blocks, block)
         try:
             yield self
         finally:
-            _of_process.reverse()  # the last of those that are this one
-            _of_process.remove(self)
-            _of_process.reverse()
+            with lock:
+                place = _blocks.index(block)
+                _blocks = _blocks[:place] + _blocks[place + 1 :]
             _in_force.reset(token)
 
     @contextmanager
@@ -542,7 +546,14 @@ def default_accountant() -> PrivacyAccountant:
 
 def accountant_in_force() -> PrivacyAccountant | None:
     """Return the accountant of the innermost block of `as_default`, if there is one."""
-    given = _in_force.get() or _of_process
+    given, blocks = _in_force.get(), _blocks
+    if not given and blocks:
+        given = max(blocks, key=len)
+        if any(block != given[: len(block)] for block in blocks):
+            raise LedgerError(
+                "Blocks of as_default are open for several accountants, and which of them counts "
+                "in this thread cannot be told. Give the release its accountant."
+            )
     return given[-1] if given else None
 
 

@@ -272,6 +272,31 @@ def test_defaults_nest_and_reach_threads():
     assert default_accountant() not in (inner, outer)
 
 
+def test_a_thread_in_whose_place_two_accountants_are():
+    """Counting at the wrong one would let the other exceed its limit."""
+    one, other = (PrivacyAccountant(":memory:", epsilon=3.0) for _ in range(2))
+    context, found = contextvars.Context(), []
+
+    def look():
+        try:
+            found.append(default_accountant())
+        except LedgerError as error:
+            found.append("cannot be told" in str(error))
+
+    def enter_other():
+        with other.as_default():
+            assert default_accountant() is other
+            contextvars.Context().run(look)
+
+    with one.as_default():
+        contextvars.Context().run(look)
+        context.run(enter_other)
+        contextvars.Context().run(look)
+        with one.as_default():
+            contextvars.Context().run(look)
+    assert found == [one, True, one, one]
+
+
 def test_text_and_table():
     accountant = PrivacyAccountant(":memory:", epsilon=3.0, delta=1e-5)
     accountant.spend(PrivacyGuarantee(epsilon=1.0, gamma=0.05), label="<mean>", oracle="Uniform")
