@@ -116,7 +116,7 @@ class Geometry:
             raise ValueError(
                 f"The 'order' parameter of Geometry must be 1, 2 or inf. Got {self.order!r}."
             )
-        if not isinstance(self.basis, PublicBasis):
+        if not isinstance(self.basis, PublicBasis | PublicCode):
             raise TypeError(
                 "The 'basis' parameter of Geometry must be a PublicBasis. Got an object of type "
                 f"{type(self.basis).__name__}. Write PublicBasis('given', matrix=...)."
