@@ -39,6 +39,7 @@ from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.plan import Release, ReleasePlan
 from skdp.release import plan_release, release
+from skdp.search import PrivateSearchCV
 from skdp.sensitivity.bounds import KnownSensitivity, exponential_mean, mean_l1, mean_l2
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -83,6 +84,7 @@ __all__ = [
     "PrivacyLeakWarning",
     "PrivateEstimator",
     "PrivateEvaluationError",
+    "PrivateSearchCV",
     "PublicBasis",
     "PublicDataOracle",
     "RandomDensityOracle",

@@ -364,7 +364,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             needs = "no sample_weight in fit" if y is not None else "sample_weight only beside y"
             name = type(self.estimator).__name__
             raise TypeError(f"PrivateEstimator takes {needs} with {name}. Got sample_weight.")
-        return _check_data(self.estimator, self._uses_response(), X, y, sample_weight)
+        return check_data(self.estimator, self._uses_response(), X, y, sample_weight)
 
     def _uses_response(self) -> bool:
         """Return whether y has a use: to the estimator, or to a target of the user."""
@@ -387,7 +387,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             mechanism=self.mechanism,
             sensitivity=sensitivity,
             classes=classes_of_outputs(public_fit) if is_classifier(public_fit) else None,
-            prepare=partial(_check_data, self.estimator, self._uses_response()),
+            prepare=partial(check_data, self.estimator, self._uses_response()),
         )
 
     def _make_public_fit(self, sensitivity: Any, schema: Schema, dataset: Dataset) -> Any:
@@ -430,7 +430,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         return [np.unique(column) for column in dataset.y.reshape(len(dataset.y), -1).T]
 
 
-def _check_data(
+def check_data(
     estimator: Any, uses_response: bool, X: Any, y: Any = None, sample_weight: Any = None
 ) -> Dataset:
     """Check the form of the data, and leave out a y that has no use."""
