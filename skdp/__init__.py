@@ -9,7 +9,7 @@ from skdp.core.geometry import Geometry
 from skdp.core.guarantee import NeighboringRelation, PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.target import FunctionTarget, Target
-from skdp.displays import RiskDisplay
+from skdp.displays import BudgetDisplay, RiskDisplay
 from skdp.estimator import PrivateEstimator
 from skdp.estimators.catalog import register
 from skdp.estimators.catalog.table import supported_estimators
@@ -64,6 +64,7 @@ __all__ = [
     "BernsteinMechanism",
     "BernsteinTarget",
     "BernsteinTransformer",
+    "BudgetDisplay",
     "BudgetExceededError",
     "ExponentialMechanism",
     "FittedFunctionTarget",
