@@ -39,7 +39,7 @@ from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.plan import Release, ReleasePlan
 from skdp.release import plan_release, release
-from skdp.search import PrivateSearchCV
+from skdp.search import PrivateSearchCV, public_search
 from skdp.sensitivity.bounds import KnownSensitivity, exponential_mean, mean_l1, mean_l2
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -112,6 +112,7 @@ __all__ = [
     "mean_l2",
     "order_statistic",
     "plan_release",
+    "public_search",
     "register",
     "release",
     "risk",

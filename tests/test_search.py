@@ -26,6 +26,7 @@ from skdp import (
     PublicDataOracle,
     SensitivitySampler,
     UniformOracle,
+    public_search,
 )
 from skdp.accounting import PrivacyAccountant
 
@@ -275,3 +276,53 @@ def test_what_cannot_be_searched_is_refused_before_it_is_paid_for(change, error,
     assert ledger.rows() == []
     with pytest.raises(TypeError, match="takes no sample_weight"):
         search().fit(X, Y, np.ones(40))
+
+
+def noisy(epsilon):
+    return ridge(epsilon, sensitivity=sampler())
+
+
+def test_a_public_search_knows_of_the_noise_and_costs_nothing():
+    ledger = PrivacyAccountant(":memory:", epsilon=1.0)
+    grid = {"estimator__alpha": [1e-3, 1e3]}
+    with ledger.as_default():
+        few, results = public_search(noisy(0.01), grid, 40, n_datasets=6, random_state=0)
+        again, same = public_search(noisy(0.01), grid, 40, n_datasets=6, random_state=0)
+        many, _ = public_search(noisy(math.inf), grid, 40, n_datasets=6, random_state=0)
+    assert ledger.rows() == []
+    assert few.estimator.alpha == again.estimator.alpha == 1e3  # the least noise
+    assert_allclose(results["mean_test_score"], same["mean_test_score"])
+    assert results["params"] == [{"estimator__alpha": 1e-3}, {"estimator__alpha": 1e3}]
+    assert many.sensitivity.random_state == 0  # that of the fit stays
+    assert not hasattr(few, "estimator_")
+
+
+def test_a_public_search_scores_on_the_records_that_it_is_given():
+    learnt = PublicDataOracle(X, Y)
+    model = PrivateEstimator(
+        Ridge(),
+        mechanism=LaplaceMechanism(math.inf),
+        sensitivity=SensitivitySampler(learnt, gamma=0.2),
+    )
+    options = {"n_datasets": 3, "scoring": "neg_mean_squared_error", "random_state": 0}
+    grid = {"estimator__alpha": [1e-3, 10.0]}
+    other = PublicDataOracle(X, np.full(40, 5.0))
+    near, far = (
+        public_search(model, grid, 40, test_oracle=each, **options)[1]["mean_test_score"]
+        for each in (None, other)
+    )
+    assert (near > far + 10).all()
+
+
+@pytest.mark.parametrize(
+    ("estimator", "grid", "error", "match"),
+    [
+        (Ridge(), ALPHAS, TypeError, "must be a PrivateEstimator whose"),
+        (ridge(), ALPHAS, TypeError, "a SensitivitySampler"),
+        (noisy(1.0), {"sensitivity__gamma": [0.1]}, ValueError, "must not name the sensitivity"),
+        (noisy(1.0), [], ValueError, "at least one candidate"),
+    ],
+)
+def test_what_cannot_be_searched_in_public_is_refused(estimator, grid, error, match):
+    with pytest.raises(error, match=match):
+        public_search(estimator, grid, 40)
