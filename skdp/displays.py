@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.accounting.tally import Limits, Spend, Tally
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class RiskDisplay:
@@ -109,7 +112,7 @@ class RiskDisplay:
             law=model.law,
         )
 
-    def plot(self, ax: Any = None, **line_kw: Any) -> RiskDisplay:
+    def plot(self, ax: Axes | None = None, **line_kw: Any) -> RiskDisplay:
         """Draw the curve and mark its minimum.
 
         Parameters
@@ -231,7 +234,7 @@ class BudgetDisplay:
             path=accountant.path,
         )
 
-    def plot(self, ax: Any = None, *, by: str = "release", **line_kw: Any) -> BudgetDisplay:
+    def plot(self, ax: Axes | None = None, *, by: str = "release", **line_kw: Any) -> BudgetDisplay:
         """Draw what was left, as steps down to the limit.
 
         Parameters

@@ -23,8 +23,10 @@ from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, n_records
 from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.target import Target
+from skdp.core.types import Container, Estimator
 from skdp.estimators.catalog import entry_of
 from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.delegation import DelegatedMethods
@@ -72,9 +74,9 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         Which noise, such as ``LaplaceMechanism(epsilon=1.0)``. Epsilon is the user's decision.
     sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
         How much the parameters can change: sampled at each fit, sampled earlier, or known on
-        paper. Of a bound on paper the estimator is checked and the records are clipped to its
-        ranges. A number is a bound in the norm of the mechanism; the promise is then plain
-        differential privacy, and says that the caller asserts the number.
+        paper. With a bound on paper, the estimator is checked and the records are clipped to the
+        ranges of the bound. A number is a bound in the norm of the mechanism; the promise is then
+        plain differential privacy, and says that the caller asserts the number.
     release : "auto", sequence of str, LeafTarget, BernsteinTransformer or target, default="auto"
         What to release. "auto" takes the fitted attributes of :func:`supported_estimators`, of
         compositions of them such as pipelines, and the leaves of trees and forests. Names such as
@@ -166,7 +168,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     (1.0, 0.1)
     """
 
-    estimator_: Any
+    estimator_: Estimator
     guarantee_: PrivacyGuarantee
     budget_: BudgetTotal
     sensitivity_: SensitivityEstimate | KnownSensitivity
@@ -175,12 +177,12 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: Estimator,
         *,
         mechanism: Mechanism,
         sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
         release: str | Sequence[str] = "auto",
-        classes: Any = None,
+        classes: Sequence[Any] | NDArray | None = None,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ):
@@ -192,7 +194,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Container, y: Container = None, sample_weight: Container = None) -> Self:
         """Fit privately.
 
         Parameters
@@ -245,7 +247,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         self.mechanism_ = plan.mechanism
         return self
 
-    def plan(self, n_samples: int, like: Any = None) -> ReleasePlan:
+    def plan(self, n_samples: int, like: Container = None) -> ReleasePlan:
         """Settle all that is public about a fit, without private data.
 
         Parameters
@@ -313,7 +315,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             return get_tags(self.estimator)
         return super().__sklearn_tags__()
 
-    def _check_served(self, estimator: Any, name: str) -> None:
+    def _check_served(self, estimator: Estimator, name: str) -> None:
         last = last_step(estimator)
         if isinstance(self.release, str) and name in entry_of(last).unserved:
             raise AttributeError(
@@ -321,7 +323,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 "attributes that it needs in 'release', where they are public."
             )
 
-    def _check_takes(self, released: Any, method: str, parameter: str) -> None:
+    def _check_takes(self, released: Estimator, method: str, parameter: str) -> None:
         last = last_step(released)
         if parameter not in inspect.signature(getattr(last, method)).parameters:
             raise TypeError(
@@ -356,7 +358,9 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             )
         check_release(self.estimator, self.release)
 
-    def _check_dataset(self, X: Any, y: Any = None, sample_weight: Any = None) -> Dataset:
+    def _check_dataset(
+        self, X: Container, y: Container = None, sample_weight: Container = None
+    ) -> Dataset:
         """Check the parameters and the form of the data."""
         self._check_parameters()
         warn_if_fitted(self.estimator)
@@ -390,7 +394,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             prepare=partial(check_data, self.estimator, self._uses_response()),
         )
 
-    def _make_public_fit(self, sensitivity: Any, schema: Schema, dataset: Dataset) -> Any:
+    def _make_public_fit(self, sensitivity: Any, schema: Schema, dataset: Dataset) -> Estimator:
         """Make the public fit, and refuse private labels that it does not know."""
         estimator = without_side_effects(self.estimator)
         classes = self._public_classes(sensitivity.draws_from, dataset)
@@ -405,7 +409,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             check_labels(dataset.y, classes_of_outputs(public_fit))
         return public_fit
 
-    def _public_classes(self, oracle: Any, dataset: Dataset) -> list[NDArray] | None:
+    def _public_classes(self, oracle: Oracle | None, dataset: Dataset) -> list[NDArray] | None:
         """Find the labels, of all outputs or output by output; None where only draws tell."""
         if not is_classifier(self.estimator):
             return None
@@ -431,7 +435,11 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
 
 
 def check_data(
-    estimator: Any, uses_response: bool, X: Any, y: Any = None, sample_weight: Any = None
+    estimator: Estimator,
+    uses_response: bool,
+    X: Container,
+    y: Container = None,
+    sample_weight: Container = None,
 ) -> Dataset:
     """Check the form of the data, and leave out a y that has no use."""
     tags = get_tags(estimator)
@@ -448,12 +456,12 @@ def check_data(
 
 
 def _fit_to_oracle(
-    estimator: Any,
+    estimator: Estimator,
     sampler: SensitivitySampler,
     schema: Schema,
     n_samples: int,
     classes: list[NDArray] | None,
-) -> Any:
+) -> Estimator:
     """Fit to the oracle's records, drawn anew until they hold every class."""
     for attempt in range(MAX_ATTEMPTS):
         public = sampler.public_dataset(n_samples, schema, attempt)
@@ -467,7 +475,7 @@ def _fit_to_oracle(
     )
 
 
-def _holds_classes(y: Any, classes: list[NDArray]) -> bool:
+def _holds_classes(y: Container, classes: list[NDArray]) -> bool:
     columns = np.asarray(y).reshape(n_records(y), -1).T
     expected = classes * len(columns) if len(classes) == 1 else classes
     return all(

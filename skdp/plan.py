@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from skdp.core.room import evaluate_privately
 from skdp.core.schema import Schema, canonical, describe_key
 from skdp.core.streams import OUTPUT_DATASET
 from skdp.core.target import Target, replaces
+from skdp.core.types import Container, Values
 from skdp.estimators.validation import check_labels
 from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
@@ -34,7 +35,11 @@ from skdp.mechanisms.noise import byte_source
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public
+
+T = TypeVar("T")
+
 
 N_METRIC_RECORDS = 500
 """From so many records of the oracle it is learned how the output depends on the value."""
@@ -157,9 +162,9 @@ class ReleasePlan:
 
     def execute(
         self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        X: Container,
+        y: Container = None,
+        sample_weight: Container = None,
         *,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
@@ -230,7 +235,7 @@ class ReleasePlan:
         )
         return accountant.total()
 
-    def _check(self, *parts: Any) -> Dataset:
+    def _check(self, *parts: Container) -> Dataset:
         """Return the private dataset as the target is to see it, or refuse it."""
         dataset = as_dataset(parts, "The private dataset")
         check_is_public(self.oracle, dataset)
@@ -279,7 +284,7 @@ class ReleasePlan:
         return 2 * (n_pairs + self.sensitivity.geometry.basis.n_pilot_pairs) if n_pairs else 0
 
     @property
-    def standard_errors(self) -> Any:
+    def standard_errors(self) -> NDArray[np.float64] | Values | None:
         """Standard deviations of the noise, in the units of what would be released."""
         shape = self.sensitivity.shape
         if shape is None:
@@ -298,15 +303,15 @@ class ReleasePlan:
         return "\n  ".join([f"ReleasePlan of {self.target.description}", *lines])
 
 
-def _spare(thing: Any) -> Any:
-    """Copy what is to see private data: whatever it keeps of them, the original does not."""
+def _spare(thing: T) -> T:
+    """Copy what sees private data, so that the original keeps nothing of them."""
     try:
         return copy.deepcopy(thing)
     except Exception:  # it holds a lock, a file or the like
         return thing
 
 
-def _describe_errors(errors: Any) -> list[str]:
+def _describe_errors(errors: NDArray[np.float64] | Values | None) -> list[str]:
     """Say how large the noise is, in a line for each attribute."""
     if errors is None:
         return []
@@ -323,8 +328,8 @@ def _describe_errors(errors: Any) -> list[str]:
     return lines
 
 
-def example_dataset(n_samples: int, like: Any, sensitivity: Any, owner: str) -> Dataset:
-    """Return as many records of the form of the data as there will be: only that is to be used."""
+def example_dataset(n_samples: int, like: Container, sensitivity: Any, owner: str) -> Dataset:
+    """Return records of the form and number of the data; nothing else of them is used."""
     if like is None:
         if sensitivity.draws_from is None:
             raise ValueError(
@@ -340,7 +345,7 @@ def example_dataset(n_samples: int, like: Any, sensitivity: Any, owner: str) -> 
 
 def settle_form(
     sensitivity: Sensitivity, example: Dataset, allow_nan: bool
-) -> tuple[Any, Schema, Dataset]:
+) -> tuple[Sensitivity, Schema, Dataset]:
     """Settle the form in which data and draws are alike, and return the example in it."""
     example = canonical(example)
     sensitivity, schema = sensitivity.agree(Schema.of(example, allow_nan), example)
@@ -356,7 +361,7 @@ def make_plan(
     sensitivity: Any,
     **others: Any,
 ) -> ReleasePlan:
-    """Sample where it is to be sampled, and fix the promise; `others` are fields of the plan."""
+    """Sample the sensitivity if need be, and fix the promise; `others` are fields of the plan."""
     start = perf_counter()
     mechanism = clone(mechanism)
     if mechanism.chooses and replaces(target, "restore") and not isinstance(target, ChoiceTarget):
@@ -386,7 +391,13 @@ def make_plan(
     )
 
 
-def _learn_basis(mechanism: Any, sampler: Any, target: Any, n_samples: int, schema: Schema) -> Any:
+def _learn_basis(
+    mechanism: Mechanism,
+    sampler: SensitivitySampler,
+    target: Target,
+    n_samples: int,
+    schema: Schema,
+) -> Mechanism:
     """Fix the basis before a pair is measured, by learning it from pilot pairs."""
     differences = sampler.pilot_differences(target, n_samples, schema)
     metric = None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant
 from skdp.core.checks import check_count
 from skdp.core.dataset import as_dataset, n_records
 from skdp.core.target import Target, as_target
+from skdp.core.types import Container
 from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
@@ -27,13 +27,13 @@ from skdp.sensitivity.trial import check_is_public
 
 def release(
     target: Target | Callable,
-    X: Any,
-    y: Any = None,
+    X: Container,
+    y: Container = None,
     *,
     mechanism: Mechanism,
     sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
-    responses: Iterable[Any] | None = None,
-    sample_weight: Any = None,
+    responses: Iterable[object] | None = None,
+    sample_weight: Container = None,
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> Release:
@@ -157,10 +157,10 @@ def plan_release(
     target: Target | Callable,
     *,
     n_samples: int,
-    like: Any = None,
+    like: Container = None,
     mechanism: Mechanism,
     sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
-    responses: Iterable[Any] | None = None,
+    responses: Iterable[object] | None = None,
 ) -> ReleasePlan:
     """Settle all that is public about a release, without private data.
 
@@ -220,7 +220,7 @@ def plan_release(
 
 
 def _prepare_target(
-    target: Target | Callable, mechanism: Mechanism, responses: Iterable[Any] | None
+    target: Target | Callable, mechanism: Mechanism, responses: Iterable[object] | None
 ) -> Target:
     """Attach the responses, and refuse a target that cannot be had from the mechanism."""
     target = as_target(target)

@@ -404,7 +404,7 @@ class PrivacyAccountant:
             best = max(best, math.sqrt(max(0.0, squares) / n_releases) * (1 - 1e-9))
         return max(0.0, best)
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """Return the releases as plain values.
 
         Returns
@@ -517,13 +517,13 @@ class PrivacyAccountant:
     def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Self:
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
         return self
 
     def __sklearn_clone__(self) -> Self:
         return self
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple:
         ledger = self._ledger
         if ledger.path == MEMORY:
             raise TypeError(
@@ -582,7 +582,7 @@ def accountant_in_force() -> PrivacyAccountant | None:
     return given[-1] if given else None
 
 
-def check_accountant(accountant: Any, owner: str) -> None:
+def check_accountant(accountant: object, owner: str) -> None:
     """Refuse what is neither an accountant that can spend nor None."""
     if accountant is None:
         return
@@ -614,7 +614,7 @@ def _reopen(path: str, timeout: float, limits: Limits | None, identity: str) -> 
         return found
 
 
-def _check_limits(epsilon: Any, delta: Any, gamma: Any, slack: Any) -> Limits:
+def _check_limits(epsilon: float, delta: float, gamma: float | None, slack: float) -> Limits:
     rules = {
         "epsilon": (epsilon, epsilon > 0, "be above 0 (or inf)"),
         "delta": (delta, 0 <= delta <= 1, "be in [0, 1]"),
@@ -631,7 +631,7 @@ def _check_limits(epsilon: Any, delta: Any, gamma: Any, slack: Any) -> Limits:
     )
 
 
-def _text(name: str, text: Any) -> str | None:
+def _text(name: str, text: object) -> str | None:
     if text is not None and not isinstance(text, str):
         raise TypeError(
             f"The {name!r} parameter of PrivacyAccountant.spend must be a string. Got an object of "

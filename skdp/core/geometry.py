@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -210,8 +210,29 @@ class Geometry:
         return Geometry(_ORDERS[values["norm"]], PublicBasis.from_dict(values["basis"]))
 
 
+class Measures(Protocol):
+    """What a sensitivity asks of a mechanism: the norm and the basis in which it measures."""
+
+    @property
+    def basis(self) -> Any: ...
+
+    @property
+    def order(self) -> int: ...
+
+    @property
+    def geometry(self) -> Geometry: ...
+
+    @property
+    def learns_basis(self) -> bool: ...
+
+    def with_geometry(self, geometry: Geometry) -> Self: ...
+
+
+MechanismType = TypeVar("MechanismType", bound=Measures)
+
+
 def as_geometry(geometry: Geometry | str, owner: str) -> Geometry:
-    """Return a geometry as it is, and the one of a norm that is named."""
+    """Return a geometry as it is, and the name of a norm as a geometry."""
     if isinstance(geometry, Geometry):
         return geometry
     if not isinstance(geometry, str) or geometry not in _ORDERS:

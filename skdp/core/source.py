@@ -15,7 +15,6 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterator
 from types import CodeType, FunctionType
-from typing import Any
 
 _FUTURE = functools.reduce(
     int.__or__, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
@@ -41,7 +40,7 @@ def definition(function: FunctionType) -> _Definition | None:
     return None
 
 
-def tell(node: Any) -> str:
+def tell(node: object) -> str:
     """Write a tree down, without positions and docstrings, alike in all versions of Python."""
     if isinstance(node, list):
         return f"[{','.join(map(tell, node))}]"
@@ -59,7 +58,7 @@ def tell(node: Any) -> str:
 
 
 def chains(node: ast.AST) -> dict[str, set[tuple[str, ...]]]:
-    """Tell which attributes of each name are read, as in ``a.b.c``; () is the name by itself."""
+    """Return which attributes of each name are read, as in ``a.b.c``; () is the name by itself."""
     found: dict[str, set[tuple[str, ...]]] = defaultdict(set)
     todo = [node]
     while todo:
@@ -162,5 +161,5 @@ def _is_same(code: CodeType, other: CodeType) -> bool:
     )
 
 
-def _span(node: Any) -> tuple[int | None, ...]:
+def _span(node: ast.expr) -> tuple[int | None, ...]:
     return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset

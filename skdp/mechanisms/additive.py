@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.core.basis import KINDS, PublicBasis
 from skdp.core.geometry import Geometry
-from skdp.mechanisms.base import ByteSource, Mechanism
+from skdp.mechanisms.base import BasisParameter, ByteSource, Mechanism
 from skdp.mechanisms.noise import OperatingSystemBytes, check_sensitivity, check_value
 
 # Largest number of values of which the standard errors in a learned basis are worked out.
@@ -31,7 +31,7 @@ class AdditiveMechanism(Mechanism):
     """Which norm, 1 or 2."""
 
     epsilon: float
-    basis: Any
+    basis: BasisParameter
 
     @abstractmethod
     def _check(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from scipy.special import erfcx, log_ndtr, ndtr
 
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.mechanisms.additive import AdditiveMechanism
-from skdp.mechanisms.base import ByteSource
+from skdp.mechanisms.base import BasisParameter, ByteSource
 from skdp.mechanisms.discrete import MAX_SCALE, discrete_gaussian
 from skdp.mechanisms.noise import Lattice
 
@@ -196,7 +196,7 @@ class GaussianMechanism(AdditiveMechanism):
         epsilon: float,
         delta: float,
         method: Literal["analytic", "classical"] = "analytic",
-        basis: Any = "auto",
+        basis: BasisParameter = "auto",
     ):
         self.epsilon = epsilon
         self.delta = delta

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import numbers
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.mechanisms.additive import AdditiveMechanism
-from skdp.mechanisms.base import ByteSource
+from skdp.mechanisms.base import BasisParameter, ByteSource
 from skdp.mechanisms.discrete import discrete_laplace
 from skdp.mechanisms.noise import Lattice, lattice_scale
 
@@ -89,7 +89,7 @@ class LaplaceMechanism(AdditiveMechanism):
 
     order: ClassVar[int] = 1
 
-    def __init__(self, epsilon: float, basis: Any = "auto"):
+    def __init__(self, epsilon: float, basis: BasisParameter = "auto"):
         self.epsilon = epsilon
         self.basis = basis
 

@@ -279,7 +279,7 @@ def paper_joint_confidence(
     n_outputs : int of at least 1, default=1
         Number of released values.
     eta : float in [1, inf), default=1.0
-        True sensitivity over sampled sensitivity, which nobody knows.
+        True sensitivity over sampled sensitivity; it is not known in practice.
 
     Returns
     -------

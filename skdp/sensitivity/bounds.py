@@ -19,9 +19,10 @@ from numpy.typing import ArrayLike
 
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
-from skdp.core.geometry import Geometry, as_geometry
+from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
 from skdp.core.schema import Schema
 from skdp.core.target import Target
+from skdp.core.types import Estimator
 from skdp.sensitivity.base import Sensitivity, in_basis_of, refuse_zero
 from skdp.sensitivity.preconditions import (
     ClippedTarget,
@@ -96,7 +97,7 @@ class KnownSensitivity(Sensitivity):
     gamma: float = 0.0
     preconditions: str = ""
     source: str = ""
-    ranges: Any = None
+    ranges: Ranges | None = None
     estimator: EstimatorRule | None = None
 
     confidence: ClassVar[None] = None
@@ -174,8 +175,8 @@ class KnownSensitivity(Sensitivity):
 
     def for_estimator(
         self,
-        estimator: Any,
-        release: Any,
+        estimator: Estimator,
+        release: object,
         dataset: Dataset | None = None,
         uses_response: bool = True,
     ) -> KnownSensitivity:
@@ -202,8 +203,8 @@ class KnownSensitivity(Sensitivity):
         return self, schema
 
     def settle(
-        self, target: Target, n_samples: int, schema: Schema, mechanism: Any
-    ) -> tuple[KnownSensitivity, Any]:
+        self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
+    ) -> tuple[KnownSensitivity, MechanismType]:
         mechanism = in_basis_of(self.geometry, mechanism)
         refuse_zero(self.for_geometry(mechanism.geometry, n_samples))
         return self, mechanism
@@ -224,7 +225,7 @@ class KnownSensitivity(Sensitivity):
         return target if self.ranges is None else ClippedTarget(target, self.ranges)
 
 
-def as_sensitivity(sensitivity: Any, mechanism: Any, n_samples: int) -> Sensitivity:
+def as_sensitivity(sensitivity: object, mechanism: Measures, n_samples: int) -> Sensitivity:
     """Return a sensitivity as it is, and a number as a bound in the geometry of the mechanism."""
     if isinstance(sensitivity, Sensitivity):
         return sensitivity

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from skdp.core.dataset import Dataset
 from skdp.core.fingerprint import REMEDY, obstacle_of
-from skdp.core.geometry import Geometry
+from skdp.core.geometry import Geometry, MechanismType
 from skdp.core.schema import Key, Schema, describe_key
 from skdp.core.target import Target, target_key
 from skdp.sensitivity.base import Sensitivity, in_basis_of, refuse_zero
@@ -145,7 +145,7 @@ class SensitivityEstimate(Sensitivity):
 
     @property
     def assumed(self) -> None:
-        """Nothing that a guarantee has to say: the oracle is named there."""
+        """Empty: the guarantee names the oracle instead."""
 
     def bounded(self, target: Target) -> Target:
         """Return the function that was sampled, which is the one to be released.
@@ -166,8 +166,8 @@ class SensitivityEstimate(Sensitivity):
         return self, schema.agree_with_key(self.form)
 
     def settle(
-        self, target: Target, n_samples: int, schema: Schema, mechanism: Any
-    ) -> tuple[SensitivityEstimate, Any]:
+        self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
+    ) -> tuple[SensitivityEstimate, MechanismType]:
         mechanism = in_basis_of(self.geometry, mechanism)
         self._check_made_for(target, n_samples, schema, mechanism.geometry)
         self.check_usable()
@@ -345,6 +345,6 @@ class SensitivityEstimate(Sensitivity):
         return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
 
 
-def _as_tuples(nested: Any) -> Any:
+def _as_tuples(nested: object) -> Any:
     """Turn the lists of JSON into tuples again."""
     return tuple(map(_as_tuples, nested)) if isinstance(nested, list | tuple) else nested

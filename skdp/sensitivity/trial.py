@@ -1,7 +1,7 @@
-"""What is found out about an oracle before it is used: that it draws, and from its generator.
+"""Check an oracle before it is used: that it draws, and from its generator.
 
 A private table in an oracle, or an oracle that does not draw at random, makes every guarantee void,
-and nothing that is sampled would show it.
+and no sample would show it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from scipy import sparse
 from skdp.core.classes import isinstance_by_name, named
 from skdp.core.dataset import Dataset, as_array, belongs_to
 from skdp.core.oracle import Oracle
+from skdp.core.types import Container
 from skdp.sensitivity.adapters import OracleAdapter
 
 # A legitimate oracle of few possible datasets may repeat one, but not so many times in a row.
@@ -74,7 +75,7 @@ def check_is_public(oracle: Oracle | None, dataset: Dataset) -> None:
             )
 
 
-def _held(thing: Any, depth: int = 3) -> Iterator[Any]:
+def _held(thing: Any, depth: int = 3) -> Iterator[object]:
     """Yield what an oracle refers to: attributes, enclosed and global variables, defaults."""
     while isinstance(thing, OracleAdapter):
         thing = thing.source
@@ -112,7 +113,7 @@ def _slots(kind: type) -> tuple[str, ...]:
     return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
-def _arrays(container: Any) -> list[NDArray]:
+def _arrays(container: Container) -> list[NDArray]:
     """Return the arrays in which a container keeps its values, where it shows them."""
     if isinstance(container, np.ndarray):
         return [container]
@@ -149,7 +150,7 @@ def _are_equal(dataset: Dataset, other: Dataset) -> bool:
     return len(parts) == len(others) and all(map(_are_alike, parts, others))
 
 
-def _are_alike(container: Any, other: Any) -> bool:
+def _are_alike(container: Container, other: Container) -> bool:
     if type(container) is not type(other):
         return False
     if sparse.issparse(container):
