@@ -10,7 +10,7 @@ from skdp.core.geometry import Geometry
 from skdp.core.guarantee import NeighboringRelation, PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.target import FunctionTarget, Target
-from skdp.displays import RiskDisplay
+from skdp.displays import BudgetDisplay, RiskDisplay
 from skdp.estimator import PrivateEstimator
 from skdp.estimators.catalog import register
 from skdp.estimators.catalog.table import supported_estimators
@@ -40,6 +40,7 @@ from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.plan import Release, ReleasePlan
 from skdp.release import plan_release, release
+from skdp.search import PrivateSearchCV, public_search
 from skdp.sensitivity.bounds import KnownSensitivity, exponential_mean, mean_l1, mean_l2
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -64,6 +65,7 @@ __all__ = [
     "BernsteinMechanism",
     "BernsteinTarget",
     "BernsteinTransformer",
+    "BudgetDisplay",
     "BudgetExceededError",
     "ExponentialMechanism",
     "FittedFunctionTarget",
@@ -84,6 +86,7 @@ __all__ = [
     "PrivacyLeakWarning",
     "PrivateEstimator",
     "PrivateEvaluationError",
+    "PrivateSearchCV",
     "PublicBasis",
     "PublicCode",
     "PublicDataOracle",
@@ -111,6 +114,7 @@ __all__ = [
     "mean_l2",
     "order_statistic",
     "plan_release",
+    "public_search",
     "register",
     "release",
     "risk",

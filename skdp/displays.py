@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.accounting.tally import Limits, Spend, Tally
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -137,5 +139,146 @@ class RiskDisplay:
         ax.set_xlabel("stronger level $\\epsilon$")
         ax.set_ylabel("expected compensation")
         ax.legend()
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class BudgetDisplay:
+    """What was left of a budget after each release.
+
+    Made by `from_accountant`; drawn by `plot`.
+
+    Parameters
+    ----------
+    left : ndarray of float of shape (n_rows + 1,)
+        Epsilon that was left at first, and after each row of the ledger.
+    time : ndarray of datetime64 of shape (n_rows,)
+        When each row was spent, in universal time.
+    labels : list of str
+        What was released.
+    path : str
+        The ledger.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes, after `plot`.
+    figure_ : matplotlib Figure
+        Their figure.
+    line_ : matplotlib Line2D
+        The epsilon that was left.
+    limit_ : matplotlib Line2D
+        Where nothing is left.
+
+    See Also
+    --------
+    skdp.accounting.PrivacyAccountant : Keeps the budget.
+
+    Examples
+    --------
+    >>> from skdp import BudgetDisplay, PrivacyGuarantee
+    >>> from skdp.accounting import PrivacyAccountant
+    >>> ledger = PrivacyAccountant(":memory:", epsilon=3.0)
+    >>> for epsilon in (2.0, 0.5):
+    ...     ledger.spend(PrivacyGuarantee(epsilon=epsilon))
+    >>> BudgetDisplay.from_accountant(ledger).left
+    array([3. , 1. , 0.5])
+    """
+
+    def __init__(
+        self,
+        *,
+        left: NDArray[np.float64],
+        time: NDArray[np.datetime64],
+        labels: list[str],
+        path: str,
+    ):
+        self.left = left
+        self.time = time
+        self.labels = labels
+        self.path = path
+
+    @classmethod
+    def from_accountant(cls, accountant: Any) -> BudgetDisplay:
+        """Add up the rows of a ledger.
+
+        Parameters
+        ----------
+        accountant : skdp.accounting.PrivacyAccountant
+            The budget, which may have been opened to be read.
+
+        Returns
+        -------
+        BudgetDisplay
+            Not drawn yet.
+
+        Raises
+        ------
+        ValueError
+            If the budget has no limit of epsilon.
+        """
+        limits = Limits(**accountant.limits)
+        if np.isinf(limits.epsilon):
+            raise ValueError(
+                "BudgetDisplay needs a budget with a limit of epsilon. Got one without: make a "
+                "PrivacyAccountant with a finite epsilon."
+            )
+        tally, rows = Tally(), accountant.rows()
+        spent = [0.0, *(tally.add(Spend(**row)).total(limits).epsilon for row in rows)]
+        # without the mark of the time zone, which numpy does not take
+        time = [np.datetime64(row["time"].split("+")[0], "ms") for row in rows]
+        return cls(
+            left=limits.epsilon - np.array(spent),
+            time=np.array(time, dtype="datetime64[ms]"),
+            labels=[row["label"] or "" for row in rows],
+            path=accountant.path,
+        )
+
+    def plot(self, ax: Axes | None = None, *, by: str = "release", **line_kw: Any) -> BudgetDisplay:
+        """Draw what was left, as steps down to the limit.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        by : {"release", "time"}, default="release"
+            What the axis counts: rows of the ledger, each with its label, or time.
+        **line_kw : dict
+            Passed to the line.
+
+        Returns
+        -------
+        BudgetDisplay
+            This object.
+
+        Raises
+        ------
+        ValueError
+            If `by` is neither, or there is no release to begin the time with.
+        """
+        import matplotlib.pyplot as plt
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        if by not in ("release", "time") or (by == "time" and not len(self.time)):
+            raise ValueError(
+                "The 'by' parameter of BudgetDisplay.plot must be 'release', or 'time' where there "
+                f"are releases. Got {by!r} with {len(self.time)} releases."
+            )
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
+        n_rows = len(self.labels)
+        at: Any = np.arange(n_rows + 1) if by == "release" else [self.time[0], *self.time]
+        (self.line_,) = ax.step(at, self.left, **({"where": "post", "marker": "o"} | line_kw))
+        self.limit_ = ax.axhline(0, color="k", lw=1)
+        ax.set_ylabel("$\\epsilon$ left")
+        ax.set_ylim(bottom=min(0, self.left.min()) - 0.03 * self.left[0])
+        if by == "release":
+            names = ["start", *(label or f"release {i}" for i, label in enumerate(self.labels, 1))]
+            ax.set_xticks(at, names, rotation=30, ha="right")
+        else:
+            locator = AutoDateLocator()
+            ax.xaxis.set_major_locator(locator)
+            ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+            ax.set_xlabel("time (UTC)")
         self.ax_, self.figure_ = ax, ax.figure
         return self

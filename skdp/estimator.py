@@ -377,7 +377,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             needs = "no sample_weight in fit" if y is not None else "sample_weight only beside y"
             name = type(self.estimator).__name__
             raise TypeError(f"PrivateEstimator takes {needs} with {name}. Got sample_weight.")
-        return _check_data(self.estimator, self._uses_response(), X, y, sample_weight)
+        return check_data(self.estimator, self._uses_response(), X, y, sample_weight)
 
     def _uses_response(self) -> bool:
         """Return whether y has a use: to the estimator, or to a target of the user."""
@@ -400,7 +400,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             mechanism=self.mechanism,
             sensitivity=sensitivity,
             classes=classes_of_outputs(public_fit) if is_classifier(public_fit) else None,
-            prepare=partial(_check_data, clone(self.estimator), self._uses_response()),
+            prepare=partial(check_data, clone(self.estimator), self._uses_response()),
         )
 
     def _make_public_fit(self, sensitivity: Any, schema: Schema, dataset: Dataset) -> Estimator:
@@ -443,7 +443,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         return [np.unique(column) for column in dataset.y.reshape(len(dataset.y), -1).T]
 
 
-def _check_data(
+def check_data(
     estimator: Estimator,
     uses_response: bool,
     X: Container,

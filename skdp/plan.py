@@ -19,7 +19,7 @@ from skdp.accounting.accountant import (
     check_accountant,
     default_accountant,
 )
-from skdp.accounting.tally import BudgetTotal
+from skdp.accounting.tally import DOWN, UP, BudgetTotal, above, below, exact
 from skdp.codes.encoder import with_learned_code
 from skdp.codes.learning import with_learned_basis
 from skdp.core.code import PublicCode
@@ -114,6 +114,9 @@ class ReleasePlan:
         ``prepare(X, y, sample_weight)`` brings data into the form that they have in `fit`.
     seconds : float, default=0.0
         How long sampling took.
+    n_alternatives : int of at least 1, default=1
+        From how many plans this one was chosen by the outcome of a release. Any of their
+        sensitivities might have been used, so the gammas of all count, and are taken to be alike.
 
     Attributes
     ----------
@@ -167,6 +170,7 @@ class ReleasePlan:
     classes: list[NDArray] | None = None
     prepare: Callable[..., Dataset] | None = field(default=None, repr=False)
     seconds: float = 0.0
+    n_alternatives: int = 1
 
     def __post_init__(self) -> None:
         """Refuse parts that do not belong together, as `dataclasses.replace` may bring in."""
@@ -248,7 +252,7 @@ class ReleasePlan:
         accountant.spend(
             guarantee,
             law=self.mechanism.noise_law,
-            sensitivity_key=sensitivity_key,
+            sensitivity_key=sensitivity_key if self.n_alternatives == 1 else None,
             plan_key=key_of(self.target, self.schema.key, sensitivity_key, repr(self.mechanism)),
             label=self.target.description,
         )
@@ -293,9 +297,15 @@ class ReleasePlan:
     def guarantee(self) -> PrivacyGuarantee:
         """What a release would promise."""
         known = self.sensitivity
+        gamma, confidence = known.gamma, known.confidence
+        if self.n_alternatives > 1:  # none of them may fail
+            gamma = above(UP.multiply(exact(gamma), self.n_alternatives))
+            if confidence is not None:
+                doubt = UP.multiply(UP.subtract(1, exact(confidence)), self.n_alternatives)
+                confidence = below(DOWN.subtract(1, doubt))
         return replace(
-            self.mechanism.guarantee(known.gamma),
-            confidence=known.confidence,
+            self.mechanism.guarantee(gamma),
+            confidence=confidence,
             n_samples=self.n_samples,
             oracle=known.oracle,
             assumed=known.assumed,

@@ -16,12 +16,14 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from skdp import (
+    BudgetDisplay,
     BudgetExceededError,
     ExponentialMechanism,
     GaussianMechanism,
     KnownSensitivity,
     LaplaceMechanism,
     LedgerError,
+    PrivacyGuarantee,
     PrivateEstimator,
     PrivateEvaluationError,
     SensitivitySampler,
@@ -269,3 +271,60 @@ def test_nothing_private_is_in_the_ledger(path, leak_search):
     assert leak_search(b"".join(file.read_bytes() for file in files), private) == []
     assert leak_search(pickle.dumps(model), private) == []
     assert os.path.getsize(path) > 0
+
+
+def half(**details):
+    return {"guarantee": PrivacyGuarantee(epsilon=0.5, gamma=0.1)} | details
+
+
+def test_a_rehearsal_refuses_what_is_not_allowed_together_and_spends_nothing():
+    accountant = PrivacyAccountant(":memory:", epsilon=1.2, gamma=0.2)
+    accountant.rehearse(half(), half())
+    with pytest.raises(BudgetExceededError) as caught:
+        accountant.rehearse(half(), half(sensitivity_key="a"), half(sensitivity_key="a"))
+    assert caught.value.spent.epsilon == 1.0
+    assert accountant.rows() == []
+    accountant.spend(**half())
+    accountant.rehearse(half())
+    with pytest.raises(BudgetExceededError):
+        accountant.rehearse(half(), half())
+    assert accountant.total().epsilon == 0.5
+    other = PrivacyAccountant(":memory:", epsilon=9.0, gamma=0.1)
+    other.rehearse(half(sensitivity_key="a"), half(sensitivity_key="a"))
+    with pytest.raises(BudgetExceededError):
+        other.rehearse(half(), half())
+    with pytest.raises(TypeError, match="must be a PrivacyGuarantee"):
+        other.rehearse({"guarantee": 1.0})
+
+
+@pytest.mark.parametrize("by", ["release", "time"])
+def test_the_display_of_a_budget_shows_what_is_left(path, by):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    accountant = PrivacyAccountant(path, epsilon=2.0)
+    for part in ("north", "south"):
+        with accountant.parallel("hospital", part):
+            accountant.spend(**half(label=part))
+    accountant.spend(**half())
+    display = BudgetDisplay.from_accountant(PrivacyAccountant.open(path))
+    assert_allclose(display.left, [2.0, 1.5, 1.5, 1.0])
+    assert display.left[-1] == accountant.remaining()
+    assert display.labels == ["north", "south", ""]
+    assert (np.diff(display.time) >= np.timedelta64(0)).all()
+    _, ax = plt.subplots()
+    assert display.plot(ax=ax, by=by, color="r") is display
+    assert display.ax_ is ax
+    assert_allclose(display.line_.get_ydata(), display.left)
+    assert display.line_.get_color() == "r"
+    display.figure_.canvas.draw()
+    names = [label.get_text() for label in ax.get_xticklabels()]
+    assert (names == ["start", "north", "south", "release 3"]) == (by == "release")
+    plt.close("all")
+
+
+def test_what_cannot_be_displayed_is_refused():
+    with pytest.raises(ValueError, match="needs a budget with a limit"):
+        BudgetDisplay.from_accountant(PrivacyAccountant(":memory:", epsilon=np.inf))
+    display = BudgetDisplay.from_accountant(PrivacyAccountant(":memory:", epsilon=1.0))
+    for by in ("time", "epsilon"):
+        with pytest.raises(ValueError, match="'by' parameter"):
+            display.plot(by=by)

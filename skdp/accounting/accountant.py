@@ -267,19 +267,23 @@ class PrivacyAccountant:
 
     def _commit(self, spend: Spend, guarantee: PrivacyGuarantee) -> None:
         """Write a row, if the limits allow it."""
-        limits = self._ledger.limits
         with self._ledger.transaction():
-            tally = self._current()
-            if tally.relation not in (None, spend.relation):
-                raise ValueError(
-                    f"The ledger {self.path!r} is for {tally.relation} neighbors. Got a release "
-                    f"for {spend.relation} ones, and the two do not add up."
-                )
-            with_it = tally.copy().add(spend)
-            if with_it.admitted_by(limits) is None:
-                raise self._exceeded(tally, spend, guarantee)
+            with_it = self._admit(spend, guarantee)
             number = self._ledger.append(spend)
         self._counted = with_it, number, spend
+
+    def _admit(self, spend: Spend, guarantee: PrivacyGuarantee) -> Tally:
+        """Return the sums with a row, or refuse one that does not belong or exceeds a limit."""
+        tally = self._current()
+        if tally.relation not in (None, spend.relation):
+            raise ValueError(
+                f"The ledger {self.path!r} is for {tally.relation} neighbors. Got a release "
+                f"for {spend.relation} ones, and the two do not add up."
+            )
+        with_it = tally.copy().add(spend)
+        if with_it.admitted_by(self._ledger.limits) is None:
+            raise self._exceeded(tally, spend, guarantee)
+        return with_it
 
     def _current(self) -> Tally:
         """Return the sums over all rows; those of other processes may be new."""
@@ -327,6 +331,37 @@ class PrivacyAccountant:
             guarantee,
             left,
         )
+
+    def rehearse(self, *spends: Mapping[str, Any]) -> None:
+        """Refuse releases that the budget does not allow together, before the first is made.
+
+        Nothing is spent and nothing is kept free: another process may spend in between.
+
+        Parameters
+        ----------
+        *spends : mapping of str to object
+            For each release, in their order, the parameters of :meth:`spend`.
+
+        Raises
+        ------
+        BudgetExceededError
+            If a release would exceed a limit after those before it, which its `spent` counts.
+        TypeError, ValueError
+            As :meth:`spend`.
+
+        Examples
+        --------
+        >>> from skdp import PrivacyGuarantee
+        >>> from skdp.accounting import PrivacyAccountant
+        >>> ledger = PrivacyAccountant(":memory:", epsilon=1.0)
+        >>> half = {"guarantee": PrivacyGuarantee(epsilon=0.5)}
+        >>> ledger.rehearse(half, half)
+        >>> ledger.total().epsilon
+        0.0
+        """
+        trial = _Rehearsal(self)
+        for spend in spends:
+            trial.spend(**spend)
 
     def total(self, *, delta: float | None = None, fixed: bool = False) -> BudgetTotal:
         """Return what all releases promise together.
@@ -515,6 +550,20 @@ class PrivacyAccountant:
             )
         limits = None if ledger.read_only else ledger.limits
         return _reopen, (ledger.path, ledger.timeout, limits, ledger.identity)
+
+
+class _Rehearsal(PrivacyAccountant):
+    """The sums of a ledger, and what is spent on trial."""
+
+    def __init__(self, accountant: PrivacyAccountant):
+        self._ledger = accountant._ledger
+        self._tally = accountant._current().copy()
+
+    def _current(self) -> Tally:
+        return self._tally
+
+    def _commit(self, spend: Spend, guarantee: PrivacyGuarantee) -> None:
+        self._tally = self._admit(spend, guarantee)
 
 
 def default_accountant() -> PrivacyAccountant:

@@ -1,0 +1,120 @@
+"""
+A quarter of releases from one budget
+=====================================
+
+A team may spend epsilon = 3 on its customers' data in a quarter, with a gamma of at most .2. Each
+release is paid for in one file, before it looks at the data: a mean, a model, a search for a better
+model, and some more. One that no longer fits is refused. At the end there is a table for the files,
+and a figure for the meeting.
+"""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import make_regression
+from sklearn.linear_model import Ridge
+from sklearn.preprocessing import minmax_scale
+
+from skdp import (
+    BudgetDisplay,
+    BudgetExceededError,
+    ExponentialMechanism,
+    LaplaceMechanism,
+    PrivateEstimator,
+    PrivateSearchCV,
+    PublicDataOracle,
+    SensitivitySampler,
+    release,
+)
+from skdp.accounting import PrivacyAccountant
+
+X, y = make_regression(n_samples=1200, n_features=3, noise=20.0, random_state=0)
+X, y = minmax_scale(X), minmax_scale(y)
+oracle = PublicDataOracle(X[:400], y[:400])
+X, y = X[400:], y[400:]
+
+folder = tempfile.TemporaryDirectory()
+path = Path(folder.name) / "customers.db"
+ledger = PrivacyAccountant(path, epsilon=3.0, gamma=0.2)
+
+# %%
+# January: a mean
+# ---------------
+#
+# The mean of numbers in [0, 1] changes by 1 / n at most. That is known on paper, so gamma is 0.
+
+spending = release(
+    np.mean, y, mechanism=LaplaceMechanism(0.2), sensitivity=1 / len(y), accountant=ledger
+)
+print(f"mean {spending.value:.3f}, together {spending.budget}")
+
+# %%
+# February: two models from one estimate
+# --------------------------------------
+#
+# A plan samples the sensitivity once. It may be executed more than once: epsilon is spent each
+# time, gamma once.
+
+model = PrivateEstimator(
+    Ridge(alpha=1.0),
+    mechanism=LaplaceMechanism(epsilon=0.5),
+    sensitivity=SensitivitySampler(oracle, gamma=0.05, random_state=0),
+)
+plan = model.plan(len(y), like=(X, y))
+for week in (1, 2):
+    budget = plan.execute(X, y, accountant=ledger).budget
+    print(f"week {week}: together {budget}")
+
+# %%
+# March: a search
+# ---------------
+#
+# The penalty is chosen by its cross-validated scores, for an epsilon of .3, and the model is fitted
+# with what was chosen. Both are paid for.
+
+search = PrivateSearchCV(
+    model,
+    {"estimator__alpha": [0.1, 1.0, 10.0]},
+    mechanism=ExponentialMechanism(epsilon=0.3),
+    sensitivity=SensitivitySampler(oracle, gamma=0.1, n_pairs=9, random_state=1),
+    accountant=ledger,
+).fit(X, y)
+print(f"{search.best_params_}, together {search.budget_}")
+
+# %%
+# A colleague, who has opened the same file, asks for more than is left. Nothing is looked at, and
+# the error says what would still be possible.
+
+colleague = PrivacyAccountant(path, epsilon=3.0, gamma=0.2)
+for epsilon in (1.5, colleague.remaining(2)):
+    mechanism = LaplaceMechanism(epsilon)
+    try:
+        release(np.mean, X[:, 0], mechanism=mechanism, sensitivity=1 / len(y), accountant=colleague)
+        print(f"released with epsilon = {epsilon:g}")
+    except BudgetExceededError as error:
+        print(f"epsilon = {epsilon:g} is refused: at most {error.left:g}")
+
+# %%
+# What was spent
+# --------------
+#
+# The rows hold what was promised, and nothing of the data. On the command line,
+# ``python -m skdp budget customers.db`` prints them too.
+
+print(ledger.to_frame()[["label", "epsilon", "gamma", "law"]].to_string(index=False))
+print(ledger)
+
+# %%
+# The steps say which release the budget went to, and the height of the last one what is left.
+
+display = BudgetDisplay.from_accountant(ledger)
+display.labels = ["mean", "model", "model again", "choice", "model of choice", "second mean"]
+display.plot().ax_.set_title("A quarter of releases")
+
+# %%
+# The total counts the gamma of the plan once, and those of the search beside it.
+
+total = ledger.total()
+print(f"gamma {total.gamma:.3g} from {total.n_estimates} estimates")
+folder.cleanup()

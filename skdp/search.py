@@ -1,0 +1,512 @@
+"""Private model selection: choose by the exponential mechanism, then fit once."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils import Tags, get_tags
+
+from skdp.accounting.accountant import PrivacyAccountant, check_accountant, default_accountant
+from skdp.accounting.tally import BudgetTotal
+from skdp.core.checks import check_count
+from skdp.core.dataset import Dataset
+from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.target import Target
+from skdp.estimator import PrivateEstimator, check_data
+from skdp.estimators.configuration import check_configuration, describe, make_quiet, seed_names
+from skdp.estimators.delegation import DelegatedMethods
+from skdp.estimators.inputs import reorder, takes
+from skdp.mechanisms.base import Mechanism
+from skdp.mechanisms.noise import byte_source
+from skdp.plan import Release, ReleasePlan
+from skdp.release import plan_release
+from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.sampler import SensitivitySampler
+from skdp.sensitivity.trial import check_is_public
+
+
+class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
+    """Choose hyper-parameters privately, and fit with them privately.
+
+    Every candidate is scored on the private records by cross-validation, of the wrapped estimator
+    without noise. One candidate is chosen by the exponential mechanism [1]_, calibrated to
+    how much one record can change the largest difference of a score, which is sampled like any
+    other sensitivity. With it the :class:`PrivateEstimator` is fitted once. These are two
+    releases: `guarantee_` is what they promise together. No score is kept.
+
+    Parameters
+    ----------
+    estimator : PrivateEstimator
+        What is fitted with the chosen candidate, and says how private that is. Its sampler calls
+        for more pairs here; see the notes.
+    param_grid : dict of str to sequence, or list of such dicts
+        The candidates, as in scikit-learn's GridSearchCV: names are parameters of `estimator`
+        such as ``"estimator__C"``, or ``"estimator"`` for another estimator in its place. With
+        `n_iter` a sequence may be a distribution that has a method `rvs`.
+    mechanism : Mechanism
+        How to choose, such as ``ExponentialMechanism(epsilon=0.5)``. Its epsilon is spent on top of
+        that of the fit.
+    sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
+        How much a score can change: sampled at each fit, sampled earlier for the same candidates,
+        or a bound in the sup norm.
+    scoring : str, callable or None, default=None
+        As in scikit-learn: one score, of which more is better. None takes the method `score` of the
+        wrapped estimator.
+    cv : int, splitter or None, default=5
+        As in scikit-learn. The records are brought into a random order first.
+    n_iter : int or None, default=None
+        How many candidates to draw at random from `param_grid`; None takes all.
+    accountant : PrivacyAccountant or None, default=None
+        Whose budget pays for the choice and the fit, each before it looks at private records. None
+        takes that of `estimator`.
+    random_state : int or None, default=None
+        Source of the randomness of the choice, and of `n_iter`. None takes the operating system's
+        generator. A seed is for tests and examples, as in PrivateEstimator; the fit has that of
+        `estimator`.
+
+    Attributes
+    ----------
+    best_params_ : dict of str to object
+        The candidate that was chosen.
+    best_index_ : int
+        Its place among the candidates.
+    best_estimator_ : estimator object
+        The released estimator, of released and public values only; `estimator_` is another name.
+    guarantee_ : PrivacyGuarantee
+        What choice and fit promise together, by basic composition.
+    choice_ : Release
+        The choice: its guarantee and the sensitivity of the scores.
+    plan_ : ReleasePlan
+        Of the fit.
+    sensitivity_ : SensitivityEstimate or KnownSensitivity
+        What the noise of the fit was calibrated to.
+    mechanism_ : Mechanism
+        The mechanism of the fit, with the basis that it learned.
+    budget_ : BudgetTotal
+        What these two and all earlier releases of their budget promise together.
+    cv_results_ : dict
+        The candidates, under "params". Their scores are private, and not there.
+    classes_ : ndarray of shape (n_classes,)
+        The class labels, for a classifier.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, when X and the oracle have them.
+
+    See Also
+    --------
+    public_search : Chooses on records of the oracle, at no cost in privacy.
+    ExponentialMechanism : Chooses.
+
+    Notes
+    -----
+    Which estimate of the sensitivity calibrates the fit hangs on the choice, so the promise needs
+    the estimates of all candidates to cover the pair. By the union bound they do, but for the
+    gamma of the sampler of `estimator`, if each is sampled at that gamma over the number of
+    candidates, and that is how the one that is used is sampled. A confidence is divided likewise.
+
+    References
+    ----------
+    .. [1] McSherry and Talwar, "Mechanism Design via Differential Privacy", FOCS 2007.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skdp import ExponentialMechanism, LaplaceMechanism, PrivateEstimator
+    >>> from skdp import PrivateSearchCV, PublicDataOracle, SensitivitySampler
+    >>> X, y = make_classification(n_samples=300, n_features=4, random_state=0)
+    >>> oracle = PublicDataOracle(X[:100], y[:100])
+    >>> search = PrivateSearchCV(
+    ...     PrivateEstimator(
+    ...         LogisticRegression(),
+    ...         mechanism=LaplaceMechanism(epsilon=1.0),
+    ...         sensitivity=SensitivitySampler(oracle, gamma=0.2, random_state=0),
+    ...     ),
+    ...     {"estimator__C": [0.001, 1.0]},
+    ...     mechanism=ExponentialMechanism(epsilon=0.5),
+    ...     sensitivity=SensitivitySampler(oracle, gamma=0.2, n_pairs=9, random_state=1),
+    ... )
+    >>> search.fit(X[100:], y[100:]).predict(X[:2]).shape
+    (2,)
+    >>> search.guarantee_.epsilon, round(search.guarantee_.gamma, 9)
+    (1.5, 0.4)
+    """
+
+    estimator_: Any
+    best_params_: dict[str, Any]
+    best_index_: int
+    guarantee_: PrivacyGuarantee
+    choice_: Release
+    plan_: ReleasePlan
+    sensitivity_: SensitivityEstimate | KnownSensitivity
+    mechanism_: Mechanism
+    budget_: BudgetTotal
+    cv_results_: dict[str, Any]
+
+    def __init__(
+        self,
+        estimator: PrivateEstimator,
+        param_grid: Mapping[str, Sequence] | Sequence[Mapping[str, Sequence]],
+        *,
+        mechanism: Mechanism,
+        sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
+        scoring: Any = None,
+        cv: Any = 5,
+        n_iter: int | None = None,
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+    ):
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.mechanism = mechanism
+        self.sensitivity = sensitivity
+        self.scoring = scoring
+        self.cv = cv
+        self.n_iter = n_iter
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Choose privately, then fit privately.
+
+        Both releases are rehearsed first: what they need of the budget, the fit of the first
+        candidate, and the form of the data.
+
+        Parameters
+        ----------
+        X : array-like, sparse or data frame of shape (n_samples, n_features)
+            The private records.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or None, default=None
+            The private responses.
+        sample_weight : None, default=None
+            There is no scoring with weights.
+
+        Returns
+        -------
+        self : PrivateSearchCV
+            Fitted. If anything fails it is as it was before.
+
+        Raises
+        ------
+        ValueError
+            If a parameter, an oracle or the data are not as they must be. If the sensitivity of
+            the chosen candidate alone cannot be had, the choice has been paid for.
+        TypeError
+            If a parameter is of a wrong type, or there are weights.
+        BudgetExceededError
+            If the budget does not allow both releases. No private record is then looked at, unless
+            another process has spent in between: the choice is then paid for, and not shown.
+        LedgerError
+            If the budget cannot be read or written.
+        PrivateEvaluationError
+            If a candidate cannot be scored or fitted on the private data. The budget has paid.
+        """
+        if sample_weight is not None:
+            raise TypeError("PrivateSearchCV takes no sample_weight in fit. Got sample_weight.")
+        candidates = self._candidates()
+        models = [_set(self.estimator, params, len(candidates)) for params in candidates]
+        self._check_parameters()
+        accountant = self._accountant()
+        for sensitivity in (self.sensitivity, self.estimator.sensitivity):
+            check_is_public(getattr(sensitivity, "draws_from", None), Dataset(X, y))
+        dataset = check_data(self.estimator.estimator, True, X, y)
+        fits = {0: models[0].plan(dataset.n_records, like=dataset)}
+        choice = self._plan_choice([model.estimator for model in models], dataset)
+        planned = replace(fits[0], n_alternatives=len(models))
+        together(choice.guarantee, planned.guarantee)
+        accountant.rehearse(*map(_spend_of, (choice, planned)))
+
+        chosen = choice.execute(
+            *dataset.parts, accountant=accountant, random_state=self.random_state
+        )
+        index = chosen.value
+        if index not in fits:
+            fits[index] = models[index].plan(dataset.n_records, like=dataset)
+        plan = replace(fits[index], n_alternatives=len(models))
+        released = plan.execute(
+            *dataset.parts, accountant=accountant, random_state=self.estimator.random_state
+        )
+        self.best_index_, self.best_params_ = index, candidates[index]
+        self.cv_results_ = {"params": candidates}
+        self.choice_, self.plan_ = chosen, plan
+        self.estimator_ = released.value
+        self.guarantee_ = together(chosen.guarantee, released.guarantee)
+        self.budget_ = released.budget
+        self.sensitivity_, self.mechanism_ = released.sensitivity, plan.mechanism
+        return self
+
+    @property
+    def best_estimator_(self) -> Any:
+        """The released estimator."""
+        if "estimator_" not in vars(self):
+            raise AttributeError("PrivateSearchCV has no attribute 'best_estimator_' before fit.")
+        return self.estimator_
+
+    def _candidates(self) -> list[dict[str, Any]]:
+        """Return the candidates, or refuse names that no score depends on."""
+        if not isinstance(self.estimator, PrivateEstimator):
+            raise TypeError(
+                "The 'estimator' parameter of PrivateSearchCV must be a PrivateEstimator, since it "
+                f"is fitted privately, too. Got {self.estimator!r}."
+            )
+        candidates = list_candidates(self.param_grid, self.n_iter, self.random_state)
+        names = {name for params in candidates for name in params}
+        strange = sorted(name for name in names if name.split("__")[0] != "estimator")
+        if strange:
+            raise ValueError(
+                "The 'param_grid' parameter of PrivateSearchCV must name parameters of the wrapped "
+                f"estimator, such as 'estimator__C'. Got {strange}, on which no score depends."
+            )
+        return candidates
+
+    def _check_parameters(self) -> None:
+        """Refuse what no choice could use, whatever the data."""
+        if not isinstance(self.mechanism, Mechanism) or not self.mechanism.chooses:
+            raise TypeError(
+                "The 'mechanism' parameter of PrivateSearchCV must choose, such as "
+                f"ExponentialMechanism(epsilon=0.5). Got {self.mechanism!r}."
+            )
+        if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
+            raise TypeError(
+                "The 'scoring' parameter of PrivateSearchCV must be one score: a name, a function "
+                f"or None. Got {self.scoring!r}."
+            )
+        byte_source(self.random_state)
+        check_accountant(self.accountant, "PrivateSearchCV")
+        check_configuration(self)
+
+    def _accountant(self) -> PrivacyAccountant:
+        if self.accountant is not None:
+            return self.accountant
+        return self.estimator.accountant or default_accountant()
+
+    def _plan_choice(self, estimators: list[Any], dataset: Dataset) -> ReleasePlan:
+        sensitivity = self.sensitivity
+        if isinstance(sensitivity, SensitivitySampler):
+            used = dataset.y is not None
+            sensitivity = sensitivity.for_estimator(estimators[0], "auto", dataset, used)
+        return plan_release(
+            CandidateScores(estimators, self.scoring, self.cv),
+            n_samples=dataset.n_records,
+            like=dataset,
+            mechanism=self.mechanism,
+            sensitivity=sensitivity,
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return the tags of the wrapped estimator."""
+        if hasattr(self.estimator, "get_params"):
+            return get_tags(self.estimator)
+        return super().__sklearn_tags__()
+
+    # What can be had from the released estimator is for the PrivateEstimator to say.
+
+    def _check_served(self, estimator: Any, name: str) -> None:
+        self.estimator._check_served(estimator, name)
+
+    def _check_takes(self, released: Any, method: str, parameter: str) -> None:
+        self.estimator._check_takes(released, method, parameter)
+
+
+def public_search(
+    estimator: PrivateEstimator,
+    param_grid: Mapping[str, Sequence] | Sequence[Mapping[str, Sequence]],
+    n_samples: int,
+    *,
+    test_oracle: Any = None,
+    scoring: Any = None,
+    n_datasets: int = 10,
+    n_iter: int | None = None,
+    random_state: int | None = None,
+) -> tuple[PrivateEstimator, dict[str, Any]]:
+    """Choose hyper-parameters on records of the oracle, at no cost in privacy.
+
+    Every candidate is fitted to datasets of the oracle as it would be to the private one, with
+    noise, and what would be released is scored. So the choice knows what the noise does: a
+    parameter of the mechanism may be chosen, too. It is as good as the oracle is.
+
+    Parameters
+    ----------
+    estimator : PrivateEstimator
+        With a SensitivitySampler, whose oracle yields the datasets.
+    param_grid : dict of str to sequence, or list of such dicts
+        The candidates: any parameters of `estimator`, such as ``"estimator__C"`` or
+        ``"mechanism__basis"``, but not its sampler.
+    n_samples : int
+        Number of private records that there will be.
+    test_oracle : oracle or None, default=None
+        Where the records come from on which a released estimator is scored. None takes those of
+        the sampler. If that resamples a table, give another table here, since scores on records
+        of the fit prefer what overfits.
+    scoring : str, callable or None, default=None
+        As for PrivateSearchCV.
+    n_datasets : int, default=10
+        On how many datasets each candidate is released and scored.
+    n_iter : int or None, default=None
+        As for PrivateSearchCV.
+    random_state : int or None, default=None
+        Seed of everything that is drawn, which is public. The sensitivities are sampled apart from
+        those of a later fit, so that what is chosen here does not bias them.
+
+    Returns
+    -------
+    estimator : PrivateEstimator
+        A copy with the best candidate, to be fitted.
+    results : dict
+        The candidates under "params", and under "mean_test_score" what they score.
+
+    Raises
+    ------
+    TypeError
+        If `estimator` is no PrivateEstimator with a SensitivitySampler.
+    ValueError
+        As :meth:`PrivateEstimator.plan` for any of the candidates.
+
+    See Also
+    --------
+    PrivateSearchCV : Chooses on the private records.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from skdp import LaplaceMechanism, MakeOracle, PrivateEstimator, SensitivitySampler
+    >>> from skdp import public_search
+    >>> from sklearn.datasets import make_regression
+    >>> oracle = MakeOracle(make_regression, n_features=3, coef=False)
+    >>> model = PrivateEstimator(
+    ...     Ridge(),
+    ...     mechanism=LaplaceMechanism(epsilon=1.0),
+    ...     sensitivity=SensitivitySampler(oracle, gamma=0.2),
+    ... )
+    >>> grid = {"estimator__alpha": [1.0, 100.0]}
+    >>> best, results = public_search(model, grid, 100, n_datasets=2, random_state=0)
+    >>> best.estimator.alpha in (1.0, 100.0), len(results["mean_test_score"])
+    (True, 2)
+    """
+    from sklearn.metrics import check_scoring
+
+    sampler = getattr(estimator, "sensitivity", None)
+    if not isinstance(estimator, PrivateEstimator) or not isinstance(sampler, SensitivitySampler):
+        raise TypeError(
+            "The 'estimator' parameter of public_search must be a PrivateEstimator whose "
+            f"sensitivity is a SensitivitySampler. Got {estimator!r}."
+        )
+    check_count("n_datasets", n_datasets, "public_search")
+    rng = np.random.default_rng(random_state)
+    candidates = list_candidates(param_grid, n_iter, int(rng.integers(2**31)))
+    if any(name.split("__")[0] == "sensitivity" for params in candidates for name in params):
+        raise ValueError(
+            "The 'param_grid' parameter of public_search must not name the sensitivity: what it "
+            "promises is not for a score to decide."
+        )
+    seed = int(rng.integers(2**62)) + 2**62  # as no fit has
+    tests = clone(sampler).set_params(random_state=seed)
+    if test_oracle is not None:
+        tests.set_params(oracle=test_oracle)
+    free = PrivacyAccountant(":memory:", epsilon=math.inf, delta=1.0)
+    scores = np.zeros((len(candidates), n_datasets))
+    models = [clone(estimator).set_params(**clone(each, safe=False)) for each in candidates]
+    for row, model in zip(scores, models, strict=True):
+        drawn = clone(model.sensitivity).set_params(random_state=seed)
+        plan = clone(model).set_params(sensitivity=drawn).plan(n_samples)
+        for i in range(n_datasets):
+            train = drawn.public_dataset(n_samples, attempt=2 * i + 1)
+            test = tests.public_dataset(n_samples, attempt=2 * i + 2)
+            released = plan.execute(*copy.deepcopy(train), accountant=free, random_state=i).value
+            row[i] = check_scoring(released, scoring)(released, *test.parts[:2])
+    means = scores.mean(axis=1)
+    results = {"params": candidates, "mean_test_score": means}
+    return models[int(np.argmax(means))], results
+
+
+class CandidateScores(Target):
+    """The mean cross-validated score of each candidate, with more for better."""
+
+    def __init__(self, estimators: Sequence[Any], scoring: Any, cv: Any):
+        self.estimators = [make_quiet(clone(estimator)) for estimator in estimators]
+        self.scoring, self.cv = scoring, cv
+        self.allow_nan = all(takes(estimator, "allow_nan") for estimator in estimators)
+        self.key_parts = self.estimators, scoring, cv, sklearn.__version__
+        self.description = f"scores of {len(estimators)} candidates, {describe(estimators[0])}, ..."
+
+    def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
+        """Score all candidates on the same folds, of records in a random order."""
+        from sklearn.model_selection import cross_val_score
+
+        shuffled = reorder(Dataset(*dataset), seed)
+        how = {"scoring": self.scoring, "cv": self.cv, "n_jobs": 1, "error_score": "raise"}
+        return np.array(
+            [
+                cross_val_score(_seeded(estimator, seed), *shuffled.parts, **how).mean()
+                for estimator in self.estimators
+            ]
+        )
+
+
+def _seeded(estimator: Any, seed: int) -> Any:
+    """Return a clone whose open seeds are this one."""
+    return clone(estimator).set_params(**dict.fromkeys(seed_names(estimator), seed))
+
+
+def list_candidates(param_grid: Any, n_iter: int | None, random_state: Any) -> list[dict[str, Any]]:
+    """List all candidates of a grid, or so many at random."""
+    from sklearn.model_selection import ParameterGrid, ParameterSampler
+
+    if n_iter is None:
+        candidates = list(ParameterGrid(param_grid))
+    else:
+        check_count("n_iter", n_iter, "PrivateSearchCV")
+        candidates = list(ParameterSampler(param_grid, n_iter, random_state=random_state))
+    if not candidates:
+        raise ValueError("The 'param_grid' parameter must hold at least one candidate. Got none.")
+    return candidates
+
+
+def _set(model: PrivateEstimator, params: Mapping[str, Any], n_candidates: int) -> PrivateEstimator:
+    """Set a candidate, with its share of the probability that a sensitivity does not cover."""
+    copied = clone(model).set_params(**clone(dict(params), safe=False))
+    sampler = copied.sensitivity
+    if n_candidates > 1 and isinstance(sampler, SensitivitySampler):
+        if sampler.gamma is not None:
+            sampler.set_params(gamma=sampler.gamma / n_candidates * (1 - 2.0**-50))
+        if sampler.confidence is not None:
+            sampler.set_params(confidence=1 - (1 - sampler.confidence) / n_candidates)
+    return copied
+
+
+def _spend_of(plan: ReleasePlan) -> dict[str, Any]:
+    """Return what the budget is asked for by a plan, if its estimate is new."""
+    return {"guarantee": plan.guarantee, "law": plan.mechanism.noise_law}
+
+
+def together(*guarantees: PrivacyGuarantee) -> PrivacyGuarantee:
+    """Compose the guarantees of releases of the same records, by basic composition."""
+    ledger = PrivacyAccountant(":memory:", epsilon=math.inf, delta=1.0)
+    for each in guarantees:
+        ledger.spend(each)
+    total = ledger.total()
+
+    def joined(name: str) -> str | None:
+        said = dict.fromkeys(filter(None, (getattr(each, name) for each in guarantees)))
+        return " and ".join(said) or None
+
+    return replace(
+        guarantees[-1],
+        epsilon=total.epsilon,
+        delta=total.delta,
+        gamma=total.gamma,
+        confidence=total.confidence,
+        oracle=joined("oracle"),
+        assumed=joined("assumed"),
+        seeded=any(each.seeded for each in guarantees),
+    )

@@ -1,0 +1,328 @@
+"""Hyper-parameters are chosen by the exponential mechanism, and paid for."""
+
+import functools
+import math
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.datasets import load_breast_cancer, make_classification
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, TimeSeriesSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from skdp import (
+    BudgetExceededError,
+    ExponentialMechanism,
+    LaplaceMechanism,
+    PrivateEstimator,
+    PrivateEvaluationError,
+    PrivateSearchCV,
+    PublicDataOracle,
+    SensitivitySampler,
+    UniformOracle,
+    public_search,
+)
+from skdp.accounting import PrivacyAccountant
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(size=(40, 2))
+Y = X @ [1.0, -0.5] + RNG.normal(scale=0.2, size=40)
+ORACLE = UniformOracle([(0, 1)] * 2, y_bounds=(-1, 2))
+ALPHAS = {"estimator__alpha": [100.0, 1.0, 0.01]}
+
+
+def sampler(gamma=0.2, seed=0, **options):
+    return SensitivitySampler(ORACLE, gamma=gamma, random_state=seed, **options)
+
+
+def ridge(epsilon=1.0, sensitivity=0.5, **options):
+    return PrivateEstimator(
+        Ridge(), mechanism=LaplaceMechanism(epsilon), sensitivity=sensitivity, **options
+    )
+
+
+def search(estimator=None, grid=ALPHAS, epsilon=0.5, **options):
+    options = {"sensitivity": 0.5, "cv": 2} | options
+    mechanism = ExponentialMechanism(epsilon)
+    return PrivateSearchCV(estimator or ridge(), grid, mechanism=mechanism, **options)
+
+
+class Dull(RegressorMixin, BaseEstimator):
+    """A model that learns nothing, at no cost."""
+
+    def __init__(self, number=0):
+        self.number = number
+
+    def fit(self, X, y):
+        self.coef_ = np.zeros(1)
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+@functools.cache
+def breast_cancer_scores():
+    """Return what twelve candidates score on the breast cancer data."""
+    data = load_breast_cancer(return_X_y=True)
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    grid = {"logisticregression__C": np.logspace(-5, 0.5, 12)}
+    return GridSearchCV(model, grid, cv=3).fit(*data).cv_results_["mean_test_score"]
+
+
+def frozen_score(model, X, y):
+    return breast_cancer_scores()[model.number]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["exponential", "permute-and-flip"])
+def test_the_choice_follows_the_law_of_its_mechanism(method):
+    """Seeded; another seed fails once in 10^9, and a third of the sensitivity is seen."""
+    mechanism = ExponentialMechanism(1.0, method=method)
+    model = PrivateSearchCV(
+        PrivateEstimator(
+            Dull(), mechanism=LaplaceMechanism(1.0), sensitivity=1.0, release=["coef_"]
+        ),
+        {"estimator__number": range(12)},
+        mechanism=mechanism,
+        sensitivity=0.06,
+        scoring=frozen_score,
+        cv=2,
+    )
+    few = X[:4], Y[:4]
+    chosen = [model.set_params(random_state=i).fit(*few).best_index_ for i in range(300)]
+    scores = breast_cancer_scores()
+    counts = np.bincount(chosen, minlength=12)
+    law, wrong = (mechanism.probabilities(scores, each) for each in (0.06, 0.02))
+    assert stats.chisquare(counts, 300 * law).pvalue > 1e-9
+    assert stats.chisquare(counts, 300 * wrong).pvalue < 1e-9
+
+
+def test_without_privacy_it_is_a_grid_search():
+    # Leaving one out is the only cross-validation that knows no order of the records.
+    how = {"cv": LeaveOneOut(), "scoring": "neg_mean_squared_error"}
+    grid = {"alpha": np.logspace(-4, 3, 15)}
+    expected = GridSearchCV(Ridge(), grid, **how).fit(X, Y)
+    assert 0 < expected.best_index_ < 14
+    named = {f"estimator__{name}": values for name, values in grid.items()}
+    found = search(ridge(math.inf), named, math.inf, **how).fit(X, Y)
+    assert found.best_index_ == expected.best_index_
+    assert found.best_params_ == {"estimator__alpha": expected.best_params_["alpha"]}
+    assert_allclose(found.best_estimator_.coef_, expected.best_estimator_.coef_)
+    assert found.guarantee_.epsilon == math.inf
+
+
+def test_it_looks_like_a_grid_search():
+    model = search().fit(X, Y)
+    assert model.cv_results_ == {"params": [{"estimator__alpha": a} for a in (100.0, 1.0, 0.01)]}
+    assert model.cv_results_["params"][model.best_index_] == model.best_params_
+    assert model.best_estimator_.alpha == model.best_params_["estimator__alpha"]
+    assert model.n_features_in_ == 2
+    assert_allclose(model.predict(X), model.best_estimator_.predict(X))
+    assert model.score(X, Y) == model.best_estimator_.score(X, Y)
+    assert not hasattr(model, "predict_proba")
+    assert not hasattr(search(), "best_estimator_")
+
+
+def test_parameters_can_be_copied_and_set():
+    model = clone(search(ridge(sensitivity=sampler())))
+    model.set_params(estimator__mechanism__epsilon=3.0, mechanism__method="permute-and-flip")
+    assert model.get_params()["estimator__sensitivity__gamma"] == 0.2
+    assert model.estimator.mechanism.epsilon == 3.0
+    assert clone(model.fit(X, Y)).get_params(deep=False)["param_grid"] == ALPHAS
+
+
+def test_a_classifier_and_other_estimators_in_its_place():
+    X, y = make_classification(n_samples=120, n_features=4, random_state=0)
+    oracle = PublicDataOracle(X[:60], np.array(["no", "yes"])[y[:60]])
+    given = SensitivitySampler(oracle, gamma=0.4, random_state=0)
+    model = PrivateSearchCV(
+        PrivateEstimator(LinearSVC(), mechanism=LaplaceMechanism(1.0), sensitivity=given),
+        {"estimator": [LinearSVC(C=0.01), LogisticRegression(C=0.01)]},
+        mechanism=ExponentialMechanism(1.0),
+        sensitivity=given,
+        scoring="balanced_accuracy",
+    )
+    model.fit(X[60:], np.array(["no", "yes"])[y[60:]])
+    assert list(model.classes_) == ["no", "yes"]
+    assert type(model.best_estimator_) is type(model.best_params_["estimator"])
+    assert hasattr(model, "predict_proba") == (model.best_index_ == 1)
+    with pytest.raises(ValueError, match="label that is not public"):
+        model.fit(X[60:], np.array(["no", "maybe"])[y[60:]])
+
+
+SEEN = []
+
+
+def noted_score(model, X, y):
+    SEEN.append(model.score(X, y))
+    return SEEN[-1]
+
+
+def test_no_score_is_kept(leak_search):
+    SEEN.clear()
+    model = search(scoring=noted_score).fit(X, Y)
+    folds = list(SEEN)
+    assert len(folds) == 6  # a fold is scored once, and on private records alone
+    secrets = [*X.ravel(), *Y, *folds, *np.reshape(folds, (3, 2)).mean(axis=1)]
+    SEEN.clear()
+    assert leak_search(pickle.dumps(model), secrets) == []
+    model.forgotten_ = folds[3]
+    assert leak_search(pickle.dumps(model), secrets) == [folds[3]]
+
+
+@pytest.mark.slow
+def test_fresh_pairs_are_covered():
+    """Another seed fails once in 10^9; a quarter of the sensitivity is seen."""
+    known = search(sensitivity=sampler(n_pairs=49)).fit(X, Y).choice_.sensitivity
+    limit = stats.betabinom(100, 50 - known.order_statistic.k, known.order_statistic.k).isf(1e-9)
+    fresh = search(sensitivity=sampler(n_pairs=100, seed=1)).fit(X, Y).choice_.sensitivity.norms
+    assert known.geometry.key == "sup"
+    assert (fresh > known.value).sum() <= limit
+    assert (fresh > known.value / 4).sum() > limit
+
+
+def test_both_releases_are_paid_for():
+    ledger = PrivacyAccountant(":memory:", epsilon=2.0)
+    options = {"sensitivity": sampler(seed=1), "accountant": ledger}
+    model = search(ridge(sensitivity=sampler()), **options).fit(X, Y)
+    choice, fit = ledger.rows()
+    assert (choice["epsilon"], fit["epsilon"]) == (0.5, 1.0)
+    assert choice["label"].startswith("scores of 3 candidates")
+    assert model.budget_ == ledger.total()
+    promise = model.guarantee_
+    assert (promise.epsilon, promise.delta, promise.gamma) == (1.5, 0.0, ledger.total().gamma)
+    assert model.choice_.guarantee.epsilon == 0.5
+    assert model.plan_.guarantee.epsilon == 1.0
+
+
+def test_every_candidate_counts_in_gamma():
+    fixed = ridge(sensitivity=sampler())
+    alone = search(fixed, {"estimator__alpha": [1.0]}).fit(X, Y)
+    assert alone.sensitivity_.gamma == alone.plan_.guarantee.gamma == 0.2
+    three = search(fixed).fit(X, Y)
+    assert 0.199 / 3 < three.sensitivity_.gamma <= 0.2 / 3
+    assert len(three.sensitivity_.norms) >= 3 * len(alone.sensitivity_.norms)
+    assert 0.199 < three.guarantee_.gamma <= 0.2  # the sensitivity of the scores is known
+    sure = {"calibration": "conditional", "confidence": 0.9}
+    three = search(ridge(sensitivity=sampler(**sure))).fit(X, Y)
+    assert_allclose(three.sensitivity_.confidence, 1 - 0.1 / 3)
+    assert_allclose(three.guarantee_.confidence, 0.9)
+    assert_allclose(three.guarantee_.gamma, 0.2)
+
+
+def test_an_estimate_that_was_chosen_counts_each_time():
+    ledger = PrivacyAccountant(":memory:", epsilon=9.0)
+    for _ in range(2):
+        search(ridge(sensitivity=sampler()), accountant=ledger).fit(X, Y)
+    assert_allclose(ledger.total().gamma, 0.4)
+
+
+def test_nothing_is_looked_at_that_cannot_be_finished():
+    ledger = PrivacyAccountant(":memory:", epsilon=1.4)
+    SEEN.clear()
+    with pytest.raises(BudgetExceededError):
+        search(ridge(accountant=ledger), scoring=noted_score).fit(X, Y)
+    assert (SEEN, ledger.rows()) == ([], [])
+    search(ridge(0.9, accountant=ledger), scoring=noted_score).fit(X, Y)
+    assert ledger.total().epsilon == 1.4
+
+
+def test_random_candidates():
+    grid = {"estimator__alpha": stats.loguniform(1e-3, 1e3)}
+    first, second = (search(grid=grid, n_iter=4, random_state=0).fit(X, Y) for _ in range(2))
+    assert first.cv_results_ == second.cv_results_
+    assert len(first.cv_results_["params"]) == 4
+    assert first.guarantee_.seeded
+
+
+def nan_score(model, X, y):
+    return np.nan if model.alpha == 1.0 else 0.0
+
+
+def test_a_candidate_without_a_score_fails():
+    with pytest.raises(ValueError, match="not finite"):
+        search(scoring=nan_score, sensitivity=sampler()).fit(X, Y)
+    with pytest.raises(PrivateEvaluationError, match="not finite"):
+        search(scoring=nan_score).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        ({"estimator": Ridge()}, TypeError, "must be a PrivateEstimator"),
+        ({"param_grid": {"mechanism__epsilon": [1.0]}}, ValueError, "no score depends"),
+        ({"param_grid": []}, ValueError, "at least one candidate"),
+        ({"n_iter": 0}, ValueError, "'n_iter' parameter"),
+        ({"mechanism": LaplaceMechanism(1.0)}, TypeError, "must choose"),
+        ({"scoring": ["r2", "max_error"]}, TypeError, "must be one score"),
+        ({"cv": TimeSeriesSplit()}, ValueError, "must not go by the position"),
+        ({"cv": KFold(2, shuffle=True)}, ValueError, "must split alike"),
+        ({"random_state": 1.5}, TypeError, "random_state"),
+        ({"accountant": "ledger.db"}, TypeError, "'accountant' parameter of PrivateSearchCV"),
+        ({"sensitivity": SensitivitySampler(lambda n, rng: X)}, ValueError, "holds the private"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused_before_it_is_paid_for(change, error, match):
+    ledger = PrivacyAccountant(":memory:", epsilon=9.0)
+    with pytest.raises(error, match=match), ledger.as_default():
+        search().set_params(**change).fit(X, Y)
+    assert ledger.rows() == []
+    with pytest.raises(TypeError, match="takes no sample_weight"):
+        search().fit(X, Y, np.ones(40))
+
+
+def noisy(epsilon):
+    return ridge(epsilon, sensitivity=sampler())
+
+
+def test_a_public_search_knows_of_the_noise_and_costs_nothing():
+    ledger = PrivacyAccountant(":memory:", epsilon=1.0)
+    grid = {"estimator__alpha": [1e-3, 1e3]}
+    with ledger.as_default():
+        few, results = public_search(noisy(0.01), grid, 40, n_datasets=6, random_state=0)
+        again, same = public_search(noisy(0.01), grid, 40, n_datasets=6, random_state=0)
+        many, _ = public_search(noisy(math.inf), grid, 40, n_datasets=6, random_state=0)
+    assert ledger.rows() == []
+    assert few.estimator.alpha == again.estimator.alpha == 1e3  # the least noise
+    assert_allclose(results["mean_test_score"], same["mean_test_score"])
+    assert results["params"] == [{"estimator__alpha": 1e-3}, {"estimator__alpha": 1e3}]
+    assert many.sensitivity.random_state == 0  # that of the fit stays
+    assert not hasattr(few, "estimator_")
+
+
+def test_a_public_search_scores_on_the_records_that_it_is_given():
+    learnt = PublicDataOracle(X, Y)
+    model = PrivateEstimator(
+        Ridge(),
+        mechanism=LaplaceMechanism(math.inf),
+        sensitivity=SensitivitySampler(learnt, gamma=0.2),
+    )
+    options = {"n_datasets": 3, "scoring": "neg_mean_squared_error", "random_state": 0}
+    grid = {"estimator__alpha": [1e-3, 10.0]}
+    other = PublicDataOracle(X, np.full(40, 5.0))
+    near, far = (
+        public_search(model, grid, 40, test_oracle=each, **options)[1]["mean_test_score"]
+        for each in (None, other)
+    )
+    assert (near > far + 10).all()
+
+
+@pytest.mark.parametrize(
+    ("estimator", "grid", "error", "match"),
+    [
+        (Ridge(), ALPHAS, TypeError, "must be a PrivateEstimator whose"),
+        (ridge(), ALPHAS, TypeError, "a SensitivitySampler"),
+        (noisy(1.0), {"sensitivity__gamma": [0.1]}, ValueError, "must not name the sensitivity"),
+        (noisy(1.0), [], ValueError, "at least one candidate"),
+    ],
+)
+def test_what_cannot_be_searched_in_public_is_refused(estimator, grid, error, match):
+    with pytest.raises(error, match=match):
+        public_search(estimator, grid, 40)
