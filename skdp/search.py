@@ -20,6 +20,7 @@ from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.target import Target
+from skdp.core.types import Container, Estimator
 from skdp.estimator import PrivateEstimator, check_data
 from skdp.estimators.configuration import check_configuration, describe, make_quiet, seed_names
 from skdp.estimators.delegation import DelegatedMethods
@@ -142,7 +143,7 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     (1.5, 0.4)
     """
 
-    estimator_: Any
+    estimator_: Estimator
     best_params_: dict[str, Any]
     best_index_: int
     guarantee_: PrivacyGuarantee
@@ -176,7 +177,7 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Container, y: Container = None, sample_weight: None = None) -> Self:
         """Choose privately, then fit privately.
 
         Both releases are rehearsed first: what they need of the budget, the fit of the first
@@ -246,7 +247,7 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         return self
 
     @property
-    def best_estimator_(self) -> Any:
+    def best_estimator_(self) -> Estimator:
         """The released estimator."""
         if "estimator_" not in vars(self):
             raise AttributeError("PrivateSearchCV has no attribute 'best_estimator_' before fit.")
@@ -290,7 +291,7 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             return self.accountant
         return self.estimator.accountant or default_accountant()
 
-    def _plan_choice(self, estimators: list[Any], dataset: Dataset) -> ReleasePlan:
+    def _plan_choice(self, estimators: list[Estimator], dataset: Dataset) -> ReleasePlan:
         sensitivity = self.sensitivity
         if isinstance(sensitivity, SensitivitySampler):
             used = dataset.y is not None
@@ -311,10 +312,10 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
 
     # What can be had from the released estimator is for the PrivateEstimator to say.
 
-    def _check_served(self, estimator: Any, name: str) -> None:
+    def _check_served(self, estimator: Estimator, name: str) -> None:
         self.estimator._check_served(estimator, name)
 
-    def _check_takes(self, released: Any, method: str, parameter: str) -> None:
+    def _check_takes(self, released: Estimator, method: str, parameter: str) -> None:
         self.estimator._check_takes(released, method, parameter)
 
 
@@ -432,14 +433,14 @@ def public_search(
 class CandidateScores(Target):
     """The mean cross-validated score of each candidate, with more for better."""
 
-    def __init__(self, estimators: Sequence[Any], scoring: Any, cv: Any):
+    def __init__(self, estimators: Sequence[Estimator], scoring: Any, cv: Any):
         self.estimators = [make_quiet(clone(estimator)) for estimator in estimators]
         self.scoring, self.cv = scoring, cv
         self.allow_nan = all(takes(estimator, "allow_nan") for estimator in estimators)
         self.key_parts = self.estimators, scoring, cv, sklearn.__version__
         self.description = f"scores of {len(estimators)} candidates, {describe(estimators[0])}, ..."
 
-    def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
+    def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
         """Score all candidates on the same folds, of records in a random order."""
         from sklearn.model_selection import cross_val_score
 
@@ -453,7 +454,7 @@ class CandidateScores(Target):
         )
 
 
-def _seeded(estimator: Any, seed: int) -> Any:
+def _seeded(estimator: Estimator, seed: int) -> Estimator:
     """Return a clone whose open seeds are this one."""
     return clone(estimator).set_params(**dict.fromkeys(seed_names(estimator), seed))
 
