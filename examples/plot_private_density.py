@@ -48,8 +48,8 @@ print(model.sensitivity_)
 print(model.estimator_)
 
 # %%
-# What is released is a density: never negative, and of integral one. Records drawn from it are
-# nobody's. Five releases at each level show how large the noise is; in earnest there is one.
+# The release is a density: never negative, with an integral of one. Records drawn from it belong to
+# no person. Five releases at each level show how large the noise is; with real data, make only one.
 
 grid = np.linspace(15, 45, 301)[:, None]
 exact = np.exp(clone(kde).fit(bmi).score_samples(grid))

@@ -65,7 +65,7 @@ for epsilon in (0.3, 0.5, 1.0, 2.0, np.inf):
 # %%
 # Regions
 # -------
-# What is yellow is taken for the one class, what is blue for the other. Far from all records the
+# Yellow is where one class is predicted, blue where the other is. Far from all records the
 # exact decision function is close to zero, and there the sign is mostly noise.
 
 lines = [np.linspace(low, high, 150) for low, high in box]

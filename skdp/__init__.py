@@ -15,7 +15,13 @@ from skdp.estimator import PrivateEstimator
 from skdp.estimators.catalog import register
 from skdp.estimators.catalog.table import supported_estimators
 from skdp.estimators.trees import LeafTarget
-from skdp.exceptions import PrivacyLeakWarning, PrivateEvaluationError, ReproductionWarning
+from skdp.exceptions import (
+    BudgetExceededError,
+    LedgerError,
+    PrivacyLeakWarning,
+    PrivateEvaluationError,
+    ReproductionWarning,
+)
 from skdp.fitted_function import FittedFunctionTarget
 from skdp.functions.additive import AdditiveTarget
 from skdp.functions.bernstein import BernsteinTransformer
@@ -50,7 +56,7 @@ from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.svm_bounds import linear_svc_l1, linear_svm_l1, svm_l1
 
 if TYPE_CHECKING:
-    from skdp import audit, risk
+    from skdp import accounting, audit, risk
 
 __all__ = [
     "AdditiveTarget",
@@ -58,6 +64,7 @@ __all__ = [
     "BernsteinMechanism",
     "BernsteinTarget",
     "BernsteinTransformer",
+    "BudgetExceededError",
     "ExponentialMechanism",
     "FittedFunctionTarget",
     "FunctionTarget",
@@ -67,6 +74,7 @@ __all__ = [
     "KnownSensitivity",
     "LaplaceMechanism",
     "LeafTarget",
+    "LedgerError",
     "MakeOracle",
     "Mechanism",
     "NeighboringRelation",
@@ -94,6 +102,7 @@ __all__ = [
     "SensitivitySampler",
     "Target",
     "UniformOracle",
+    "accounting",
     "audit",
     "exponential_mean",
     "linear_svc_l1",
@@ -112,7 +121,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import the modules that look back at a release when they are asked for: they take time."""
-    if name in {"audit", "risk"}:
+    if name in {"accounting", "audit", "risk"}:
         return importlib.import_module(f"skdp.{name}")
     raise AttributeError(f"module 'skdp' has no attribute {name!r}")
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class RiskDisplay:
@@ -107,7 +110,7 @@ class RiskDisplay:
             law=model.law,
         )
 
-    def plot(self, ax: Any = None, **line_kw: Any) -> RiskDisplay:
+    def plot(self, ax: Axes | None = None, **line_kw: Any) -> RiskDisplay:
         """Draw the curve and mark its minimum.
 
         Parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import inspect
 import warnings
 from collections.abc import Iterable, Sequence
@@ -10,14 +11,22 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
-from sklearn.utils import Tags, get_tags
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.utils import Tags, estimator_html_repr, get_tags
 
+from skdp.accounting.accountant import (
+    PrivacyAccountant,
+    accountant_in_force,
+    check_accountant,
+)
+from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, n_records
 from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.target import Target
+from skdp.core.types import Container, Estimator
 from skdp.estimators.catalog import entry_of
 from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.delegation import DelegatedMethods
@@ -65,9 +74,9 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         Which noise, such as ``LaplaceMechanism(epsilon=1.0)``. Epsilon is the user's decision.
     sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
         How much the parameters can change: sampled at each fit, sampled earlier, or known on
-        paper. Of a bound on paper the estimator is checked and the records are clipped to its
-        ranges. A number is a bound in the norm of the mechanism; the promise is then plain
-        differential privacy, and says that the caller asserts the number.
+        paper. With a bound on paper, the estimator is checked and the records are clipped to the
+        ranges of the bound. A number is a bound in the norm of the mechanism; the promise is then
+        plain differential privacy, and says that the caller asserts the number.
     release : "auto", sequence of str, LeafTarget, BernsteinTransformer or target, default="auto"
         What to release. "auto" takes the fitted attributes of :func:`supported_estimators`, of
         compositions of them such as pipelines, and the leaves of trees and forests. Names such as
@@ -80,6 +89,9 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     classes : array-like of shape (n_classes,), or list of them for outputs, or None, default=None
         The class labels, which are public. None takes those of the oracle; where there is no
         oracle they are read from y, under a PrivacyLeakWarning.
+    accountant : PrivacyAccountant or None, default=None
+        Whose budget pays for each fit, before the estimator sees the private records. Clones share
+        it. None takes `skdp.accounting.default_accountant`.
     random_state : int or None, default=None
         Source of the noise. None takes the operating system's generator. A seed is for tests and
         examples: whoever knows it can undo the noise, and the difference of two releases that
@@ -94,6 +106,8 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         public values only: this is what may be handed on.
     guarantee_ : PrivacyGuarantee
         What was promised.
+    budget_ : BudgetTotal
+        What this fit and all earlier releases of its budget promise together.
     sensitivity_ : SensitivityEstimate or KnownSensitivity
         What the noise was calibrated to.
     standard_errors_ : dict of str to ndarray, ndarray or None
@@ -159,8 +173,9 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     (1.0, 0.1)
     """
 
-    estimator_: Any
+    estimator_: Estimator
     guarantee_: PrivacyGuarantee
+    budget_: BudgetTotal
     sensitivity_: SensitivityEstimate | KnownSensitivity
     standard_errors_: Any
     mechanism_: Mechanism
@@ -168,12 +183,13 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: Estimator,
         *,
         mechanism: Mechanism,
         sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
         release: str | Sequence[str] = "auto",
-        classes: Any = None,
+        classes: Sequence[Any] | NDArray | None = None,
+        accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ):
         self.estimator = estimator
@@ -181,9 +197,10 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         self.sensitivity = sensitivity
         self.release = release
         self.classes = classes
+        self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Container, y: Container = None, sample_weight: Container = None) -> Self:
         """Fit privately.
 
         Parameters
@@ -209,8 +226,12 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             If a parameter, the oracle or the data are not as they must be; see the message.
         TypeError
             If a parameter is no estimator or mechanism, or fitting takes no weights.
+        BudgetExceededError
+            If the budget does not allow the fit. No private record is then looked at.
+        LedgerError
+            If the budget cannot be read or written. No private record is then looked at.
         PrivateEvaluationError
-            If the estimator cannot be fitted to the private data.
+            If the estimator cannot be fitted to the private data. The budget has paid.
 
         Warns
         -----
@@ -220,18 +241,22 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             the oracle is read off the private data.
         """
         dataset = self._check_dataset(X, y, sample_weight)
+        # before a draw, and of the records as given; `execute` asks again, of other data perhaps
         check_is_public(getattr(self.sensitivity, "draws_from", None), Dataset(X, y, sample_weight))
-        plan = self._make_plan(dataset)
-        released = plan.execute(*dataset, random_state=self.random_state)
+        plan = self._make_plan(dataset)  # of which only the form is used, and labels
+        released = plan.execute(
+            *dataset, accountant=self.accountant, random_state=self.random_state
+        )
         self.plan_ = plan
         self.estimator_ = released.value
         self.guarantee_ = released.guarantee
+        self.budget_ = released.budget
         self.sensitivity_ = released.sensitivity
         self.standard_errors_ = released.standard_errors
         self.mechanism_ = plan.mechanism
         return self
 
-    def plan(self, n_samples: int, like: Any = None) -> ReleasePlan:
+    def plan(self, n_samples: int, like: Container = None) -> ReleasePlan:
         """Settle all that is public about a fit, without private data.
 
         Parameters
@@ -274,13 +299,32 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         example = example_dataset(n_samples, like, sensitivity, "PrivateEstimator.plan")
         return self._make_plan(self._check_dataset(*example))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Take the accountant in force along, so that a worker counts where its caller does."""
+        state = super().__getstate__()
+        if self.accountant is None and accountant_in_force() is not None:
+            state = {**state, "accountant": accountant_in_force()}
+        return state
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    def _repr_html_(self) -> str:
+        """Show the diagram, what was promised, and what all releases of the budget promise."""
+        diagram = estimator_html_repr(self)
+        if not hasattr(self, "guarantee_"):
+            return diagram
+        together = f"release {self.budget_.n_releases} of its budget, together {self.budget_}"
+        promises = (html.escape(promise) for promise in (str(self.guarantee_), together))
+        return diagram + "".join(f"<p>{promise}</p>" for promise in promises)
+
     def __sklearn_tags__(self) -> Tags:
         """Return the tags of the wrapped estimator: what it takes and gives is unchanged."""
         if hasattr(self.estimator, "get_params"):
             return get_tags(self.estimator)
         return super().__sklearn_tags__()
 
-    def _check_served(self, estimator: Any, name: str) -> None:
+    def _check_served(self, estimator: Estimator, name: str) -> None:
         last = last_step(estimator)
         if isinstance(self.release, str) and name in entry_of(last).unserved:
             raise AttributeError(
@@ -288,7 +332,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 "attributes that it needs in 'release', where they are public."
             )
 
-    def _check_takes(self, released: Any, method: str, parameter: str) -> None:
+    def _check_takes(self, released: Estimator, method: str, parameter: str) -> None:
         last = last_step(released)
         if parameter not in inspect.signature(getattr(last, method)).parameters:
             raise TypeError(
@@ -309,6 +353,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 "The 'mechanism' parameter of PrivateEstimator must be a Mechanism, such as "
                 f"LaplaceMechanism(epsilon=1.0). Got {self.mechanism!r}."
             )
+        check_accountant(self.accountant, "PrivateEstimator")
         byte_source(self.random_state)  # refuses what is no seed before any work is done
         if self.classes is not None and not is_classifier(self.estimator):
             raise ValueError(
@@ -322,7 +367,9 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             )
         check_release(self.estimator, self.release)
 
-    def _check_dataset(self, X: Any, y: Any = None, sample_weight: Any = None) -> Dataset:
+    def _check_dataset(
+        self, X: Container, y: Container = None, sample_weight: Container = None
+    ) -> Dataset:
         """Check the parameters and the form of the data."""
         self._check_parameters()
         warn_if_fitted(self.estimator)
@@ -353,10 +400,10 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             mechanism=self.mechanism,
             sensitivity=sensitivity,
             classes=classes_of_outputs(public_fit) if is_classifier(public_fit) else None,
-            prepare=partial(_check_data, self.estimator, self._uses_response()),
+            prepare=partial(_check_data, clone(self.estimator), self._uses_response()),
         )
 
-    def _make_public_fit(self, sensitivity: Any, schema: Schema, dataset: Dataset) -> Any:
+    def _make_public_fit(self, sensitivity: Any, schema: Schema, dataset: Dataset) -> Estimator:
         """Make the public fit, and refuse private labels that it does not know."""
         estimator = without_side_effects(self.estimator)
         classes = self._public_classes(sensitivity.draws_from, dataset)
@@ -371,7 +418,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             check_labels(dataset.y, classes_of_outputs(public_fit))
         return public_fit
 
-    def _public_classes(self, oracle: Any, dataset: Dataset) -> list[NDArray] | None:
+    def _public_classes(self, oracle: Oracle | None, dataset: Dataset) -> list[NDArray] | None:
         """Find the labels, of all outputs or output by output; None where only draws tell."""
         if not is_classifier(self.estimator):
             return None
@@ -397,7 +444,11 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
 
 
 def _check_data(
-    estimator: Any, uses_response: bool, X: Any, y: Any = None, sample_weight: Any = None
+    estimator: Estimator,
+    uses_response: bool,
+    X: Container,
+    y: Container = None,
+    sample_weight: Container = None,
 ) -> Dataset:
     """Check the form of the data, and leave out a y that has no use."""
     tags = get_tags(estimator)
@@ -414,12 +465,12 @@ def _check_data(
 
 
 def _fit_to_oracle(
-    estimator: Any,
+    estimator: Estimator,
     sampler: SensitivitySampler,
     schema: Schema,
     n_samples: int,
     classes: list[NDArray] | None,
-) -> Any:
+) -> Estimator:
     """Fit to the oracle's records, drawn anew until they hold every class."""
     for attempt in range(MAX_ATTEMPTS):
         public = sampler.public_dataset(n_samples, schema, attempt)
@@ -433,7 +484,7 @@ def _fit_to_oracle(
     )
 
 
-def _holds_classes(y: Any, classes: list[NDArray]) -> bool:
+def _holds_classes(y: Container, classes: list[NDArray]) -> bool:
     columns = np.asarray(y).reshape(n_records(y), -1).T
     expected = classes * len(columns) if len(classes) == 1 else classes
     return all(

@@ -15,6 +15,7 @@ from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset
 from skdp.core.moments import Moments
 from skdp.core.target import Target
+from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
 from skdp.estimators.inputs import fit_on, order_matters, reorder, takes
 from skdp.estimators.kernel_sums import kernel_sums
@@ -95,9 +96,9 @@ class FittedFunctionTarget(Target):
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: Estimator,
         transformer: BernsteinTransformer,
-        public_fit: Any,
+        public_fit: Estimator,
         *,
         method: str = "auto",
     ):
@@ -129,7 +130,7 @@ class FittedFunctionTarget(Target):
             # refuses what can be refused before any record
             self._evaluate(public_fit, self._points)
 
-    def __call__(self, *parts: Any, seed: int) -> NDArray[np.float64]:
+    def __call__(self, *parts: Container, seed: int) -> NDArray[np.float64]:
         """Fit on the dataset and evaluate on the lattice."""
         dataset = Dataset(*parts)
         fitted = clone(self.estimator)
@@ -142,7 +143,7 @@ class FittedFunctionTarget(Target):
             raise ValueError("a class is missing")
         return self._evaluate(fitted, in_container_of(dataset.X, self._points))
 
-    def closed_form(self, *records: Any) -> Moments | None:
+    def closed_form(self, *records: Container) -> Moments | None:
         """Find a way to evaluate pairs without refits.
 
         Parameters
@@ -159,7 +160,7 @@ class FittedFunctionTarget(Target):
             return None
         return kernel_sums(self.estimator, self._points, Dataset(*records))
 
-    def check_oracle(self, *records: Any) -> None:
+    def check_oracle(self, *records: Container) -> None:
         """Refuse a box that most records of the oracle miss.
 
         What is outside of the box is not released: it would show the tails of a function, and
@@ -210,7 +211,7 @@ class FittedFunctionTarget(Target):
             return ReleasedOutlierDetector(self.transformer, coefficients)
         return ReleasedDensity(BernsteinDensity.from_coefficients(self.transformer, coefficients))
 
-    def output_metric(self, *dataset: Any) -> NDArray[np.float64] | None:
+    def output_metric(self, *dataset: Container) -> NDArray[np.float64] | None:
         """Measure how much the released function depends on each value.
 
         Parameters
@@ -226,7 +227,7 @@ class FittedFunctionTarget(Target):
         columns = np.shape(dataset[1])[1:] if self._kind == "regressor" else self._columns
         return lattice_metric(self.transformer, self.transformer.n_basis_ * int(np.prod(columns)))
 
-    def _evaluate(self, fitted: Any, points: Any) -> NDArray[np.float64]:
+    def _evaluate(self, fitted: Estimator, points: object) -> NDArray[np.float64]:
         values = np.asarray(getattr(fitted, self.method)(points), dtype=np.float64)
         if self.method == "score_samples":
             return np.exp(values)
@@ -243,7 +244,7 @@ class FittedFunctionTarget(Target):
         return values
 
 
-def _choose_method(public_fit: Any, method: str) -> str:
+def _choose_method(public_fit: Estimator, method: str) -> str:
     possible = METHODS.get(get_tags(public_fit).estimator_type, DENSITY)
     offered = [name for name in possible if hasattr(public_fit, name)]
     if not offered:

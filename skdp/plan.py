@@ -5,23 +5,32 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skdp.accounting.accountant import (
+    PrivacyAccountant,
+    check_accountant,
+    default_accountant,
+)
+from skdp.accounting.tally import BudgetTotal
 from skdp.codes.encoder import with_learned_code
 from skdp.codes.learning import with_learned_basis
 from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset, as_dataset, n_records
+from skdp.core.fingerprint import key_of, obstacle_of
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
 from skdp.core.room import evaluate_privately
 from skdp.core.schema import Schema, canonical, describe_key
 from skdp.core.streams import OUTPUT_DATASET
-from skdp.core.target import Target, replaces
+from skdp.core.target import Target, replaces, target_key
+from skdp.core.types import Container, Values
 from skdp.estimators.validation import check_labels
 from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
@@ -29,7 +38,10 @@ from skdp.mechanisms.noise import byte_source
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public
+
+T = TypeVar("T")
 
 LEAST_SHARE = 0.1
 """Of what could differ between models: less than it makes nearly the oracle's model."""
@@ -52,6 +64,8 @@ class Release:
         The promise.
     sensitivity : SensitivityEstimate or KnownSensitivity
         The sensitivity that the noise was calibrated to.
+    budget : BudgetTotal
+        What this release and all earlier ones of its budget promise together.
     standard_errors : ndarray, dict of str to ndarray, or None, default=None
         As those of the plan, but larger where what was released contradicts the prior of a code.
 
@@ -68,7 +82,8 @@ class Release:
     value: Any
     guarantee: PrivacyGuarantee
     sensitivity: SensitivityEstimate | KnownSensitivity
-    standard_errors: Any = None
+    budget: BudgetTotal
+    standard_errors: NDArray[np.float64] | Values | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,8 +168,22 @@ class ReleasePlan:
     prepare: Callable[..., Dataset] | None = field(default=None, repr=False)
     seconds: float = 0.0
 
+    def __post_init__(self) -> None:
+        """Refuse parts that do not belong together, as `dataclasses.replace` may bring in."""
+        self.sensitivity.check_fits(self.n_samples, self.schema, self.mechanism.geometry)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Note by what the target is known: its code may be edited until the plan is executed."""
+        return {"_target_key": target_key(self.target)} | vars(self)
+
     def execute(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, random_state: int | None = None
+        self,
+        X: Container,
+        y: Container = None,
+        sample_weight: Container = None,
+        *,
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
     ) -> Release:
         """Release: evaluate the target once on private data, and add the noise.
 
@@ -166,6 +195,9 @@ class ReleasePlan:
             The private responses, if the target takes them.
         sample_weight : array-like of n_samples weights or None, default=None
             The private weights of the records, if the target takes them.
+        accountant : PrivacyAccountant or None, default=None
+            Whose budget pays, before the target sees the records. None takes
+            `skdp.accounting.default_accountant`.
         random_state : int or None, default=None
             Seed of the noise. None takes the operating system's generator. A seed is for tests and
             examples: whoever knows it can undo the noise, and the guarantee says so.
@@ -179,25 +211,61 @@ class ReleasePlan:
         ------
         ValueError
             If the data are of another form or number than those of the plan, or hold a label that
-            is not public. Nothing is then evaluated.
+            is not public, or if the plan was stored and the code of its target edited since.
+            Nothing is then evaluated.
+        BudgetExceededError
+            If the budget does not allow the release. Nothing is then evaluated.
+        LedgerError
+            If the budget cannot be read or written. Nothing is then evaluated.
         PrivateEvaluationError
-            If the target or the mechanism fails on the private data.
+            If the target or the mechanism fails on the private data. The budget has paid.
         """
+        check_accountant(accountant, "ReleasePlan.execute")
         noise = byte_source(random_state)
+        guarantee = replace(self.guarantee, seeded=random_state is not None)
+        self._check_target()
         dataset = self._check(X, y, sample_weight)
         add_noise = _spare(self.mechanism).release_with_errors
+        target = self.sensitivity.bounded(_spare(self.target))
+        budget = self._spend(guarantee, accountant)
         value, errors = evaluate_privately(  # the one private evaluation
-            self.sensitivity.bounded(_spare(self.target)),
+            target,
             copy.deepcopy(dataset),  # a target may write into it, and what it writes is not noised
             seed=int.from_bytes(noise.bytes(4), "little") >> 1,
             shape=self.sensitivity.shape,
             add_noise=lambda exact: add_noise(exact, self.sensitivity.value, noise),
         )
-        guarantee = replace(self.guarantee, seeded=random_state is not None)
-        errors = None if errors is None else self.target.by_name(errors)
-        return Release(self.target.restore(value), guarantee, self.sensitivity, errors)
+        named = None if errors is None else self.target.by_name(errors)
+        return Release(self.target.restore(value), guarantee, self.sensitivity, budget, named)
 
-    def _check(self, *parts: Any) -> Dataset:
+    def _spend(
+        self, guarantee: PrivacyGuarantee, accountant: PrivacyAccountant | None
+    ) -> BudgetTotal:
+        """Count the release, and return what it and all earlier ones promise together."""
+        if accountant is None:
+            accountant = default_accountant()
+        sensitivity_key = self.sensitivity.identity
+        accountant.spend(
+            guarantee,
+            law=self.mechanism.noise_law,
+            sensitivity_key=sensitivity_key,
+            plan_key=key_of(self.target, self.schema.key, sensitivity_key, repr(self.mechanism)),
+            label=self.target.description,
+        )
+        return accountant.total()
+
+    def _check_target(self) -> None:
+        """Refuse a target that is another one than when the plan was stored."""
+        stored = vars(self).get("_target_key", "")
+        now = target_key(self.target) if stored else ""
+        if stored != now and not (obstacle_of(stored) or obstacle_of(now)):
+            raise ValueError(
+                f"The target of the plan, {self.target.description}, has other code or other "
+                "values than when the plan was stored, or another version of what it uses. Its "
+                "sensitivity was not sampled. Make the plan anew."
+            )
+
+    def _check(self, *parts: Container) -> Dataset:
         """Return the private dataset as the target is to see it, or refuse it."""
         dataset = as_dataset(parts, "The private dataset")
         check_is_public(self.oracle, dataset)
@@ -240,7 +308,7 @@ class ReleasePlan:
         return 2 * (n_pairs + self.sensitivity.geometry.basis.n_pilot_pairs) if n_pairs else 0
 
     @property
-    def standard_errors(self) -> Any:
+    def standard_errors(self) -> NDArray[np.float64] | Values | None:
         """Standard deviations of the errors, in the units of what would be released."""
         shape = self.sensitivity.shape
         if shape is None:
@@ -270,15 +338,19 @@ class ReleasePlan:
         return "\n  ".join([f"ReleasePlan of {self.target.description}", *lines])
 
 
-def _spare(thing: Any) -> Any:
-    """Copy what is to see private data: whatever it keeps of them, the original does not."""
+def _spare(thing: T) -> T:
+    """Copy what sees private data, so that the original keeps nothing of them."""
     try:
         return copy.deepcopy(thing)
     except Exception:  # it holds a lock, a file or the like
-        return thing
+        spare = copy.copy(thing)
+    for name, value in vars(spare).items():
+        with suppress(Exception):
+            vars(spare)[name] = copy.deepcopy(value)
+    return spare
 
 
-def _describe_errors(errors: Any, what: str) -> list[str]:
+def _describe_errors(errors: NDArray[np.float64] | Values | None, what: str) -> list[str]:
     """Say how large the errors are, in a line for each attribute."""
     if errors is None:
         return []
@@ -293,8 +365,8 @@ def _describe_errors(errors: Any, what: str) -> list[str]:
     return lines
 
 
-def example_dataset(n_samples: int, like: Any, sensitivity: Any, owner: str) -> Dataset:
-    """Return as many records of the form of the data as there will be: only that is to be used."""
+def example_dataset(n_samples: int, like: Container, sensitivity: Any, owner: str) -> Dataset:
+    """Return records of the form and number of the data; nothing else of them is used."""
     if like is None:
         if sensitivity.draws_from is None:
             raise ValueError(
@@ -310,7 +382,7 @@ def example_dataset(n_samples: int, like: Any, sensitivity: Any, owner: str) -> 
 
 def settle_form(
     sensitivity: Sensitivity, example: Dataset, allow_nan: bool
-) -> tuple[Any, Schema, Dataset]:
+) -> tuple[Sensitivity, Schema, Dataset]:
     """Settle the form in which data and draws are alike, and return the example in it."""
     example = canonical(example)
     sensitivity, schema = sensitivity.agree(Schema.of(example, allow_nan), example)
@@ -326,7 +398,7 @@ def make_plan(
     sensitivity: Any,
     **others: Any,
 ) -> ReleasePlan:
-    """Sample where it is to be sampled, and fix the promise; `others` are fields of the plan."""
+    """Sample the sensitivity if need be, and fix the promise; `others` are fields of the plan."""
     start = perf_counter()
     mechanism = clone(mechanism)
     if mechanism.chooses and replaces(target, "restore") and not isinstance(target, ChoiceTarget):
@@ -366,8 +438,12 @@ def make_plan(
 
 
 def _learn_coordinates(
-    mechanism: Any, sampler: Any, target: Any, n_samples: int, schema: Schema
-) -> Any:
+    mechanism: Mechanism,
+    sampler: SensitivitySampler,
+    target: Target,
+    n_samples: int,
+    schema: Schema,
+) -> Mechanism:
     """Fix the code or basis before a pair is measured, by learning it from pilot pairs."""
     values, differences = sampler.pilots(target, n_samples, schema, mechanism)
     metric = None

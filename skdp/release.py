@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
+from skdp.accounting.accountant import PrivacyAccountant, check_accountant
 from skdp.core.checks import check_count
 from skdp.core.dataset import as_dataset, n_records
 from skdp.core.target import Target, as_target
+from skdp.core.types import Container
 from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
@@ -26,13 +27,14 @@ from skdp.sensitivity.trial import check_is_public
 
 def release(
     target: Target | Callable,
-    X: Any,
-    y: Any = None,
+    X: Container,
+    y: Container = None,
     *,
     mechanism: Mechanism,
     sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
-    responses: Iterable[Any] | None = None,
-    sample_weight: Any = None,
+    responses: Iterable[object] | None = None,
+    sample_weight: Container = None,
+    accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> Release:
     """Release the value of a function on private data.
@@ -62,6 +64,9 @@ def release(
         score for each, and the value is one of them. None releases the position of the choice.
     sample_weight : array-like of n_samples weights or None, default=None
         The private weights of the records, if the target takes them after `y`.
+    accountant : PrivacyAccountant or None, default=None
+        Whose budget pays, before the target sees the records. None takes
+        `skdp.accounting.default_accountant`.
     random_state : int or None, default=None
         Source of the noise. None takes the operating system's generator. A seed is for tests and
         examples: whoever knows it can undo the noise, and the difference of two releases that
@@ -78,8 +83,12 @@ def release(
         If the parts of the dataset differ in length, the sensitivity does not belong to this
         target, mechanism or number of records, or is zero or infinite, or if there are responses
         and nothing that chooses.
+    BudgetExceededError
+        If the budget does not allow the release. No private record is then looked at.
+    LedgerError
+        If the budget cannot be read or written. No private record is then looked at.
     PrivateEvaluationError
-        If the target or the mechanism fails on the private data.
+        If the target or the mechanism fails on the private data. The budget has paid.
 
     Warns
     -----
@@ -131,6 +140,7 @@ def release(
             f"Got parts of {lengths}."
         )
     byte_source(random_state)  # refuses what is no seed before any work is done
+    check_accountant(accountant, "release")
     check_is_public(getattr(sensitivity, "draws_from", None), dataset)
     plan = plan_release(
         target,
@@ -140,17 +150,17 @@ def release(
         sensitivity=sensitivity,
         responses=responses,
     )
-    return plan.execute(*dataset, random_state=random_state)
+    return plan.execute(*dataset, accountant=accountant, random_state=random_state)
 
 
 def plan_release(
     target: Target | Callable,
     *,
     n_samples: int,
-    like: Any = None,
+    like: Container = None,
     mechanism: Mechanism,
     sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
-    responses: Iterable[Any] | None = None,
+    responses: Iterable[object] | None = None,
 ) -> ReleasePlan:
     """Settle all that is public about a release, without private data.
 
@@ -210,7 +220,7 @@ def plan_release(
 
 
 def _prepare_target(
-    target: Target | Callable, mechanism: Mechanism, responses: Iterable[Any] | None
+    target: Target | Callable, mechanism: Mechanism, responses: Iterable[object] | None
 ) -> Target:
     """Attach the responses, and refuse a target that cannot be had from the mechanism."""
     target = as_target(target)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from skdp.core.target import Target, replaces
+from skdp.core.types import Estimator
 from skdp.estimators.catalog import (
     check_releasable,
     entry_of,
@@ -23,7 +24,7 @@ from skdp.fitted_function import FittedFunctionTarget
 from skdp.functions.bernstein import BernsteinTransformer
 
 
-def check_release(estimator: Any, release: Any) -> None:
+def check_release(estimator: Estimator, release: object) -> None:
     """Refuse, before any fit, what has no release."""
     check_configuration(estimator)
     if isinstance(release, Target) and not replaces(release, "restore"):
@@ -55,7 +56,7 @@ def check_release(estimator: Any, release: Any) -> None:
         _check_trees(estimator)
 
 
-def warn_if_fitted(estimator: Any) -> None:
+def warn_if_fitted(estimator: Estimator) -> None:
     """Point out a fitted estimator: the wrapper keeps it as a parameter, with all it has seen."""
     for _, part, _ in configured_members(estimator):
         if is_stateless(part):
@@ -72,7 +73,9 @@ def warn_if_fitted(estimator: Any) -> None:
             return
 
 
-def make_target(estimator: Any, release: Any, public_fit: Any, weighted: bool = False) -> Any:
+def make_target(
+    estimator: Estimator, release: Any, public_fit: Estimator, weighted: bool = False
+) -> Target:
     """Make the target of one estimator.
 
     "auto" takes the leaves of a tree or forest, else fitted attributes. A transformer takes the
@@ -83,7 +86,7 @@ def make_target(estimator: Any, release: Any, public_fit: Any, weighted: bool = 
     if automatic and is_tree(last_step(estimator)):
         release = LeafTarget()
     if isinstance(release, LeafTarget):
-        target: Any = release.bind(estimator, public_fit)
+        target: Target = release.bind(estimator, public_fit)
     elif isinstance(release, BernsteinTransformer):
         target = FittedFunctionTarget(estimator, release, public_fit)
     elif isinstance(release, Target):
@@ -96,8 +99,8 @@ def make_target(estimator: Any, release: Any, public_fit: Any, weighted: bool = 
     return target
 
 
-def _check_transforms(step: Any) -> None:
-    """Refuse a step that is to transform, of which only what predicts is released."""
+def _check_transforms(step: Estimator) -> None:
+    """Refuse a step that transforms when only what it predicts with is released."""
     if "transform" not in entry_of(step).unserved or substitute_of(step, True) is not None:
         return
     raise ValueError(
@@ -107,7 +110,7 @@ def _check_transforms(step: Any) -> None:
     )
 
 
-def _check_trees(estimator: Any) -> None:
+def _check_trees(estimator: Estimator) -> None:
     """Let a tree be the whole estimator or the last step of pipelines, and nothing else."""
     last = last_step(estimator)
     if is_tree(last):

@@ -9,6 +9,7 @@ import pytest
 from numpydoc.validate import validate
 
 import skdp
+import skdp.accounting
 import skdp.audit
 import skdp.risk.paper
 
@@ -57,7 +58,7 @@ def documenting_class(cls, method):
 
 def public_objects():
     """Dotted names and objects of what can be imported, and the methods of the classes."""
-    for module in (skdp, skdp.audit, skdp.risk, skdp.risk.paper):
+    for module in (skdp, skdp.accounting, skdp.audit, skdp.risk, skdp.risk.paper):
         for name in module.__all__:
             obj = getattr(module, name)
             if inspect.ismodule(obj):

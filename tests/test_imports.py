@@ -22,6 +22,7 @@ LEVELS = (
     | dict.fromkeys(WINGS, 2)
     | {"fitted_function": 3, "targets": 4, "plan": 5, "release": 6, "estimator": 6}
     | dict.fromkeys(TOP, 7)
+    | {"__main__": 8}
 )
 HEAVY = {"matplotlib", "pandas", "polars", "dask", "ray", "tqdm", "dp_accounting", "opendp"}
 

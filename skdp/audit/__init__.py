@@ -1,4 +1,4 @@
-"""Does it hold: audits of a privacy claim, for any mechanism and for fitted estimators."""
+"""Audits of a privacy claim, for any mechanism and for fitted estimators."""
 
 from skdp.audit.attack import SensitivityAttack, find_large_sensitivity
 from skdp.audit.certificates import (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from skdp.audit._outputs import AtomTable, Outputs, as_outputs
 from skdp.audit.density import KERNEL_ROUGHNESS, TruncatedKernelDensity, reference_bandwidth
+from skdp.core.types import Matrix
 
 ATOM_FLOOR = 10.0
 DENSITY_FLOOR = 16.0
@@ -27,7 +27,7 @@ class Comparison:
     floor: float
 
 
-def compare(raw, n_x: int, n_y: int, roughness: float, floor: float) -> Comparison:
+def compare(raw: ArrayLike, n_x: int, n_y: int, roughness: float, floor: float) -> Comparison:
     """Truncate two estimates and attach the delta-method error; roughness is 1 at atoms."""
     f_x, f_y = np.maximum(raw, floor)
     variance = roughness * (1 / (n_x * f_x) + 1 / (n_y * f_y)) - 1 / n_x - 1 / n_y
@@ -45,7 +45,15 @@ def compare_atoms(table: AtomTable, x: Outputs, y: Outputs) -> Comparison:
     return compare(shares, len(x), len(y), 1.0, ATOM_FLOOR / min(len(x), len(y)))
 
 
-def compare_densities(where, rest_x, rest_y, n_x: int, n_y: int, h, floor) -> Comparison:
+def compare_densities(
+    where: Matrix,
+    rest_x: Matrix,
+    rest_y: Matrix,
+    n_x: int,
+    n_y: int,
+    h: ArrayLike,
+    floor: float | None,
+) -> Comparison:
     """Compare the densities of the continuous parts, which may have mass below 1."""
     d = rest_x.shape[1]
     h = np.broadcast_to(np.asarray(h, dtype=np.float64), d)
@@ -59,7 +67,9 @@ def compare_densities(where, rest_x, rest_y, n_x: int, n_y: int, h, floor) -> Co
     return compare(raw, n_x, n_y, KERNEL_ROUGHNESS**d / np.prod(h), float(floor))
 
 
-def common_bandwidth(rest_x, rest_y, exponent: float | None = None) -> NDArray[np.float64]:
+def common_bandwidth(
+    rest_x: Matrix, rest_y: Matrix, exponent: float | None = None
+) -> NDArray[np.float64]:
     """Average the two reference bandwidths: equal ones let the biases cancel in the ratio."""
     return (reference_bandwidth(rest_x, exponent) + reference_bandwidth(rest_y, exponent)) / 2
 
@@ -70,7 +80,9 @@ def continuous_part(table: AtomTable, sample: Outputs) -> NDArray[np.float64]:
     return columns[(table.index(sample) < 0) & np.isfinite(columns).all(axis=1)]
 
 
-def check_samples(samples_x: Any, samples_y: Any) -> tuple[Outputs, Outputs]:
+def check_samples(
+    samples_x: Outputs | ArrayLike, samples_y: Outputs | ArrayLike
+) -> tuple[Outputs, Outputs]:
     """Read both samples and refuse those that cannot be compared."""
     x, y = (s if isinstance(s, Outputs) else as_outputs(s) for s in (samples_x, samples_y))
     if min(len(x), len(y)) < 100 or x.shape[1:] != y.shape[1:]:
@@ -86,6 +98,6 @@ def check_samples(samples_x: Any, samples_y: Any) -> tuple[Outputs, Outputs]:
     return x, y
 
 
-def show(output: Any) -> str:
+def show(output: object) -> str:
     """Write an output to four digits."""
     return np.array2string(np.asarray(output), precision=4)

@@ -37,14 +37,14 @@ class Outputs:
         are two, all nan are one, and integers beyond 2**53 stay apart.
     """
 
-    raw: NDArray[Any]
+    raw: NDArray
     values: NDArray[np.float64]
     keys: NDArray[np.uint64]
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, index: Any) -> Outputs:
+    def __getitem__(self, index: slice | NDArray) -> Outputs:
         return Outputs(self.raw[index], self.values[index], self.keys[index])
 
     @property
@@ -84,7 +84,7 @@ class Outputs:
         return Outputs(np.concatenate(raws), values, np.concatenate([x.keys, y.keys]))
 
 
-def as_rows(returned: Any) -> NDArray[Any]:
+def as_rows(returned: Any) -> NDArray:
     """Turn what a mechanism returns into an array with one row for each run."""
     try:
         return np.asarray(returned)
@@ -94,7 +94,7 @@ def as_rows(returned: Any) -> NDArray[Any]:
         return rows
 
 
-def as_outputs(returned: Any) -> Outputs:
+def as_outputs(returned: object) -> Outputs:
     """Read the outputs of a mechanism.
 
     A single column is flattened; complex numbers and records become several columns.
@@ -111,7 +111,7 @@ def as_outputs(returned: Any) -> Outputs:
     return Outputs(array, values, keys)
 
 
-def _flat(array: NDArray[Any]) -> NDArray[Any]:
+def _flat(array: NDArray) -> NDArray:
     """Return a matrix with one row for each run, of fields, parts and days as numbers."""
     n = len(array)
     if array.dtype.names:
@@ -131,7 +131,7 @@ def _bits(values: NDArray[np.float64]) -> NDArray[np.uint64]:
     return np.where(np.isnan(values), _NAN_KEY, bits)
 
 
-def _read_numbers(array: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
+def _read_numbers(array: NDArray) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
     with np.errstate(over="ignore"):
         values = array.astype(np.float64)
     keys = _bits(values)
@@ -144,8 +144,8 @@ def _read_numbers(array: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.
     return values, keys
 
 
-def _read_entries(array: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
-    known: dict[Any, tuple[float, int]] = {}
+def _read_entries(array: NDArray) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
+    known: dict[object, tuple[float, int]] = {}
     values, keys = np.empty(array.shape), np.empty(array.shape, dtype=np.uint64)
     for place, entry in enumerate(array.ravel().tolist()):
         if isinstance(entry, str):
@@ -157,7 +157,7 @@ def _read_entries(array: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.
     return values, keys
 
 
-def _read(entry: Any) -> tuple[float, int]:
+def _read(entry: object) -> tuple[float, int]:
     """Return the nearest double and the key of one entry.
 
     Text that reads as a number is that number: numpy makes text of the numbers of a sample which
@@ -175,7 +175,7 @@ def _read(entry: Any) -> tuple[float, int]:
     return value, _digest(str(number))
 
 
-def _number(entry: Any) -> Any:
+def _number(entry: object) -> Any:
     if isinstance(entry, numbers.Real):
         return entry
     if isinstance(entry, bytes):

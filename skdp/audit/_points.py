@@ -102,7 +102,16 @@ def loss_at(point: LossPoint, x: Any, y: Any, *, confidence: float = 0.95) -> Lo
     )  # fmt: skip
 
 
-def _point(value, is_atom, sign, f_x, f_y, error, floor, confidence) -> LossPoint:
+def _point(
+    value: Any,
+    is_atom: bool,
+    sign: int,
+    f_x: float,
+    f_y: float,
+    error: float,
+    floor: float,
+    confidence: float,
+) -> LossPoint:
     """Make a point with its one-sided limit."""
     loss = sign * math.log(f_x / f_y)
     lower = loss - float(stats.norm.ppf(confidence)) * error
@@ -110,6 +119,6 @@ def _point(value, is_atom, sign, f_x, f_y, error, floor, confidence) -> LossPoin
     return LossPoint(value, is_atom, sign, max(loss, 0.0), max(lower, 0.0), floor, resolution)
 
 
-def _share(sample: Outputs, value: Any) -> float:
+def _share(sample: Outputs, value: object) -> float:
     """Return how often a value occurs."""
     return float(np.mean(sample.rows == as_outputs([value]).rows))

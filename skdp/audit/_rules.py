@@ -13,7 +13,7 @@ from functools import partial
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
@@ -241,7 +241,7 @@ class Rule:
         return int((scores >= self.above).sum()), int((scores <= self.below).sum())
 
 
-def _tails(x: NDArray[np.float64], y: NDArray[np.float64]):
+def _tails(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray, NDArray, NDArray]:
     """Counts of both samples in every half-line [t, inf), from the empty one on."""
     x, y = (np.sort(sample[~np.isnan(sample)]) for sample in (x, y))
     pooled = np.sort(np.concatenate([x, y]))[::-1]
@@ -256,14 +256,24 @@ def _tails(x: NDArray[np.float64], y: NDArray[np.float64]):
     return np.append(np.inf, cuts), np.append(empty, hits_x), np.append(empty, hits_y)
 
 
-def _project_label(right, guesses, growth: float, alpha: float, strictness: float):
+def _project_label(
+    right: ArrayLike, guesses: ArrayLike, growth: float, alpha: float, strictness: float
+) -> NDArray[np.float64]:
     """Bound of the label test on `growth` times the runs, at a rate that is likely exceeded."""
     rate, _ = clopper_pearson(right, guesses, strictness)
     final = growth * np.asarray(guesses)
     return label_bound(rate * final, final, alpha)
 
 
-def _project_pair(hits, misses, n, n_final, alpha, delta, strictness: float):
+def _project_pair(
+    hits: NDArray,
+    misses: NDArray,
+    n: float,
+    n_final: float,
+    alpha: float,
+    delta: float,
+    strictness: float,
+) -> NDArray[np.float64]:
     """Bound of the pair test on n_final runs, at a ratio that is likely exceeded."""
     share, _ = clopper_pearson(hits, hits + misses, strictness)
     final = (hits + misses) * n_final / n

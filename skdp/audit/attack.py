@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,8 +79,8 @@ class SensitivityAttack:
 
 
 def find_large_sensitivity(
-    target: Target | Callable[..., Any],
-    oracle: Any,
+    target: Target | Callable,
+    oracle: object,
     n_samples: int,
     n_iter: int = 500,
     *,

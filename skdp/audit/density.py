@@ -16,6 +16,8 @@ from sklearn.neighbors import KernelDensity
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdp.core.types import Container, Seed
+
 KERNEL_ROUGHNESS = 1 / (2 * math.sqrt(math.pi))
 """Integral of the squared Gaussian kernel in one dimension; in d dimensions its d-th power."""
 
@@ -94,7 +96,7 @@ class TruncatedKernelDensity(DensityMixin, BaseEstimator):
         self.floor = floor
         self.algorithm = algorithm
 
-    def fit(self, X: ArrayLike, y: Any = None) -> TruncatedKernelDensity:
+    def fit(self, X: ArrayLike, y: Container = None) -> TruncatedKernelDensity:
         """Estimate the density.
 
         Parameters
@@ -205,7 +207,7 @@ class TruncatedKernelDensity(DensityMixin, BaseEstimator):
         with np.errstate(divide="ignore"):
             return np.log(np.maximum(self._density(X / self.bandwidth_), self.floor_))
 
-    def score(self, X: ArrayLike, y: Any = None) -> float:
+    def score(self, X: ArrayLike, y: Container = None) -> float:
         """Return the total log density.
 
         The automatic floor depends on the bandwidth, and the floor has no mass that is taken off
@@ -225,7 +227,7 @@ class TruncatedKernelDensity(DensityMixin, BaseEstimator):
         """
         return float(np.sum(self.score_samples(X)))
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[np.float64]:
+    def sample(self, n_samples: int = 1, random_state: Seed = None) -> NDArray[np.float64]:
         """Draw from the kernel density, without the floor.
 
         Parameters

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.audit.privacy_loss import PrivacyLoss, estimate_privacy_loss
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 class PrivacyLossDisplay:
@@ -53,8 +58,8 @@ class PrivacyLossDisplay:
     'privacy loss'
     """
 
-    axes_: NDArray[Any]
-    figure_: Any
+    axes_: NDArray
+    figure_: Figure
 
     def __init__(self, loss: PrivacyLoss, *, claimed_epsilon: float | None = None):
         if loss.points.ndim != 1:
@@ -93,7 +98,9 @@ class PrivacyLossDisplay:
         loss = estimate_privacy_loss(samples_x, samples_y, **options)
         return cls(loss, claimed_epsilon=claimed_epsilon)
 
-    def plot(self, axes: Any = None, *, names: tuple[str, str] = ("x", "x'")) -> Self:
+    def plot(
+        self, axes: Sequence[Axes] | None = None, *, names: tuple[str, str] = ("x", "x'")
+    ) -> Self:
         """Draw the densities and the loss.
 
         Parameters
@@ -118,7 +125,7 @@ class PrivacyLossDisplay:
         self._plot_loss(self.axes_[1])
         return self
 
-    def _plot_densities(self, ax: Any, names: tuple[str, str]) -> None:
+    def _plot_densities(self, ax: Axes, names: tuple[str, str]) -> None:
         loss, atom = self.loss, self.loss.is_atom
         for k, (name, values) in enumerate(
             zip(names, (loss.density_x, loss.density_y), strict=True)
@@ -134,16 +141,18 @@ class PrivacyLossDisplay:
         ax.set_ylabel("probability" if atom.all() else "density")
         ax.legend()
 
-    def _plot_loss(self, ax: Any) -> None:
+    def _plot_loss(self, ax: Axes) -> None:
         loss, atom = self.loss, self.loss.is_atom
         if not atom.all():
             points = loss.points[~atom]
             known = np.where(loss.floored, np.nan, loss.loss)[~atom]
             least = np.where(loss.visible, loss.loss, np.nan)[~atom]
-            ends = (np.where(loss.floored, np.nan, end)[~atom] for end in (loss.lower, loss.upper))
+            low, high = (
+                np.where(loss.floored, np.nan, end)[~atom] for end in (loss.lower, loss.upper)
+            )
             ax.plot(points, least, color="C2", ls=":", lw=1)
             ax.plot(points, known, color="C2", label="loss")
-            ax.fill_between(points, *ends, color="C2", alpha=0.25, lw=0)
+            ax.fill_between(points, low, high, color="C2", alpha=0.25, lw=0)
         shown = atom & loss.visible
         if shown.any():
             above = np.where(loss.floored, 0.0, loss.upper - loss.loss)

@@ -19,9 +19,11 @@ from skdp.audit._seed import reproducible_seed
 from skdp.audit.release import audit_release
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, as_dataset, neighboring_pair
+from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.streams import AUDIT
 from skdp.core.target import Target
+from skdp.core.types import Container, Estimator
 from skdp.mechanisms.base import Mechanism
 from skdp.plan import ReleasePlan
 from skdp.sensitivity.adapters import as_oracle
@@ -120,13 +122,13 @@ class EstimatorAudit:
 
 
 def audit_estimator(
-    private_estimator: Any,
-    X: Any,
-    y: Any = None,
+    private_estimator: Estimator,
+    X: Container,
+    y: Container = None,
     *,
-    record: Any = None,
+    record: Container = None,
     pairs: int = 20,
-    oracle: Any = None,
+    oracle: object = None,
     stacked: bool = False,
     n_search: int = 2000,
     n_final: int = 10_000,
@@ -264,7 +266,7 @@ def exceedance_p_value(
     return float(min(weights @ by_chance, 1.0))
 
 
-def _find_oracle(plan: ReleasePlan, oracle: Any) -> Any:
+def _find_oracle(plan: ReleasePlan, oracle: object) -> Oracle:
     """Return the oracle that was passed, or that of the sampler, in the form of the plan."""
     oracle = plan.oracle if oracle is None else as_oracle(oracle)
     if oracle is None:
@@ -276,9 +278,9 @@ def _find_oracle(plan: ReleasePlan, oracle: Any) -> Any:
 
 
 def _oracle_pairs(
-    oracle: Any, schema: Schema, n_samples: int, pairs: int, seed: int
+    oracle: Oracle, schema: Schema, n_samples: int, pairs: int, seed: int
 ) -> Iterator[tuple[Dataset, Dataset]]:
-    """Draw pairs that calibrated nothing."""
+    """Draw pairs that were not used for calibration."""
     for child in np.random.SeedSequence(seed, spawn_key=AUDIT).spawn(pairs):
         rng = np.random.default_rng(child)
         records = draw(oracle, n_samples + 1, rng, schema=schema)
@@ -286,7 +288,7 @@ def _oracle_pairs(
 
 
 def _record_pairs(
-    schema: Schema, dataset: Dataset, record: Any, pairs: int
+    schema: Schema, dataset: Dataset, record: Container, pairs: int
 ) -> Iterator[tuple[Dataset, Dataset]]:
     """Put a record in the place of each of the first records of the dataset."""
     parts = as_dataset(record, "The 'record' of audit_estimator").parts

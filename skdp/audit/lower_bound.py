@@ -6,17 +6,19 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
 from skdp.audit._outputs import Outputs, as_outputs, as_rows
-from skdp.audit._points import loss_at, most_revealing_point
+from skdp.audit._points import LossPoint, loss_at, most_revealing_point
 from skdp.audit._rules import (
+    Candidate,
     LineScore,
     Rule,
+    Score,
     candidate_scores,
     label_rule,
     pair_rule,
@@ -25,7 +27,10 @@ from skdp.audit._seed import reproducible_seed
 from skdp.audit.certificates import label_bound, one_run_bound, pair_bound, resolution_limit
 from skdp.core.checks import check_count
 
-SampledMechanism = Callable[[Any, int, np.random.Generator], ArrayLike]
+Rng = np.random.Generator
+Runs = Callable[[Any, int, Rng], ArrayLike]  # runs(dataset, n, rng) returns n outputs
+Pair = tuple[Any, Any]
+_Ends = tuple[Score, int, int]  # how many of the highest and of the lowest scores to guess
 METHODS = ("label", "pair", "local", "one-run")
 POINT_ALPHA = 1e-4
 """Level at which outputs are compared in the search of the local method; there are many."""
@@ -103,8 +108,8 @@ class AuditResult:
 
 
 def audit_epsilon(
-    mechanism: SampledMechanism,
-    pairs: Sequence[tuple[Any, Any]],
+    mechanism: Runs,
+    pairs: Sequence[Pair],
     *,
     claimed_epsilon: float,
     delta: float = 0.0,
@@ -210,7 +215,26 @@ def audit_epsilon(
     )
 
 
-def _check(pairs, claimed_epsilon, delta, n_search, n_final, alpha, method) -> list:
+class _Outcome(TypedDict):
+    """What the final stage certifies, as fields of the result."""
+
+    lower_bound: float | NDArray[np.float64]
+    estimate: float
+    direction: str
+    event: str
+    sizes: dict[str, int]
+    resolution: float
+
+
+def _check(
+    pairs: Sequence[Pair],
+    claimed_epsilon: float,
+    delta: float,
+    n_search: int,
+    n_final: int,
+    alpha: float,
+    method: str,
+) -> list[Pair]:
     """Refuse parameters outside their range; return the pairs as a list."""
     pairs = list(pairs)
     check_count("n_search", n_search, "audit_epsilon", at_least=100)
@@ -237,7 +261,7 @@ def _check(pairs, claimed_epsilon, delta, n_search, n_final, alpha, method) -> l
     return pairs
 
 
-def _run(mechanism: SampledMechanism, x: Any, n: int, rng: np.random.Generator) -> Outputs:
+def _run(mechanism: Runs, x: object, n: int, rng: np.random.Generator) -> Outputs:
     """Run the mechanism, and insist on one output per run."""
     rows = as_rows(mechanism(x, n, rng))
     if rows.ndim == 0 or len(rows) != n:
@@ -247,7 +271,9 @@ def _run(mechanism: SampledMechanism, x: Any, n: int, rng: np.random.Generator) 
     return as_outputs(rows)
 
 
-def _search_rules(choose, mechanism, pair, n_search, rng):
+def _search_rules(
+    choose: Callable[[Candidate], Rule], mechanism: Runs, pair: Pair, n_search: int, rng: Rng
+) -> tuple[float, Rule]:
     """Learn what suits the outputs, choose thresholds for each, and keep the best rule."""
     x, y = (_run(mechanism, dataset, n_search, rng) for dataset in pair)
     if x.shape[1:] != y.shape[1:]:
@@ -260,13 +286,17 @@ def _search_rules(choose, mechanism, pair, n_search, rng):
     return best.value, best
 
 
-def _search_label(mechanism, pair, n_search, n_final, alpha, delta, rng):
+def _search_label(
+    mechanism: Runs, pair: Pair, n_search: int, n_final: int, alpha: float, delta: float, rng: Rng
+) -> tuple[float, Rule]:
     """Find the rule that guesses best."""
     choose = partial(label_rule, alpha=alpha, n_final=n_final)
     return _search_rules(choose, mechanism, pair, n_search, rng)
 
 
-def _search_pair(mechanism, pair, n_search, n_final, alpha, delta, rng):
+def _search_pair(
+    mechanism: Runs, pair: Pair, n_search: int, n_final: int, alpha: float, delta: float, rng: Rng
+) -> tuple[float, Rule]:
     """Find the event whose two probabilities differ most."""
     choose = partial(pair_rule, alpha=alpha, delta=delta, n_final=n_final)
     return _search_rules(choose, mechanism, pair, n_search, rng)
@@ -279,7 +309,9 @@ def _direction(rule: Rule) -> str:
     return "x' over x" if math.isfinite(rule.below) else "x over x'"
 
 
-def _final_label(mechanism, pair, rule: Rule, n_final, alpha, delta, rng) -> dict[str, Any]:
+def _final_label(
+    mechanism: Runs, pair: Pair, rule: Rule, n_final: int, alpha: float, delta: float, rng: Rng
+) -> _Outcome:
     """Guess the secret coin of 2 n_final runs."""
     # Independent fair coins, grouped by outcome: the runs are exchangeable.
     n_x = int(rng.binomial(2 * n_final, 0.5))
@@ -299,7 +331,9 @@ def _final_label(mechanism, pair, rule: Rule, n_final, alpha, delta, rng) -> dic
     }
 
 
-def _final_pair(mechanism, pair, rule: Rule, n_final, alpha, delta, rng) -> dict[str, Any]:
+def _final_pair(
+    mechanism: Runs, pair: Pair, rule: Rule, n_final: int, alpha: float, delta: float, rng: Rng
+) -> _Outcome:
     """Count one event in n_final runs on either dataset."""
     side = 1 if math.isfinite(rule.below) else 0
     hits = [rule.counts(_run(mechanism, dataset, n_final, rng))[side] for dataset in pair]
@@ -317,14 +351,24 @@ def _final_pair(mechanism, pair, rule: Rule, n_final, alpha, delta, rng) -> dict
     }
 
 
-def _search_local(mechanism, pair, n_search, n_final, alpha, delta, rng):
+def _search_local(
+    mechanism: Runs, pair: Pair, n_search: int, n_final: int, alpha: float, delta: float, rng: Rng
+) -> tuple[float, LossPoint]:
     """Find the point whose loss has the largest lower confidence limit."""
     x, y = (_run(mechanism, dataset, n_search, rng) for dataset in pair)
     point = most_revealing_point(x, y, confidence=1 - min(alpha, POINT_ALPHA))
     return point.lower, point
 
 
-def _final_local(mechanism, pair, point, n_final, alpha, delta, rng) -> dict[str, Any]:
+def _final_local(
+    mechanism: Runs,
+    pair: Pair,
+    point: LossPoint,
+    n_final: int,
+    alpha: float,
+    delta: float,
+    rng: Rng,
+) -> _Outcome:
     """Estimate the loss at one point on fresh runs, with a one-sided limit."""
     x, y = (_run(mechanism, dataset, n_final, rng) for dataset in pair)
     fresh = loss_at(point, x, y, confidence=1 - alpha)
@@ -338,7 +382,9 @@ def _final_local(mechanism, pair, point, n_final, alpha, delta, rng) -> dict[str
     }
 
 
-def _search_one_run(mechanism, pair, n_search, n_final, alpha, delta, rng):
+def _search_one_run(
+    mechanism: Runs, pair: Pair, n_search: int, n_final: int, alpha: float, delta: float, rng: Rng
+) -> tuple[float, _Ends]:
     """Choose, on one run, how many of the highest and of the lowest scores to guess."""
     coins, scores = _one_run(mechanism, pair, rng)
     rules = [
@@ -349,7 +395,9 @@ def _search_one_run(mechanism, pair, n_search, n_final, alpha, delta, rng):
     return best.value, (best.score, *best.counts(scores))
 
 
-def _final_one_run(mechanism, pair, rule, n_final, alpha, delta, rng) -> dict[str, Any]:
+def _final_one_run(
+    mechanism: Runs, pair: Pair, rule: _Ends, n_final: int, alpha: float, delta: float, rng: Rng
+) -> _Outcome:
     """Guess the coins of one fresh run; the number of guesses is already fixed."""
     score, n_high, n_low = rule
     coins, outputs = _one_run(mechanism, pair, rng)
@@ -368,7 +416,7 @@ def _final_one_run(mechanism, pair, rule, n_final, alpha, delta, rng) -> dict[st
     }
 
 
-def _one_run(mechanism, pair, rng) -> tuple[NDArray[np.bool_], Outputs]:
+def _one_run(mechanism: Runs, pair: Pair, rng: Rng) -> tuple[NDArray[np.bool_], Outputs]:
     """Flip a coin per record, run once, and return the coins and the scores."""
     x, y = np.asarray(pair[0]), np.asarray(pair[1])
     if x.shape != y.shape or x.ndim == 0:
@@ -387,7 +435,7 @@ def _one_run(mechanism, pair, rng) -> tuple[NDArray[np.bool_], Outputs]:
     return coins, as_outputs(scores[0])
 
 
-_STAGES: dict[str, tuple[Callable[..., Any], Callable[..., dict[str, Any]]]] = {
+_STAGES: dict[str, tuple[Callable[..., Any], Callable[..., _Outcome]]] = {
     "label": (_search_label, _final_label),
     "pair": (_search_pair, _final_pair),
     "local": (_search_local, _final_local),

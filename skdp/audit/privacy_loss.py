@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +31,7 @@ from skdp.audit._comparison import (
 )
 from skdp.audit._outputs import AtomTable, Outputs
 from skdp.audit._rules import MIN_CONTINUOUS
+from skdp.core.types import Matrix
 
 GRID_SIZE = {1: 1001, 2: 101, 3: 31}
 
@@ -72,7 +72,7 @@ class PrivacyLoss:
     (array([0, 1, 2]), array([0.9, 0.6, 0.2]))
     """
 
-    points: NDArray[Any]
+    points: NDArray
     is_atom: NDArray[np.bool_]
     density_x: NDArray[np.float64]
     density_y: NDArray[np.float64]
@@ -200,7 +200,7 @@ def estimate_privacy_loss(
     )
 
 
-def _grid(rest_x, rest_y) -> NDArray[np.float64]:
+def _grid(rest_x: Matrix, rest_y: Matrix) -> Matrix:
     """Return an even grid over all but the outermost 1e-4 of either tail."""
     pooled = np.concatenate([rest_x, rest_y])
     ends = np.quantile(pooled, [1e-4, 1 - 1e-4], axis=0)
@@ -208,7 +208,7 @@ def _grid(rest_x, rest_y) -> NDArray[np.float64]:
     return np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")], axis=1)
 
 
-def _check_settings(bandwidth, floor, confidence) -> None:
+def _check_settings(bandwidth: float | None, floor: float | None, confidence: float) -> None:
     """Refuse settings outside their range."""
     rules = {
         "bandwidth": (bandwidth is None or bandwidth > 0, "be None or positive", bandwidth),

@@ -41,9 +41,10 @@ class _NoisyRelease:
         self.values, self.mechanism, self.sensitivity = values, mechanism, sensitivity
         self.stacked = stacked
 
-    def __call__(self, which: int, n: int, rng: np.random.Generator) -> NDArray[Any]:
+    def __call__(self, which: int, n: int, rng: np.random.Generator) -> NDArray:
         """Return n outputs on x (0) or x' (1), reduced."""
         value = self.values[which]
+        outputs: Any
         if self.stacked:
             copies = np.broadcast_to(value, (n, *value.shape))
             outputs = self.mechanism.release(copies, self.sensitivity, rng)

@@ -23,14 +23,15 @@ And the kinds of basis are compared on pairs that did not learn the weights.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
 from skdp.core.basis import KINDS, LocalMetric, PublicBasis
-from skdp.core.geometry import Geometry
+from skdp.core.geometry import Geometry, MechanismType
+from skdp.core.types import Matrix
 
 # Beyond this many values a predictive basis is low rank plus diagonal.
 MAX_DENSE = 2000
@@ -45,8 +46,6 @@ _LEAST_LOCAL_METRIC = 1e-4
 _LEAST_CHANGE = 1e-3  # of the largest a_j: coordinates said to change less are not believed
 _N_FOLDS = 5
 _LEVEL = 0.95  # of the norms that are compared, as a calibration at gamma = .05 would
-
-Matrix = NDArray[np.float64]
 
 
 class Learned(NamedTuple):
@@ -66,8 +65,8 @@ class Learned(NamedTuple):
 
 
 def with_learned_basis(
-    mechanism: Any, differences: Matrix, metric: Matrix | LocalMetric | None = None
-) -> Any:
+    mechanism: MechanismType, differences: Matrix, metric: Matrix | LocalMetric | None = None
+) -> MechanismType:
     """Return a mechanism in the basis that it asks for, learned from pilot differences."""
     basis = learn_basis(mechanism.basis, differences, metric, mechanism.order)
     return mechanism.with_geometry(Geometry(mechanism.order, basis))

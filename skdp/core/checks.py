@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
 
 
 def check_count(
-    name: str, value: Any, owner: str, *, at_least: int = 1, at_most: int | None = None
+    name: str, value: object, owner: str, *, at_least: int = 1, at_most: int | None = None
 ) -> int:
     """Return an integer of the range; refuse fractions, NaN and booleans, however whole."""
     rule = f"of at least {at_least}" if at_most is None else f"from {at_least} to {_short(at_most)}"

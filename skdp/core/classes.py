@@ -1,4 +1,4 @@
-"""Classes of scikit-learn, told by their public names so that none has to be imported.
+"""Classes of scikit-learn, known by their public names so that none has to be imported.
 
 Importing a class of scikit-learn may take longer than fitting it, and an estimator that arrives has
 its class with it. So tables of classes are written with names such as ``"sklearn.svm.LinearSVC"``
@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from typing import Any, TypeVar
+from typing import TypeVar
 
 Value = TypeVar("Value")
 
@@ -27,7 +27,7 @@ def public_name(kind: type) -> str:
     return f"{home.partition('._')[0]}.{kind.__name__}" if found is kind else ""
 
 
-def isinstance_by_name(thing: Any, *names: str) -> bool:
+def isinstance_by_name(thing: object, *names: str) -> bool:
     """Return what `isinstance` would, without importing the classes."""
     for name in names:
         module, _, kind = name.rpartition(".")

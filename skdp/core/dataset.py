@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+
+from skdp.core.types import Container, Sample
 
 
 class Dataset(NamedTuple):
@@ -22,12 +24,12 @@ class Dataset(NamedTuple):
     There are no weights without responses.
     """
 
-    X: Any
-    y: Any = None
-    sample_weight: Any = None
+    X: Container
+    y: Container = None
+    sample_weight: Container = None
 
     @property
-    def parts(self) -> tuple[Any, ...]:
+    def parts(self) -> tuple[Container, ...]:
         """The containers that are there: what a target or a fit is called with."""
         if self.y is None:
             return (self.X,)
@@ -38,7 +40,7 @@ class Dataset(NamedTuple):
         """The number of records in X."""
         return n_records(self.X)
 
-    def map(self, function: Callable[[Any], Any]) -> Dataset:
+    def map(self, function: Callable[[Container], Container]) -> Dataset:
         """Apply a function to each container that is there."""
         return Dataset(*map(function, self.parts))
 
@@ -47,7 +49,7 @@ class Dataset(NamedTuple):
         return Dataset(*[take_records(part, indices) for part in self.parts])
 
 
-def as_dataset(sample: Any, source: str = "A dataset") -> Dataset:
+def as_dataset(sample: Sample, source: str = "A dataset") -> Dataset:
     """Return ``X``, ``(X, y)`` or ``(X, y, sample_weight)`` as a dataset.
 
     The error begins with `source`, which gave the sample.
@@ -64,13 +66,13 @@ def as_dataset(sample: Any, source: str = "A dataset") -> Dataset:
     return dataset
 
 
-def belongs_to(container: Any, *libraries: str) -> bool:
+def belongs_to(container: Container, *libraries: str) -> bool:
     """Return whether a container is a frame or series of one of these libraries."""
     modules = [sys.modules[library] for library in libraries if library in sys.modules]
     return any(isinstance(container, (each.DataFrame, each.Series)) for each in modules)
 
 
-def n_records(container: Any) -> int:
+def n_records(container: Container) -> int:
     """Count the records of a container."""
     shape = getattr(container, "shape", None)
     if isinstance(shape, tuple) and shape:
@@ -83,7 +85,7 @@ def n_records(container: Any) -> int:
     )
 
 
-def take_records(container: Any, indices: NDArray[np.integer]) -> Any:
+def take_records(container: Container, indices: NDArray[np.integer]) -> Container:
     """Return the records at `indices`, in that order, in a new container.
 
     The result is of the same class, an index may repeat, and no memory is shared with `container`.
@@ -103,20 +105,20 @@ def take_records(container: Any, indices: NDArray[np.integer]) -> Any:
     return [row.copy() if isinstance(row, list) else row for row in taken]
 
 
-def _take_sparse(container: Any, indices: NDArray[np.integer]) -> Any:
+def _take_sparse(container: Container, indices: NDArray[np.integer]) -> Container:
     taken = container.tocsr()[indices]
     if type(taken) is not type(container):
         taken = type(container)(taken)
     return with_index_dtype(taken, index_dtype(container))
 
 
-def index_dtype(container: Any) -> Any:
+def index_dtype(container: Container) -> np.dtype | None:
     """Return the type of the indices of a sparse container; None where it keeps none."""
     indices = getattr(container, "indices", getattr(container, "row", None))
     return None if indices is None else indices.dtype
 
 
-def with_index_dtype(container: Any, dtype: Any) -> Any:
+def with_index_dtype(container: Container, dtype: np.dtype | None) -> Container:
     """Give the indices of a sparse container a type: some solvers take one width only."""
     for index in ("indices", "indptr", "row", "col"):
         if dtype is not None and hasattr(container, index):
@@ -124,7 +126,7 @@ def with_index_dtype(container: Any, dtype: Any) -> Any:
     return container
 
 
-def column_names(X: Any) -> list[str] | None:
+def column_names(X: Container) -> list[str] | None:
     """Return the names of the columns of a frame.
 
     None where there are no names, or where some are not strings, as in scikit-learn.
@@ -135,7 +137,7 @@ def column_names(X: Any) -> list[str] | None:
     return list(names)
 
 
-def n_columns(X: Any) -> int | None:
+def n_columns(X: Container) -> int | None:
     """Count the columns of a two-dimensional container.
 
     None when each record is a single value (a series, a list of texts) or more than a row.
@@ -161,7 +163,7 @@ def neighboring_pair(dataset: Dataset, position: int = -1) -> tuple[Dataset, Dat
     return Dataset(*first), Dataset(*second)
 
 
-def _replace(container: Any, position: int) -> tuple[Any, Any]:
+def _replace(container: Container, position: int) -> tuple[Container, Container]:
     n = n_records(container) - 1
     if isinstance(container, np.ndarray):
         base = container[:-1].copy()
@@ -180,7 +182,7 @@ def _replace(container: Any, position: int) -> tuple[Any, Any]:
     return base, neighbor
 
 
-def find_non_finite(container: Any, allow_nan: bool = False) -> str | None:
+def find_non_finite(container: Container, allow_nan: bool = False) -> str | None:
     """Say where a container holds a number that is not finite.
 
     It reads ``"column 'age'"``, ``"column 3"`` or ``"a value"``, never the value itself; None when
@@ -199,7 +201,7 @@ def find_non_finite(container: Any, allow_nan: bool = False) -> str | None:
     return None
 
 
-def _numeric_parts(container: Any) -> Iterator[tuple[str | None, NDArray]]:
+def _numeric_parts(container: Container) -> Iterator[tuple[str | None, NDArray]]:
     """Yield the numeric arrays of a container, each with the name of its column if it has one."""
     if belongs_to(container, "pandas"):
         columns = container.items() if container.ndim == 2 else [(None, container)]
@@ -218,7 +220,7 @@ def _numeric_parts(container: Any) -> Iterator[tuple[str | None, NDArray]]:
             yield None, values
 
 
-def as_array(container: Any) -> NDArray:
+def as_array(container: Container) -> NDArray:
     """Return the numbers of a container; those of a sparse one are its stored entries."""
     if sparse.issparse(container):
         return container.tocsr().data

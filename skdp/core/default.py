@@ -7,20 +7,20 @@ from typing import Any
 
 
 class _Default:
-    """A property in the place of which a class or an object may put a value of its own."""
+    """A property that a class or an object may replace by a value of its own."""
 
-    def __init__(self, compute: Callable[[Any], Any]):
+    def __init__(self, compute: Callable[[Any], object]):
         self._compute = compute
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else self._compute(instance)
 
 
-def default(compute: Callable[[Any], Any]) -> Any:
-    """Make an attribute that is computed where no other value stands under its name."""
+def default(compute: Callable[[Any], object]) -> Any:
+    """Make an attribute that is computed unless a class or an object sets it."""
     return _Default(compute)
 
 
-def class_name(thing: Any) -> str:
+def class_name(thing: object) -> str:
     """Return the name of the class of an object."""
     return type(thing).__name__

@@ -1,4 +1,4 @@
-"""Telling things apart by their content: equal in every process, and different where it matters.
+"""Keys made of content: equal in every process, and different where it matters.
 
 A cache must not take the pairs of one oracle for those of another, nor a release the sensitivity of
 one function for that of another. Names do not tell: all lambdas are called alike, a cell of a
@@ -6,8 +6,8 @@ notebook may give an old name to a new class, and the file of a module is edited
 code counts by its text, with all that it reads: defaults, enclosed and global variables, functions,
 classes with their bases, modules. What is installed counts by name and version.
 
-Where that cannot be had, nothing is guessed. A function without a text is like itself in this
-process only, and what cannot be read at all is like nothing, not even itself.
+Nothing is guessed where this content cannot be read. A function without a text equals itself in
+this process only, and what cannot be read at all equals nothing, not even itself.
 """
 
 from __future__ import annotations
@@ -24,13 +24,23 @@ import secrets
 import sys
 import threading
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdp.core.installed import is_named, release_of
-from skdp.core.source import attributes, chains, code_within, definition, imports, tell
+from skdp.core.source import (
+    attributes,
+    chains,
+    code_within,
+    contents,
+    definition,
+    global_names,
+    imports,
+    tell,
+)
 
 PROCESS = secrets.token_hex(8)
 """Part of every key that is good in this process only."""
@@ -43,7 +53,6 @@ _CACHED = type(functools.cache(len))
 _SLOTS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _DESCRIPTORS = (*_SLOTS, types.WrapperDescriptorType, types.MethodDescriptorType)
 _CHANCE = getattr(np.random.normal, "__self__", None)
-_GLOBALS = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
 
 # Whoever calls these reads things that nothing in the text names.
 _ANYTHING = (
@@ -81,33 +90,12 @@ _BY_DATACLASS = _words(
 )
 
 
-def fingerprint(*parts: Any) -> str:
-    """Name what results depend on, for all processes.
+def fingerprint(*parts: object) -> str:
+    """Name what results depend on: equal in every process for equal parts.
 
-    Parameters
-    ----------
-    *parts : object
-        Functions and classes of the user's own count by their text and by all that they read, what
-        is installed by name and version, other objects by their attributes or what pickling would
-        store.
-
-    Returns
-    -------
-    str
-        Equal in every process for equal parts.
-
-    Raises
-    ------
-    TypeError
-        If a part cannot be told from others in another process.
-
-    Examples
-    --------
-    >>> from skdp.core.fingerprint import fingerprint
-    >>> fingerprint(lambda x: x + 1) == fingerprint(lambda x: x + 1)
-    True
-    >>> fingerprint(lambda x: x + 1) == fingerprint(lambda x: x + 2)
-    False
+    Functions and classes of the user's own count by their text and by all that they read, what is
+    installed by name and version, other objects by their attributes or what pickling would store.
+    TypeError if a part cannot be told from others in another process.
     """
     reader = _read(parts)
     obstacle = reader.unknown or reader.local
@@ -119,19 +107,11 @@ def fingerprint(*parts: Any) -> str:
     return reader.digest
 
 
-def key_of(*parts: Any) -> str:
-    """Name what results depend on, as far as can be.
+def key_of(*parts: object) -> str:
+    """Return the fingerprint of the parts, where there is one.
 
-    Parameters
-    ----------
-    *parts : object
-        As for `fingerprint`.
-
-    Returns
-    -------
-    str
-        The fingerprint, where there is one. Else a key that is equal for equal parts in this
-        process, or one that equals no other; :func:`obstacle_of` tells.
+    Else return a key that is equal for equal parts in this process, or one that equals no other;
+    :func:`obstacle_of` says which.
     """
     reader = _read(parts)
     if reader.unknown:
@@ -154,7 +134,7 @@ REMEDY = (
 )
 
 
-def _read(parts: Iterable[Any]) -> _Reader:
+def _read(parts: Iterable[object]) -> _Reader:
     reader = _Reader()
     try:
         for part in parts:
@@ -176,7 +156,7 @@ class _Reader:
         self._hash = hashlib.sha256()
         self._numbers: dict[int, int] = {}  # of what is on the way or, kept alive, was read
         self._n_read = 0
-        self._kept: list[Any] = []
+        self._kept: list[object] = []
 
     @property
     def digest(self) -> str:
@@ -250,7 +230,7 @@ class _Reader:
             return self._read_instance(thing, kind)
         return False
 
-    def _read_each(self, *things: Any) -> None:
+    def _read_each(self, *things: object) -> None:
         self._put(str(len(things)))
         for thing in things:
             self.read(thing)
@@ -266,7 +246,7 @@ class _Reader:
             for item in thing if isinstance(thing, list | tuple) else thing.items():
                 self.read(item)
 
-    def _read_array(self, array: Any) -> None:
+    def _read_array(self, array: NDArray) -> None:
         by_columns = array.flags.f_contiguous and not array.flags.c_contiguous
         self._put("array", str(array.shape), "F" if by_columns else "C")
         self.read(array.dtype)
@@ -291,7 +271,7 @@ class _Reader:
         else:
             self._read_own_code(function)
         enclosed = [
-            (name, *_contents(cell))
+            (name, *contents(cell))
             for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)
         ]
         self._read_each(enclosed, function.__defaults__, function.__kwdefaults__)
@@ -310,7 +290,7 @@ class _Reader:
             if not _ANY_ATTRIBUTE.isdisjoint(attributes(node)):
                 self.unknown = f"{function.__name__} looks up what is in other functions or classes"
             self._read_imports(imports(node, function.__globals__.get("__package__")), paths)
-        for name in sorted(_global_names(function.__code__)):
+        for name in sorted(global_names(function.__code__)):
             if name in function.__globals__:
                 self._put("global", name)
                 self._read_used(function.__globals__[name], paths.get(name, {()}))
@@ -353,7 +333,7 @@ class _Reader:
                 continue
             self._read_used(found, paths.get(name, {()}))
 
-    def _read_used(self, value: Any, paths: set[tuple[str, ...]]) -> None:
+    def _read_used(self, value: object, paths: set[tuple[str, ...]]) -> None:
         """Take in a thing by what is read of it: of a module and a class, attributes may do."""
         partly = isinstance(value, type | types.ModuleType) and () not in paths
         for path in sorted(paths) if partly else []:
@@ -411,7 +391,7 @@ class _Reader:
         if release is None:
             self._read_members(vars(module))
 
-    def _read_members(self, members: Any) -> None:
+    def _read_members(self, members: Mapping[str, Any]) -> None:
         names = sorted(name for name in members if name not in _BOOKKEEPING)
         self._put(str(len(names)))
         for name in names:
@@ -444,13 +424,17 @@ class _Reader:
         return True
 
     def _read_instance(self, thing: Any, kind: type) -> bool:
-        own = release_of(kind.__module__) is None
+        own, is_ours = release_of(kind.__module__) is None, kind.__module__.startswith("skdp.")
         self._put("instance")
         self.read(kind)
         if thing is _CHANCE:  # numpy's own, whose state is chance
             self._put("global")
-        elif kind.__module__.startswith("skdp.") and getattr(thing, "key_parts", None) is not None:
+        elif not own and is_ours and getattr(thing, "key_parts", None) is not None:
             self.read(thing.key_parts)
+            items = vars(thing).items()
+            replaced = {name: each for name, each in items if callable(getattr(kind, name, None))}
+            if replaced:  # methods, in this object only
+                self._read_members(replaced)
         elif kind is np.vectorize:  # the rest is a cache
             self._read_members(
                 {name: each for name, each in vars(thing).items() if name != "_ufunc"}
@@ -459,7 +443,7 @@ class _Reader:
             self._read_state(thing, kind, own)
         return own
 
-    def _read_state(self, thing: Any, kind: type, own: bool) -> None:
+    def _read_state(self, thing: object, kind: type, own: bool) -> None:
         """Take in what pickling would store, and of the user's objects all attributes."""
         if own and not _is_plain(kind):
             self.read(object.__getstate__(thing))
@@ -476,24 +460,11 @@ class _Reader:
             self.read(state)
 
 
-def _contents(cell: Any) -> tuple:
-    try:
-        return (cell.cell_contents,)
-    except ValueError:  # it has none yet
-        return ()
-
-
 def _finds_anything(thing: Any) -> bool:
     is_function = isinstance(thing, types.FunctionType | types.BuiltinFunctionType)
     if is_function and (thing.__module__, thing.__name__) in _FINDERS:
         return True
     return any(thing is each for each in _ANYTHING)
-
-
-def _global_names(code: types.CodeType) -> set[str]:
-    steps = (step for each in code_within(code) for step in dis.get_instructions(each))
-    found = {(step.opname, step.argval) for step in steps if step.opname in _GLOBALS}
-    return {name for _, name in found - {("LOAD_NAME", "__name__")}}  # as the module of a class
 
 
 def _is_made_up(cls: type, name: str) -> bool:
@@ -514,13 +485,13 @@ def _is_plain(kind: type) -> bool:
     )
 
 
-def _is_patch(name: str, value: Any) -> bool:
-    """Return whether a member of an installed class may be the user's: what is his, and numbers."""
+def _is_patch(name: str, value: object) -> bool:
+    """Return whether a member of an installed class may be the user's own, or is a number."""
     plain = isinstance(value, int | float | complex | np.ndarray) and not name.startswith("__")
     return plain or _is_own(value)
 
 
-def _is_own(value: Any) -> bool:
+def _is_own(value: object) -> bool:
     """Return whether a thing is the user's, though it may be found elsewhere."""
     if isinstance(value, type):
         return release_of(value.__module__) is None

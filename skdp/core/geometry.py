@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -88,6 +88,8 @@ class Geometry:
     ------
     ValueError
         If the order is another one.
+    TypeError
+        If the basis is none.
 
     Examples
     --------
@@ -113,6 +115,11 @@ class Geometry:
         if self.order not in _NORMS:
             raise ValueError(
                 f"The 'order' parameter of Geometry must be 1, 2 or inf. Got {self.order!r}."
+            )
+        if not isinstance(self.basis, PublicBasis | PublicCode):
+            raise TypeError(
+                "The 'basis' parameter of Geometry must be a PublicBasis. Got an object of type "
+                f"{type(self.basis).__name__}. Write PublicBasis('given', matrix=...)."
             )
 
     @property
@@ -191,7 +198,7 @@ class Geometry:
             absolute value. A norm of your own bounds itself only.
         """
         if type(self) is not Geometry or type(other) is not Geometry:
-            return self.key == other.key
+            return type(self) is type(other) and self.key == other.key
         return self.order <= other.order and self.basis.digest == other.basis.digest
 
     def to_dict(self) -> dict[str, Any]:
@@ -231,8 +238,32 @@ class Geometry:
         return Geometry(_ORDERS[values["norm"]], kind.from_dict(values["basis"]))
 
 
+class Measures(Protocol):
+    """What a sensitivity asks of a mechanism: the norm and the basis in which it measures."""
+
+    @property
+    def basis(self) -> Any: ...
+
+    @property
+    def order(self) -> int: ...
+
+    @property
+    def geometry(self) -> Geometry: ...
+
+    @property
+    def learns_basis(self) -> bool: ...
+
+    @property
+    def learns_code(self) -> bool: ...
+
+    def with_geometry(self, geometry: Geometry) -> Self: ...
+
+
+MechanismType = TypeVar("MechanismType", bound=Measures)
+
+
 def as_geometry(geometry: Geometry | str, owner: str) -> Geometry:
-    """Return a geometry as it is, and the one of a norm that is named."""
+    """Return a geometry as it is, and the name of a norm as a geometry."""
     if isinstance(geometry, Geometry):
         return geometry
     if not isinstance(geometry, str) or geometry not in _ORDERS:

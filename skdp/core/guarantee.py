@@ -196,3 +196,38 @@ def weaknesses(promise: PrivacyGuarantee, n_samples: int) -> list[str]:
     if math.isinf(promise.epsilon):
         return []
     return [weakness for weakness, applies in rules.items() if applies]
+
+
+@dataclass(frozen=True)
+class NoiseLaw:
+    """The law of the noise of a release, as far as composition goes.
+
+    Parameters
+    ----------
+    kind : {"laplace", "gaussian", "pure"}
+        Laplace noise; Gaussian noise; or any release with an epsilon, of which no more is known.
+    parameter : float in (0, inf]
+        The epsilon of the release; for Gaussian noise the largest L2 distance of two values that
+        is covered, in standard deviations of the noise.
+
+    Examples
+    --------
+    >>> from skdp.accounting import NoiseLaw
+    >>> NoiseLaw("laplace", 0.5)
+    NoiseLaw(kind='laplace', parameter=0.5)
+    """
+
+    kind: str
+    parameter: float
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("laplace", "gaussian", "pure"):
+            raise ValueError(
+                "The 'kind' parameter of NoiseLaw must be 'laplace', 'gaussian' or 'pure'. "
+                f"Got {self.kind!r}."
+            )
+        if not self.parameter > 0:
+            raise ValueError(
+                f"The 'parameter' of NoiseLaw must be above 0. Got {self.parameter!r}."
+            )
+        object.__setattr__(self, "parameter", float(self.parameter))

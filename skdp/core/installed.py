@@ -1,4 +1,4 @@
-"""What is installed is told by name and version. All else is the user's own, and is read."""
+"""Installed packages are known by name and version; all other code is the user's, and is read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def release_of(module: str | None) -> str | None:
     return None if module is None or module not in sys.modules else _release_of(module)
 
 
-def is_named(thing: Any, module: str | None, name: str | None) -> bool:
+def is_named(thing: object, module: str | None, name: str | None) -> bool:
     """Return whether a thing is what has this name in its module."""
     found: Any = sys.modules.get(module or "")
     for part in (name or "<none>").split("."):

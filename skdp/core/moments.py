@@ -92,18 +92,7 @@ class Moments:
         self.sizes = sizes or (_sizes_of_products if products else _sizes_of_sums)
 
     def sum(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Add up features, or their products, over the records of each dataset.
-
-        Parameters
-        ----------
-        features : ndarray of shape (n_datasets, n_records, n_features)
-            The features u.
-
-        Returns
-        -------
-        ndarray of shape (n_datasets, n_features) or (n_datasets, n_features, n_features)
-            The sums.
-        """
+        """Add up features, or their products, over the records of each dataset."""
         if self.products:
             return features.transpose(0, 2, 1) @ features
         return features.sum(axis=1)
@@ -111,15 +100,7 @@ class Moments:
     def pair(self, records: Dataset) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Evaluate the target on the two neighboring datasets of n + 1 records.
 
-        Parameters
-        ----------
-        records : Dataset of n_samples + 1 records
-            As drawn.
-
-        Returns
-        -------
-        value, other : ndarray of float
-            The two values; NaN where the closed form does not hold or is inaccurate.
+        Both values are NaN where the closed form does not hold or is inaccurate.
         """
         common, last = self.split(records)
         found = self.pairs(common[None], last[None], records.n_records - 1)
@@ -129,20 +110,7 @@ class Moments:
         return np.full_like(value, np.nan), np.full_like(other, np.nan)
 
     def split(self, records: Dataset) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Add up what the two neighboring datasets of n + 1 records share.
-
-        Parameters
-        ----------
-        records : Dataset of n_samples + 1 records
-            As drawn.
-
-        Returns
-        -------
-        common : ndarray of shape (n_features,) or (n_features, n_features)
-            The sum over all but the last two records.
-        last : ndarray of shape (2, n_features)
-            The features of these two.
-        """
+        """Return the sum over all but the last two records, and the features of these two."""
         if self.total is None:
             features = self.features(*records.parts)
             return self.sum(features[None, :-2])[0], features[-2:]
@@ -153,24 +121,12 @@ class Moments:
     def pairs(
         self, common: NDArray[np.float64], last: NDArray[np.float64], n_samples: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Evaluate the target on many pairs at once.
+        """Evaluate the target on many pairs: both values of each, and their doubt.
 
-        Parameters
-        ----------
-        common : ndarray of shape (n_pairs, ...)
-            Sums over the n - 1 records that both datasets of a pair hold.
-        last : ndarray of shape (n_pairs, 2, n_features)
-            Features of the two records in which they differ.
-        n_samples : int
-            Number of records of a dataset.
-
-        Returns
-        -------
-        value, other : ndarray of shape (n_pairs, ...)
-            The two values of each pair.
-        doubt : ndarray of shape (n_pairs, ...)
-            How far rounding may have moved their difference, divided by `TOLERANCE`: a pair of
-            which this is larger than the difference is inaccurate. NaN where it cannot be told.
+        `common` has the sums over the n - 1 records that both datasets of a pair hold, `last` the
+        features of the two others; each has an axis for the pairs in front. The doubt is how far
+        rounding may have moved the difference of the values, divided by `TOLERANCE`: a pair whose
+        doubt is larger than the difference is inaccurate. It is NaN where it is not known.
         """
         both = [common + self.sum(last[:, j : j + 1]) for j in range(2)]
         same = (last[:, 0] == last[:, 1]).all(axis=1)

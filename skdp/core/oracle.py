@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp.core.default import class_name, default
+from skdp.core.types import Sample
 
 
 class Oracle(ABC):
     """A source of plausible, non-sensitive records.
 
     An oracle of your own inherits from this class and says how it draws, or is a plain function.
-    Its records must be exchangeable: their order may mean nothing. It must not be derived from the
+    Its records must be exchangeable: their order must mean nothing. It must not be derived from the
     private data.
 
     Attributes
@@ -50,7 +50,7 @@ class Oracle(ABC):
     independent_records: bool = False
 
     @abstractmethod
-    def __call__(self, n_samples: int, rng: Generator) -> Any:
+    def __call__(self, n_samples: int, rng: Generator) -> Sample:
         """Draw records.
 
         Parameters
@@ -67,11 +67,12 @@ class Oracle(ABC):
         """
 
 
-def has_independent_records(oracle: Any) -> bool:
+def has_independent_records(oracle: object) -> bool:
     """Return whether the records of an oracle are independent, so that two of them make a pair.
 
     An oracle must say so itself, or its class. What a class inherits does not count: a subclass
     may draw something of the whole dataset first.
     """
     own = vars(type(oracle)) | getattr(oracle, "__dict__", {})
-    return own.get("independent_records", False) is True
+    copied = "__wrapped__" in own  # by functools.wraps, from the function that is called
+    return own.get("independent_records", False) is True and not copied

@@ -13,7 +13,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import FrameType
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +24,18 @@ from skdp.core.silence import silence, untraced
 from skdp.core.target import Target
 from skdp.exceptions import PrivateEvaluationError
 
-AddNoise = Callable[[NDArray[np.float64]], Any]
+T = TypeVar("T")
 
 _key = threading.RLock()  # one thread at a time: what is silenced belongs to the process
 
 
 def evaluate_privately(
-    target: Target, dataset: Dataset, seed: int, shape: tuple[int, ...] | None, add_noise: AddNoise
-) -> Any:
+    target: Target,
+    dataset: Dataset,
+    seed: int,
+    shape: tuple[int, ...] | None,
+    add_noise: Callable[[NDArray[np.float64]], T],
+) -> T:
     """Return the target's value on private data, with noise, or raise a new exception."""
     with _key, _signals() as signals, silence():
         value, failure = untraced(_inside, target, dataset, seed, shape, add_noise, signals)
@@ -49,9 +54,9 @@ def _inside(
     dataset: Dataset,
     seed: int,
     shape: tuple[int, ...] | None,
-    add_noise: AddNoise,
+    add_noise: Callable[[NDArray[np.float64]], T],
     signals: _Signals,
-) -> tuple[Any, BaseException | None]:
+) -> tuple[object, BaseException | None]:
     """Evaluate and add noise; the exact value is nowhere but in this frame and in its callees'."""
     who, tried = "The target", shape is not None
     try:
@@ -103,7 +108,7 @@ class _Signals:
         self.pass_through = False
         self.ended_by: BaseException | None = None
 
-    def handle(self, number: int, frame: Any) -> None:
+    def handle(self, number: int, frame: FrameType | None) -> None:
         """Call the handler, without the frame; the first that raises is the last to be called."""
         del frame  # its variables are private
         if not self.pass_through:

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from skdp.core.dataset import (
     index_dtype,
     with_index_dtype,
 )
+from skdp.core.types import Container
 
 Key = tuple[str, tuple[int, ...], tuple[str, ...], tuple[str, ...]]
 """A form in words: the class, the shape of a record, names and dtypes."""
@@ -39,6 +40,9 @@ Key = tuple[str, tuple[int, ...], tuple[str, ...], tuple[str, ...]]
 
 class MisfitError(ValueError):
     """Records cannot be brought into a form. The message holds names and dtypes, and no value."""
+
+
+DType: TypeAlias = Any  # of numpy, pandas or polars: the libraries share no class
 
 
 @dataclass(frozen=True)
@@ -63,13 +67,13 @@ class Form:
 
     kind: Any
     shape: tuple[int, ...]
-    dtypes: tuple[Any, ...]
-    names: tuple[Any, ...] = ()
-    index_dtype: Any = None
-    row: Any = None
+    dtypes: tuple[DType, ...]
+    names: tuple[object, ...] = ()
+    index_dtype: np.dtype | None = None
+    row: type | None = None
 
     @classmethod
-    def of(cls, container: Any) -> Form:
+    def of(cls, container: Container) -> Form:
         """Read the form of a container."""
         kind = type(container)
         if belongs_to(container, "pandas", "polars"):
@@ -116,7 +120,7 @@ class Form:
         )
         return replace(self, dtypes=tuple(dtypes))
 
-    def convert(self, container: Any) -> Any:
+    def convert(self, container: Container) -> Container:
         """Return the same records in this form; MisfitError where that is not possible."""
         if self.is_frame:
             return self._frame(container)
@@ -159,7 +163,7 @@ class Form:
                 f" has {_say_shape(shape)}, and that of the data has {_say_shape(self.shape)}"
             )
 
-    def _sparse(self, container: Any) -> Any:
+    def _sparse(self, container: Container) -> Container:
         self._check_shape(container.shape[1:])
         rows = container.tocsr()
         data = _cast(rows.data, self.dtypes[0])
@@ -171,14 +175,14 @@ class Form:
             rows.eliminate_zeros()
         return with_index_dtype(self.kind(rows), self.index_dtype)
 
-    def _frame(self, container: Any) -> Any:
+    def _frame(self, container: Container) -> Container:
         given = Form.of(container)
         if given == self:
             labeled = hasattr(container, "reset_index")
             return container.reset_index(drop=True) if labeled else container
         if len(set(self.names)) < len(self.names):
             raise MisfitError(" has other columns than that of the data, where names repeat")
-        columns: Iterable[Any]
+        columns: Iterable[object]
         if given.is_frame:
             if given.names != self.names:
                 raise MisfitError(
@@ -233,25 +237,10 @@ class Schema:
         return replace(self, parts=tuple(map(Form.agree_with_key, self.parts, key)))
 
     def convert(self, dataset: Dataset, owner: str) -> Dataset:
-        """Return the same records in these forms.
+        """Return the same records in these forms; the error begins with their owner.
 
-        Parameters
-        ----------
-        dataset : Dataset
-            As drawn, or private.
-        owner : str
-            Whose records they are: the error begins with it.
-
-        Returns
-        -------
-        Dataset
-            What has the form already is not copied.
-
-        Raises
-        ------
-        ValueError
-            If there are other parts or columns, or a number would change by more than the
-            rounding of a float. The message holds no value.
+        What has the form already is not copied. ValueError if there are other parts or columns, or
+        a number would change by more than the rounding of a float. The message holds no value.
         """
         if len(dataset.parts) != len(self.parts):
             raise ValueError(
@@ -281,7 +270,7 @@ def canonical(dataset: Dataset) -> Dataset:
     return Dataset(*map(_canonical, Dataset._fields, dataset.parts))
 
 
-def _canonical(part: str, container: Any) -> Any:
+def _canonical(part: str, container: Container) -> Container:
     if belongs_to(container, "pandas"):
         return container.reset_index(drop=True)
     if not isinstance(container, np.ndarray) or container.ndim == 0:
@@ -302,19 +291,19 @@ def describe_key(key: tuple[Key, ...]) -> str:
     )
 
 
-def shorten(values: Iterable[Any]) -> str:
+def shorten(values: Iterable[object]) -> str:
     """Show the first values of a list."""
     values = list(values)
     shown = ", ".join(repr(value) for value in values[:5])
     return f"[{shown}, ...]" if len(values) > 5 else f"[{shown}]"
 
 
-def _kind_of_rows(rows: list) -> Any:
+def _kind_of_rows(rows: list) -> type:
     kinds = set(map(type, rows))
     return kinds.pop() if len(kinds) == 1 else object
 
 
-def _series(kind: Any, name: Any, values: Any, dtype: Any) -> Any:
+def _series(kind: Any, name: object, values: Container, dtype: DType) -> Container:
     """Make a series of values, each of which stays what it is."""
     polars = hasattr(dtype, "is_numeric")
     if not belongs_to(values, "polars" if polars else "pandas"):
@@ -322,7 +311,7 @@ def _series(kind: Any, name: Any, values: Any, dtype: Any) -> Any:
     series = kind(name, values) if polars else kind(values).reset_index(drop=True).rename(name)
     if series.dtype == dtype:
         return series
-    cast: Any = None
+    cast: Container = None
     if _may_hold(dtype, series.dtype):
         with suppress(Exception):  # each library has errors of its own
             cast = series.cast(dtype) if polars else series.astype(dtype)
@@ -331,7 +320,7 @@ def _series(kind: Any, name: Any, values: Any, dtype: Any) -> Any:
     return cast
 
 
-def _objects(series: Any) -> NDArray:
+def _objects(series: Container) -> NDArray:
     """Return the values of a series, with None for what is missing."""
     if hasattr(series, "notna"):
         series = series.astype(object).where(series.notna(), None)
@@ -344,7 +333,7 @@ def _cast(values: NDArray, dtype: np.dtype) -> NDArray:
     """Cast an array of which each entry stays what it is."""
     if values.dtype == dtype or (values.dtype.kind == dtype.kind and dtype.kind in "US"):
         return values
-    cast: Any = None
+    cast: NDArray | None = None
     if "O" in (values.dtype.kind, dtype.kind) or _may_hold(dtype, values.dtype):
         with suppress(TypeError, ValueError, OverflowError), np.errstate(all="ignore"):
             cast = values.astype(dtype)
@@ -364,39 +353,39 @@ def _is_unchanged(values: NDArray, cast: NDArray, to_float: bool) -> bool:
     return bool(np.all(same))
 
 
-def _may_hold(dtype: Any, given: Any) -> bool:
+def _may_hold(dtype: DType, given: DType) -> bool:
     """Return whether values may be cast: never to numbers from others, or to real from complex."""
     if getattr(given, "kind", "") == "c" != getattr(dtype, "kind", ""):
         return False
     return _is_number(given) == _is_number(dtype)
 
 
-def _common(ours: Any, theirs: Any) -> Any:
+def _common(ours: DType, theirs: DType) -> DType:
     """Return the dtype in which a column and a drawn one can be alike."""
     if hasattr(ours, "categories") and not _is_number(theirs):
         return theirs
     return _double(ours) if _is_integer(ours) and _is_float(theirs) else ours
 
 
-def _double(dtype: Any) -> Any:
+def _double(dtype: DType) -> DType:
     return sys.modules["polars"].Float64() if hasattr(dtype, "is_numeric") else np.dtype(float)
 
 
-def _is_number(dtype: Any) -> bool:
+def _is_number(dtype: DType) -> bool:
     return _is_integer(dtype) or _is_float(dtype) or getattr(dtype, "kind", "") == "c"
 
 
-def _is_integer(dtype: Any) -> bool:
+def _is_integer(dtype: DType) -> bool:
     if hasattr(dtype, "is_integer"):  # polars
         return dtype.is_integer() or str(dtype) == "Boolean"
     return dtype.kind in "iub"
 
 
-def _is_float(dtype: Any) -> bool:
+def _is_float(dtype: DType) -> bool:
     return dtype.is_float() if hasattr(dtype, "is_float") else dtype.kind == "f"
 
 
-def _name_dtype(dtype: Any) -> str:
+def _name_dtype(dtype: DType) -> str:
     """Name a dtype; categories by a digest, since those of private records are in none but them."""
     if not hasattr(dtype, "categories"):
         return str(dtype)
@@ -405,11 +394,11 @@ def _name_dtype(dtype: Any) -> str:
 
 
 def _without_digest(name: str) -> str:
-    """Leave out of a message by what the categories of a person's record could be guessed."""
+    """Leave the digest out of a message: from it categories in a record could be guessed."""
     return "category" if name.startswith("category ") else name
 
 
-def _misfit(given: Any, wanted: Any, place: str) -> str:
+def _misfit(given: DType, wanted: DType, place: str) -> str:
     names = (_without_digest(_name_dtype(dtype)) for dtype in (given, wanted))
     told = f"{place} holds {{}}, and that of the data {{}}".format(*names)
     if _is_number(given) != _is_number(wanted):

@@ -83,7 +83,7 @@ def _closed_logging() -> Iterator[None]:
 @contextmanager
 def _forgotten_warnings() -> Iterator[None]:
     """Ignore warnings; those that the code turns on again are neither shown nor kept."""
-    once: dict[Any, Any] = getattr(warnings, "onceregistry", {})
+    once: dict[object, object] = getattr(warnings, "onceregistry", {})
     before = dict(once)
     with warnings.catch_warnings(record=True):  # the record, which nobody has, replaces all hooks
         warnings.simplefilter("ignore")
@@ -112,7 +112,7 @@ def _unhooked() -> Iterator[None]:
         yield
 
 
-def untraced(function: Callable, *arguments: Any) -> Any:
+def untraced(function: Callable, *arguments: object) -> Any:
     """Call a function while no trace or profile function in Python is handed its frames.
 
     Both are put back in the frame that took them away: a tracer counts calls and returns.
@@ -129,7 +129,7 @@ def untraced(function: Callable, *arguments: Any) -> Any:
         sys.settrace(trace)
 
 
-def _say_nothing(*_: Any) -> None:
+def _say_nothing(*_: object) -> None:
     """Take the place of a hook."""
 
 

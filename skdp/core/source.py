@@ -9,19 +9,20 @@ from __future__ import annotations
 import __future__
 
 import ast
+import dis
 import functools
 import linecache
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
-from types import CodeType, FunctionType
-from typing import Any
+from types import CellType, CodeType, FunctionType
 
 _FUTURE = functools.reduce(
     int.__or__, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 )
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _DOCUMENTED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _UNREAD = frozenset({"ctx", "kind", "type_comment"})
 
 
@@ -41,7 +42,7 @@ def definition(function: FunctionType) -> _Definition | None:
     return None
 
 
-def tell(node: Any) -> str:
+def tell(node: object) -> str:
     """Write a tree down, without positions and docstrings, alike in all versions of Python."""
     if isinstance(node, list):
         return f"[{','.join(map(tell, node))}]"
@@ -59,7 +60,7 @@ def tell(node: Any) -> str:
 
 
 def chains(node: ast.AST) -> dict[str, set[tuple[str, ...]]]:
-    """Tell which attributes of each name are read, as in ``a.b.c``; () is the name by itself."""
+    """Return which attributes of each name are read, as in ``a.b.c``; () is the name by itself."""
     found: dict[str, set[tuple[str, ...]]] = defaultdict(set)
     todo = [node]
     while todo:
@@ -100,6 +101,21 @@ def code_within(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from code_within(constant)
+
+
+def global_names(code: CodeType) -> set[str]:
+    """Name the global variables that a code object reads, and those nested in it."""
+    steps = (step for each in code_within(code) for step in dis.get_instructions(each))
+    found = {(step.opname, step.argval) for step in steps if step.opname in _GLOBALS}
+    return {name for _, name in found - {("LOAD_NAME", "__name__")}}  # as the module of a class
+
+
+def contents(cell: CellType) -> tuple:
+    """Return what an enclosed variable holds, in a tuple that is empty where it holds nothing."""
+    try:
+        return (cell.cell_contents,)
+    except ValueError:  # it has none yet
+        return ()
 
 
 def _find(text: str, code: CodeType) -> _Definition | None:
@@ -162,5 +178,5 @@ def _is_same(code: CodeType, other: CodeType) -> bool:
     )
 
 
-def _span(node: Any) -> tuple[int | None, ...]:
+def _span(node: ast.expr) -> tuple[int | None, ...]:
     return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset

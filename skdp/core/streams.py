@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.random import BitGenerator, Generator, SeedSequence
 from numpy.random.bit_generator import ISeedSequence
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 Key = tuple[int, ...]
 
@@ -98,7 +97,7 @@ class _Hashed(ISeedSequence):
 
     state: NDArray[np.uint64]
 
-    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray:
+    def generate_state(self, n_words: int, dtype: DTypeLike = np.uint32) -> NDArray:
         """Return the words, which are as many as the default generator asks for."""
         if dtype is not np.uint64 or n_words != len(self.state):
             return np.zeros(n_words, dtype)  # another generator: the comparison will tell

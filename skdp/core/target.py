@@ -15,6 +15,7 @@ from skdp.core.dataset import Dataset, neighboring_pair
 from skdp.core.default import class_name, default
 from skdp.core.fingerprint import key_of
 from skdp.core.moments import Moments
+from skdp.core.types import Container, Values
 
 
 class Target(ABC):
@@ -61,7 +62,7 @@ class Target(ABC):
     key_parts: Any = None
 
     @abstractmethod
-    def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
+    def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
         """Evaluate the target.
 
         Parameters
@@ -77,8 +78,8 @@ class Target(ABC):
             The value. Its shape does not depend on the records.
         """
 
-    def restore(self, value: Any) -> Any:
-        """Make what is handed out of the released value; by default that value itself.
+    def restore(self, value: Any) -> object:
+        """Turn the released value into what is handed out; by default it stays as it is.
 
         Parameters
         ----------
@@ -92,7 +93,7 @@ class Target(ABC):
         """
         return value
 
-    def by_name(self, value: NDArray[np.float64]) -> Any:
+    def by_name(self, value: NDArray[np.float64]) -> NDArray[np.float64] | Values:
         """Name the numbers of a value; by default they have no names.
 
         Parameters
@@ -107,7 +108,7 @@ class Target(ABC):
         """
         return value
 
-    def check_oracle(self, *records: Any) -> None:  # noqa: B027 - most have nothing to refuse
+    def check_oracle(self, *records: Container) -> None:  # noqa: B027 - most have nothing to refuse
         """Refuse an oracle that does not suit the target; by default all do.
 
         Parameters
@@ -121,8 +122,8 @@ class Target(ABC):
             With what to change.
         """
 
-    def output_metric(self, *records: Any) -> NDArray[np.float64] | LocalMetric | None:
-        """Say how much what is handed out depends on each number, for learning a basis.
+    def output_metric(self, *records: Container) -> NDArray[np.float64] | LocalMetric | None:
+        """Measure how much the output depends on each number, for learning a basis.
 
         Parameters
         ----------
@@ -137,7 +138,7 @@ class Target(ABC):
         """
         return None
 
-    def closed_form(self, *records: Any) -> Moments | None:
+    def closed_form(self, *records: Container) -> Moments | None:
         """Find a way to evaluate pairs by sums over the records.
 
         Parameters
@@ -184,8 +185,8 @@ def replaces(target: Target, name: str) -> bool:
 class FunctionTarget(Target):
     """Any Python function as a target.
 
-    The function is known by its content: its text, and all that it reads. Give a `key` where that
-    cannot be had, or where an estimate is to outlive changes that you know to be harmless.
+    The function is known by its content: its text, and all that it reads. Give a `key` where the
+    content cannot be read, or to keep an estimate through changes that you know to be harmless.
 
     Parameters
     ----------
@@ -239,10 +240,14 @@ class FunctionTarget(Target):
         self.description = f"{module}.{name}"
         if key is not None:
             self.key = _check_key(key, "FunctionTarget")
-        self.key_parts = (function,) if key is None else ("key", key)
         self._takes_seed = "random_state" in _parameter_names(function)
 
-    def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
+    @property
+    def key_parts(self) -> tuple:
+        """What its values depend on: the function, or the key that stands for it."""
+        return (self.function,) if identity_of(self) is self else ("key", self.key)
+
+    def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
         """Evaluate the function and return its value as floats."""
         options = {"random_state": seed} if self._takes_seed else {}
         value = self.function(*dataset, **options)
@@ -261,19 +266,19 @@ def as_function_target(function: Callable) -> FunctionTarget:
     return function if isinstance(function, FunctionTarget) else FunctionTarget(function)
 
 
-def identity_of(target: Target) -> Any:
+def identity_of(target: Target) -> Target | str:
     """Return what tells a target from others: the key of the user's own, else the target itself."""
-    key = target.key if replaces(target, "key") else None
+    key = getattr(target, "key", None) if replaces(target, "key") else None
     return target if key is None else _check_key(key, f"the target {type(target).__name__}")
 
 
 def target_key(target: Target) -> str:
     """Name a target for an estimate of its sensitivity."""
     identity = identity_of(target)
-    return identity if isinstance(identity, str) else target.key
+    return identity if isinstance(identity, str) else key_of(identity)
 
 
-def _check_key(key: Any, owner: str) -> str:
+def _check_key(key: object, owner: str) -> str:
     rule = f"The 'key' of {owner} must be a string that names the function, such as 'my-mean-v1'."
     if not isinstance(key, str):
         raise TypeError(f"{rule} Got {key!r}.")

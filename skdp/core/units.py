@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ EXACT = 2.0
 
 
 class Records(NamedTuple):
-    """What the closed forms need to know of the records before they see a pair.
+    """What the closed forms need to know about the records before they see a pair.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Records(NamedTuple):
         return np.where(found.any(axis=1, keepdims=True), found, np.nan)
 
 
-def _standardized(X: NDArray, center: Any, scale: Any) -> NDArray[np.float64]:
+def _standardized(X: NDArray, center: object, scale: object) -> NDArray[np.float64]:
     """Return (X - center) / scale, NaN where a square of either would lose digits."""
     away = X - center
     Z = away / scale

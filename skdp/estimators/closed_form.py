@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.dataset import Dataset
 from skdp.core.moments import TOLERANCE, Moments
+from skdp.core.types import Container, Estimator
 from skdp.core.units import Records, robust_units
 from skdp.estimators.catalog import entry_of
 from skdp.estimators.closed_forms import ClosedForm
+
+if TYPE_CHECKING:
+    from skdp.estimators.parameters import ParameterTarget
 
 FAR_ORIGIN = 2.0**26
 """Of a unit: about an origin further away, refits by products lose half of their digits too."""
@@ -21,7 +25,7 @@ FAR = 16.0
 """Records beyond so many units are left out of the trial, which is about formulas, not digits."""
 
 
-def closed_form_of(target: Any, records: Dataset) -> Moments | None:
+def closed_form_of(target: ParameterTarget, records: Dataset) -> Moments | None:
     """Find moments that give the differences of a parameter target.
 
     The records of a first pair are the origin of the moments, and the trial: refits must give the
@@ -48,7 +52,7 @@ def closed_form_of(target: Any, records: Dataset) -> Moments | None:
             return None
 
 
-def _forms(estimator: Any, shape: tuple[int, int]) -> list[ClosedForm]:
+def _forms(estimator: Estimator, shape: tuple[int, int]) -> list[ClosedForm]:
     """List the closed forms of the catalog, if the parameters are those for which they hold."""
     known = entry_of(estimator).closed_form
     if known is None:
@@ -59,14 +63,14 @@ def _forms(estimator: Any, shape: tuple[int, int]) -> list[ClosedForm]:
     return forms(estimator, shape) if is_plain else []
 
 
-def _is_plain(container: Any) -> bool:
+def _is_plain(container: Container) -> bool:
     """Return whether a container is an array whose numbers the estimators read as doubles."""
     return (isinstance(container, np.ndarray) and container.dtype.kind in "iubUO") or (
         isinstance(container, np.ndarray) and container.dtype == np.float64
     )
 
 
-def _units(target: Any, records: Dataset) -> Records:
+def _units(target: ParameterTarget, records: Dataset) -> Records:
     """Find the classes, or the unit of the response, and origin and unit of each column."""
     has_origin = getattr(target.estimator, "fit_intercept", True)
     center, scale = robust_units(records.X, has_origin)
@@ -95,8 +99,8 @@ def _agrees(moments: Moments, records: Dataset, *expected: NDArray[np.float64]) 
     return all(np.abs(a - b).max() <= TOLERANCE * np.abs(b).max() for a, b in pairs)
 
 
-def _bind(target: Any, form: ClosedForm, units: Records) -> Moments:
-    def features(*dataset: Any) -> NDArray[np.float64]:
+def _bind(target: ParameterTarget, form: ClosedForm, units: Records) -> Moments:
+    def features(*dataset: Container) -> NDArray[np.float64]:
         return form.features(units, *dataset)
 
     def values(sums: NDArray, n_samples: int) -> NDArray[np.float64]:

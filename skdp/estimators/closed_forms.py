@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.core.types import Container, Estimator
 from skdp.core.units import Records
 
 Attributes = dict[str, NDArray[np.float64]]
@@ -49,7 +50,7 @@ class ClosedForm(NamedTuple):
 # Features. Products of (1, x, z) hold the mean and all second moments.
 
 
-def _one_x(records: Records, X: NDArray, y: Any = None) -> NDArray[np.float64]:
+def _one_x(records: Records, X: NDArray, y: Container = None) -> NDArray[np.float64]:
     return np.hstack([np.ones((len(X), 1)), records.standardize(X)])
 
 
@@ -66,7 +67,7 @@ def _one_x_codes(records: Records, X: NDArray, y: NDArray) -> NDArray[np.float64
     return np.hstack([np.ones((len(X), 1)), records.standardize(X), codes[:, _columns(records)]])
 
 
-def _x_squares(records: Records, X: NDArray, y: Any = None) -> NDArray[np.float64]:
+def _x_squares(records: Records, X: NDArray, y: Container = None) -> NDArray[np.float64]:
     Z = records.standardize(X)
     return np.hstack([Z, Z**2])
 
@@ -122,7 +123,7 @@ def _standard_scaler(records: Records, means: NDArray, n_samples: int) -> Attrib
     return {"mean_": mean, "var_": var, "scale_": scale}
 
 
-def gaussian_nb(estimator: Any, shape: Shape) -> list[ClosedForm]:
+def gaussian_nb(estimator: Estimator, shape: Shape) -> list[ClosedForm]:
     """Means and mean squares of each class."""
     smoothing = estimator.var_smoothing
 
@@ -139,7 +140,7 @@ def gaussian_nb(estimator: Any, shape: Shape) -> list[ClosedForm]:
     return [ClosedForm(_squares_by_class, attributes, sizes=_sizes_of_squares)]
 
 
-def _count_nb(estimator: Any, log_shares: Callable[..., NDArray]) -> list[ClosedForm]:
+def _count_nb(estimator: Estimator, log_shares: Callable[..., NDArray]) -> list[ClosedForm]:
     """Naive Bayes on counts: raw columns, since sums of counts have no origin to move."""
     if not isinstance(estimator.alpha, Real):
         return []
@@ -215,7 +216,9 @@ def _sizes_of_spectrum(records: Records, sums: NDArray, n_samples: int) -> NDArr
     return np.sqrt(squares[:, :, None] * squares[:, None, :]) / np.outer(units, units)
 
 
-def _principal(records: Records, means: NDArray, n_samples: int, n_components: Any) -> Attributes:
+def _principal(
+    records: Records, means: NDArray, n_samples: int, n_components: object
+) -> Attributes:
     mean, covariance = _covariance(means, records)
     usable = np.isfinite(covariance.sum(axis=(1, 2)))[:, None]
     finite = np.where(usable[:, :, None], covariance, 0.0)
@@ -334,44 +337,44 @@ def _discriminant(lost: bool, solver: str, tol: float) -> Callable:
 # where none is known, several where versions of scikit-learn differ. A trial tells.
 
 
-def _is_randomized(pca: Any, n_samples: int, n_features: int) -> bool:
+def _is_randomized(pca: Estimator, n_samples: int, n_features: int) -> bool:
     """Return whether a PCA may choose its randomized solver, which is not exact."""
     by_covariance = n_features <= 1000 and n_samples >= 10 * n_features
     large = not by_covariance and max(n_samples, n_features) > 500
     return pca.svd_solver == "auto" and pca.n_components is not None and large
 
 
-def standard_scaler(estimator: Any, shape: Shape) -> list[ClosedForm]:
+def standard_scaler(estimator: Estimator, shape: Shape) -> list[ClosedForm]:
     """Means and mean squares."""
     return [ClosedForm(_x_squares, _standard_scaler, sizes=_sizes_of_squares)]
 
 
-def multinomial_nb(estimator: Any, shape: Shape) -> list[ClosedForm]:
+def multinomial_nb(estimator: Estimator, shape: Shape) -> list[ClosedForm]:
     """Counts of each class."""
     return _count_nb(estimator, _multinomial)
 
 
-def bernoulli_nb(estimator: Any, shape: Shape) -> list[ClosedForm]:
+def bernoulli_nb(estimator: Estimator, shape: Shape) -> list[ClosedForm]:
     """Counts of each class."""
     return _count_nb(estimator, _bernoulli)
 
 
-def complement_nb(estimator: Any, shape: Shape) -> list[ClosedForm]:
+def complement_nb(estimator: Estimator, shape: Shape) -> list[ClosedForm]:
     """Counts of each class, and of all others."""
     return _count_nb(estimator, _complement)
 
 
-def nearest_centroid(estimator: Any, shape: Shape) -> list[ClosedForm]:
+def nearest_centroid(estimator: Estimator, shape: Shape) -> list[ClosedForm]:
     """Means of each class, and the deviations within."""
     return [ClosedForm(_squares_by_class, _nearest_centroid, sizes=_sizes_of_squares)]
 
 
-def empirical_covariance(estimator: Any, shape: Shape) -> list[ClosedForm]:
+def empirical_covariance(estimator: Estimator, shape: Shape) -> list[ClosedForm]:
     """Means and products."""
     return [ClosedForm(_one_x, _empirical_covariance, products=True)]
 
 
-def pca(estimator: Any, shape: Shape) -> list[ClosedForm]:
+def pca(estimator: Estimator, shape: Shape) -> list[ClosedForm]:
     """Eigenvectors of the covariance, unless the solver may be randomized."""
     # a share of the variance, or "mle", makes their number depend on the data
     by_number = isinstance(estimator.n_components, Integral | None)
@@ -381,7 +384,7 @@ def pca(estimator: Any, shape: Shape) -> list[ClosedForm]:
     return [ClosedForm(_one_x, attributes, products=True, sizes=_sizes_of_spectrum)]
 
 
-def linear_discriminant(estimator: Any, shape: Shape) -> list[ClosedForm]:
+def linear_discriminant(estimator: Estimator, shape: Shape) -> list[ClosedForm]:
     """Linear equations in the covariance within classes."""
     solver, tol = estimator.solver, estimator.tol
     if tol > 1e-4:  # the condition that is asked for here is not enough
@@ -392,23 +395,23 @@ def linear_discriminant(estimator: Any, shape: Shape) -> list[ClosedForm]:
     ]
 
 
-def linear_regression(estimator: Any, shape: Shape) -> list[ClosedForm]:
+def linear_regression(estimator: Estimator, shape: Shape) -> list[ClosedForm]:
     """The normal equations."""
     solution = _least_squares(0.0, estimator.fit_intercept, "vector", "lstsq")
     return [ClosedForm(_one_x_y, solution, products=True)]
 
 
-def ridge(estimator: Any, shape: Shape) -> list[ClosedForm]:
+def ridge(estimator: Estimator, shape: Shape) -> list[ClosedForm]:
     """The normal equations with a penalty."""
     return _ridge(estimator, shape, _one_x_y, "vector")
 
 
-def ridge_classifier(estimator: Any, shape: Shape) -> list[ClosedForm]:
+def ridge_classifier(estimator: Estimator, shape: Shape) -> list[ClosedForm]:
     """The same for the codes of the classes."""
     return _ridge(estimator, shape, _one_x_codes, "matrix")
 
 
-def _ridge(estimator: Any, shape: Shape, features: Callable, form: str) -> list[ClosedForm]:
+def _ridge(estimator: Estimator, shape: Shape, features: Callable, form: str) -> list[ClosedForm]:
     if not isinstance(estimator.alpha, Real) or shape[1] > shape[0]:  # another equation is solved
         return []
     alpha, solver = float(estimator.alpha), estimator.solver

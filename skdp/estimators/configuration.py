@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skdp.core.classes import isinstance_by_name, named
+from skdp.core.types import Estimator
 from skdp.estimators.catalog import substitute_of, traits_of
 from skdp.estimators.catalog.compositions import is_frozen
 from skdp.estimators.members import configured_members
@@ -30,12 +31,12 @@ STRUCTURAL_SEED = 0
 VERBOSITY = {"verbose": 0, "verbosity": 0, "disp": 0, "iprint": -1}
 
 
-def describe(estimator: Any) -> str:
+def describe(estimator: Estimator) -> str:
     """Describe an estimator as configured, for people: scikit-learn shortens long parameters."""
     return re.sub(" at 0x[0-9a-fA-F]+", "", " ".join(repr(estimator).split()))
 
 
-def without_side_effects(estimator: Any) -> Any:
+def without_side_effects(estimator: Estimator) -> Estimator:
     """Return a clone whose fit writes no cache, prints nothing and has a repeatable structure.
 
     Every nested `memory` and callback is None, every nested `verbose` off, in options too. A
@@ -52,7 +53,7 @@ def without_side_effects(estimator: Any) -> Any:
     return _with_substitutes(estimator.set_params(**settings))
 
 
-def _with_substitutes(estimator: Any) -> Any:
+def _with_substitutes(estimator: Estimator) -> Estimator:
     """Exchange what keeps its fitted state private; `estimator` itself may be exchanged too."""
     settings = {}
     for path, member, transforms in configured_members(estimator):
@@ -66,12 +67,17 @@ def _with_substitutes(estimator: Any) -> Any:
     return estimator.set_params(**settings)
 
 
-def check_configuration(estimator: Any) -> None:
+def check_configuration(estimator: Estimator) -> None:
     """Refuse a configuration whose fits cannot be compared.
 
     Such as a splitter that shuffles without a seed or goes by the position of records, or an
     estimator inside that is to stay as it was fitted without being a FrozenEstimator.
     """
+    if is_frozen(estimator):
+        raise ValueError(
+            "There is nothing to release: the 'estimator' parameter of PrivateEstimator is a "
+            f"{type(estimator).__name__}, which stays as it was fitted. Use it as it is."
+        )
     for name, value in estimator.get_params(deep=True).items():
         if name.rsplit("__", 1)[-1] == "cv" and isinstance(value, str):
             raise ValueError(
@@ -94,16 +100,16 @@ def check_configuration(estimator: Any) -> None:
             )
 
 
-def seed_names(estimator: Any) -> list[str]:
+def seed_names(estimator: Estimator) -> list[str]:
     """Name the nested `random_state` parameters that the user left open."""
     return [
         name
         for name, value in estimator.get_params(deep=True).items()
-        if name.rsplit("__", 1)[-1] == "random_state" and not isinstance(value, int)
+        if name.rsplit("__", 1)[-1] == "random_state" and not isinstance(value, Integral)
     ]
 
 
-def make_quiet(estimator: Any) -> Any:
+def make_quiet(estimator: Estimator) -> Estimator:
     """Switch off what shows or keeps something, in a clone and all its members, in place."""
     with warnings.catch_warnings():  # to some, scikit-learn says that they would not be called
         warnings.simplefilter("ignore")
@@ -118,7 +124,7 @@ def make_quiet(estimator: Any) -> Any:
     return estimator.set_params(**settings)
 
 
-def _quiet(name: str, value: Any) -> Any:
+def _quiet(name: str, value: object) -> Any:
     """Return the value that a parameter of this name is to have; the same object if it may stay."""
     absent = isinstance(value, str) and value in ("drop", "passthrough")
     if hasattr(value, "fit") or absent:  # a member, which may have any name
@@ -135,7 +141,7 @@ def _quiet(name: str, value: Any) -> Any:
     return value
 
 
-def _with_members(value: Any) -> Iterator[Any]:
+def _with_members(value: object) -> Iterator[object]:
     """Walk the estimators in a parameter, in lists and dicts too; what is frozen is not fitted."""
     if isinstance(value, dict):
         value = list(value.values())

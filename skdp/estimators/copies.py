@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from skdp.core.types import Estimator
 
-def clean_copy(estimator: Any) -> Any:
+
+def clean_copy(estimator: Estimator) -> Estimator:
     """Copy an estimator with all that it holds, and clear what nobody wrote.
 
     The nodes of a tree have seven bytes each that mean nothing, and that pickling stores. In a
@@ -25,7 +27,7 @@ def clean_copy(estimator: Any) -> Any:
     return copied
 
 
-def _trees(thing: Any) -> Iterator[Any]:
+def _trees(thing: Estimator) -> Iterator[Estimator]:
     """Walk the trees that an estimator holds, in whatever depth."""
     todo, seen = [thing], {id(thing)}
     while todo:

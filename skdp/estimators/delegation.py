@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 from numpy.typing import NDArray
@@ -9,11 +10,13 @@ from sklearn import config_context
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skdp.core.types import Container, Estimator, Seed
 
-def _released_has(*names: str):
+
+def _released_has(*names: str) -> Callable[[DelegatedMethods], bool]:
     """Return whether the released estimator, or before fit the one given, has the methods."""
 
-    def check(self: Any) -> bool:
+    def check(self: DelegatedMethods) -> bool:
         estimator = getattr(self, "estimator_", self.estimator)
         for name in names:
             getattr(estimator, name)
@@ -30,22 +33,22 @@ class DelegatedMethods:
     whatever data they are called.
     """
 
-    estimator: Any
-    estimator_: Any
+    estimator: Estimator
+    estimator_: Estimator
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Container, y: Container = None, sample_weight: Container = None) -> Self:
         """Fit privately."""
         raise NotImplementedError
 
-    def _check_served(self, estimator: Any, name: str) -> None:
+    def _check_served(self, estimator: Estimator, name: str) -> None:
         """Raise an AttributeError if what is released does not suffice for the method."""
         raise NotImplementedError
 
-    def _check_takes(self, released: Any, method: str, parameter: str) -> None:
+    def _check_takes(self, released: Estimator, method: str, parameter: str) -> None:
         """Raise a TypeError if the method of the released estimator lacks the parameter."""
         raise NotImplementedError
 
-    def _released(self) -> Any:
+    def _released(self) -> Estimator:
         check_is_fitted(self)
         return self.estimator_
 
@@ -78,7 +81,7 @@ class DelegatedMethods:
         return getattr(self.estimator_, name)
 
     @available_if(_released_has("predict"))
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X: Container, return_std: bool = False) -> Container:
         """Predict with the released estimator.
 
         Parameters
@@ -108,11 +111,13 @@ class DelegatedMethods:
         return released.predict(X, return_std=True)
 
     @available_if(_released_has("fit_predict", "predict"))
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray:
+    def fit_predict(
+        self, X: Container, y: Container = None, sample_weight: Container = None
+    ) -> NDArray:
         """Fit privately, then predict the same records with the released estimator.
 
-        The result tells of each private record to which cluster it belongs, or whether it is an
-        outlier: it is not private.
+        The result says to which cluster each private record belongs, or whether it is an outlier:
+        it is not private.
 
         Parameters
         ----------
@@ -131,7 +136,7 @@ class DelegatedMethods:
         return self.fit(X, y, sample_weight).predict(X)
 
     @available_if(_released_has("predict_proba"))
-    def predict_proba(self, X: Any) -> NDArray:
+    def predict_proba(self, X: Container) -> NDArray:
         """Predict class probabilities with the released estimator.
 
         Parameters
@@ -147,7 +152,7 @@ class DelegatedMethods:
         return self._released().predict_proba(X)
 
     @available_if(_released_has("predict_log_proba"))
-    def predict_log_proba(self, X: Any) -> NDArray:
+    def predict_log_proba(self, X: Container) -> NDArray:
         """Predict logarithms of class probabilities with the released estimator.
 
         Parameters
@@ -163,7 +168,7 @@ class DelegatedMethods:
         return self._released().predict_log_proba(X)
 
     @available_if(_released_has("decision_function"))
-    def decision_function(self, X: Any) -> NDArray:
+    def decision_function(self, X: Container) -> NDArray:
         """Evaluate the decision function of the released estimator.
 
         Parameters
@@ -179,7 +184,7 @@ class DelegatedMethods:
         return self._released().decision_function(X)
 
     @available_if(_released_has("score_samples"))
-    def score_samples(self, X: Any) -> NDArray:
+    def score_samples(self, X: Container) -> NDArray:
         """Score each record with the released estimator.
 
         Parameters
@@ -195,7 +200,7 @@ class DelegatedMethods:
         return self._released().score_samples(X)
 
     @available_if(_released_has("score"))
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Container, y: Container = None, sample_weight: Container = None) -> float:
         """Score the released estimator on data.
 
         Parameters
@@ -227,7 +232,7 @@ class DelegatedMethods:
             return released.score(*data, sample_weight=sample_weight)
 
     @available_if(_released_has("sample"))
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
+    def sample(self, n_samples: int = 1, random_state: Seed = None) -> Container:
         """Draw records from the released density.
 
         Parameters
@@ -241,13 +246,13 @@ class DelegatedMethods:
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            Records that nobody has contributed.
+            New records, drawn from what was released.
         """
         options = {} if random_state is None else {"random_state": random_state}
         return self._released().sample(n_samples, **options)
 
     @available_if(_released_has("transform"))
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Container) -> Container:
         """Transform records with the released estimator.
 
         Parameters
@@ -263,7 +268,9 @@ class DelegatedMethods:
         return self._released().transform(X)
 
     @available_if(_released_has("transform"))
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def fit_transform(
+        self, X: Container, y: Container = None, sample_weight: Container = None
+    ) -> Container:
         """Fit privately, then transform the same records with the released estimator.
 
         The result holds the private records, transformed: it is not private.
@@ -285,7 +292,7 @@ class DelegatedMethods:
         return self.fit(X, y, sample_weight).transform(X)
 
     @available_if(_released_has("inverse_transform"))
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: Container) -> Container:
         """Undo :meth:`transform` with the released estimator.
 
         Parameters
@@ -301,7 +308,7 @@ class DelegatedMethods:
         return self._released().inverse_transform(X)
 
     @available_if(_released_has("get_feature_names_out"))
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray:
+    def get_feature_names_out(self, input_features: object = None) -> NDArray:
         """Name the features that :meth:`transform` returns.
 
         Parameters
@@ -317,7 +324,7 @@ class DelegatedMethods:
         return self._released().get_feature_names_out(input_features)
 
     @available_if(_released_has("set_output"))
-    def set_output(self, *, transform: str | None = None) -> Any:
+    def set_output(self, *, transform: str | None = None) -> Self:
         """Set the container that :meth:`transform` returns.
 
         Parameters

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from sklearn import config_context
@@ -12,12 +11,13 @@ from sklearn.utils.validation import has_fit_parameter
 
 from skdp.core.classes import isinstance_by_name, public_name
 from skdp.core.dataset import Dataset
+from skdp.core.types import Estimator
 from skdp.estimators.catalog import CATALOG, entry_of, is_stateless, traits_of
 from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.members import configured_members, is_composition, last_step
 
 
-def takes(estimator: Any, kind: str) -> bool:
+def takes(estimator: Estimator, kind: str) -> bool:
     """Return whether an estimator takes X with missing values, categories or strings.
 
     Compositions do not always say so themselves, so their members are asked. `kind` is a tag:
@@ -50,7 +50,7 @@ def _pipeline_takes(steps: list, kind: str) -> bool:
     return bool(steps)
 
 
-def takes_weights(estimator: Any) -> bool:
+def takes_weights(estimator: Estimator) -> bool:
     """Return whether an estimator can be fitted with `sample_weight`.
 
     The weights of a pipeline go to its last step.
@@ -61,7 +61,7 @@ def takes_weights(estimator: Any) -> bool:
     return has_fit_parameter(estimator, "sample_weight") or traits_of(estimator).passes_weights
 
 
-def fit_on(estimator: Any, dataset: Dataset) -> Any:
+def fit_on(estimator: Estimator, dataset: Dataset) -> Estimator:
     """Fit an estimator on a dataset, with its weights if it has any."""
     X, y, weights = dataset
     if weights is None:
@@ -70,14 +70,14 @@ def fit_on(estimator: Any, dataset: Dataset) -> Any:
         return estimator.fit(X, y, **{_weights_name(estimator): weights})
 
 
-def _weights_name(estimator: Any) -> str:
+def _weights_name(estimator: Estimator) -> str:
     if is_pipeline(estimator):
         step, last = estimator.steps[-1]
         return f"{step}__{_weights_name(last)}"
     return "sample_weight"
 
 
-def uses_response(estimator: Any) -> bool:
+def uses_response(estimator: Estimator) -> bool:
     """Return whether an estimator may learn anything from y.
 
     False only where it is known that y is ignored: by scikit-learn's own classes that neither
@@ -101,7 +101,7 @@ def uses_response(estimator: Any) -> bool:
     )
 
 
-def order_matters(estimator: Any) -> bool:
+def order_matters(estimator: Estimator) -> bool:
     """Return whether a fit treats records differently by their position.
 
     It does where positions are drawn with a seed that is the same in all fits, or records are
@@ -110,7 +110,7 @@ def order_matters(estimator: Any) -> bool:
     return any(_visits_in_fixed_order(member) for _, member, _ in configured_members(estimator))
 
 
-def _visits_in_fixed_order(estimator: Any) -> bool:
+def _visits_in_fixed_order(estimator: Estimator) -> bool:
     traits = traits_of(estimator)
     if traits.bags:
         return True
@@ -120,7 +120,7 @@ def _visits_in_fixed_order(estimator: Any) -> bool:
     if isinstance(parameters.get("random_state"), Integral):
         return True  # the same positions are drawn in every fit
     in_batches = "batch_size" in parameters and "shuffle" not in parameters
-    return in_batches or parameters.get("shuffle") is False
+    return in_batches or not parameters.get("shuffle", True)
 
 
 def reorder(dataset: Dataset, seed: int) -> Dataset:

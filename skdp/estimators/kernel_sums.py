@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skdp.core.dataset import Dataset, n_records
 from skdp.core.moments import TOLERANCE, Moments
+from skdp.core.types import Container, Estimator
 
 TRANSLATION_INVARIANT = frozenset(
     {"chebyshev", "cityblock", "euclidean", "infinity", "l1", "l2", "manhattan", "minkowski", "p"}
@@ -19,7 +18,9 @@ TRANSLATION_INVARIANT = frozenset(
 _TRIED = 5
 
 
-def kernel_sums(estimator: Any, points: NDArray[np.float64], records: Dataset) -> Moments | None:
+def kernel_sums(
+    estimator: Estimator, points: NDArray[np.float64], records: Dataset
+) -> Moments | None:
     """Find what a record adds to a kernel density, as the density of that record alone.
 
     The estimator itself evaluates the kernel, with its normalization: fitted on a single record in
@@ -27,20 +28,6 @@ def kernel_sums(estimator: Any, points: NDArray[np.float64], records: Dataset) -
     the bandwidth that is left to a rule, and the densities of the first few are tried against their
     sums. None where the density is approximated or weighted, the distance is not that of a
     difference, or the trial fails.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.neighbors import KernelDensity
-    >>> from skdp.core.dataset import Dataset
-    >>> from skdp.estimators.kernel_sums import kernel_sums
-    >>> X = np.array([[0.0], [0.4], [1.0]])
-    >>> points = np.array([[1.0], [1.2]])
-    >>> moments = kernel_sums(KernelDensity(kernel="tophat"), points, Dataset(X))
-    >>> moments.features(X)
-    array([[0. , 0. ],
-           [0.5, 0.5],
-           [0.5, 0.5]])
     """
     # a tolerance lets the tree stop early, wherever it then is
     exact = estimator.atol == 0 and estimator.rtol == 0
@@ -60,15 +47,15 @@ def kernel_sums(estimator: Any, points: NDArray[np.float64], records: Dataset) -
     return moments if error <= TOLERANCE * expected.max() else None
 
 
-def _moments(estimator: Any, points: NDArray[np.float64]) -> Moments:
+def _moments(estimator: Estimator, points: NDArray[np.float64]) -> Moments:
     origin = clone(estimator).fit(np.zeros((1, points.shape[1])))
 
-    def features(X: Any, y: Any = None) -> NDArray[np.float64]:
+    def features(X: Container, y: Container = None) -> NDArray[np.float64]:
         differences = points - _as_floats(X)[:, None, :]
         densities = np.exp(origin.score_samples(differences.reshape(-1, points.shape[1])))
         return densities.reshape(-1, len(points))
 
-    def total(X: Any, y: Any = None) -> NDArray[np.float64]:
+    def total(X: Container, y: Container = None) -> NDArray[np.float64]:
         fitted = clone(estimator).fit(_as_floats(X))
         return n_records(X) * np.exp(fitted.score_samples(points))
 
@@ -78,5 +65,5 @@ def _moments(estimator: Any, points: NDArray[np.float64]) -> Moments:
     return Moments(features, values, linear=True, total=total)
 
 
-def _as_floats(X: Any) -> NDArray[np.float64]:
+def _as_floats(X: Container) -> NDArray[np.float64]:
     return np.asarray(X, dtype=np.float64)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from skdp.core.types import Estimator
 from skdp.estimators.catalog import entry_of, is_stateless, traits_of
 from skdp.estimators.catalog.compositions import is_classifier_chain, is_frozen, is_pipeline
 from skdp.estimators.catalog.entry import Members
@@ -33,7 +34,7 @@ class Member(NamedTuple):
     """
 
     path: tuple[str, ...]
-    estimator: Any
+    estimator: Estimator
     transforms: bool = False
 
     def parameter(self, name: str) -> str:
@@ -41,7 +42,7 @@ class Member(NamedTuple):
         return "__".join((*self.path, name))
 
 
-def configured_members(estimator: Any) -> Iterator[Member]:
+def configured_members(estimator: Estimator) -> Iterator[Member]:
     """Walk an estimator and those among its parameters, fitted or not.
 
     What is inside a FrozenEstimator is left out.
@@ -49,7 +50,7 @@ def configured_members(estimator: Any) -> Iterator[Member]:
     return _walk(Member((), estimator), _parameters)
 
 
-def fitted_members(estimator: Any) -> Iterator[Member]:
+def fitted_members(estimator: Estimator) -> Iterator[Member]:
     """Walk a fitted estimator and the members in it that learn from data.
 
     A composition comes before its members, and they come in their own order. What is frozen,
@@ -59,12 +60,12 @@ def fitted_members(estimator: Any) -> Iterator[Member]:
     return _walk(Member((), whole), _learning) if _learns(whole) else iter(())
 
 
-def fitted_parts(estimator: Any) -> Iterator[Member]:
+def fitted_parts(estimator: Estimator) -> Iterator[Member]:
     """Walk the members that learn something in fit, and are no compositions."""
     return (member for member in fitted_members(estimator) if not is_composition(member.estimator))
 
 
-def _walk(member: Member, members_of: Callable[[Any], Members]) -> Iterator[Member]:
+def _walk(member: Member, members_of: Callable[[Estimator], Members]) -> Iterator[Member]:
     yield member
     path, owner, owner_transforms = member
     rule = traits_of(owner).transforms
@@ -73,7 +74,7 @@ def _walk(member: Member, members_of: Callable[[Any], Members]) -> Iterator[Memb
         yield from _walk(Member((*path, name), inner, transforms), members_of)
 
 
-def _parameters(estimator: Any) -> Members:
+def _parameters(estimator: Estimator) -> Members:
     if is_frozen(estimator):
         return []
     return [
@@ -86,31 +87,31 @@ def _parameters(estimator: Any) -> Members:
     ]
 
 
-def _learning(fitted: Any) -> Members:
+def _learning(fitted: Estimator) -> Members:
     members = ((name, see_through(member)) for name, member in _members(fitted))
     return [(name, member) for name, member in members if _learns(member)]
 
 
-def _learns(estimator: Any) -> bool:
+def _learns(estimator: Estimator) -> bool:
     return is_composition(estimator) or not learns_nothing(estimator)
 
 
-def _members(fitted: Any) -> Members:
+def _members(fitted: Estimator) -> Members:
     members_of = entry_of(fitted).members
     return [] if members_of is None else members_of(fitted)
 
 
-def is_composition(estimator: Any) -> bool:
+def is_composition(estimator: Estimator) -> bool:
     """Return whether an estimator is released member by member."""
     return entry_of(estimator).members is not None
 
 
-def learns_nothing(estimator: Any) -> bool:
+def learns_nothing(estimator: Estimator) -> bool:
     """Return whether fitting changes nothing, as in a placeholder and in a FrozenEstimator."""
     return is_stateless(estimator) or is_frozen(estimator)
 
 
-def reach(estimator: Any, path: Sequence[str]) -> Any:
+def reach(estimator: Estimator, path: Sequence[str]) -> Estimator:
     """Return the member of a fitted estimator at a path, which may name attributes too."""
     for name in path:
         members = dict(_members(estimator))
@@ -118,7 +119,7 @@ def reach(estimator: Any, path: Sequence[str]) -> Any:
     return estimator
 
 
-def split_name(estimator: Any, name: str) -> tuple[tuple[str, ...], str]:
+def split_name(estimator: Estimator, name: str) -> tuple[tuple[str, ...], str]:
     """Split ``member__attribute`` into the path to a member and the attribute.
 
     Such as ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"``.
@@ -133,7 +134,7 @@ def split_name(estimator: Any, name: str) -> tuple[tuple[str, ...], str]:
     return tuple(others), attribute
 
 
-def parameter_path(fitted: Any, path: Sequence[str]) -> tuple[str, ...]:
+def parameter_path(fitted: Estimator, path: Sequence[str]) -> tuple[str, ...]:
     """Turn the path of a fitted member into that of the parameter it was made from."""
     found = []
     for name in path:
@@ -147,21 +148,21 @@ def parameter_path(fitted: Any, path: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def last_step(estimator: Any) -> Any:
+def last_step(estimator: Estimator) -> Estimator:
     """Return the last step of a pipeline, or the estimator itself."""
     while is_pipeline(estimator):
         estimator = estimator.steps[-1][1]
     return estimator
 
 
-def drop_out_of_bag(released: Any) -> None:
+def drop_out_of_bag(released: Estimator) -> None:
     """Remove what an ensemble learned of the records that its members did not see."""
     for _, member, _ in fitted_members(released):
         for attribute in OUT_OF_BAG & vars(member).keys():
             delattr(member, attribute)
 
 
-def classes_of_outputs(fitted: Any) -> Any:
+def classes_of_outputs(fitted: Estimator) -> Any:
     """Return the class labels of a classifier, output by output where there are several.
 
     Those of a chain, which come in the order of the chain, in the order of the outputs.

@@ -14,7 +14,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from sklearn.base import is_regressor
 
 from skdp.core.basis import LocalMetric
 from skdp.core.dataset import n_records
+from skdp.core.types import Container, Estimator
 from skdp.estimators.catalog.compositions import is_pipeline
 
 MAX_EVALUATED = 2000
@@ -36,10 +36,10 @@ _KEPT = 0.5  # of the off-diagonal entries, where the output is not linear
 
 
 def output_metric(
-    public_fit: Any,
+    public_fit: Estimator,
     vector: NDArray[np.float64],
-    restore: Callable[[NDArray[np.float64]], Any],
-    X: Any,
+    restore: Callable[[NDArray[np.float64]], Estimator],
+    X: Container,
 ) -> NDArray[np.float64] | LocalMetric | None:
     """Estimate the metric of an estimator's output.
 
@@ -72,7 +72,7 @@ def output_metric(
 
 
 def linear_metric(
-    public_fit: Any, shapes: Sequence[tuple[int, ...]], X: Any
+    public_fit: Estimator, shapes: Sequence[tuple[int, ...]], X: Container
 ) -> NDArray[np.float64]:
     """Return the diagonal of the metric of a linear model, in closed form.
 
@@ -98,7 +98,7 @@ def _steps(vector: NDArray[np.float64]) -> NDArray[np.float64]:
     return _STEP * np.where(sizes > 0, sizes, typical)
 
 
-def _evaluate(estimator: Any, output: str, X: Any) -> NDArray[np.float64]:
+def _evaluate(estimator: Estimator, output: str, X: Container) -> NDArray[np.float64]:
     values = getattr(estimator, output)(X)
     if isinstance(values, list):  # probabilities of several outputs, with classes of their own
         values = np.concatenate([np.ravel(part) for part in values])
@@ -106,7 +106,7 @@ def _evaluate(estimator: Any, output: str, X: Any) -> NDArray[np.float64]:
     return values.astype(np.float64).ravel()
 
 
-def _gives(estimator: Any, output: str, X: Any) -> bool:
+def _gives(estimator: Estimator, output: str, X: Container) -> bool:
     """Return whether a released estimator has numbers of this kind; labels may be no numbers."""
     try:
         _evaluate(estimator, output, X)

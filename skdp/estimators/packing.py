@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def is_float(value: Any) -> bool:
+def is_float(value: object) -> bool:
     """Return whether a value is a float, an array of floats, or a list of such arrays."""
     try:
         parts = _parts(value)
@@ -18,21 +18,21 @@ def is_float(value: Any) -> bool:
     return len(parts) > 0 and all(part.dtype.kind == "f" for part in parts)
 
 
-def shapes_of(value: Any) -> tuple[tuple[int, ...], ...]:
+def shapes_of(value: object) -> tuple[tuple[int, ...], ...]:
     """Return the shapes of the arrays that a value consists of."""
     if isinstance(value, np.ndarray) and value.dtype == np.float64:
         return (value.shape,)
     return tuple(part.shape for part in _parts(value))
 
 
-def flat(value: Any) -> NDArray[np.float64]:
+def flat(value: object) -> NDArray[np.float64]:
     """Join all numbers of a value."""
     if isinstance(value, np.ndarray) and value.dtype == np.float64:
         return value.ravel()
     return np.concatenate([np.asarray(part, dtype=np.float64).ravel() for part in _parts(value)])
 
 
-def take(numbers: Iterator[float], like: Any) -> Any:
+def take(numbers: Iterator[float], like: object) -> Any:
     """Take as many numbers as `like` has, in its form."""
     parts = [
         np.fromiter(numbers, dtype=np.float64, count=part.size).reshape(part.shape)[()]
@@ -53,7 +53,7 @@ def same(value: Any, other: Any) -> bool:
     return value.shape == other.shape and bool(np.all((value == other) | both_missing))
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: object) -> bool:
     return (
         isinstance(value, list | tuple) or getattr(getattr(value, "dtype", None), "kind", "") == "O"
     )

@@ -18,6 +18,7 @@ from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset, find_non_finite
 from skdp.core.moments import Moments
 from skdp.core.target import Target
+from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import entry_of, lookup
 from skdp.estimators.catalog.alignment import SignedRows
 from skdp.estimators.closed_form import closed_form_of
@@ -48,20 +49,9 @@ class ParameterTarget(Target):
     ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"`` reaches into a composition. The
     public fit fixes the shapes and the class labels. What a fit shows or keeps, as by callbacks,
     `memory` and `verbose`, is switched off: it would leave the guarantee.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_classification
-    >>> from sklearn.svm import LinearSVC
-    >>> from skdp.estimators.parameters import ParameterTarget
-    >>> X, y = make_classification(random_state=0)
-    >>> public_fit = LinearSVC().fit(X[:50], y[:50])
-    >>> target = ParameterTarget(LinearSVC(), "auto", public_fit)
-    >>> target.names, target(X[50:], y[50:], seed=0).shape
-    (('coef_', 'intercept_'), (21,))
     """
 
-    def __init__(self, estimator: Any, release: str | Sequence[str], public_fit: Any):
+    def __init__(self, estimator: Estimator, release: str | Sequence[str], public_fit: Estimator):
         self.estimator = with_public_structure(without_side_effects(estimator), public_fit)
         self.public_fit = public_fit
         self.names = _released_names(public_fit, release)
@@ -84,7 +74,7 @@ class ParameterTarget(Target):
         configured = describe(estimator)
         self.description = f"{', '.join(self.names)} of {configured}{anchor_of(self._parts)}"
 
-    def __call__(self, *parts: Any, seed: int) -> NDArray[np.float64]:
+    def __call__(self, *parts: Container, seed: int) -> NDArray[np.float64]:
         """Fit on the dataset and return the released attributes as a vector."""
         # a clone, or what is the same where there are no parameters to copy, in a tenth of the time
         fitted = copy.copy(self.estimator) if self._is_plain else clone(self.estimator)
@@ -113,11 +103,11 @@ class ParameterTarget(Target):
         ):
             return super().pair_values(records, seed, position)
 
-    def closed_form(self, *records: Any) -> Moments | None:
+    def closed_form(self, *records: Container) -> Moments | None:
         """Find a way to evaluate pairs without refits, None when only refits will do."""
         return closed_form_of(self, Dataset(*records))
 
-    def flatten(self, fitted: Any) -> NDArray[np.float64]:
+    def flatten(self, fitted: Estimator) -> NDArray[np.float64]:
         """Join the released attributes of a fit into a vector, in the order of `names`.
 
         Refuse a fit of which a shape, or the class labels, differ from those of the public fit. The
@@ -142,7 +132,7 @@ class ParameterTarget(Target):
         released = [values[name] for name in self.names]
         return np.hstack([value.reshape(len(value), -1) for value in released])
 
-    def restore(self, vector: NDArray[np.float64]) -> Any:
+    def restore(self, vector: NDArray[np.float64]) -> Estimator:
         """Make a fitted estimator from a released vector.
 
         It is a copy of the public fit: released attributes are overwritten, those derived from them
@@ -156,12 +146,12 @@ class ParameterTarget(Target):
         drop_out_of_bag(released)
         return released
 
-    def by_name(self, vector: NDArray[np.float64]) -> dict[str, Any]:
+    def by_name(self, vector: NDArray[np.float64]) -> Values:
         """Return a vector as the released attributes, by name and in their shapes."""
         numbers = iter(np.asarray(vector, dtype=np.float64))
         return {name: take(numbers, self._like[name]) for name in self.names}
 
-    def output_metric(self, *dataset: Any) -> NDArray[np.float64] | LocalMetric | None:
+    def output_metric(self, *dataset: Container) -> NDArray[np.float64] | LocalMetric | None:
         """Measure how much the output depends on each released value, on public records.
 
         See `skdp.estimators.metric`. For very many values it is the diagonal of the metric if the
@@ -176,7 +166,7 @@ class ParameterTarget(Target):
             return linear_metric(self.public_fit, shapes, dataset[0])
         return None
 
-    def _values(self, fitted: Any) -> dict[str, Any]:
+    def _values(self, fitted: Estimator) -> Values:
         """Return the released values by name, each aligned to the public fit."""
         return {
             "__".join((*part.path, attribute)): value
@@ -185,7 +175,7 @@ class ParameterTarget(Target):
         }
 
 
-def _released_names(public_fit: Any, release: str | Sequence[str]) -> tuple[str, ...]:
+def _released_names(public_fit: Estimator, release: str | Sequence[str]) -> tuple[str, ...]:
     if _is_auto(release):
         names = tuple(
             "__".join((*path, attribute))
@@ -205,7 +195,7 @@ def _released_names(public_fit: Any, release: str | Sequence[str]) -> tuple[str,
     return names
 
 
-def _attributes_of(path: tuple[str, ...], part: Any) -> tuple[str, ...]:
+def _attributes_of(path: tuple[str, ...], part: Estimator) -> tuple[str, ...]:
     if type(part).__name__ == "_ConstantPredictor":
         raise ValueError(
             f"The member {'__'.join(path)} has learned nothing, because it saw only one class. "
@@ -219,7 +209,9 @@ def _is_auto(release: str | Sequence[str]) -> bool:
     return isinstance(release, str) and release == "auto"
 
 
-def _released_parts(public_fit: Any, names: Sequence[str], *, auto: bool) -> list[ReleasedPart]:
+def _released_parts(
+    public_fit: Estimator, names: Sequence[str], *, auto: bool
+) -> list[ReleasedPart]:
     """Sort the released attributes by the estimators that have them."""
     attributes: dict[tuple[str, ...], list[str]]
     attributes = {path: [] for path, _, _ in fitted_parts(public_fit)}
@@ -232,7 +224,7 @@ def _released_parts(public_fit: Any, names: Sequence[str], *, auto: bool) -> lis
     ]
 
 
-def _check_released(public_fit: Any, name: str) -> None:
+def _check_released(public_fit: Estimator, name: str) -> None:
     try:
         value = getattr(*_owner(public_fit, name))
         numeric = is_float(value)
@@ -260,7 +252,7 @@ def _check_released(public_fit: Any, name: str) -> None:
         ) from None
 
 
-def _owner(estimator: Any, name: str) -> tuple[Any, str]:
+def _owner(estimator: Estimator, name: str) -> tuple[Estimator, str]:
     """Find the fitted member and the attribute that ``member__attribute`` names."""
     path, attribute = split_name(estimator, name)
     return reach(estimator, path), attribute
@@ -276,7 +268,7 @@ def _in_precision(value: Any, like: Any) -> Any:
     return np.clip(value, limits.min, limits.max).astype(np.float32)
 
 
-def _set_seeds(estimator: Any, names: list[str], seed: int) -> None:
+def _set_seeds(estimator: Estimator, names: list[str], seed: int) -> None:
     """Seed a clone with the integer, or with what gives the same bits in less time.
 
     `set_params`, and making a generator from an integer, each take a tenth of a small fit.

@@ -6,11 +6,13 @@ import copy
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, get_tags
 
+from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import RECORD_ATTRIBUTES, Entry, released_entry
 from skdp.estimators.catalog.entry import always
 from skdp.estimators.packing import flat, is_float, same, shapes_of
@@ -36,7 +38,7 @@ class ReleasedPart:
 
     path: tuple[str, ...]
     names: tuple[str, ...]
-    public_fit: Any
+    public_fit: Estimator
     entry: Entry
     complete: bool
     _registered: tuple[str, ...] = field(init=False, repr=False, compare=False)
@@ -51,14 +53,14 @@ class ReleasedPart:
 
     @classmethod
     def of(
-        cls, path: tuple[str, ...], public_fit: Any, names: Sequence[str], auto: bool
+        cls, path: tuple[str, ...], public_fit: Estimator, names: Sequence[str], auto: bool
     ) -> ReleasedPart:
         """Look up how a part is released; an unknown class is taken as it is."""
         names = tuple(names)
         entry = released_entry(public_fit, path) or Entry(always(*names))
         return cls(path, names, public_fit, entry, auto)
 
-    def read(self, fitted: Any) -> dict[str, Any]:
+    def read(self, fitted: Estimator) -> Values:
         """Return the released values of a fit by name, aligned to the public fit.
 
         Refuse a fit of which a shape, or what is public metadata, differs from the public fit's.
@@ -76,7 +78,7 @@ class ReleasedPart:
             values = self.entry.align(values, self.public_fit)
         return {name: values[name] for name in self.names}
 
-    def canonical(self, fitted: Any) -> Any:
+    def canonical(self, fitted: Estimator) -> Estimator:
         """Return what would be released of a fit, if there were no noise."""
         released = copy.deepcopy(self.public_fit)
         for name, value in self.read(fitted).items():
@@ -84,7 +86,7 @@ class ReleasedPart:
         self.finish(released)
         return released
 
-    def finish(self, released: Any) -> None:
+    def finish(self, released: Estimator) -> None:
         """Drop what describes the public records, repair what was released, and derive the rest."""
         dropped = RECORD_ATTRIBUTES.union(self.entry.drop if self.complete else ())
         for name in dropped.difference(self.entry.keep, self.names) & vars(released).keys():
@@ -110,7 +112,7 @@ class ReleasedPart:
         }
         return b"".join(flat(fitted[name]).tobytes() for name in sorted(fitted))
 
-    def _values(self, fitted: Any) -> dict[str, Any]:
+    def _values(self, fitted: Estimator) -> Values:
         short = self.entry.read(fitted, self.public_fit) if self.entry.read is not None else {}
         names = dict.fromkeys((*self._registered, *self.names))
         return {name: short[name] if name in short else getattr(fitted, name) for name in names}
@@ -134,11 +136,11 @@ class CanonicalStep(BaseEstimator):
     else, as of DictionaryLearning, it is what they will see when they predict.
     """
 
-    def __init__(self, estimator: Any, parts: dict[int | None, ReleasedPart]):
+    def __init__(self, estimator: Estimator, parts: dict[int | None, ReleasedPart]):
         self.estimator = estimator
         self.parts = parts
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Container, y: Container = None) -> Self:
         """Fit the step, and make of it what will be released but for the noise."""
         fitted = clone(self.estimator).fit(X, y)
         part = self.parts.get(columns_of(fitted))
@@ -147,15 +149,15 @@ class CanonicalStep(BaseEstimator):
         self.estimator_ = part.canonical(fitted)
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Container) -> Container:
         """Transform with the step as it will be released."""
         return self.estimator_.transform(X)
 
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: Container) -> Container:
         """Undo the transform, where the step can."""
         return self.estimator_.inverse_transform(X)
 
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
+    def get_feature_names_out(self, input_features: object = None) -> NDArray:
         """Name the features that transform returns."""
         return self.estimator_.get_feature_names_out(input_features)
 
@@ -170,11 +172,11 @@ class CanonicalStep(BaseEstimator):
         return get_tags(self.estimator)
 
 
-def see_through(estimator: Any) -> Any:
+def see_through(estimator: Estimator) -> Estimator:
     """Return the step inside a fitted CanonicalStep, anything else as it is."""
     return estimator.estimator_ if isinstance(estimator, CanonicalStep) else estimator
 
 
-def columns_of(fitted: Any) -> int | None:
+def columns_of(fitted: Estimator) -> int | None:
     """Return the number of columns that a fit has seen, None if it does not say."""
     return getattr(fitted, "n_features_in_", None)

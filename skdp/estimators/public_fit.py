@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from skdp.core.dataset import Dataset, column_names
+from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import seed_names
 from skdp.estimators.inputs import fit_on
 
@@ -47,7 +47,7 @@ def synthetic_dataset(dataset: Dataset, classes: list[NDArray] | None) -> Datase
     return Dataset(features, y, None if dataset.sample_weight is None else np.ones(n_samples))
 
 
-def _features(X: Any, rng: np.random.Generator) -> Any:
+def _features(X: Container, rng: np.random.Generator) -> Container:
     """Draw uniform features of the shape of X, in its container."""
     n_samples, n_features = X.shape
     precision = _precision(X)
@@ -60,7 +60,7 @@ def _features(X: Any, rng: np.random.Generator) -> Any:
     return in_container_of(X, sparse.coo_array((values, (rows, columns)), shape=X.shape))
 
 
-def _precision(X: Any) -> Any:
+def _precision(X: Container) -> type[np.floating]:
     """Return whether all numbers are in single precision, as then are those of a fit."""
     dtypes = (
         {str(getattr(X, "dtype", None))} if column_names(X) is None else set(map(str, X.dtypes))
@@ -68,7 +68,7 @@ def _precision(X: Any) -> Any:
     return np.float32 if {name.lower() for name in dtypes} == {"float32"} else np.float64
 
 
-def check_numeric(X: Any) -> None:
+def check_numeric(X: Container) -> None:
     """Refuse records with columns for which none can be invented.
 
     Only the types of the columns are read.
@@ -87,7 +87,7 @@ def check_numeric(X: Any) -> None:
         )
 
 
-def _is_numeric(column: Any) -> bool:
+def _is_numeric(column: Container) -> bool:
     is_numeric = getattr(column.dtype, "is_numeric", None)  # polars
     kind = getattr(column.dtype, "kind", "O")
     return bool(is_numeric()) if callable(is_numeric) else kind in "fiub"
@@ -103,7 +103,7 @@ def _labels(classes: list[NDArray], shape: tuple[int, ...], rng: np.random.Gener
     return np.column_stack([first, *columns])
 
 
-def fit_seeded(estimator: Any, dataset: Dataset) -> Any:
+def fit_seeded(estimator: Estimator, dataset: Dataset) -> Estimator:
     """Fit on public records, the same way every time.
 
     Released components are aligned to the public fit, so it must follow from the sampler's seed.
@@ -119,7 +119,7 @@ def fit_seeded(estimator: Any, dataset: Dataset) -> Any:
     return estimator.set_params(**{name: configured[name] for name in seeds})
 
 
-def fit_to_synthetic(estimator: Any, dataset: Dataset) -> Any:
+def fit_to_synthetic(estimator: Estimator, dataset: Dataset) -> Estimator:
     """Fit a clone of `estimator` on synthetic records.
 
     A public fit that has not converged serves as well as another, so that warning is not shown.
@@ -130,7 +130,7 @@ def fit_to_synthetic(estimator: Any, dataset: Dataset) -> Any:
         return fit_seeded(estimator, dataset)
 
 
-def in_container_of(X: Any, features: Any) -> Any:
+def in_container_of(X: Container, features: Container) -> Container:
     """Put features into the kind of container that X is, under the same column names.
 
     The values of X are not used.

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp.core.types import Estimator
 from skdp.estimators.catalog import entry_of
 from skdp.estimators.members import (
     configured_members,
@@ -22,7 +23,7 @@ from skdp.estimators.packing import same
 from skdp.estimators.parts import CanonicalStep, ReleasedPart, columns_of
 
 
-def check_structure(fitted: Any, public_fit: Any) -> None:
+def check_structure(fitted: Estimator, public_fit: Estimator) -> None:
     """Refuse a fit whose members are not those of the public fit.
 
     The released numbers of such a fit would mean something else than those of the public fit. The
@@ -45,7 +46,7 @@ def check_structure(fitted: Any, public_fit: Any) -> None:
             raise ValueError("the columns, features or order of a composition changed")
 
 
-def _check_classes(fitted: Any, public_fit: Any) -> None:
+def _check_classes(fitted: Estimator, public_fit: Estimator) -> None:
     if not _equal(getattr(fitted, "classes_", None), getattr(public_fit, "classes_", None)):
         raise ValueError("a class is missing")
 
@@ -62,7 +63,7 @@ def _equal(value: Any, expected: Any) -> bool:
     return np.array_equal(value, expected)
 
 
-def with_public_structure(estimator: Any, public_fit: Any) -> Any:
+def with_public_structure(estimator: Estimator, public_fit: Estimator) -> Estimator:
     """Give encoders the categories, and kernel maps the landmarks, of the public fit.
 
     The nested `categories` that were "auto", and all `landmarks`, become arrays, in place. Refused
@@ -90,8 +91,8 @@ def with_public_structure(estimator: Any, public_fit: Any) -> Any:
 
 
 def with_canonical_steps(
-    estimator: Any, public_fit: Any, parts: list[ReleasedPart]
-) -> tuple[Any, list[ReleasedPart]]:
+    estimator: Estimator, public_fit: Estimator, parts: list[ReleasedPart]
+) -> tuple[Estimator, list[ReleasedPart]]:
     """Bring steps that are aligned to the public fit into its form as soon as they are fitted.
 
     Only steps whose output later steps are fitted to are exchanged, in place. The parts of one

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,7 @@ from sklearn.preprocessing import PowerTransformer, StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.core.classes import public_name
+from skdp.core.types import Container, Seed
 
 # What a fit says of the columns that it has seen.
 INPUT = {"n_features_in_", "feature_names_in_"}
@@ -32,7 +33,7 @@ class StandardizedPowerTransformer(PowerTransformer):
     taken for true.
     """
 
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+    def fit(self, X: ArrayLike, y: Container = None) -> Self:
         """Find the exponents, then the moments of the transformed columns."""
         power, scaler = self._steps()
         scaler.fit(power.fit_transform(X))
@@ -42,11 +43,11 @@ class StandardizedPowerTransformer(PowerTransformer):
         self.mean_, self.var_, self.scale_ = scaler.mean_, scaler.var_, scaler.scale_
         return self
 
-    def fit_transform(self, X: ArrayLike, y: Any = None) -> Any:
+    def fit_transform(self, X: ArrayLike, y: Container = None) -> Container:
         """Fit, then transform the same records."""
         return self.fit(X, y).transform(X)
 
-    def transform(self, X: ArrayLike) -> Any:
+    def transform(self, X: ArrayLike) -> Container:
         """Transform by powers, then standardize."""
         power, scaler = self._fitted_steps()
         return scaler.transform(power.transform(X))
@@ -79,7 +80,7 @@ class NamedAsTheirs:
     after themselves, as in "pca0".
     """
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Name the features that transform returns."""
         names = super().get_feature_names_out(input_features)  # type: ignore[misc]  # a mixin
         own = type(self).__name__.lower()
@@ -99,15 +100,15 @@ class PublicNystroem(NamedAsTheirs, Nystroem):
 
     def __init__(
         self,
-        landmarks: Sequence[Any] | None = None,
-        kernel: Any = "rbf",
+        landmarks: Sequence[object] | None = None,
+        kernel: object = "rbf",
         *,
         gamma: float | None = None,
         coef0: float | None = None,
         degree: float | None = None,
         kernel_params: dict | None = None,
         n_components: int = 100,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
     ):
         super().__init__(
@@ -122,7 +123,7 @@ class PublicNystroem(NamedAsTheirs, Nystroem):
         )
         self.landmarks = landmarks
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Container, y: Container = None) -> Self:
         """Take the landmarks given, or records of X."""
         super().fit(X, y)
         del self.component_indices_  # of no use in the map, and of these records
@@ -132,7 +133,7 @@ class PublicNystroem(NamedAsTheirs, Nystroem):
 
 
 class DiscriminantProjection(NamedAsTheirs, LinearDiscriminantAnalysis):
-    """A LinearDiscriminantAnalysis of which the transform is wanted: an affine map.
+    """A LinearDiscriminantAnalysis that transforms: an affine map.
 
     Takes its place, with the same parameters, in steps that transform. The values of the transform
     at the origin, at the mean of the records, and one step from there along each column are all of
@@ -140,7 +141,7 @@ class DiscriminantProjection(NamedAsTheirs, LinearDiscriminantAnalysis):
     `offset_` is the image of the origin.
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Container, y: Container) -> Self:
         """Fit as LinearDiscriminantAnalysis does, then read its map."""
         super().fit(X, y)
         names = self.__dict__.pop("feature_names_in_", None)  # the points below have none
@@ -159,7 +160,7 @@ class DiscriminantProjection(NamedAsTheirs, LinearDiscriminantAnalysis):
         self.components_ = ((images[2:] - images[1]) / (moved - center)[:, None]).T
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Container) -> Container:
         """Apply the map."""
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return X @ self.components_.T + self.offset_

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from skdp.core.dataset import Dataset
 from skdp.core.moments import Moments
 from skdp.core.target import Target
+from skdp.core.types import Container, Estimator
 from skdp.estimators.catalog import CATALOG, entry_of
 from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.configuration import describe
@@ -79,10 +80,10 @@ class LeafTarget(BaseEstimator):
     (75,)
     """
 
-    def __init__(self, y_range: Any = None):
+    def __init__(self, y_range: object = None):
         self.y_range = y_range
 
-    def bind(self, estimator: Any, public_fit: Any) -> LeafValues:
+    def bind(self, estimator: Estimator, public_fit: Estimator) -> LeafValues:
         """Make the target of one estimator.
 
         Parameters
@@ -106,7 +107,7 @@ class LeafTarget(BaseEstimator):
         self._check_outputs(last_step(public_fit))
         return LeafValues(estimator, public_fit, self._ranges(public_fit))
 
-    def check(self, estimator: Any) -> None:
+    def check(self, estimator: Estimator) -> None:
         """Refuse an estimator whose leaves do not follow from sums over the records.
 
         Parameters
@@ -139,14 +140,14 @@ class LeafTarget(BaseEstimator):
             )
 
     @staticmethod
-    def _check_outputs(tree: Any) -> None:
+    def _check_outputs(tree: Estimator) -> None:
         if getattr(tree, "class_weight", None) is not None and tree.n_outputs_ > 1:
             raise ValueError(
                 f"The 'class_weight' parameter of {type(tree).__name__} must be None with "
                 f"LeafTarget and several outputs. Got {tree.class_weight!r}."
             )
 
-    def _ranges(self, public_fit: Any) -> NDArray[np.float64] | None:
+    def _ranges(self, public_fit: Estimator) -> NDArray[np.float64] | None:
         tree = last_step(public_fit)
         if is_classifier(tree):
             if self.y_range is not None:
@@ -178,7 +179,9 @@ class LeafValues(Target):
     same, fitted on public records. `ranges` of the responses are None for a classifier.
     """
 
-    def __init__(self, estimator: Any, public_fit: Any, ranges: NDArray[np.float64] | None):
+    def __init__(
+        self, estimator: Estimator, public_fit: Estimator, ranges: NDArray[np.float64] | None
+    ):
         self.public_fit = public_fit
         self._ranges = ranges
         self._class_weight = _class_weight(last_step(public_fit))
@@ -194,7 +197,7 @@ class LeafValues(Target):
         configured = describe(estimator)
         self.description = f"leaf values of {configured}, structure {_digest(public_fit)}"
 
-    def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
+    def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
         """Send the records down the public trees, and sum over each leaf.
 
         Nothing is fitted and nothing is random, so the seed has no use.
@@ -207,7 +210,7 @@ class LeafValues(Target):
             sums.append(totals.ravel())
         return np.concatenate(sums)
 
-    def closed_form(self, *records: Any) -> Moments | None:
+    def closed_form(self, *records: Container) -> Moments | None:
         """Find what one record adds.
 
         None in a pipeline, whose other steps may look from one record at another.
@@ -216,7 +219,7 @@ class LeafValues(Target):
             return None
         return Moments(self._rows, _itself, linear=True, total=functools.partial(self, seed=0))
 
-    def restore(self, vector: NDArray[np.float64]) -> Any:
+    def restore(self, vector: NDArray[np.float64]) -> Estimator:
         """Make a fitted estimator from released sums.
 
         It is a copy of the public fit in which the values of all nodes follow from the sums.
@@ -241,7 +244,9 @@ class LeafValues(Target):
             return np.repeat(np.arange(len(self._classes())), [len(c) for c in self._classes()])
         return np.arange(-1, len(self._ranges))
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any = None) -> NDArray[np.float64]:
+    def _rows(
+        self, X: Container, y: Container, sample_weight: Container = None
+    ) -> NDArray[np.float64]:
         """Return a row for each record: what it adds to all leaves."""
         statistics, blocks = self._statistics(y, sample_weight), []
         for column, leaves in zip(self._apply(X).T, self._leaves, strict=True):
@@ -249,7 +254,7 @@ class LeafValues(Target):
             blocks.append((inside[:, :, None] * statistics[:, None, :]).reshape(len(column), -1))
         return np.hstack(blocks)
 
-    def _statistics(self, y: Any, sample_weight: Any) -> NDArray[np.float64]:
+    def _statistics(self, y: Container, sample_weight: Container) -> NDArray[np.float64]:
         """Compute what each record adds to its leaf."""
         statistics = self._unweighted(np.asarray(y).reshape(len(y), -1))
         if sample_weight is None:
@@ -266,7 +271,7 @@ class LeafValues(Target):
         scaled = 2 * (np.clip(y.astype(np.float64), low, high) - low) / (high - low) - 1
         return np.hstack([np.ones((len(y), 1)), scaled])
 
-    def _apply(self, X: Any) -> NDArray[np.intp]:
+    def _apply(self, X: Container) -> NDArray[np.intp]:
         estimator = self.public_fit
         while is_pipeline(estimator):
             X = estimator[:-1].transform(X) if len(estimator) > 1 else X
@@ -285,7 +290,7 @@ class LeafValues(Target):
             return 1 / np.maximum(counts, 1)
         return self._class_weight
 
-    def _write_values(self, tree: Any, sums: NDArray[np.float64]) -> None:
+    def _write_values(self, tree: Estimator, sums: NDArray[np.float64]) -> None:
         """Overwrite the values of all nodes, from the root down."""
         parents = _parents(tree)
         columns = self._output_of_column()
@@ -309,7 +314,7 @@ class LeafValues(Target):
         tree.value[...] = values  # a view of the tree's own memory
 
 
-def is_tree(estimator: Any) -> bool:
+def is_tree(estimator: Estimator) -> bool:
     """Return whether an estimator is a tree or a forest whose leaves can be released."""
     return entry_of(estimator).tree
 
@@ -318,20 +323,20 @@ def _itself(sums: NDArray[np.float64], n_samples: int) -> NDArray[np.float64]:
     return sums
 
 
-def _steps_before(estimator: Any) -> Iterator[Any]:
+def _steps_before(estimator: Estimator) -> Iterator[Estimator]:
     """Walk the fitted steps that a record passes before it comes to the trees."""
     while is_pipeline(estimator):
         yield from (step for _, step in estimator.steps[:-1])
         estimator = estimator.steps[-1][1]
 
 
-def _trees(estimator: Any) -> list:
+def _trees(estimator: Estimator) -> list:
     last = last_step(estimator)
     members = [last] if hasattr(last, "tree_") else last.estimators_
     return [tree.tree_ for tree in members]
 
 
-def _digest(public_fit: Any) -> str:
+def _digest(public_fit: Estimator) -> str:
     """Name the structure: equal for trees that send every record to the same leaves."""
     parts = hashlib.sha256()
     for tree in _trees(public_fit):
@@ -340,12 +345,12 @@ def _digest(public_fit: Any) -> str:
     return parts.hexdigest()[:16]
 
 
-def _structure(tree: Any) -> tuple[NDArray, ...]:
+def _structure(tree: Estimator) -> tuple[NDArray, ...]:
     """Return what decides to which leaf a record goes, missing values included."""
     return tuple(getattr(tree, name) for name in STRUCTURE)
 
 
-def _parents(tree: Any) -> NDArray[np.intp]:
+def _parents(tree: Estimator) -> NDArray[np.intp]:
     """Return the parent of each node, -1 for the root; parents come before their children."""
     parents = np.full(tree.node_count, -1)
     for children in (tree.children_left, tree.children_right):
@@ -355,7 +360,7 @@ def _parents(tree: Any) -> NDArray[np.intp]:
 
 
 def _sums_of_nodes(
-    tree: Any, leaves: NDArray[np.intp], sums: NDArray[np.float64]
+    tree: Estimator, leaves: NDArray[np.intp], sums: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     totals = np.zeros((tree.node_count, sums.shape[1]))
     totals[leaves] = sums
@@ -364,7 +369,7 @@ def _sums_of_nodes(
     return totals
 
 
-def _class_weight(tree: Any) -> Any:
+def _class_weight(tree: Estimator) -> Any:
     """Return None, a string, or the weights in the order of the classes."""
     weights = getattr(tree, "class_weight", None)
     if weights is None or isinstance(weights, str):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +11,10 @@ from sklearn.utils import Tags, assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
 from skdp.core.dataset import Dataset, column_names, n_records
+from skdp.core.types import Container
 
 
-def check_private_dataset(X: Any, y: Any, weights: Any, tags: Tags) -> Dataset:
+def check_private_dataset(X: Container, y: Container, weights: Container, tags: Tags) -> Dataset:
     """Check the form of a private dataset, and turn lists into arrays."""
     X = _check_features(X, tags)
     if y is None:
@@ -33,7 +33,7 @@ def check_private_dataset(X: Any, y: Any, weights: Any, tags: Tags) -> Dataset:
     return Dataset(X, y, None if weights is None else _check_weights(weights, n_records(X)))
 
 
-def _check_weights(weights: Any, n_samples: int) -> NDArray[np.float64]:
+def _check_weights(weights: Container, n_samples: int) -> NDArray[np.float64]:
     weights = np.asarray(weights)
     if weights.dtype.kind not in "fiub" or weights.shape != (n_samples,):
         raise ValueError(
@@ -46,7 +46,7 @@ def _check_weights(weights: Any, n_samples: int) -> NDArray[np.float64]:
     return weights.astype(np.float64)
 
 
-def _check_features(X: Any, tags: Tags) -> Any:
+def _check_features(X: Container, tags: Tags) -> Container:
     names = column_names(X)
     if names is None and not sparse.issparse(X):
         X = np.asarray(X)
@@ -63,7 +63,7 @@ def _check_features(X: Any, tags: Tags) -> Any:
     return X
 
 
-def _check_finite(numbers: Any, tags: Tags) -> None:
+def _check_finite(numbers: object, tags: Tags) -> None:
     """Refuse infinite and, unless the estimator takes them, missing numbers; do not say where."""
     flaw = None
     try:
@@ -88,7 +88,7 @@ def _refuse_shape(shape: tuple[int, ...]) -> None:
     raise ValueError(f"Found array with 0 {what} (shape={shape}) while a minimum of 1 is required.")
 
 
-def _check_numbers(X: Any, tags: Tags) -> NDArray:
+def _check_numbers(X: Container, tags: Tags) -> NDArray:
     if X.dtype.kind == "c":
         raise ValueError("Complex data not supported: X must be real.")
     if X.dtype.kind == "O" and not (tags.input_tags.categorical or tags.input_tags.string):

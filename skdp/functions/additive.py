@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from skdp.core.dataset import n_records, take_records
 from skdp.core.moments import Moments
 from skdp.core.target import Target, as_function_target
+from skdp.core.types import Container
 
 ROWS_TOLERANCE = 1e-4
 """Of the largest entry: what rows may differ by in another batch, in single precision."""
@@ -65,11 +65,11 @@ class AdditiveTarget(Target):
         self.key_parts = (self._phi,)
         self.description = f"mean of {self._phi.description}"
 
-    def __call__(self, *dataset: Any, seed: int = 0) -> NDArray[np.float64]:
+    def __call__(self, *dataset: Container, seed: int = 0) -> NDArray[np.float64]:
         """Return the mean of phi over the records."""
         return self._rows(*dataset).mean(axis=0)
 
-    def closed_form(self, *records: Any) -> Moments:
+    def closed_form(self, *records: Container) -> Moments:
         """Return the moments it is made of: the rows of phi.
 
         Parameters
@@ -89,7 +89,7 @@ class AdditiveTarget(Target):
             linear=True,
         )
 
-    def check_oracle(self, *records: Any) -> None:
+    def check_oracle(self, *records: Container) -> None:
         """Refuse a phi that does not take records one by one: it has no moments.
 
         Parameters
@@ -118,7 +118,7 @@ class AdditiveTarget(Target):
                 "the function of all records instead, such as lambda X: phi(X).mean(axis=0)."
             )
 
-    def _rows(self, *dataset: Any) -> NDArray[np.float64]:
+    def _rows(self, *dataset: Container) -> NDArray[np.float64]:
         rows = self._phi(*dataset, seed=0)
         if rows.shape[:1] != (n_records(dataset[0]),):
             raise ValueError(

@@ -1,14 +1,14 @@
-"""Scores of finitely many responses, of which one is chosen."""
+"""Scores of finitely many responses; one of them is released."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.target import Target, as_target, identity_of
+from skdp.core.types import Container
 
 
 class ChoiceTarget(Target):
@@ -18,7 +18,7 @@ class ChoiceTarget(Target):
     responses are public and may be anything.
     """
 
-    def __init__(self, function: Target | Callable, responses: Iterable[Any]):
+    def __init__(self, function: Target | Callable, responses: Iterable[object]):
         self._scores = as_target(function)
         self.allow_nan = self._scores.allow_nan
         self.responses = list(responses)
@@ -27,7 +27,7 @@ class ChoiceTarget(Target):
         self.key_parts = identity_of(self._scores), len(self.responses)
         self.description = f"{self._scores.description} over {len(self.responses)} responses"
 
-    def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
+    def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
         """Score the responses."""
         scores = np.asarray(self._scores(*dataset, seed=seed), dtype=np.float64)
         if scores.shape != (len(self.responses),):
@@ -37,6 +37,6 @@ class ChoiceTarget(Target):
             )
         return scores
 
-    def restore(self, chosen: int) -> Any:
+    def restore(self, chosen: int) -> object:
         """Return the response that was chosen."""
         return self.responses[chosen]

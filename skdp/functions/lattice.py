@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skdp.core.target import Target, as_function_target
+from skdp.core.types import Container, Estimator
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.bernstein_basis import gram_matrix, multiply_axes
 from skdp.functions.released import ReleasedRegressor
@@ -67,7 +67,7 @@ class BernsteinTarget(Target):
         self.allow_nan = self._function.allow_nan
         self.description = f"{self._function.description} {describe_lattice(self.transformer)}"
 
-    def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
+    def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
         """Evaluate the function on the lattice."""
         values = self._function(*dataset, self._points.copy(), seed=seed)
         n_points = len(self._points)
@@ -93,7 +93,7 @@ class BernsteinTarget(Target):
         """
         return ReleasedRegressor(self.transformer, self.transformer.coefficients(values))
 
-    def output_metric(self, *dataset: Any) -> NDArray[np.float64] | None:
+    def output_metric(self, *dataset: Container) -> NDArray[np.float64] | None:
         """Measure how much the released function depends on each value.
 
         Parameters
@@ -133,7 +133,7 @@ def lattice_metric(transformer: BernsteinTransformer, n_values: int) -> NDArray[
     return np.asarray(both, dtype=np.float64)
 
 
-def fit_transformer(transformer: Any, n_features: int | None = None) -> BernsteinTransformer:
+def fit_transformer(transformer: Estimator, n_features: int | None = None) -> BernsteinTransformer:
     """Fit a clone to a table of the right width; its values do not matter."""
     if not isinstance(transformer, BernsteinTransformer):
         raise TypeError(

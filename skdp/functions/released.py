@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
 from skdp.core.simplex import project_to_simplex
+from skdp.core.types import Container
 from skdp.functions.bernstein import BernsteinTransformer
 
 
@@ -40,7 +42,7 @@ class ReleasedFunction(BaseEstimator):
         self.transformer = transformer
         self.coefficients = coefficients
 
-    def fit(self, X: Any = None, y: Any = None) -> Self:
+    def fit(self, X: Container = None, y: Container = None) -> Self:
         """Do nothing: what was released does not change.
 
         Parameters
@@ -187,7 +189,7 @@ class ReleasedOutlierDetector(OutlierMixin, ReleasedFunction):
         return np.where(self.evaluate(X) < 0, -1, 1)
 
 
-def _gives(method: str) -> Any:
+def _gives(method: str) -> Callable:
     return available_if(lambda self: self.method == method)
 
 

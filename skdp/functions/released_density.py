@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.core.types import Container, Seed
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.bernstein_density import BernsteinDensity
 from skdp.functions.released import ReleasedFunction
@@ -79,7 +78,7 @@ class ReleasedDensity(ReleasedFunction):
         with np.errstate(divide="ignore"):
             return np.log(self.evaluate(X))
 
-    def score(self, X: ArrayLike, y: Any = None) -> float:
+    def score(self, X: ArrayLike, y: Container = None) -> float:
         """Compute the total log-likelihood.
 
         Parameters
@@ -96,7 +95,7 @@ class ReleasedDensity(ReleasedFunction):
         """
         return float(np.sum(self.score_samples(X)))
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[np.float64]:
+    def sample(self, n_samples: int = 1, random_state: Seed = None) -> NDArray[np.float64]:
         """Draw records from the density.
 
         Parameters

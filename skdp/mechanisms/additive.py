@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from abc import abstractmethod
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.core.basis import KINDS, PublicBasis
 from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
-from skdp.mechanisms.base import ByteSource, Mechanism
+from skdp.mechanisms.base import BasisParameter, ByteSource, Mechanism
 from skdp.mechanisms.noise import OperatingSystemBytes, check_sensitivity, check_value
 
 
@@ -30,7 +30,7 @@ class AdditiveMechanism(Mechanism):
     """Which norm, 1 or 2."""
 
     epsilon: float
-    basis: Any
+    basis: BasisParameter
     shift: float
     decode: bool
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from skdp.core.basis import PublicBasis
 from skdp.core.geometry import Geometry
-from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
+from skdp.core.types import Released
+
+BasisParameter = str | PublicBasis | NDArray[np.float64] | None
 
 
 class ByteSource(Protocol):
@@ -49,8 +53,11 @@ class Mechanism(BaseEstimator, ABC):
        ICML 2017, definition 9.
     """
 
-    basis: Any = None
+    basis: BasisParameter = None
     """Which basis it asks for; None where it has no such parameter."""
+
+    order: ClassVar[int]
+    """The 1 or 2 of its norm, where it has a basis."""
 
     @property
     @abstractmethod
@@ -58,7 +65,7 @@ class Mechanism(BaseEstimator, ABC):
         """By which norm, and in which basis, a sensitivity is measured that belongs here."""
 
     @abstractmethod
-    def release(self, value: NDArray[np.float64], sensitivity: float, rng: ByteSource) -> Any:
+    def release(self, value: NDArray[np.float64], sensitivity: float, rng: ByteSource) -> Released:
         """Return a private version of the target value."""
 
     @abstractmethod
@@ -67,7 +74,7 @@ class Mechanism(BaseEstimator, ABC):
 
     def release_with_errors(
         self, value: NDArray[np.float64], sensitivity: float, rng: ByteSource
-    ) -> tuple[Any, NDArray[np.float64] | None]:
+    ) -> tuple[Released, NDArray[np.float64] | None]:
         """Return a private version of the target value, and the standard errors of its numbers.
 
         Parameters
@@ -89,6 +96,11 @@ class Mechanism(BaseEstimator, ABC):
         """
         released = self.release(value, sensitivity, rng)
         return released, self.standard_errors(np.shape(value), sensitivity)
+
+    @property
+    def noise_law(self) -> NoiseLaw | None:
+        """Law of the noise, for composition; None if no more is known than the guarantee."""
+        return None
 
     @property
     def chooses(self) -> bool:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,7 +173,7 @@ def _geometric(size: int, source: ByteSource) -> NDArray[np.int64]:
     return np.diff(tails[:size], prepend=-1).astype(np.int64) - 1
 
 
-def below(bound: int, size: int, source: ByteSource) -> NDArray[Any]:
+def below(bound: int, size: int, source: ByteSource) -> NDArray:
     """Draw uniform integers in [0, bound).
 
     Bits are cut to the length of ``bound - 1`` and numbers outside the range thrown away: what

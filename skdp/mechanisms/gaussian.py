@@ -6,15 +6,15 @@ import functools
 import math
 import numbers
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.mechanisms.additive import AdditiveMechanism
-from skdp.mechanisms.base import ByteSource
+from skdp.mechanisms.base import BasisParameter, ByteSource
 from skdp.mechanisms.discrete import MAX_SCALE, discrete_gaussian
 from skdp.mechanisms.noise import Lattice
 
@@ -58,12 +58,12 @@ def gaussian_sigma(epsilon: float, delta: float) -> float:
     return _smallest(lambda sigma: gaussian_delta(epsilon, sigma) <= delta, start=1.0)
 
 
-def _sigma(epsilon: float, delta: float, method: str) -> float:
-    """The standard deviation per unit of sensitivity that a method asks for."""
-    ratio = gaussian_sigma(epsilon, delta)
+def gaussian_ratio(epsilon: float, delta: float, method: str) -> float:
+    """Standard deviation per unit of L2 sensitivity that a method asks for at least."""
+    sigma = gaussian_sigma(epsilon, delta)
     if method == "classical":
-        ratio = max(ratio, math.sqrt(2 * math.log(1.25 / delta)) / epsilon)
-    return ratio
+        return max(sigma, math.sqrt(2 * math.log(1.25 / delta)) / epsilon)
+    return sigma
 
 
 def lattice_delta(epsilon: float, sigma: float, steps: float, n_values: int) -> float:
@@ -111,7 +111,7 @@ def gaussian_scale(
     """
     epsilon, delta = float(epsilon), float(delta)  # numpy's float32 would compute in float32
     charge = math.isqrt(n_values - 1) + 1  # sqrt(n_values), rounded up
-    ratio = _sigma(epsilon, delta, method)
+    ratio = gaussian_ratio(epsilon, delta, method)
     # Little noise needs a fine step too, or rounding sigma up would cost.
     lattice = Lattice.fine(sensitivity, charge * min(max(1.0, 1 / ratio), 2.0**20))
     while True:
@@ -202,7 +202,7 @@ class GaussianMechanism(AdditiveMechanism):
         epsilon: float,
         delta: float,
         method: Literal["analytic", "classical"] = "analytic",
-        basis: Any = "auto",
+        basis: BasisParameter = "auto",
         shift: float = 0.2,
         decode: bool = True,
     ):
@@ -217,7 +217,7 @@ class GaussianMechanism(AdditiveMechanism):
     def unit_deviation(self) -> float:
         """The standard deviation of the noise for a sensitivity of 1, without a lattice."""
         epsilon, delta = float(self.epsilon), float(self.delta)
-        return 0.0 if math.isinf(epsilon) else _sigma(epsilon, delta, self.method)
+        return 0.0 if math.isinf(epsilon) else gaussian_ratio(epsilon, delta, self.method)
 
     def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
         """Return the promise of one release.
@@ -239,6 +239,14 @@ class GaussianMechanism(AdditiveMechanism):
             gamma=gamma,
             basis=self._basis_description(),
         )
+
+    @property
+    def noise_law(self) -> NoiseLaw | None:
+        """Law of the noise, for composition; None where there is next to no noise."""
+        epsilon, delta = float(self.epsilon), float(self.delta)
+        if epsilon > 1e6:
+            return None
+        return NoiseLaw("gaussian", 1 / gaussian_ratio(epsilon, delta, self.method))
 
     def _add_noise(
         self, value: NDArray[np.float64], sensitivity: float, source: ByteSource

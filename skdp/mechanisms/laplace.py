@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import numbers
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.mechanisms.additive import AdditiveMechanism
-from skdp.mechanisms.base import ByteSource
+from skdp.mechanisms.base import BasisParameter, ByteSource
 from skdp.mechanisms.discrete import discrete_laplace
 from skdp.mechanisms.noise import Lattice, lattice_scale
 
@@ -100,7 +100,11 @@ class LaplaceMechanism(AdditiveMechanism):
     order: ClassVar[int] = 1
 
     def __init__(
-        self, epsilon: float, basis: Any = "auto", shift: float = 0.2, decode: bool = True
+        self,
+        epsilon: float,
+        basis: BasisParameter = "auto",
+        shift: float = 0.2,
+        decode: bool = True,
     ):
         self.epsilon = epsilon
         self.basis = basis
@@ -129,6 +133,11 @@ class LaplaceMechanism(AdditiveMechanism):
         return PrivacyGuarantee(
             epsilon=float(self.epsilon), gamma=gamma, basis=self._basis_description()
         )
+
+    @property
+    def noise_law(self) -> NoiseLaw:
+        """Law of the noise, for composition."""
+        return NoiseLaw("laplace", self.epsilon)
 
     def _add_noise(
         self, value: NDArray[np.float64], sensitivity: float, source: ByteSource

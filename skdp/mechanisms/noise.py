@@ -20,11 +20,11 @@ import numbers
 import os
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.core.types import Seed
 from skdp.mechanisms.base import ByteSource
 from skdp.mechanisms.discrete import MAX_SCALE
 
@@ -45,7 +45,7 @@ class OperatingSystemBytes:
         return os.urandom(length)
 
 
-def byte_source(random_state: Any = None) -> ByteSource:
+def byte_source(random_state: Seed = None) -> ByteSource:
     """Turn a `random_state` into a source of random bytes.
 
     None means the operating system, which is the only secret source. An integer makes noise that

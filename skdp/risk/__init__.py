@@ -5,19 +5,17 @@ Start from `privacy_loss_distribution`, the law of the privacy loss of one relea
 numbers that do not hold are in `skdp.risk.paper`; no guarantee is computed from them.
 """
 
-from skdp.risk.bounds import (
+from skdp.accounting.composition import GridLoss
+from skdp.accounting.formulas import (
     advanced_composition,
     basic_composition,
     composition_at_risk,
-    dkw_factor,
-    dkw_n_pairs,
-    sampled_confidence,
 )
-from skdp.risk.composition import GridLoss
+from skdp.accounting.laws import GaussianLoss, LaplaceLoss, PureLoss
+from skdp.accounting.loss import PrivacyLossDistribution
+from skdp.risk.bounds import dkw_factor, dkw_n_pairs, sampled_confidence
 from skdp.risk.cost import CompensationModel
 from skdp.risk.joint import JointRisk, joint_risk, privacy_loss_distribution
-from skdp.risk.laws import GaussianLoss, LaplaceLoss, PureLoss
-from skdp.risk.loss import PrivacyLossDistribution
 
 __all__ = [
     "CompensationModel",

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit
 
-from skdp.risk._checks import check_count, check_levels, check_real, check_stronger
-from skdp.risk.laws import LaplaceLoss
+from skdp.accounting.checks import check_count, check_levels, check_real, check_stronger
+from skdp.accounting.laws import LaplaceLoss
 from skdp.risk.paper import published_confidence
 
-_CONFIDENCE: dict[str, Callable[[Any, float], Any]] = {
+_CONFIDENCE: dict[str, Callable[[ArrayLike, float], Any]] = {
     "exact": lambda epsilon, epsilon0: LaplaceLoss(epsilon0).two_sided(epsilon),
     "one-sided": lambda epsilon, epsilon0: LaplaceLoss(epsilon0).cdf(epsilon),
     "paper": lambda epsilon, epsilon0: published_confidence(epsilon, epsilon0, 1),
@@ -156,7 +156,8 @@ class CompensationModel:
         epsilon0 = check_real("epsilon0", "optimal_epsilon", epsilon0, 0.0, math.inf)
         law, size = _CONFIDENCE[self.law], math.log(self.c) - math.log(epsilon0)
 
-        def saving(logit: Any) -> Any:  # as a share of the cost at epsilon0, exact near its ends
+        # As a share of the cost at epsilon0, exact near its ends.
+        def saving(logit: NDArray[np.float64]) -> NDArray[np.float64]:
             with np.errstate(over="ignore"):
                 share = -np.expm1(-np.exp(size - logit))
             return share * law(epsilon0 * expit(logit), epsilon0)

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.accounting.checks import check_real
+from skdp.accounting.laws import GaussianLoss, LaplaceLoss, PureLoss
+from skdp.accounting.loss import PrivacyLossDistribution
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
-from skdp.risk._checks import check_real
-from skdp.risk.laws import GaussianLoss, LaplaceLoss, PureLoss
-from skdp.risk.loss import PrivacyLossDistribution
 from skdp.sensitivity.base import in_basis_of
 
 _ROUNDING = 2.0**-14  # lattice rounding can add this share of the sensitivity to a difference
@@ -31,7 +31,7 @@ _ROUNDING = 2.0**-14  # lattice rounding can add this share of the sensitivity t
 
 @singledispatch
 def privacy_loss_distribution(
-    mechanism: Mechanism, sensitivity: Any = 1.0, *, distance: float | None = None
+    mechanism: Mechanism, sensitivity: object = 1.0, *, distance: float | None = None
 ) -> Any:
     """Law of the privacy loss of one release.
 
@@ -57,7 +57,7 @@ def privacy_loss_distribution(
     ------
     ValueError
         If the sensitivity or the distance is outside its range, the mechanism adds no noise, or a
-        pair is not covered by a mechanism of which no more is known than its epsilon.
+        pair is not covered by a mechanism known by its epsilon only.
     TypeError
         If no law is known for the mechanism.
 
@@ -89,14 +89,14 @@ def privacy_loss_distribution(
 
 @privacy_loss_distribution.register
 def _(
-    mechanism: LaplaceMechanism, sensitivity: Any = 1.0, *, distance: float | None = None
+    mechanism: LaplaceMechanism, sensitivity: object = 1.0, *, distance: float | None = None
 ) -> LaplaceLoss:
     return LaplaceLoss(_ratio(mechanism, sensitivity, distance) * _level(mechanism))
 
 
 @privacy_loss_distribution.register
 def _(
-    mechanism: GaussianMechanism, sensitivity: Any = 1.0, *, distance: float | None = None
+    mechanism: GaussianMechanism, sensitivity: object = 1.0, *, distance: float | None = None
 ) -> GaussianLoss:
     _level(mechanism)  # refuses one without noise
     return GaussianLoss(_ratio(mechanism, sensitivity, distance) / mechanism.unit_deviation)
@@ -104,13 +104,13 @@ def _(
 
 @privacy_loss_distribution.register
 def _(
-    mechanism: ExponentialMechanism, sensitivity: Any = 1.0, *, distance: float | None = None
+    mechanism: ExponentialMechanism, sensitivity: object = 1.0, *, distance: float | None = None
 ) -> PureLoss:
     # Scores that change less change the probabilities less: epsilon is proportional to the norm.
     return PureLoss(_ratio(mechanism, sensitivity, distance) * _level(mechanism))
 
 
-def _ratio(mechanism: Any, sensitivity: Any, distance: float | None) -> float:
+def _ratio(mechanism: Mechanism, sensitivity: object, distance: float | None) -> float:
     """Return the distance of a pair in units of the sensitivity."""
     owner = "privacy_loss_distribution"
     value = _calibrated_to(mechanism, sensitivity, owner)
@@ -119,7 +119,7 @@ def _ratio(mechanism: Any, sensitivity: Any, distance: float | None) -> float:
     return check_real("distance", owner, distance, 0.0, math.inf) / value
 
 
-def _calibrated_to(mechanism: Any, sensitivity: Any, owner: str) -> float:
+def _calibrated_to(mechanism: Mechanism, sensitivity: Any, owner: str) -> float:
     """Return the number that the noise is calibrated to, in the norm of the mechanism."""
     if hasattr(sensitivity, "geometry"):
         geometry = in_basis_of(sensitivity.geometry, mechanism).geometry
@@ -132,7 +132,7 @@ def _calibrated_to(mechanism: Any, sensitivity: Any, owner: str) -> float:
     return check_real("sensitivity", owner, sensitivity, 0.0, math.inf)
 
 
-def _level(mechanism: Any) -> float:
+def _level(mechanism: Mechanism) -> float:
     epsilon = float(mechanism.guarantee().epsilon)
     if math.isinf(epsilon):
         raise ValueError(
@@ -178,7 +178,7 @@ class JointRisk:
     [0.344, 0.389, 0.441, 1.0]
     """
 
-    mechanism: Any
+    mechanism: Mechanism
     pair_probability: NDArray[np.float64]
     ratio: NDArray[np.float64]
     epsilon: NDArray[np.float64]
@@ -272,7 +272,7 @@ class JointRisk:
 
 def joint_risk(
     mechanism: Any,
-    sensitivity: Any = None,
+    sensitivity: object = None,
     *,
     epsilon: ArrayLike | None = None,
     confidence: float | None = None,
@@ -314,8 +314,8 @@ def joint_risk(
     Notes
     -----
     That q is a lower bound in any number of dimensions is proved in `LaplaceLoss` and
-    `GaussianLoss`. Of a mechanism of which only epsilon is known, a smaller pair is not known to
-    lose less, and nothing is claimed for pairs that are not covered (q = 0). What rounding to the
+    `GaussianLoss`. With a mechanism known by its epsilon only, a smaller pair is not known to lose
+    less, and nothing is claimed for pairs that are not covered (q = 0). What rounding to the
     lattice adds to a small difference, at most 2**-14 of the sensitivity, is part of the ratio.
 
     Examples
@@ -361,7 +361,7 @@ def _read_estimator(model: Any) -> tuple[Any, Any]:
 
 
 def _levels(
-    mechanism: Any, sensitivity: Any, confidence: float | None
+    mechanism: Mechanism, sensitivity: object, confidence: float | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the probabilities over the pair, and the distances in units of the sensitivity."""
     if confidence is not None:
@@ -380,7 +380,7 @@ def _levels(
 
 
 def _noise_probability(
-    mechanism: Any, ratio: float, epsilon: NDArray[np.float64]
+    mechanism: Mechanism, ratio: float, epsilon: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     registered = privacy_loss_distribution.dispatch(type(mechanism))
     only_epsilon = registered is privacy_loss_distribution.dispatch(object)

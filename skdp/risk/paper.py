@@ -28,9 +28,10 @@ from scipy.optimize import brentq
 from scipy.special import gammainc
 from scipy.stats import gamma, nbinom
 
+from skdp.accounting.checks import check_count, check_levels, check_real, check_stronger
+from skdp.accounting.formulas import LARGEST, azuma
 from skdp.exceptions import ReproductionWarning
-from skdp.risk._checks import check_count, check_levels, check_real, check_stronger
-from skdp.risk.bounds import LARGEST, _azuma, dkw_factor
+from skdp.risk.bounds import dkw_factor
 
 __all__ = [
     "paper_composition",
@@ -278,7 +279,7 @@ def paper_joint_confidence(
     n_outputs : int of at least 1, default=1
         Number of released values.
     eta : float in [1, inf), default=1.0
-        True sensitivity over sampled sensitivity, which nobody knows.
+        True sensitivity over sampled sensitivity; it is not known in practice.
 
     Returns
     -------
@@ -358,7 +359,7 @@ def paper_composition(
     confidence = check_real("confidence", owner, confidence, 0.0, 1.0, closed="lr")
     mean = confidence * epsilon * math.expm1(epsilon)
     mean += (1 - confidence) * epsilon0 * math.expm1(epsilon0)
-    return _azuma(epsilon0, mean, n, delta, owner)
+    return azuma(epsilon0, mean, n, delta, owner)
 
 
 def published_confidence(epsilon: ArrayLike, epsilon0: float, n_outputs: int) -> Any:

@@ -20,19 +20,11 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.core.classes import named, public_name
 from skdp.core.dataset import n_records, take_records
 from skdp.core.oracle import Oracle, has_independent_records
+from skdp.core.types import Estimator, Sample
 
 
-def describe_oracle(oracle: Any) -> str:
-    """Name a function or an oracle by its `description`, else by its qualified name or its class.
-
-    Examples
-    --------
-    >>> from skdp.sensitivity.adapters import describe_oracle
-    >>> def loans(n_samples, rng):
-    ...     return rng.exponential(size=(n_samples, 1))
-    >>> describe_oracle(loans)
-    'loans'
-    """
+def describe_oracle(oracle: object) -> str:
+    """Name a function or an oracle by its `description`, else by its qualified name or class."""
     while isinstance(oracle, functools.partial):
         oracle = oracle.func
     description = getattr(oracle, "description", None)
@@ -60,7 +52,7 @@ class _FunctionOracle(OracleAdapter):
         super().__init__(source, describe_oracle(source))
         self.classes_ = getattr(source, "classes_", None)
 
-    def __call__(self, n_samples: int, rng: Generator) -> Any:
+    def __call__(self, n_samples: int, rng: Generator) -> Sample:
         return self.source(n_samples, rng)
 
 
@@ -88,7 +80,7 @@ def _is_of_scipy(kind: type) -> bool:
 class _ScipyOracle(OracleAdapter):
     """A frozen distribution of scipy.stats."""
 
-    def __call__(self, n_samples: int, rng: Generator) -> Any:
+    def __call__(self, n_samples: int, rng: Generator) -> Sample:
         if hasattr(self.source, "rvs"):
             X = self.source.rvs(size=n_samples, random_state=rng)
         elif hasattr(self.source, "resample"):
@@ -107,7 +99,7 @@ class _EstimatorOracle(OracleAdapter):
         super().__init__(source, name)
         self.seed_parameter = seed_parameter
 
-    def __call__(self, n_samples: int, rng: Generator) -> Any:
+    def __call__(self, n_samples: int, rng: Generator) -> Sample:
         # scikit-learn wants the legacy interface; this one draws from the same bits
         seed = rng if self.seed_parameter == "rng" else RandomState(rng.bit_generator)
         if self.seed_parameter is None:
@@ -121,24 +113,13 @@ class _EstimatorOracle(OracleAdapter):
         return take_records(X, rng.permutation(n_records(X)))
 
 
-def as_oracle(oracle: Any) -> Oracle:
+def as_oracle(oracle: object) -> Oracle:
     """Return an oracle as it is, and make one of what can be sampled.
 
     That is a callable ``oracle(n_samples, rng)``, a distribution of scipy.stats, frozen or of the
-    newer kind, or a fitted estimator with `sample`, of which only the features are used, in random
-    order. None of them is copied or changed. What cannot be sampled reproducibly is refused, with
-    what to pass instead.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy.stats import expon
-    >>> from skdp.sensitivity.adapters import as_oracle
-    >>> oracle = as_oracle(expon())
-    >>> oracle
-    as_oracle(expon)
-    >>> oracle(3, np.random.default_rng(0)).shape
-    (3, 1)
+    newer kind, or a fitted estimator with `sample`; only its features are used, in random order.
+    Nothing is copied or changed. What cannot be sampled reproducibly is refused, with what to pass
+    instead.
     """
     if isinstance(oracle, type):
         raise TypeError(f"An oracle must be an object, not a class. Got {oracle.__name__} itself.")
@@ -166,7 +147,7 @@ def as_oracle(oracle: Any) -> Oracle:
     )
 
 
-def _adapt_scipy(distribution: Any) -> _ScipyOracle:
+def _adapt_scipy(distribution: object) -> _ScipyOracle:
     name = type(distribution).__name__.removesuffix("_frozen")
     if hasattr(distribution, "rvs"):
         if callable(distribution):
@@ -180,7 +161,7 @@ def _adapt_scipy(distribution: Any) -> _ScipyOracle:
     return _ScipyOracle(distribution, name)
 
 
-def _adapt_estimator(estimator: Any) -> _EstimatorOracle:
+def _adapt_estimator(estimator: Estimator) -> _EstimatorOracle:
     name = type(estimator).__name__
     if hasattr(estimator, "fit"):
         check_is_fitted(

@@ -1,16 +1,21 @@
-"""What every kind of sensitivity has in common: it is asked for its form, and settled."""
+"""What every kind of sensitivity has in common."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset
-from skdp.core.geometry import Geometry
+from skdp.core.geometry import Geometry, MechanismType
 from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.target import Target
+from skdp.core.types import Estimator
+
+if TYPE_CHECKING:
+    from skdp.sensitivity.bounds import KnownSensitivity
+    from skdp.sensitivity.estimate import SensitivityEstimate
 
 
 class Sensitivity(ABC):
@@ -27,8 +32,8 @@ class Sensitivity(ABC):
 
     def for_estimator(
         self,
-        estimator: Any,
-        release: Any,
+        estimator: Estimator,
+        release: object,
         dataset: Dataset | None = None,
         uses_response: bool = True,
     ) -> Self:
@@ -77,7 +82,9 @@ class Sensitivity(ABC):
         """
 
     @abstractmethod
-    def settle(self, target: Target, n_samples: int, schema: Schema, mechanism: Any) -> Any:
+    def settle(
+        self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
+    ) -> tuple[SensitivityEstimate | KnownSensitivity, MechanismType]:
         """Return what the noise is calibrated to, and the mechanism with its basis fixed.
 
         Parameters
@@ -105,7 +112,7 @@ class Sensitivity(ABC):
         """
 
 
-def in_basis_of(geometry: Geometry, mechanism: Any) -> Any:
+def in_basis_of(geometry: Geometry, mechanism: MechanismType) -> MechanismType:
     """Return a mechanism in the coordinates of a sensitivity if it asks for such, else its own."""
     asked = mechanism.basis if isinstance(mechanism.basis, str) else None
     if isinstance(geometry.basis, PublicCode):

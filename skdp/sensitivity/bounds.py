@@ -19,9 +19,10 @@ from numpy.typing import ArrayLike
 
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
-from skdp.core.geometry import Geometry, as_geometry
+from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
 from skdp.core.schema import Schema
 from skdp.core.target import Target
+from skdp.core.types import Estimator
 from skdp.sensitivity.base import Sensitivity, in_basis_of, refuse_zero
 from skdp.sensitivity.preconditions import (
     ClippedTarget,
@@ -96,7 +97,7 @@ class KnownSensitivity(Sensitivity):
     gamma: float = 0.0
     preconditions: str = ""
     source: str = ""
-    ranges: Any = None
+    ranges: Ranges | None = None
     estimator: EstimatorRule | None = None
 
     confidence: ClassVar[None] = None
@@ -106,6 +107,10 @@ class KnownSensitivity(Sensitivity):
     def oracle(self) -> str | None:
         """The distribution that the statement is about; None when it is about all records."""
         return (self.preconditions or None) if self.gamma else None
+
+    @property
+    def identity(self) -> None:
+        """Nothing: whether two bounds of a gamma fail on the same pairs is not known."""
 
     @property
     def assumed(self) -> str:
@@ -130,7 +135,8 @@ class KnownSensitivity(Sensitivity):
         object.__setattr__(self, "geometry", geometry)
         if self.ranges is not None:
             object.__setattr__(self, "ranges", as_ranges(self.ranges, "KnownSensitivity"))
-        if not 0 <= self.gamma < 1:
+        check_number("gamma", self.gamma, "KnownSensitivity", at_least=0)
+        if not self.gamma < 1:
             raise ValueError(
                 f"The 'gamma' parameter of KnownSensitivity must be in [0, 1). Got {self.gamma!r}."
             )
@@ -170,8 +176,8 @@ class KnownSensitivity(Sensitivity):
 
     def for_estimator(
         self,
-        estimator: Any,
-        release: Any,
+        estimator: Estimator,
+        release: object,
         dataset: Dataset | None = None,
         uses_response: bool = True,
     ) -> KnownSensitivity:
@@ -198,11 +204,30 @@ class KnownSensitivity(Sensitivity):
         return self, schema
 
     def settle(
-        self, target: Target, n_samples: int, schema: Schema, mechanism: Any
-    ) -> tuple[KnownSensitivity, Any]:
+        self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
+    ) -> tuple[KnownSensitivity, MechanismType]:
         mechanism = in_basis_of(self.geometry, mechanism)
         refuse_zero(self.for_geometry(mechanism.geometry, n_samples))
         return self, mechanism
+
+    def check_fits(self, n_samples: int, schema: Schema, geometry: Geometry) -> None:
+        """Refuse another number of records, or another geometry, than the bound is for.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records of the data.
+        schema : Schema
+            Their form, which may be any.
+        geometry : Geometry
+            That of the mechanism.
+
+        Raises
+        ------
+        ValueError
+            If the bound is not one for these.
+        """
+        self.for_geometry(geometry, n_samples)
 
     def bounded(self, target: Target) -> Target:
         """Make the function that the bound is for, of one that supposes the ranges.
@@ -220,7 +245,7 @@ class KnownSensitivity(Sensitivity):
         return target if self.ranges is None else ClippedTarget(target, self.ranges)
 
 
-def as_sensitivity(sensitivity: Any, mechanism: Any, n_samples: int) -> Sensitivity:
+def as_sensitivity(sensitivity: object, mechanism: Measures, n_samples: int) -> Sensitivity:
     """Return a sensitivity as it is, and a number as a bound in the geometry of the mechanism."""
     if isinstance(sensitivity, Sensitivity):
         return sensitivity
@@ -385,7 +410,7 @@ def check_number(
     name: str, value: object, owner: str, *, at_least: float = -math.inf, above: float = -math.inf
 ) -> None:
     """Refuse anything but a finite number of the range; `above` itself is excluded."""
-    number = float(value) if isinstance(value, Real) else math.nan
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
     if not (at_least <= number < math.inf and number > above):
         rule = f"at least {at_least:g}" if at_least > above else f"above {above:g}"
         raise ValueError(

@@ -220,7 +220,9 @@ def few_pairs(gamma: float) -> int:
     return math.ceil(3 / _literal(gamma)) - 1
 
 
-def _validate(gamma, n_pairs, calibration, confidence, owner):
+def _validate(
+    gamma: float | None, n_pairs: int | None, calibration: str, confidence: float | None, owner: str
+) -> tuple[Any, int | None, _Calibration]:
     """Return the checked gamma and n_pairs, as plain numbers, and the rule to apply."""
     if calibration not in list(_RULES):
         raise ValueError(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.random import Generator
 
 from skdp.core.dataset import Dataset, as_dataset, find_non_finite, n_records
 from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
+from skdp.core.types import Container
 
 
 def draw(
@@ -43,7 +42,7 @@ def draw(
     return dataset
 
 
-def _owned(container: Any) -> Any:
+def _owned(container: Container) -> Container:
     """Copy a part of a larger array: a target may write into it."""
     is_view = type(container) is np.ndarray and not container.flags.owndata
     return container.copy() if is_view else container

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from skdp.core.dataset import Dataset
 from skdp.core.fingerprint import REMEDY, obstacle_of
-from skdp.core.geometry import Geometry
+from skdp.core.geometry import Geometry, MechanismType
 from skdp.core.schema import Key, Schema, describe_key
 from skdp.core.target import Target, target_key
 from skdp.sensitivity.base import Sensitivity, in_basis_of, refuse_zero
@@ -115,6 +116,13 @@ class SensitivityEstimate(Sensitivity):
         return self.order_statistic.confidence
 
     @property
+    def identity(self) -> str:
+        """What all releases with this estimate have in common: they cover the same pairs."""
+        public = (self.key, self.geometry.key, self.n_samples, self.form, self.order_statistic)
+        content = repr(public).encode() + self.norms.tobytes()
+        return hashlib.sha256(content).hexdigest()
+
+    @property
     def is_rounding(self) -> bool:
         """Whether the value would be 0 if pairs that differ by rounding did not differ."""
         return self.n_rounding >= self.order_statistic.k
@@ -137,7 +145,7 @@ class SensitivityEstimate(Sensitivity):
 
     @property
     def assumed(self) -> None:
-        """Nothing that a guarantee has to say: the oracle is named there."""
+        """Empty: the guarantee names the oracle instead."""
 
     def bounded(self, target: Target) -> Target:
         """Return the function that was sampled, which is the one to be released.
@@ -158,17 +166,31 @@ class SensitivityEstimate(Sensitivity):
         return self, schema.agree_with_key(self.form)
 
     def settle(
-        self, target: Target, n_samples: int, schema: Schema, mechanism: Any
-    ) -> tuple[SensitivityEstimate, Any]:
+        self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
+    ) -> tuple[SensitivityEstimate, MechanismType]:
         mechanism = in_basis_of(self.geometry, mechanism)
-        self._check_made_for(target, n_samples, schema, mechanism.geometry)
+        self.check_fits(n_samples, schema, mechanism.geometry)
+        self._check_made_for(target)
         self.check_usable()
         return self, mechanism
 
-    def _check_made_for(
-        self, target: Target, n_samples: int, schema: Schema, geometry: Geometry
-    ) -> None:
-        """Refuse a release of anything else than what was sampled."""
+    def check_fits(self, n_samples: int, schema: Schema, geometry: Geometry) -> None:
+        """Refuse another number or form of records, or another geometry, than was sampled.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records of the data.
+        schema : Schema
+            Their form.
+        geometry : Geometry
+            That of the mechanism.
+
+        Raises
+        ------
+        ValueError
+            If the estimate is not one for these.
+        """
         rules = {
             "number of records": (self.n_samples == n_samples, self.n_samples, n_samples),
             "norm": (self.geometry.bounds(geometry), self.geometry.key, geometry.key),
@@ -186,6 +208,9 @@ class SensitivityEstimate(Sensitivity):
                 f"{describe_key(schema.key)}. Bring the data into that form, or sample the "
                 "sensitivity of this release."
             )
+
+    def _check_made_for(self, target: Target) -> None:
+        """Refuse another target than the one that was sampled."""
         key = target_key(target)
         if self.key != key:
             obstacle = obstacle_of(key) or obstacle_of(self.key)
@@ -337,6 +362,6 @@ class SensitivityEstimate(Sensitivity):
         return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
 
 
-def _as_tuples(nested: Any) -> Any:
+def _as_tuples(nested: object) -> Any:
     """Turn the lists of JSON into tuples again."""
     return tuple(map(_as_tuples, nested)) if isinstance(nested, list | tuple) else nested

@@ -30,7 +30,7 @@ def run(
     chunk_size: int,
     *,
     n_jobs: int | None = None,
-    memory: Any = None,
+    memory: object = None,
     key: str = "",
 ) -> Generator[Any, None, None]:
     """Evaluate pairs chunk by chunk, in their order.
@@ -67,7 +67,7 @@ def _on_workers(n_jobs: int | None, calls: Iterable[Any]) -> Iterator[Any]:
     return iter(parallel(calls))
 
 
-def _end(results: Any) -> None:
+def _end(results: object) -> None:
     """End the workers: an error whose traceback somebody keeps would keep them at work."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # joblib tells of results that nobody waited for
@@ -92,7 +92,7 @@ def _takes_long(evaluate: Evaluate, chunks: list[range]) -> bool:
     return True
 
 
-def _cached(memory: Any) -> Any:
+def _cached(memory: object) -> Any:
     """Return `_run_cached` as remembered in a directory, under the key and the chunk."""
     if isinstance(memory, str | Path):
         memory = joblib.Memory(memory, verbose=0)

@@ -11,7 +11,7 @@ import importlib.util
 import inspect
 from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 from numpy.random import Generator, RandomState
@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp.core.default import default
 from skdp.core.oracle import Oracle
+from skdp.core.types import Container, Sample
 from skdp.sensitivity.adapters import describe_oracle
 
 
@@ -34,7 +35,7 @@ class _ShippedOracle(Oracle):
         return self.description
 
 
-def _refuse(oracle: str, parameter: str, rule: str, got: Any) -> NoReturn:
+def _refuse(oracle: str, parameter: str, rule: str, got: object) -> NoReturn:
     raise ValueError(f"The {parameter!r} parameter of {oracle} must {rule}. Got {got}.")
 
 
@@ -51,7 +52,7 @@ def _describe_y(classes: NDArray | None, has_response: bool) -> str:
     return "response" if has_response else ""
 
 
-def _check_bounds(parameter: str, bounds: Any, oracle: str) -> NDArray[np.float64]:
+def _check_bounds(parameter: str, bounds: object, oracle: str) -> NDArray[np.float64]:
     pairs = np.asarray(bounds, dtype=np.float64)
     if (
         pairs.ndim != 2
@@ -71,7 +72,7 @@ class _Box(NamedTuple):
     names: list[str] | None = None
 
     @classmethod
-    def of(cls, bounds: Any, oracle: str) -> _Box:
+    def of(cls, bounds: object, oracle: str) -> _Box:
         """Read pairs (low, high), or a dict of them by name, which yields frames."""
         if not isinstance(bounds, Mapping):
             return cls(_check_bounds("bounds", bounds, oracle))
@@ -79,12 +80,12 @@ class _Box(NamedTuple):
             raise ImportError(f"{oracle} with a dict of bounds yields frames and needs pandas.")
         return cls(_check_bounds("bounds", list(bounds.values()), oracle), list(bounds))
 
-    def place(self, units: NDArray[np.float64]) -> Any:
+    def place(self, units: NDArray[np.float64]) -> Container:
         """Bring records from the unit cube to the box."""
         low, high = self.bounds.T
         return self.name_columns(np.clip(low + (high - low) * units, low, high))
 
-    def name_columns(self, records: NDArray[np.float64]) -> Any:
+    def name_columns(self, records: NDArray[np.float64]) -> Container:
         """Return a frame where the columns have names."""
         if self.names is None:
             return records
@@ -155,7 +156,7 @@ class UniformOracle(_ShippedOracle):
             f"n_features={len(self._box.bounds)}", _describe_y(self.classes_, y_bounds is not None)
         )
 
-    def __call__(self, n_samples: int, rng: Generator) -> Any:
+    def __call__(self, n_samples: int, rng: Generator) -> Sample:
         """Return `n_samples` records inside the bounds."""
         low, high = self._box.bounds.T
         X = self._box.name_columns(rng.uniform(low, high, size=(n_samples, len(low))))
@@ -254,7 +255,7 @@ class GaussianOracle(_ShippedOracle):
             _refuse("GaussianOracle", "covariance", rule, "a matrix that is not")
         return np.sqrt(variances.clip(min=0))[:, None] * directions.T
 
-    def __call__(self, n_samples: int, rng: Generator) -> Any:
+    def __call__(self, n_samples: int, rng: Generator) -> Sample:
         """Return `n_samples` independent records."""
         deviations = rng.standard_normal((n_samples, len(self._factor))) @ self._factor
         if self._classes is None:
@@ -304,7 +305,7 @@ class MakeOracle(_ShippedOracle):
 
     independent_records = False
 
-    def __init__(self, generator: Callable, *, with_y: bool = True, **kwargs: Any) -> None:
+    def __init__(self, generator: Callable, *, with_y: bool = True, **kwargs: object) -> None:
         name = type(self).__name__
         for parameter in ("n_samples", "random_state"):
             if parameter in kwargs:
@@ -331,7 +332,7 @@ class MakeOracle(_ShippedOracle):
         shown = [f"{k}={v!r}" for k, v in kwargs.items() if isinstance(v, int | float | str)]
         super().__init__(describe_oracle(generator), *shown)
 
-    def __call__(self, n_samples: int, rng: Generator) -> Any:
+    def __call__(self, n_samples: int, rng: Generator) -> Sample:
         """Return a dataset of `n_samples` records from a new task."""
         # the legacy interface that scikit-learn wants, over the same bits
         seed = RandomState(rng.bit_generator)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from types import FrameType
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ from skdp.core.streams import pair_key, pilot_key, streams
 from skdp.core.target import Target
 from skdp.sensitivity.drawing import draw
 
+T = TypeVar("T")
+
 ROUNDING = 2.0**-46
 """Of a value: what a dozen operations and the sum of a thousand numbers may lose."""
 
@@ -35,25 +38,7 @@ _raised: list[BaseException] = []
 
 
 class PairOutcome(NamedTuple):
-    """What is kept of one pair.
-
-    Parameters
-    ----------
-    norm : float in [0, inf]
-        The sampled sensitivity.
-    shape : tuple of int or None
-        Shape of the target's value; None when there is none.
-    failure : str or None
-        Why the sensitivity is infinite; None when it is not.
-    is_rounding : bool, default=False
-        Whether the rounding of the two values explains that they differ.
-
-    Examples
-    --------
-    >>> from skdp.sensitivity.pairs import PairOutcome
-    >>> PairOutcome(norm=0.5, shape=(), failure=None).norm
-    0.5
-    """
+    """What is kept of one pair: its norm is infinite where there is a failure."""
 
     norm: float
     shape: tuple[int, ...] | None
@@ -62,25 +47,7 @@ class PairOutcome(NamedTuple):
 
 
 class Outcomes(NamedTuple):
-    """The outcomes of a chunk, in columns: an object per pair would cost more than the pair.
-
-    Parameters
-    ----------
-    norms : ndarray of shape (n_pairs,)
-        The sampled sensitivities.
-    shapes : list of tuple or None
-        Shape of the target's value on each pair.
-    failures : list of str or None
-        Why a sensitivity is infinite.
-    are_rounding : ndarray of bool of shape (n_pairs,)
-        Whether the rounding of the values explains a sensitivity.
-
-    Examples
-    --------
-    >>> from skdp.sensitivity.pairs import Outcomes, PairOutcome
-    >>> Outcomes.of([PairOutcome(0.5, (2,), None)]).norms
-    array([0.5])
-    """
+    """The outcomes of a chunk, in columns: an object per pair would cost more than the pair."""
 
     norms: NDArray[np.float64]
     shapes: list[tuple[int, ...] | None]
@@ -124,32 +91,7 @@ class NoValueError(Exception):
 class PairSource:
     """Where the values of a pair come from: everything but the number of the pair.
 
-    Parameters
-    ----------
-    target : Target
-        What is evaluated.
-    oracle : Oracle
-        As returned by `as_oracle`.
-    n_samples : int
-        Number of records of each dataset.
-    seed : int
-        Entropy of the sampling.
-    moments : Moments or None, default=None
-        How the values follow from moments of the records, where no refit is needed.
-    schema : Schema or None, default=None
-        The form in which the target gets its records; None leaves them as drawn.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp.core.geometry import Geometry
-    >>> from skdp.core.target import FunctionTarget
-    >>> from skdp.sensitivity.adapters import as_oracle
-    >>> from skdp.sensitivity.pairs import PairSource, measure_pair
-    >>> oracle = as_oracle(lambda n, rng: np.arange(n))
-    >>> source = PairSource(FunctionTarget(np.ptp), oracle, 9, seed=0)
-    >>> measure_pair(source, Geometry(1), pair=0)
-    PairOutcome(norm=1.0, shape=(), failure=None, is_rounding=False)
+    `moments` are there where no refit is needed; a `schema` of None leaves the records as drawn.
     """
 
     target: Target
@@ -199,7 +141,7 @@ def _noted_interrupts() -> Iterator[None]:
         yield
         return
 
-    def handle(number: int, frame: Any) -> None:
+    def handle(number: int, frame: FrameType | None) -> None:
         try:
             handler(number, frame)
         except BaseException as error:
@@ -214,12 +156,12 @@ def _noted_interrupts() -> Iterator[None]:
         _raised.clear()
 
 
-def evaluate_each(evaluate: Callable[[int], Any], pairs: range) -> list:
+def evaluate_each(evaluate: Callable[[int], T], pairs: range) -> list[T]:
     """Evaluate pairs one by one."""
     return [evaluate(pair) for pair in pairs]
 
 
-def run_chunk(evaluate: Callable[[range], Any], pairs: range) -> Any:
+def run_chunk(evaluate: Callable[[range], T], pairs: range) -> T:
     """Evaluate consecutive pairs: silent, and on one thread, since the workers share the cores."""
     single_thread = _thread_pools(len(sys.modules)).limit(limits=1)
     with (

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +17,7 @@ from scipy import sparse
 from skdp.core.classes import public_name
 from skdp.core.dataset import n_columns
 from skdp.core.target import Target
+from skdp.core.types import Container, Estimator
 
 Ranges = tuple[tuple[float, float], ...]
 
@@ -48,7 +48,7 @@ class EstimatorRule:
     """
 
     kind: str
-    equal: tuple[tuple[str, Any], ...]
+    equal: tuple[tuple[str, object], ...]
     at_most: tuple[tuple[str, float], ...] = ()
     attributes: tuple[str, ...] = ("coef_", "intercept_")
     n_classes: int = 2
@@ -64,7 +64,7 @@ class EstimatorRule:
         attributes = " and ".join(self.attributes)
         return f"{attributes} of {self.name}({', '.join(rules)}), {self.n_classes} classes"
 
-    def check(self, estimator: Any) -> None:
+    def check(self, estimator: Estimator) -> None:
         """Refuse another estimator.
 
         Inside a pipeline the steps before it would take the records out of the box.
@@ -82,13 +82,13 @@ class EstimatorRule:
             if not params[name] <= most:
                 self._refuse(f"{name}<={most!r}", params[name])
 
-    def _refuse(self, rule: str, got: Any) -> None:
+    def _refuse(self, rule: str, got: object) -> None:
         raise ValueError(
             f"The known sensitivity is for {self.name}({rule}). Got {got!r}. Make the bound for "
             "the estimator that is fitted, or sample the sensitivity."
         )
 
-    def check_release(self, release: Any) -> None:
+    def check_release(self, release: object) -> None:
         """Refuse to release something else than what is bounded."""
         named = isinstance(release, Sequence) and set(release) <= set(self.attributes)
         if not (named or (isinstance(release, str) and release == "auto")):
@@ -119,11 +119,11 @@ def as_ranges(ranges: ArrayLike, owner: str) -> Ranges:
     return tuple((low, high) for low, high in box.tolist())
 
 
-def check_clippable(X: Any, ranges: Ranges) -> None:
+def check_clippable(X: Container, ranges: Ranges) -> None:
     """Refuse records whose form does not fit the ranges; no entry is looked at.
 
-    Of a series, or a list of numbers, there is one column. A sparse X would be filled by clipping
-    where a range lacks 0.
+    A series, or a list of numbers, is one column. Clipping would fill a sparse X where a range
+    lacks 0.
     """
     shape = getattr(X, "shape", (0,))
     columns = n_columns(X) if n_columns(X) is not None or len(shape) > 1 else 1
@@ -145,20 +145,20 @@ def check_clippable(X: Any, ranges: Ranges) -> None:
         )
 
 
-def _is_numeric(X: Any) -> bool:
+def _is_numeric(X: Container) -> bool:
     """Read the types of the columns; a list has none, and fails in the evaluation if it must."""
     if hasattr(X, "dtype"):  # an array, sparse or not, or a series
         return _holds_numbers(X.dtype)
     return all(_holds_numbers(dtype) for dtype in getattr(X, "dtypes", ()))
 
 
-def _holds_numbers(dtype: Any) -> bool:
+def _holds_numbers(dtype: object) -> bool:
     if hasattr(dtype, "is_numeric"):  # polars
         return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
     return getattr(dtype, "kind", "O") in "fiub"
 
 
-def clip(X: Any, ranges: Ranges) -> Any:
+def clip(X: Container, ranges: Ranges) -> Container:
     """Move each record to the nearest one in the box, in the same kind of container, in doubles.
 
     A missing number becomes 0 and is clipped like any other.
@@ -195,30 +195,14 @@ def _clip(numbers: NDArray[np.float64], low: NDArray, high: NDArray) -> NDArray[
 
 
 class ClippedTarget(Target):
-    """A target that sees clipped records.
-
-    Parameters
-    ----------
-    target : Target
-        What is evaluated.
-    ranges : tuple of (float, float)
-        To which.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp.core.target import FunctionTarget
-    >>> from skdp.sensitivity.preconditions import ClippedTarget
-    >>> ClippedTarget(FunctionTarget(np.mean), ((0, 1),))(np.array([0.5, 99.5]), seed=0)
-    array(0.75)
-    """
+    """A target that sees records clipped to ranges."""
 
     def __init__(self, target: Target, ranges: Ranges):
         self.target = target
         self.ranges = ranges
         self.description = target.description
 
-    def __call__(self, *dataset: Any, seed: int) -> NDArray[np.float64]:
+    def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
         """Evaluate the target on the clipped records."""
         X, *others = dataset
         return self.target(clip(X, self.ranges), *others, seed=seed)

@@ -1,4 +1,4 @@
-"""Showing how far a run is: a bar where somebody watches, a line per chunk where nobody does."""
+"""The progress of a run: a bar in a terminal or notebook, else a line per chunk."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class _Running:
 
 
 def _bar(n_pairs: int) -> Any:
-    """Return a progress bar, None without anybody to watch it or without tqdm."""
+    """Return a progress bar; None outside a terminal or notebook, or without tqdm."""
     if not sys.stderr.isatty() and "ipykernel" not in sys.modules:
         return None
     try:

@@ -1,8 +1,6 @@
-"""An oracle of public records: the best there is, where there are any."""
+"""An oracle of public records: the best choice where there are any."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -10,10 +8,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.core.dataset import Dataset, n_columns, n_records, take_records
+from skdp.core.types import Container, Sample
 from skdp.sensitivity.oracles import _refuse, _ShippedOracle
 
 
-def _check_table(X: Any, oracle: str) -> Any:
+def _check_table(X: Container, oracle: str) -> Container:
     """Return a public table with rows that can be picked; only lists are copied."""
     if isinstance(X, list | tuple):
         X = np.asarray(X)
@@ -24,7 +23,7 @@ def _check_table(X: Any, oracle: str) -> Any:
     return X
 
 
-def _resample(container: Any, indices: NDArray) -> Any:
+def _resample(container: Container, indices: NDArray) -> Container:
     taken = take_records(container, indices)
     # rows repeat, and index labels of pandas that repeat break the alignment of frames
     return taken.reset_index(drop=True) if hasattr(taken, "reset_index") else taken
@@ -67,7 +66,7 @@ class PublicDataOracle(_ShippedOracle):
 
     independent_records = True
 
-    def __init__(self, X: Any, y: Any = None) -> None:
+    def __init__(self, X: Container, y: Container = None) -> None:
         name = type(self).__name__
         self._X = _check_table(X, name)
         self._y = None if y is None else _check_table(y, name)
@@ -82,7 +81,7 @@ class PublicDataOracle(_ShippedOracle):
             "" if y is None else "labeled",
         )
 
-    def __call__(self, n_samples: int, rng: Generator) -> Any:
+    def __call__(self, n_samples: int, rng: Generator) -> Sample:
         """Return `n_samples` records picked uniformly, with their responses if there are any."""
         indices = self.draw_indices(n_samples, rng)
         X = _resample(self._X, indices)
@@ -126,7 +125,7 @@ class PublicDataOracle(_ShippedOracle):
         np.multiply(uniform, self._n_records, out=out, casting="unsafe")
 
 
-def _labels_of(y: Any) -> NDArray | None:
+def _labels_of(y: Container) -> NDArray | None:
     """Return the sorted labels, or None when `y` is a response in the reals."""
     values = np.asarray(y)
     if values.ndim != 1 or (values.dtype.kind == "f" and not np.all(values == np.rint(values))):

@@ -1,26 +1,26 @@
-"""The oracle for densities of which only the box is known."""
+"""The oracle for densities when only the box is known."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
+from skdp.core.types import Sample
 from skdp.sensitivity.oracles import _Box, _refuse, _ShippedOracle
 
 
 class RandomDensityOracle(_ShippedOracle):
     """Draw each dataset from a random smooth density of its own, on a box.
 
-    For a density when only bounds are public. The oracle knows the box and nothing of where in it
-    the records are. Each dataset draws a mixture of normal distributions first and its records
-    second, so the promise covers pairs from a density drawn at random (a dataset-level oracle).
+    For a density when only bounds are public. The oracle knows the box, but not where in it the
+    records are. Each dataset draws a mixture of normal distributions first and its records second,
+    so the promise covers pairs from a density drawn at random (a dataset-level oracle).
 
     A mixture has 1 to `max_components` components, each number as likely as any other, with
     weights from the uniform distribution on the simplex. A component has independent coordinates,
@@ -91,7 +91,7 @@ class RandomDensityOracle(_ShippedOracle):
             f"widths=({pair[0]:g}, {pair[1]:g})",
         )
 
-    def __call__(self, n_samples: int, rng: Generator) -> Any:
+    def __call__(self, n_samples: int, rng: Generator) -> Sample:
         """Return `n_samples` records of a new random density."""
         n_features = len(self._box.bounds)
         n_components = int(rng.integers(1, self._max_components + 1))

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from skdp.core.dataset import n_columns, n_records
+from skdp.core.types import Container
 from skdp.sensitivity.oracles import _check_classes, _describe_y, _refuse, _ShippedOracle
 from skdp.sensitivity.public_data import _check_table, _resample
 
@@ -22,8 +23,8 @@ class RandomTaskOracle(_ShippedOracle):
     """Resample public features and label each dataset by a random linear rule of its own.
 
     For the commonest case: records like the private ones are public, their answers are not. The
-    oracle knows the features and nothing of the answer. Each dataset draws a rule first and its
-    noise second, so the promise covers pairs from a task drawn at random (a dataset-level oracle).
+    oracle knows the features and not the answers. Each dataset draws a rule first and its noise
+    second, so the promise covers pairs from a task drawn at random (a dataset-level oracle).
 
     A rule gives each feature, in units of its public standard deviation, a weight from N(0, 1);
     its scores are brought to mean 0 and variance 1 over the dataset.
@@ -83,7 +84,7 @@ class RandomTaskOracle(_ShippedOracle):
 
     def __init__(
         self,
-        X: Any,
+        X: Container,
         *,
         classes: ArrayLike | None = None,
         noise: float = 0.1,
@@ -122,7 +123,7 @@ class RandomTaskOracle(_ShippedOracle):
             _refuse(type(self).__name__, "class_shares", rule, repr(class_shares))
         return shares / shares.sum()
 
-    def __call__(self, n_samples: int, rng: Generator) -> tuple[Any, NDArray]:
+    def __call__(self, n_samples: int, rng: Generator) -> tuple[Container, NDArray]:
         """Return `n_samples` public rows, and the answers of a new random rule."""
         X = _resample(self._X, rng.integers(n_records(self._X), size=n_samples))
         values = X if isinstance(X, np.ndarray) or sparse.issparse(X) else np.asarray(X, float)
@@ -132,7 +133,7 @@ class RandomTaskOracle(_ShippedOracle):
             return X, self._y_mean + self._y_scale * scores
         return X, self._classes[self._codes(values, n_samples, rng)]
 
-    def _scores(self, values: Any, n_rules: int, rng: Generator) -> NDArray[np.float64]:
+    def _scores(self, values: Container, n_rules: int, rng: Generator) -> NDArray[np.float64]:
         """Return the scores of new rules, shape (n_rules, n_samples), mean 0 and variance 1."""
         weights = rng.standard_normal((len(self._weight_scale), n_rules))
         weights *= self._weight_scale[:, None]
@@ -141,7 +142,7 @@ class RandomTaskOracle(_ShippedOracle):
         spread = np.sqrt(np.mean(scores**2, axis=1, keepdims=True))
         return scores / np.where(spread > 0, spread, 1.0)
 
-    def _codes(self, values: Any, n_samples: int, rng: Generator) -> NDArray[np.intp]:
+    def _codes(self, values: Container, n_samples: int, rng: Generator) -> NDArray[np.intp]:
         """Return for each record the position of its class."""
         counts = self._draw_counts(n_samples, rng)
         scores = self._scores(values, len(counts) - 1, rng)
@@ -183,7 +184,7 @@ def _check_noise(noise: float, has_classes: bool) -> float:
     return noise
 
 
-def _inverse_scale(X: Any) -> NDArray[np.float64]:
+def _inverse_scale(X: Container) -> NDArray[np.float64]:
     """Return 1 / standard deviation of each column, and 0 for a constant one."""
     from sklearn.preprocessing import StandardScaler
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from numpy.random import Generator
 
 from skdp.core.dataset import as_dataset
 from skdp.core.oracle import Oracle
+from skdp.core.types import Sample
 from skdp.sensitivity.adapters import OracleAdapter
 from skdp.sensitivity.public_data import PublicDataOracle
 
@@ -15,7 +14,7 @@ from skdp.sensitivity.public_data import PublicDataOracle
 class _WithoutResponse(OracleAdapter):
     """An oracle whose responses are left out."""
 
-    def __call__(self, n_samples: int, rng: Generator) -> Any:
+    def __call__(self, n_samples: int, rng: Generator) -> Sample:
         sample = self.source(n_samples, rng)
         return as_dataset(sample, f"What the oracle {self.description} returns").X
 

@@ -24,11 +24,12 @@ from skdp.core.checks import check_count
 from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset
 from skdp.core.fingerprint import fingerprint
-from skdp.core.geometry import Geometry, as_geometry
+from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
 from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.streams import pair_key, public_key, streams, trial_key
 from skdp.core.target import Target, as_target, identity_of, target_key
+from skdp.core.types import Estimator, Seed
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.blocks import CHUNK_SIZE, pair_measure
@@ -121,16 +122,16 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
 
     def __init__(
         self,
-        oracle: Any,
+        oracle: object,
         *,
         gamma: float | None = 0.05,
         n_pairs: int | None = None,
         calibration: str = "exact",
         confidence: float | None = None,
         n_jobs: int | None = None,
-        memory: Any = None,
+        memory: object = None,
         verbose: int = 0,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.oracle = oracle
         self.gamma = gamma
@@ -149,8 +150,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
 
     def for_estimator(
         self,
-        estimator: Any,
-        release: Any,
+        estimator: Estimator,
+        release: object,
         dataset: Dataset | None = None,
         uses_response: bool = True,
     ) -> SensitivitySampler:
@@ -166,14 +167,14 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         return sampler, schema
 
     def settle(
-        self, target: Target, n_samples: int, schema: Schema, mechanism: Any
-    ) -> tuple[SensitivityEstimate, Any]:
+        self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
+    ) -> tuple[SensitivityEstimate, MechanismType]:
         geometry = mechanism.geometry
         estimate = self.sample(target, n_samples, geometry, schema)
         estimate.check_usable()
         return estimate, mechanism.with_geometry(geometry)
 
-    def plan(self, n_samples: int, mechanism: Any = None) -> SamplingPlan:
+    def plan(self, n_samples: int, mechanism: Measures | None = None) -> SamplingPlan:
         """Say what would be run, and what it would promise, without running it.
 
         Parameters
@@ -290,8 +291,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Evaluate pilot pairs, from which a mechanism may learn its basis or code.
 
-        They are drawn like the pairs of `sample` and are none of them, so whatever is learned from
-        them leaves the promise as it is. There are as many as calibrating pairs, but at most 1000,
+        They are drawn like the pairs of `sample` but are not among them, so what is learned from
+        them does not change the promise. There are as many as calibrating pairs, but at most 1000,
         and at most 2^25 differences in all.
 
         Parameters
@@ -373,7 +374,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         pairs: range,
         chunk_size: int,
         source: PairSource,
-        *parts: Any,
+        *parts: object,
     ) -> Generator[Any, None, None]:
         """Evaluate pairs chunk by chunk; source and `parts` tell the run from others."""
         one_by_one = self.memory is None and joblib.effective_n_jobs(self.n_jobs) == 1
@@ -399,7 +400,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         """
         return self._with(random_state=self._entropy())
 
-    def _with(self, **parameters: Any) -> SensitivitySampler:
+    def _with(self, **parameters: object) -> SensitivitySampler:
         return type(self)(**self.get_params(deep=False) | parameters)
 
     def public_dataset(

@@ -39,7 +39,7 @@ def linear_svm_l1(
 
     This is ``SVC(kernel="linear")``, hinge loss, two classes, records in the unit cube. An
     intercept that is not penalized may jump from -1 to 1 when one record changes its label, so no
-    bound below 2 can hold, whatever n; :func:`linear_svc_l1` has none of this.
+    bound below 2 can hold, whatever n; :func:`linear_svc_l1` has no such jump.
 
     Parameters
     ----------

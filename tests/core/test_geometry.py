@@ -149,6 +149,12 @@ def test_other_orders_are_refused(order):
         Geometry(order)
 
 
+@pytest.mark.parametrize("basis", [None, "identity", np.eye(2)])
+def test_a_basis_is_no_matrix(basis):
+    with pytest.raises(TypeError, match="'basis' parameter of Geometry must be a PublicBasis"):
+        Geometry(1, basis)
+
+
 class Doubled(Geometry):
     """Twice the L1 norm."""
 
@@ -166,6 +172,33 @@ def test_a_norm_of_ones_own():
     assert not any(own.bounds(other) or other.bounds(own) for other in GEOMETRIES)
     with pytest.raises(TypeError, match=r"Doubled has a norm of its own.*Pickle it"):
         own.to_dict()
+
+
+class Quadrupled(Doubled):
+    def distance(self, value, other):
+        return 2 * super().distance(value, other)
+
+
+class Eighth(Geometry):
+    """A norm that calls itself by the name of another."""
+
+    key = "l1"
+
+    def distance(self, value, other):
+        return super().distance(value, other) / 8
+
+
+class Summed(Geometry):
+    def distances(self, values, others):
+        return super().distances(values, others) / 8
+
+
+@pytest.mark.parametrize("other", [Quadrupled(), Eighth(), Summed()])
+def test_norms_of_ones_own_are_told_apart_by_their_class_too(other):
+    assert other.bounds(type(other)())
+    for geometry in (Doubled(), Geometry(1)):
+        assert not other.bounds(geometry)
+        assert not geometry.bounds(other)
 
 
 def test_a_norm_of_ones_own_has_a_key_of_its_own():

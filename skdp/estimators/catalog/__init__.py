@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from sklearn.utils import get_tags
 
 from skdp.core.classes import ClassTable, public_name
+from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog import (
     calibrators,
     compositions,
@@ -83,12 +83,12 @@ _OF_SUBSTITUTES = {
 _UNKNOWN = Entry()
 
 
-def entry_of(estimator: Any) -> Entry:
+def entry_of(estimator: Estimator) -> Entry:
     """Return the entry of the exact class of an estimator, an empty one if there is none."""
     return CATALOG.get(type(estimator), _UNKNOWN)
 
 
-def traits_of(estimator: Any) -> Entry:
+def traits_of(estimator: Estimator) -> Entry:
     """Return the entry of the nearest class of scikit-learn that an estimator is an instance of.
 
     It says how the estimator treats records and members, and not what is to be released: a subclass
@@ -97,7 +97,7 @@ def traits_of(estimator: Any) -> Entry:
     return CATALOG.inherited(type(estimator), _UNKNOWN)
 
 
-def released_entry(estimator: Any, path: Sequence[str] = ()) -> Entry | None:
+def released_entry(estimator: Estimator, path: Sequence[str] = ()) -> Entry | None:
     """Return the entry by which the exact class of `estimator` is released, None if there is none.
 
     `path` has the names of the members that lead to it.
@@ -110,7 +110,7 @@ def released_entry(estimator: Any, path: Sequence[str] = ()) -> Entry | None:
     return None if entry is None or entry.attributes is None else entry
 
 
-def is_stateless(estimator: Any) -> bool:
+def is_stateless(estimator: Estimator) -> bool:
     """Return whether fitting changes nothing, so that there is nothing to release.
 
     The catalog tells, or else scikit-learn's tag `requires_fit`.
@@ -123,7 +123,7 @@ def is_stateless(estimator: Any) -> bool:
     return entry.learns_nothing or not (is_refused or get_tags(estimator).requires_fit)
 
 
-def substitute_of(estimator: Any, transforms: bool) -> type | None:
+def substitute_of(estimator: Estimator, transforms: bool) -> type | None:
     """Return the class that takes the place of an estimator, None if it stays."""
     substitute = entry_of(estimator).substitute
     if substitute is None or not substitute.applies(estimator, transforms):
@@ -131,8 +131,8 @@ def substitute_of(estimator: Any, transforms: bool) -> type | None:
     return getattr(importlib.import_module(_SUBSTITUTES), substitute.name)
 
 
-def check_releasable(estimator: Any) -> None:
-    """Refuse an estimator of which it is known, before any fit, that it cannot be released."""
+def check_releasable(estimator: Estimator) -> None:
+    """Refuse, before any fit, an estimator that cannot be released."""
     reason = entry_of(estimator).reason(estimator)
     if reason:
         raise ValueError(
@@ -141,7 +141,7 @@ def check_releasable(estimator: Any) -> None:
         )
 
 
-def lookup(estimator: Any, path: Sequence[str] = ()) -> Entry:
+def lookup(estimator: Estimator, path: Sequence[str] = ()) -> Entry:
     """Return the entry by which an estimator is released, or say why there is none.
 
     The message then lists the fitted float attributes and the line to write.
@@ -155,9 +155,9 @@ def lookup(estimator: Any, path: Sequence[str] = ()) -> Entry:
 
 def register(
     kind: type,
-    attributes: Sequence[str] | Callable[[Any], tuple[str, ...]],
-    finish: Callable[[Any, Any], None] | None = None,
-    align: Callable[[dict[str, Any], Any], dict[str, Any]] | None = None,
+    attributes: Sequence[str] | Callable[[Estimator], tuple[str, ...]],
+    finish: Callable[[Estimator, Estimator], None] | None = None,
+    align: Callable[[Values, Estimator], Values] | None = None,
 ) -> None:
     """Teach ``release="auto"`` a further class of estimators.
 
@@ -223,7 +223,7 @@ def register(
     CATALOG.added[kind] = Entry(always(*names), finish, align)
 
 
-def _unknown(estimator: Any, path: Sequence[str]) -> str:
+def _unknown(estimator: Estimator, path: Sequence[str]) -> str:
     kind = type(estimator).__name__
     arrays = {
         name: value
@@ -244,6 +244,6 @@ def _unknown(estimator: Any, path: Sequence[str]) -> str:
     )
 
 
-def _shape(value: Any) -> str:
+def _shape(value: object) -> str:
     shapes = shapes_of(value)
     return str(shapes[0]) if len(shapes) == 1 else str(list(shapes))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-Values = dict[str, Any]
+from skdp.core.types import Estimator, Values
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class SignedRows:
     others: tuple[str, ...] = ()
     flipped: tuple[str, ...] = ()
 
-    def __call__(self, values: Values, public_fit: Any) -> Values:
+    def __call__(self, values: Values, public_fit: Estimator) -> Values:
         """Return the values, aligned."""
         rows, public = values[self.reference], getattr(public_fit, self.reference)
         cosines = _unit_rows(rows) @ _unit_rows(public).T
@@ -36,7 +35,7 @@ class SignedRows:
         flipped = {name: moved[name] * signs for name in self.flipped}
         return moved | flipped | {self.reference: moved[self.reference] * signs[:, None]}
 
-    def many(self, values: Values, public_fit: Any) -> Values:
+    def many(self, values: Values, public_fit: Estimator) -> Values:
         """Return the values of many fits, each with an axis for the fits in front, aligned.
 
         Where each row of the public fit has a nearest row of its own, that is the best matching.
@@ -67,7 +66,7 @@ class NearestRows:
     others: tuple[str, ...] = ()
     unit: bool = False
 
-    def __call__(self, values: Values, public_fit: Any) -> Values:
+    def __call__(self, values: Values, public_fit: Estimator) -> Values:
         """Return the values, aligned."""
         rows, public = values[self.reference], getattr(public_fit, self.reference)
         scaled = (_unit_rows(rows), _unit_rows(public)) if self.unit else (rows, public)
@@ -91,7 +90,7 @@ def _match(costs: NDArray) -> NDArray:
     return rows[np.argsort(columns)]
 
 
-def scaled_as_public_fit(values: Values, name: str, public_fit: Any) -> Values:
+def scaled_as_public_fit(values: Values, name: str, public_fit: Estimator) -> Values:
     """Give the rows of a factor the public lengths, where the other factor makes up."""
     lengths = np.linalg.norm(getattr(public_fit, name), axis=1, keepdims=True)
     return values | {name: _unit_rows(values[name]) * lengths}

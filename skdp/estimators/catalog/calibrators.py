@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog.entry import Entry, always
 from skdp.estimators.catalog.repairs import positive
 
@@ -14,24 +14,24 @@ from skdp.estimators.catalog.repairs import positive
 N_KNOTS = 21
 
 
-def _read_isotonic(fitted: Any, public_fit: Any) -> dict[str, Any]:
+def _read_isotonic(fitted: Estimator, public_fit: Estimator) -> Values:
     """Evaluate the fitted function on evenly spaced points of the public fit's range."""
     points = np.linspace(public_fit.X_min_, public_fit.X_max_, N_KNOTS)
     return {"y_thresholds_": np.interp(points, fitted.X_thresholds_, fitted.y_thresholds_)}
 
 
-def _finish_isotonic(released: Any, public_fit: Any) -> None:
+def _finish_isotonic(released: Estimator, public_fit: Estimator) -> None:
     """Make the values monotone, by isotonic regression on the public points."""
     points = np.linspace(public_fit.X_min_, public_fit.X_max_, N_KNOTS)
     released.fit(points, released.y_thresholds_)
 
 
-def _finish_temperature(released: Any, public_fit: Any) -> None:
+def _finish_temperature(released: Estimator, public_fit: Estimator) -> None:
     """An inverse temperature that is not positive becomes the public fit's."""
     released.beta_ = positive(released.beta_, public_fit.beta_)[()]
 
 
-def _finish_isotonic_probabilities(released: Any, public_fit: Any) -> None:
+def _finish_isotonic_probabilities(released: Estimator, public_fit: Estimator) -> None:
     """Clip the values to [0, 1] and make them monotone."""
     released.y_thresholds_ = np.clip(released.y_thresholds_, 0, 1)
     _finish_isotonic(released, public_fit)
@@ -53,7 +53,7 @@ _by_attributes = {
 }
 
 
-def calibrator_entry(fitted: Any) -> Entry | None:
+def calibrator_entry(fitted: Estimator) -> Entry | None:
     """Return the entry of a calibrator, None for one of an unknown kind."""
     if "y_thresholds_" in vars(fitted):
         return replace(_isotonic, finish=_finish_isotonic_probabilities)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from skdp.core.classes import isinstance_by_name, named
+from skdp.core.types import Estimator
 from skdp.estimators.catalog.entry import Entry, Members
 
 PIPELINE = "sklearn.pipeline.Pipeline"
@@ -14,34 +13,34 @@ FROZEN = "sklearn.frozen.FrozenEstimator"
 CHAIN = "sklearn.multioutput.ClassifierChain"
 
 
-def is_pipeline(estimator: Any) -> bool:
+def is_pipeline(estimator: Estimator) -> bool:
     """Return whether an estimator is a pipeline."""
     return isinstance_by_name(estimator, PIPELINE)
 
 
-def is_frozen(estimator: Any) -> bool:
+def is_frozen(estimator: Estimator) -> bool:
     """Return whether an estimator stays as it was fitted."""
     return isinstance_by_name(estimator, FROZEN)
 
 
-def is_classifier_chain(estimator: Any) -> bool:
+def is_classifier_chain(estimator: Estimator) -> bool:
     """Return whether the class labels of an estimator come in the order of a chain."""
     return isinstance_by_name(estimator, CHAIN)
 
 
-def _listed(fitted: Any) -> Members:
+def _listed(fitted: Estimator) -> Members:
     return [(f"estimators_[{i}]", member) for i, member in enumerate(fitted.estimators_)]
 
 
-def _named(fitted: Any) -> Members:
+def _named(fitted: Estimator) -> Members:
     return fitted.named_estimators_.items()
 
 
-def _stacked(fitted: Any) -> Members:
+def _stacked(fitted: Estimator) -> Members:
     return [*_named(fitted), ("final_estimator", fitted.final_estimator_)]
 
 
-def _calibrated(fitted: Any) -> Members:
+def _calibrated(fitted: Estimator) -> Members:
     for i, pair in enumerate(fitted.calibrated_classifiers_):
         name = f"calibrated_classifiers_[{i}]"
         yield f"{name}.estimator", pair.estimator
@@ -49,11 +48,11 @@ def _calibrated(fitted: Any) -> Members:
             yield f"{name}.calibrators[{j}]", calibrator
 
 
-def _steps_of_columns(transformer: Any) -> list:
+def _steps_of_columns(transformer: Estimator) -> list:
     return [*(member for _, member, _ in transformer.transformers), transformer.remainder]
 
 
-def _all_transform(owner: Any, name: str, owner_transforms: bool) -> bool:
+def _all_transform(owner: Estimator, name: str, owner_transforms: bool) -> bool:
     return True
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +11,9 @@ from scipy.linalg import LinAlgWarning, inv, pinv
 from scipy.special import psi
 
 from skdp.core.classes import named
+from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
-from skdp.estimators.catalog.alignment import NearestRows, SignedRows, Values, scaled_as_public_fit
+from skdp.estimators.catalog.alignment import NearestRows, SignedRows, scaled_as_public_fit
 from skdp.estimators.catalog.entry import Entry, always
 from skdp.estimators.catalog.repairs import nonnegative, orthonormal, positive
 
@@ -22,11 +22,11 @@ SMALLEST_WEIGHT = 1e-3
 ROUNDING = float(np.finfo(np.float64).eps)
 
 
-def _pca(fitted: Any) -> tuple[str, ...]:
+def _pca(fitted: Estimator) -> tuple[str, ...]:
     return ("mean_", "components_") + ("explained_variance_",) * bool(fitted.whiten)
 
 
-def _finish_pca(released: Any, public_fit: Any) -> None:
+def _finish_pca(released: Estimator, public_fit: Estimator) -> None:
     """Make the components orthonormal; a negative variance becomes the public fit's.
 
     With all variances the covariance is known too; without them it cannot be computed.
@@ -42,12 +42,12 @@ def _finish_pca(released: Any, public_fit: Any) -> None:
         released.explained_variance_ = np.full_like(released.components_[:, 0], np.nan)
 
 
-def _finish_truncated_svd(released: Any, public_fit: Any) -> None:
+def _finish_truncated_svd(released: Estimator, public_fit: Estimator) -> None:
     """Make the components orthonormal."""
     released.components_ = orthonormal(released.components_)
 
 
-def _finish_factor_analysis(released: Any, public_fit: Any) -> None:
+def _finish_factor_analysis(released: Estimator, public_fit: Estimator) -> None:
     """A noise variance that is not positive becomes the public fit's.
 
     Where noise has made one factor so strong that rounding hides another one, noise variances
@@ -70,16 +70,16 @@ def _has_inverse(matrix: NDArray) -> bool:
     return True
 
 
-def _fast_ica(fitted: Any) -> tuple[str, ...]:
+def _fast_ica(fitted: Estimator) -> tuple[str, ...]:
     return ("components_",) + ("mean_",) * bool(fitted.whiten)
 
 
-def _finish_fast_ica(released: Any, public_fit: Any) -> None:
+def _finish_fast_ica(released: Estimator, public_fit: Estimator) -> None:
     """Recompute the mixing matrix."""
     released.mixing_ = pinv(released.components_)
 
 
-def _align_nmf(values: Values, public_fit: Any) -> Values:
+def _align_nmf(values: Values, public_fit: Estimator) -> Values:
     """Order the components as the public ones; without a penalty, give them their lengths too.
 
     What a component gains the weights of the records lose, so the factors reconstruct the same.
@@ -90,7 +90,7 @@ def _align_nmf(values: Values, public_fit: Any) -> Values:
     return values if penalized else scaled_as_public_fit(values, "components_", public_fit)
 
 
-def _finish_nmf(released: Any, public_fit: Any) -> None:
+def _finish_nmf(released: Estimator, public_fit: Estimator) -> None:
     """Negative entries become zero; a component that noise made negative becomes the public one."""
     components = np.maximum(released.components_, 0)
     is_negative = (released.components_ < 0).any(axis=1, keepdims=True)
@@ -98,7 +98,7 @@ def _finish_nmf(released: Any, public_fit: Any) -> None:
     released.components_ = np.where(is_lost, public_fit.components_, components)
 
 
-def _finish_topics(released: Any, public_fit: Any) -> None:
+def _finish_topics(released: Estimator, public_fit: Estimator) -> None:
     """Topic weights below .001, or below their prior, become it; expectations follow from them."""
     smallest = min(SMALLEST_WEIGHT, released.topic_word_prior_)
     weights = np.maximum(released.components_, smallest)
@@ -107,7 +107,7 @@ def _finish_topics(released: Any, public_fit: Any) -> None:
     released.exp_dirichlet_component_ = np.exp(expected_log)
 
 
-def _align_dictionary(values: Values, public_fit: Any) -> Values:
+def _align_dictionary(values: Values, public_fit: Estimator) -> Values:
     """Order the atoms as the public ones; one whose code is not negative has a sign of its own."""
     rule = NearestRows("components_", unit=True) if public_fit.positive_code else _signed
     return rule(values, public_fit)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from scipy.linalg import pinvh, solve_triangular
 
 from skdp.core.classes import named
+from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
 from skdp.estimators.catalog.alignment import NearestRows
 from skdp.estimators.catalog.entry import Entry, always
@@ -33,7 +33,7 @@ COVARIANCE = (
 )
 
 
-def _read_mixture(fitted: Any, public_fit: Any) -> dict[str, Any]:
+def _read_mixture(fitted: Estimator, public_fit: Estimator) -> Values:
     """Read symmetric covariances as triangles."""
     covariances = fitted.covariances_
     if fitted.covariance_type == "tied":
@@ -43,7 +43,7 @@ def _read_mixture(fitted: Any, public_fit: Any) -> dict[str, Any]:
     return {}
 
 
-def _finish_covariances(released: Any, public_fit: Any) -> None:
+def _finish_covariances(released: Estimator, public_fit: Estimator) -> None:
     """Make covariances positive definite and recompute the precisions."""
     values, public = released.covariances_, public_fit.covariances_
     if released.covariance_type == "tied":
@@ -67,13 +67,13 @@ def _precision_factor(matrix: np.ndarray) -> np.ndarray:
     return solve_triangular(lower_factor(matrix), np.eye(len(matrix)), lower=True).T
 
 
-def _finish_gaussian_mixture(released: Any, public_fit: Any) -> None:
+def _finish_gaussian_mixture(released: Estimator, public_fit: Estimator) -> None:
     """Covariances become positive definite, the weights a point of the simplex."""
     released.weights_ = on_simplex(released.weights_)
     _finish_covariances(released, public_fit)
 
 
-def _finish_bayesian_mixture(released: Any, public_fit: Any) -> None:
+def _finish_bayesian_mixture(released: Estimator, public_fit: Estimator) -> None:
     """Covariances become positive definite; all weights follow from the counts of records.
 
     `mean_precision_` is its prior plus the number of records of each component. A count that
@@ -97,35 +97,35 @@ def _finish_bayesian_mixture(released: Any, public_fit: Any) -> None:
     _finish_covariances(released, public_fit)
 
 
-def _is_ordered(mixture: Any) -> bool:
+def _is_ordered(mixture: Estimator) -> bool:
     """Return whether the order of the components is part of the model, as of broken sticks."""
     return mixture.weight_concentration_prior_type == "dirichlet_process"
 
 
-def _covariance(fitted: Any) -> tuple[str, ...]:
+def _covariance(fitted: Estimator) -> tuple[str, ...]:
     return ("covariance_",) if fitted.assume_centered else ("covariance_", "location_")
 
 
-def _read_covariance(fitted: Any, public_fit: Any) -> dict[str, Any]:
+def _read_covariance(fitted: Estimator, public_fit: Estimator) -> Values:
     return {"covariance_": triangle(fitted.covariance_)}
 
 
-def _finish_covariance(released: Any, public_fit: Any) -> None:
+def _finish_covariance(released: Estimator, public_fit: Estimator) -> None:
     """Make the covariance positive semidefinite; the precision is its pseudo-inverse."""
     covariance = from_triangle(released.covariance_)
     released.covariance_ = nearest_covariance(covariance, public_fit.covariance_, singular=True)
     released.precision_ = pinvh(released.covariance_) if released.store_precision else None
 
 
-def _precision(fitted: Any) -> tuple[str, ...]:
+def _precision(fitted: Estimator) -> tuple[str, ...]:
     return ("precision_",) if fitted.assume_centered else ("precision_", "location_")
 
 
-def _read_precision(fitted: Any, public_fit: Any) -> dict[str, Any]:
+def _read_precision(fitted: Estimator, public_fit: Estimator) -> Values:
     return {"precision_": triangle(fitted.precision_)}
 
 
-def _finish_precision(released: Any, public_fit: Any) -> None:
+def _finish_precision(released: Estimator, public_fit: Estimator) -> None:
     """Make the precision positive definite; the covariance is its inverse."""
     released.precision_ = nearest_covariance(
         from_triangle(released.precision_), public_fit.precision_
@@ -134,17 +134,17 @@ def _finish_precision(released: Any, public_fit: Any) -> None:
     released.covariance_ = pinvh(scaled) / deviations / deviations[:, None]
 
 
-def _elliptic_envelope(fitted: Any) -> tuple[str, ...]:
+def _elliptic_envelope(fitted: Estimator) -> tuple[str, ...]:
     return (*_covariance(fitted), "offset_")
 
 
-def _align_mixture(values: dict[str, Any], public_fit: Any) -> dict[str, Any]:
+def _align_mixture(values: Values, public_fit: Estimator) -> Values:
     has_own = public_fit.covariance_type != "tied"
     others = ("weights_", "mean_precision_") + ("covariances_",) * has_own
     return NearestRows("means_", others)(values, public_fit)
 
 
-def _align_bayesian_mixture(values: dict[str, Any], public_fit: Any) -> dict[str, Any]:
+def _align_bayesian_mixture(values: Values, public_fit: Estimator) -> Values:
     return values if _is_ordered(public_fit) else _align_mixture(values, public_fit)
 
 

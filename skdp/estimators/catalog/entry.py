@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from skdp.core.types import Estimator, Values
 from skdp.estimators.closed_forms import ClosedForm
 
-Members = Iterable[tuple[str, Any]]
+Members = Iterable[tuple[str, Estimator]]
 
 
 class Substitute(NamedTuple):
@@ -19,7 +20,7 @@ class Substitute(NamedTuple):
     """
 
     name: str
-    applies: Callable[[Any, bool], bool]
+    applies: Callable[[Estimator, bool], bool]
     entry: Entry | None = None
 
 
@@ -99,26 +100,26 @@ class Entry:
         Whether fitting changes nothing, though an older scikit-learn does not say so.
     """
 
-    attributes: Callable[[Any], tuple[str, ...]] | None = None
-    finish: Callable[[Any, Any], None] | None = None
-    align: Callable[[dict[str, Any], Any], dict[str, Any]] | None = None
-    read: Callable[[Any, Any], dict[str, Any]] | None = None
+    attributes: Callable[[Estimator], tuple[str, ...]] | None = None
+    finish: Callable[[Estimator, Estimator], None] | None = None
+    align: Callable[[Values, Estimator], Values] | None = None
+    read: Callable[[Estimator, Estimator], Values] | None = None
     numbers: str = ""
     public: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     unserved: tuple[str, ...] = ()
     anchored: bool = False
-    refuse: str | Callable[[Any], str | None] | None = None
+    refuse: str | Callable[[Estimator], str | None] | None = None
     substitute: Substitute | None = None
     closed_form: (
-        tuple[Callable[[Any, tuple[int, int]], list[ClosedForm]], dict[str, tuple]] | None
+        tuple[Callable[[Estimator, tuple[int, int]], list[ClosedForm]], dict[str, tuple]] | None
     ) = None
-    members: Callable[[Any], Members] | None = None
-    structure: Callable[[Any], Any] | None = None
-    steps: Callable[[Any], list] | None = None
+    members: Callable[[Estimator], Members] | None = None
+    structure: Callable[[Estimator], object] | None = None
+    steps: Callable[[Estimator], list] | None = None
     takes_if: Callable[[Iterable[bool]], bool] = all
-    transforms: Callable[[Any, str, bool], bool] | None = None
+    transforms: Callable[[Estimator, str, bool], bool] | None = None
     seeded_structure: bool = False
     bags: bool = False
     tree: bool = False
@@ -134,11 +135,11 @@ class Entry:
         """Whether the released values depend on the values of the public fit."""
         return self.anchored or self.align is not None
 
-    def names(self, estimator: Any) -> tuple[str, ...]:
+    def names(self, estimator: Estimator) -> tuple[str, ...]:
         """Name the attributes to release of an estimator; none where `attributes` is None."""
         return () if self.attributes is None else self.attributes(estimator)
 
-    def reason(self, estimator: Any) -> str | None:
+    def reason(self, estimator: Estimator) -> str | None:
         """Return why an estimator cannot be released, None if it can."""
         return self.refuse(estimator) if callable(self.refuse) else self.refuse
 
@@ -149,7 +150,7 @@ class Always:
 
     names: tuple[str, ...]
 
-    def __call__(self, estimator: Any) -> tuple[str, ...]:
+    def __call__(self, estimator: Estimator) -> tuple[str, ...]:
         """Return the names."""
         return self.names
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from skdp.core.classes import named
+from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
 from skdp.estimators.catalog.entry import Entry, always
 
@@ -31,18 +31,18 @@ LINEAR_MODELS = """
 EXACT: dict[str, tuple] = {"positive": (False,), "solver": ("auto", "cholesky", "svd")}
 
 
-def coefficients(fitted: Any) -> tuple[str, ...]:
+def coefficients(fitted: Estimator) -> tuple[str, ...]:
     """Name the coefficients, and the intercept where one is fitted."""
     return ("coef_", "intercept_") if fitted.fit_intercept else ("coef_",)
 
 
-def _read_intercept_at_origin(fitted: Any, public_fit: Any) -> dict[str, Any]:
+def _read_intercept_at_origin(fitted: Estimator, public_fit: Estimator) -> Values:
     """Return the prediction at the origin: unlike `intercept_` it needs no mean of X beside it."""
     origin = np.zeros((1, fitted.n_features_in_))
     return {"intercept_": np.ravel(fitted.predict(origin))}
 
 
-def _shift_intercept(released: Any, public_fit: Any) -> None:
+def _shift_intercept(released: Estimator, public_fit: Estimator) -> None:
     """Choose `intercept_` such that the prediction at the origin is the released one."""
     at_origin = released.intercept_
     released.intercept_ = np.zeros_like(at_origin)

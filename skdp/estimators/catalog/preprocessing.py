@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
 
 from skdp.core.classes import ClassTable, named
+from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
 from skdp.estimators.catalog.entry import Entry, always
 from skdp.estimators.catalog.linear import ENTRIES as LINEAR_ENTRIES
@@ -25,21 +25,21 @@ from skdp.estimators.catalog.repairs import (
 LINEAR = ClassTable(LINEAR_ENTRIES)
 
 
-def _standard_scaler(fitted: Any) -> tuple[str, ...]:
+def _standard_scaler(fitted: Estimator) -> tuple[str, ...]:
     return ("mean_",) * bool(fitted.with_mean) + ("var_",) * bool(fitted.with_std)
 
 
-def _read_standard_scaler(fitted: Any, public_fit: Any) -> dict[str, Any]:
+def _read_standard_scaler(fitted: Estimator, public_fit: Estimator) -> Values:
     return {"var_": read_variances(fitted)} if fitted.with_std else {}
 
 
-def _finish_standard_scaler(released: Any, public_fit: Any) -> None:
+def _finish_standard_scaler(released: Estimator, public_fit: Estimator) -> None:
     """Recompute the scale; a variance that noise made negative becomes the public fit's."""
     if released.with_std:
         released.var_, released.scale_ = standard_deviations(released.var_, public_fit.var_)
 
 
-def _finish_min_max_scaler(released: Any, public_fit: Any) -> None:
+def _finish_min_max_scaler(released: Estimator, public_fit: Estimator) -> None:
     """Recompute scale and offset; a minimum above the maximum changes places with it."""
     ends = np.sort([released.data_min_, released.data_max_], axis=0)
     rebuilt = _refitted(released, ends)
@@ -47,35 +47,35 @@ def _finish_min_max_scaler(released: Any, public_fit: Any) -> None:
         setattr(released, name, getattr(rebuilt, name))
 
 
-def _finish_max_abs_scaler(released: Any, public_fit: Any) -> None:
+def _finish_max_abs_scaler(released: Estimator, public_fit: Estimator) -> None:
     """Recompute the scale; a negative maximum becomes the public fit's."""
     released.max_abs_ = nonnegative(released.max_abs_, public_fit.max_abs_)
     released.scale_ = _refitted(released, released.max_abs_[None]).scale_
 
 
-def _robust_scaler(fitted: Any) -> tuple[str, ...]:
+def _robust_scaler(fitted: Estimator) -> tuple[str, ...]:
     return ("center_",) * bool(fitted.with_centering) + ("scale_",) * bool(fitted.with_scaling)
 
 
-def _finish_robust_scaler(released: Any, public_fit: Any) -> None:
+def _finish_robust_scaler(released: Estimator, public_fit: Estimator) -> None:
     """A scale that is not positive becomes the public fit's."""
     if released.with_scaling:
         released.scale_ = positive(released.scale_, public_fit.scale_)
 
 
-def _finish_quantiles(released: Any, public_fit: Any) -> None:
+def _finish_quantiles(released: Estimator, public_fit: Estimator) -> None:
     """Sort the quantiles of each column."""
     released.quantiles_ = np.sort(released.quantiles_, axis=0)
 
 
-def _read_bin_edges(fitted: Any, public_fit: Any) -> dict[str, Any]:
+def _read_bin_edges(fitted: Estimator, public_fit: Estimator) -> Values:
     """Uniform bins are given by their two ends."""
     if fitted.strategy != "uniform":
         return {}
     return {"bin_edges_": np.array([edges[[0, -1]] for edges in fitted.bin_edges_])}
 
 
-def _finish_bins(released: Any, public_fit: Any) -> None:
+def _finish_bins(released: Estimator, public_fit: Estimator) -> None:
     """Sort the edges of each column."""
     if released.strategy == "uniform":
         sizes = [len(edges) for edges in public_fit.bin_edges_]
@@ -89,11 +89,11 @@ def _finish_bins(released: Any, public_fit: Any) -> None:
     released.bin_edges_[:] = edges
 
 
-def _splines(fitted: Any) -> tuple[str, ...]:
+def _splines(fitted: Estimator) -> tuple[str, ...]:
     return ("bsplines_",) if isinstance(fitted.knots, str) else ()
 
 
-def _read_knots(fitted: Any, public_fit: Any) -> dict[str, Any]:
+def _read_knots(fitted: Estimator, public_fit: Estimator) -> Values:
     """Read the base knots of each column; evenly spaced ones are given by their two ends."""
     knots = [spline.t[spline.k : len(spline.t) - spline.k] for spline in fitted.bsplines_]
     if fitted.knots == "uniform":
@@ -101,7 +101,7 @@ def _read_knots(fitted: Any, public_fit: Any) -> dict[str, Any]:
     return {"bsplines_": np.array(knots)}
 
 
-def _finish_splines(released: Any, public_fit: Any) -> None:
+def _finish_splines(released: Estimator, public_fit: Estimator) -> None:
     """Sort the knots of each column, and build the splines anew.
 
     The ends of two knots are their range, and the quantiles of as many records as knots are these.
@@ -109,16 +109,16 @@ def _finish_splines(released: Any, public_fit: Any) -> None:
     released.bsplines_ = _refitted(released, np.sort(released.bsplines_, axis=1).T).bsplines_
 
 
-def _refitted(released: Any, rows: NDArray) -> Any:
+def _refitted(released: Estimator, rows: NDArray) -> Estimator:
     """Let scikit-learn derive what follows from released values, by a fit on them."""
     return clone(released).set_output(transform="default").fit(rows)
 
 
-def _target_encoder(fitted: Any) -> tuple[str, ...]:
+def _target_encoder(fitted: Estimator) -> tuple[str, ...]:
     return ("encodings_", "target_mean_")
 
 
-def _statistics(fitted: Any) -> tuple[str, ...]:
+def _statistics(fitted: Estimator) -> tuple[str, ...]:
     if fitted.strategy == "constant":
         return ()
     if np.asarray(getattr(fitted, "statistics_", 0.0)).dtype.kind not in "fiub":
@@ -129,7 +129,7 @@ def _statistics(fitted: Any) -> tuple[str, ...]:
     return ("statistics_",)
 
 
-def _refuse_indicator(estimator: Any) -> str | None:
+def _refuse_indicator(estimator: Estimator) -> str | None:
     if not estimator.add_indicator:
         return None
     return (
@@ -138,7 +138,7 @@ def _refuse_indicator(estimator: Any) -> str | None:
     )
 
 
-def _refuse_some_columns(estimator: Any) -> str | None:
+def _refuse_some_columns(estimator: Estimator) -> str | None:
     if estimator.features == "all":
         return None
     return (
@@ -147,7 +147,7 @@ def _refuse_some_columns(estimator: Any) -> str | None:
     )
 
 
-def _refuse_imputation(estimator: Any) -> str | None:
+def _refuse_imputation(estimator: Estimator) -> str | None:
     model = estimator.estimator  # None stands for BayesianRidge
     linear = getattr(LINEAR.get(type(model)), "attributes", None) is coefficients
     if model is not None and not (linear and is_regressor(model)):
@@ -164,7 +164,7 @@ def _refuse_imputation(estimator: Any) -> str | None:
     return _refuse_indicator(estimator)
 
 
-def _read_imputations(fitted: Any, public_fit: Any) -> dict[str, Any]:
+def _read_imputations(fitted: Estimator, public_fit: Estimator) -> Values:
     """Join the first guesses and the coefficients of every regression."""
     rounds, expected = fitted.imputation_sequence_, public_fit.imputation_sequence_
     if [step.feat_idx for step in rounds] != [step.feat_idx for step in expected]:
@@ -177,7 +177,7 @@ def _read_imputations(fitted: Any, public_fit: Any) -> dict[str, Any]:
     return {"imputation_sequence_": [fitted.initial_imputer_.statistics_, *values]}
 
 
-def _finish_imputations(released: Any, public_fit: Any) -> None:
+def _finish_imputations(released: Estimator, public_fit: Estimator) -> None:
     """Put the coefficients into the regressions."""
     statistics, *values = released.imputation_sequence_
     released.initial_imputer_.statistics_ = statistics
@@ -187,17 +187,17 @@ def _finish_imputations(released: Any, public_fit: Any) -> None:
     ]
 
 
-def _with_coefficients(model: Any, values: NDArray) -> Any:
+def _with_coefficients(model: Estimator, values: NDArray) -> Estimator:
     model = copy.deepcopy(model)
     if model.fit_intercept:
         values, model.intercept_ = values[:-1], values[-1]
     model.coef_ = values
     for name in LINEAR[type(model)].drop:
-        vars(model).pop(name, None)
+        model.__dict__.pop(name, None)
     return model
 
 
-def _refuse_infrequent(estimator: Any) -> str | None:
+def _refuse_infrequent(estimator: Estimator) -> str | None:
     if estimator.min_frequency is None and estimator.max_categories is None:
         return None
     return (
@@ -206,7 +206,7 @@ def _refuse_infrequent(estimator: Any) -> str | None:
     )
 
 
-def _refuse_open_seed(estimator: Any) -> str | None:
+def _refuse_open_seed(estimator: Estimator) -> str | None:
     if isinstance(estimator.random_state, int | np.integer):
         return None
     return (
@@ -215,13 +215,13 @@ def _refuse_open_seed(estimator: Any) -> str | None:
     )
 
 
-def _refuse_open_seed_or_gamma(estimator: Any) -> str | None:
+def _refuse_open_seed_or_gamma(estimator: Estimator) -> str | None:
     if estimator.gamma == "scale":
         return "gamma='scale' depends on the data. Set gamma to a number"
     return _refuse_open_seed(estimator)
 
 
-def _tfidf(fitted: Any) -> tuple[str, ...]:
+def _tfidf(fitted: Estimator) -> tuple[str, ...]:
     return ("idf_",) if fitted.use_idf else ()
 
 

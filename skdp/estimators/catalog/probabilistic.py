@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
+from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
 from skdp.estimators.catalog.entry import Entry, always
 from skdp.estimators.catalog.repairs import (
@@ -24,23 +24,23 @@ from skdp.estimators.catalog.repairs import (
 ROUNDING = float(np.finfo(np.float64).eps)
 
 
-def _gaussian_nb(fitted: Any) -> tuple[str, ...]:
+def _gaussian_nb(fitted: Estimator) -> tuple[str, ...]:
     return ("class_prior_",) * (fitted.priors is None) + ("theta_", "var_")
 
 
-def _finish_gaussian_nb(released: Any, public_fit: Any) -> None:
+def _finish_gaussian_nb(released: Estimator, public_fit: Estimator) -> None:
     """Project the prior to the simplex; a variance that is not positive becomes the public one."""
     released.var_ = positive(released.var_, public_fit.var_)
     if released.priors is None:
         released.class_prior_ = on_simplex(released.class_prior_)
 
 
-def _counts(fitted: Any) -> tuple[str, ...]:
+def _counts(fitted: Estimator) -> tuple[str, ...]:
     learns_prior = fitted.fit_prior and fitted.class_prior is None
     return ("feature_count_",) + ("class_count_",) * learns_prior
 
 
-def _smoothing(released: Any) -> Any:
+def _smoothing(released: Estimator) -> NDArray:
     """Return what is added to the counts: scikit-learn raises it to 1e-10 unless told not to."""
     return released.alpha if released.force_alpha else np.maximum(released.alpha, 1e-10)
 
@@ -51,21 +51,21 @@ def _log_shares(counts: np.ndarray) -> np.ndarray:
     return np.log(counts) - np.log(counts.sum(axis=-1, keepdims=True))
 
 
-def _finish_class_prior(released: Any) -> None:
+def _finish_class_prior(released: Estimator) -> None:
     """Recompute the log-prior from the class counts; one that is not positive becomes tiny."""
     if released.fit_prior and released.class_prior is None:
         released.class_count_ = positive_counts(released.class_count_)
         released.class_log_prior_ = np.log(released.class_count_ / released.class_count_.sum())
 
 
-def _finish_multinomial_nb(released: Any, public_fit: Any) -> None:
+def _finish_multinomial_nb(released: Estimator, public_fit: Estimator) -> None:
     """Recompute the log-probabilities; negative counts become zero."""
     released.feature_count_ = np.maximum(released.feature_count_, 0)
     released.feature_log_prob_ = _log_shares(released.feature_count_ + _smoothing(released))
     _finish_class_prior(released)
 
 
-def _finish_complement_nb(released: Any, public_fit: Any) -> None:
+def _finish_complement_nb(released: Estimator, public_fit: Estimator) -> None:
     """Recompute the weights from the counts of the other classes; negative counts become zero."""
     released.feature_count_ = np.maximum(released.feature_count_, 0)
     released.feature_all_ = released.feature_count_.sum(axis=0)
@@ -77,7 +77,7 @@ def _finish_complement_nb(released: Any, public_fit: Any) -> None:
     released.feature_log_prob_ = normalized if released.norm else -logged
 
 
-def _finish_bernoulli_nb(released: Any, public_fit: Any) -> None:
+def _finish_bernoulli_nb(released: Estimator, public_fit: Estimator) -> None:
     """Recompute the log-probabilities; counts are clipped to [0, count of the class]."""
     released.class_count_ = positive_counts(released.class_count_)
     n_records, alpha = released.class_count_[:, None], _smoothing(released)
@@ -89,7 +89,7 @@ def _finish_bernoulli_nb(released: Any, public_fit: Any) -> None:
     _finish_class_prior(released)
 
 
-def _finish_categorical_nb(released: Any, public_fit: Any) -> None:
+def _finish_categorical_nb(released: Estimator, public_fit: Estimator) -> None:
     """Recompute log-probabilities and class counts; negative counts become zero."""
     counts = [np.maximum(count, 0) for count in released.category_count_]
     released.category_count_ = counts
@@ -100,17 +100,17 @@ def _finish_categorical_nb(released: Any, public_fit: Any) -> None:
     _finish_class_prior(released)
 
 
-def _quadratic(fitted: Any) -> tuple[str, ...]:
+def _quadratic(fitted: Estimator) -> tuple[str, ...]:
     return ("means_", "covariance_") + ("priors_",) * (fitted.priors is None)
 
 
-def _read_class_covariances(fitted: Any, public_fit: Any) -> dict[str, Any]:
+def _read_class_covariances(fitted: Estimator, public_fit: Estimator) -> Values:
     """Multiply out the eigenvectors, whose signs and order mean nothing."""
     pairs = zip(fitted.rotations_, fitted.scalings_, strict=True)
     return {"covariance_": [triangle((vectors * sizes) @ vectors.T) for vectors, sizes in pairs]}
 
 
-def _finish_quadratic(released: Any, public_fit: Any) -> None:
+def _finish_quadratic(released: Estimator, public_fit: Estimator) -> None:
     """Recompute the eigenvectors; covariances become positive definite, the prior a simplex."""
     pairs = zip(public_fit.rotations_, public_fit.scalings_, strict=True)
     public = [(vectors * sizes) @ vectors.T for vectors, sizes in pairs]
@@ -125,14 +125,14 @@ def _finish_quadratic(released: Any, public_fit: Any) -> None:
         released.priors_ = on_simplex(released.priors_)
 
 
-def _nearest_centroid(fitted: Any) -> tuple[str, ...]:
+def _nearest_centroid(fitted: Estimator) -> tuple[str, ...]:
     priors = str(fitted.priors)
     if fitted.metric != "euclidean" and priors == "uniform":
         return ("centroids_",)  # the distances alone decide, and there are no probabilities
     return ("centroids_", "within_class_std_dev_") + ("class_prior_",) * (priors == "empirical")
 
 
-def _finish_nearest_centroid(released: Any, public_fit: Any) -> None:
+def _finish_nearest_centroid(released: Estimator, public_fit: Estimator) -> None:
     """A negative deviation becomes the public fit's; the prior is projected to the simplex."""
     if str(released.priors) == "empirical":
         released.class_prior_ = on_simplex(released.class_prior_)
@@ -141,11 +141,11 @@ def _finish_nearest_centroid(released: Any, public_fit: Any) -> None:
     )
 
 
-def _dummy_classifier(fitted: Any) -> tuple[str, ...]:
+def _dummy_classifier(fitted: Estimator) -> tuple[str, ...]:
     return () if fitted.strategy in {"uniform", "constant"} else ("class_prior_",)
 
 
-def _finish_dummy_classifier(released: Any, public_fit: Any) -> None:
+def _finish_dummy_classifier(released: Estimator, public_fit: Estimator) -> None:
     """Project the prior to the simplex."""
     if isinstance(released.class_prior_, list):
         released.class_prior_ = [on_simplex(prior) for prior in released.class_prior_]
@@ -153,7 +153,7 @@ def _finish_dummy_classifier(released: Any, public_fit: Any) -> None:
         released.class_prior_ = on_simplex(released.class_prior_)
 
 
-def _dummy_regressor(fitted: Any) -> tuple[str, ...]:
+def _dummy_regressor(fitted: Estimator) -> tuple[str, ...]:
     return () if fitted.strategy == "constant" else ("constant_",)
 
 

@@ -8,33 +8,32 @@ to the same values in these units.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from skdp.core.simplex import project_to_simplex
+from skdp.core.types import Estimator
 
 # Smallest probability, as a share, after a repair: its logarithm stays finite.
 TINY = 1e-10
 
 
-def positive(values: Any, fallback: Any) -> NDArray:
+def positive(values: ArrayLike, fallback: ArrayLike) -> NDArray:
     """Replace what is not positive by the public fit's, or by 1 where that is not positive."""
     values, fallback = np.asarray(values), np.asarray(fallback)
     return np.where(values > 0, values, np.where(fallback > 0, fallback, 1.0))
 
 
-def nonnegative(values: Any, fallback: Any) -> NDArray:
+def nonnegative(values: ArrayLike, fallback: ArrayLike) -> NDArray:
     """Replace what is negative by the public fit's."""
     values = np.asarray(values)
     return np.where(values < 0, fallback, values)
 
 
-def read_variances(fitted: Any) -> NDArray:
+def read_variances(fitted: Estimator) -> NDArray:
     """Return variances that tell the scale: of columns taken for constant, zero.
 
-    Of a constant column rounding may leave a variance that is not zero; its scale is 1.
+    Rounding may leave a constant column a variance that is not zero; its scale is 1.
     """
     taken_for_constant = (fitted.scale_ == 1) & (np.sqrt(fitted.var_) != 1)
     return np.where(taken_for_constant, 0.0, fitted.var_).astype(fitted.var_.dtype)
@@ -46,14 +45,14 @@ def standard_deviations(variances: NDArray, fallback: NDArray) -> tuple[NDArray,
     return variances, np.where(variances == 0, 1.0, np.sqrt(variances))
 
 
-def positive_counts(counts: Any) -> NDArray:
+def positive_counts(counts: ArrayLike) -> NDArray:
     """Replace counts that are not positive by a tiny share of those of their row that are."""
     counts = np.asarray(counts)
     total = np.where(counts > 0, counts, 0).sum(axis=-1, keepdims=True)
     return np.where(counts > 0, counts, TINY * np.where(total > 0, total, 1.0))
 
 
-def on_simplex(values: Any) -> NDArray:
+def on_simplex(values: ArrayLike) -> NDArray:
     """Project what is no vector of probabilities to the nearest one, entries positive."""
     values = np.asarray(values)
     rounding = 100 * np.finfo(values.dtype).eps

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
 from skdp.estimators.catalog.alignment import SignedRows
 from skdp.estimators.catalog.entry import Entry, Substitute, always
@@ -12,33 +11,33 @@ from skdp.estimators.catalog.repairs import read_variances, standard_deviations
 DISCRIMINANT = "covariance_ explained_variance_ratio_ means_ priors_ scalings_ xbar_"
 
 
-def _always(estimator: Any, transforms: bool) -> bool:
+def _always(estimator: Estimator, transforms: bool) -> bool:
     return True
 
 
-def _standardizes(estimator: Any, transforms: bool) -> bool:
+def _standardizes(estimator: Estimator, transforms: bool) -> bool:
     return estimator.standardize
 
 
-def _transforms(estimator: Any, transforms: bool) -> bool:
+def _transforms(estimator: Estimator, transforms: bool) -> bool:
     return transforms
 
 
-def _power_transformer(fitted: Any) -> tuple[str, ...]:
+def _power_transformer(fitted: Estimator) -> tuple[str, ...]:
     return ("lambdas_", "mean_", "var_") if fitted.standardize else ("lambdas_",)
 
 
-def _read_power_transformer(fitted: Any, public_fit: Any) -> dict[str, Any]:
+def _read_power_transformer(fitted: Estimator, public_fit: Estimator) -> Values:
     return {"var_": read_variances(fitted)} if fitted.standardize else {}
 
 
-def _finish_power_transformer(released: Any, public_fit: Any) -> None:
+def _finish_power_transformer(released: Estimator, public_fit: Estimator) -> None:
     """Recompute the scale; a variance that noise made negative becomes the public fit's."""
     if released.standardize:
         released.var_, released.scale_ = standard_deviations(released.var_, public_fit.var_)
 
 
-def _refuse_precomputed(estimator: Any) -> str | None:
+def _refuse_precomputed(estimator: Estimator) -> str | None:
     if estimator.kernel != "precomputed":
         return None
     return "a precomputed kernel has one column for each record. Give it the records themselves"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sklearn.utils import get_tags
 
 from skdp.core.classes import ClassTable
+from skdp.core.types import Estimator
 from skdp.estimators.catalog import CATALOG, Entry
 
 
@@ -103,13 +104,13 @@ def _line(kind: type, entry: Entry) -> SupportedEstimator:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # classes that are about to go
         try:
-            example: Any = kind()
+            example: Estimator = kind()
         except TypeError:  # a class of the user that has required parameters
             return SupportedEstimator(kind.__name__, "", (), entry.numbers)
     return SupportedEstimator(kind.__name__, _kind_of(example), entry.names(example), entry.numbers)
 
 
-def _kind_of(estimator: Any) -> str:
+def _kind_of(estimator: Estimator) -> str:
     kind = get_tags(estimator).estimator_type
     if kind in {"density_estimator", None}:
         return "transformer" if hasattr(estimator, "transform") else "density"

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +23,8 @@ from scipy.optimize import minimize_scalar
 from scipy.signal import lfilter
 from scipy.special import logsumexp
 
-from skdp.risk._checks import MOST, check_count, check_levels, check_real
-from skdp.risk.loss import PrivacyLossDistribution
+from skdp.accounting.checks import MOST, check_count, check_levels, check_real
+from skdp.accounting.loss import PrivacyLossDistribution
 
 _TAIL = 1e-16  # mass of the sum that the window of the convolution may cut off
 _MAX_POINTS = 2**26
@@ -105,9 +104,9 @@ class GridLoss(PrivacyLossDistribution):
     probabilities: NDArray[np.float64]
     infinity: float
     limit: float = math.inf
-    _tail: Any = field(init=False, repr=False)
-    _other: Any = field(init=False, repr=False)
-    _below: Any = field(init=False, repr=False)
+    _tail: NDArray[np.float64] = field(init=False, repr=False)
+    _other: NDArray[np.float64] = field(init=False, repr=False)
+    _below: NDArray[np.float64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
@@ -166,20 +165,20 @@ class GridLoss(PrivacyLossDistribution):
     def _bound(self) -> float:
         return self.limit
 
-    def _cdf(self, loss: NDArray[np.float64]) -> Any:
+    def _cdf(self, loss: NDArray[np.float64]) -> NDArray[np.float64]:
         # A level meant to be on the grid may be off by rounding.
         return self._mass(np.floor(loss / self.step + 1e-9) + 1)
 
-    def _two_sided(self, epsilon: NDArray[np.float64]) -> Any:
+    def _two_sided(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
         below = self._mass(np.ceil(-epsilon / self.step - 1e-9))
         return np.where(epsilon < 0, 0.0, self._cdf(epsilon) - below)
 
-    def _mass(self, place: Any) -> Any:
+    def _mass(self, place: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the mass below a point of the grid, given in steps from zero."""
         index = np.clip(place - self.first, 0, self.probabilities.size).astype(int)
         return np.minimum(self._below[index], 1.0)
 
-    def _delta(self, epsilon: NDArray[np.float64]) -> Any:
+    def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
         index = np.ceil(epsilon / self.step) - self.first
         index = np.clip(index, 0, self.probabilities.size).astype(int)
         above = np.minimum(epsilon - self.step * (self.first + index), 0.0)

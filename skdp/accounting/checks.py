@@ -1,10 +1,9 @@
-"""Input checks shared by the modules of `skdp.risk`."""
+"""Input checks shared by the modules of `skdp.accounting` and `skdp.risk`."""
 
 from __future__ import annotations
 
 import math
 import numbers
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,7 @@ MOST = 2**53
 
 
 def check_real(
-    name: str, owner: str, value: Any, low: float, high: float, closed: str = ""
+    name: str, owner: str, value: object, low: float, high: float, closed: str = ""
 ) -> float:
     """Return a number inside an interval, or say which interval it missed.
 
@@ -39,7 +38,9 @@ def check_real(
     return number
 
 
-def check_levels(name: str, owner: str, values: Any, low: float = -math.inf) -> NDArray[np.float64]:
+def check_levels(
+    name: str, owner: str, values: object, low: float = -math.inf
+) -> NDArray[np.float64]:
     """Return numbers of at least `low`, or what is missing, in an array of any shape."""
     try:
         levels = np.asarray(values)
@@ -58,7 +59,7 @@ def check_levels(name: str, owner: str, values: Any, low: float = -math.inf) -> 
     return levels.astype(np.float64)
 
 
-def check_count(name: str, owner: str, value: Any, low: int = 1) -> int:
+def check_count(name: str, owner: str, value: object, low: int = 1) -> int:
     """Return an integer of at least `low`."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool):
         raise TypeError(
@@ -73,7 +74,7 @@ def check_count(name: str, owner: str, value: Any, low: int = 1) -> int:
 
 
 def check_stronger(
-    owner: str, epsilon: Any, epsilon0: Any, most: float = math.inf
+    owner: str, epsilon: object, epsilon0: object, most: float = math.inf
 ) -> tuple[float, float]:
     """Return a level and the level of the mechanism, of which the first is not the larger."""
     epsilon0 = check_real("epsilon0", owner, epsilon0, 0.0, most)

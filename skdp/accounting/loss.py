@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.risk._checks import check_count, check_levels, check_real
+from skdp.accounting.checks import check_count, check_levels, check_real
 
 
 class PrivacyLossDistribution(ABC):
@@ -89,7 +89,9 @@ class PrivacyLossDistribution(ABC):
         level = self._epsilon(check_real("delta", "epsilon", delta, 0.0, 1.0, closed="l"))
         return min(self.bound, math.nextafter(level, math.inf)) if level > 0 else 0.0
 
-    def sample(self, size: int, rng: Any = None) -> NDArray[np.float64]:
+    def sample(
+        self, size: int, rng: np.random.Generator | int | None = None
+    ) -> NDArray[np.float64]:
         """Draw losses.
 
         Parameters
@@ -181,13 +183,13 @@ class PrivacyLossDistribution(ABC):
         return self.self_compose(other, step=step)
 
     @abstractmethod
-    def _cdf(self, loss: NDArray[np.float64]) -> Any: ...
+    def _cdf(self, loss: NDArray[np.float64]) -> NDArray[np.float64]: ...
 
     @abstractmethod
-    def _two_sided(self, epsilon: NDArray[np.float64]) -> Any: ...
+    def _two_sided(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]: ...
 
     @abstractmethod
-    def _delta(self, epsilon: NDArray[np.float64]) -> Any: ...
+    def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]: ...
 
     @abstractmethod
     def _epsilon(self, delta: float) -> float: ...
@@ -206,14 +208,14 @@ class PrivacyLossDistribution(ABC):
         return self._support()[1]
 
     def _self_compose(self, n: int, step: float | None) -> PrivacyLossDistribution:
-        from skdp.risk.composition import self_convolved  # which builds on this module
+        from skdp.accounting.composition import self_convolved  # which builds on this module
 
         return self_convolved(self, n, step)
 
     def _compose(
         self, other: PrivacyLossDistribution, step: float | None
     ) -> PrivacyLossDistribution:
-        from skdp.risk.composition import convolved
+        from skdp.accounting.composition import convolved
 
         return convolved(self, other, step)
 
@@ -224,7 +226,7 @@ def _check_step(step: float | None) -> None:
 
 
 def _evaluated(
-    function: Callable[[NDArray[np.float64]], Any],
+    function: Callable[[NDArray[np.float64]], NDArray[np.float64]],
     levels: NDArray[np.float64],
     lowest: float,
     highest: float,

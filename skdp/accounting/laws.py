@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, log_ndtr, ndtr, ndtri
 
-from skdp.risk._checks import check_real
-from skdp.risk.loss import PrivacyLossDistribution
+from skdp.accounting.checks import check_real
+from skdp.accounting.loss import PrivacyLossDistribution
 
 _TAIL = 1e-16  # mass of an unbounded law that a grid may leave out; it is charged to delta
 _LARGEST = 1e150  # its square is a double
@@ -71,16 +70,16 @@ class LaplaceLoss(PrivacyLossDistribution):
     def __post_init__(self) -> None:
         check_real("epsilon0", type(self).__name__, self.epsilon0, 0.0, math.inf)
 
-    def _cdf(self, loss: NDArray[np.float64]) -> Any:
+    def _cdf(self, loss: NDArray[np.float64]) -> NDArray[np.float64]:
         middle = np.exp((np.minimum(loss, self.epsilon0) - self.epsilon0) / 2) / 2
         return np.select([loss < -self.epsilon0, loss < self.epsilon0], [0.0, middle], 1.0)
 
-    def _two_sided(self, epsilon: NDArray[np.float64]) -> Any:
+    def _two_sided(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
         level = np.clip(epsilon, 0.0, self.epsilon0)
         inside = np.exp((level - self.epsilon0) / 2) * -np.expm1(-level) / 2
         return np.where(epsilon >= self.epsilon0, 1.0, inside)
 
-    def _delta(self, epsilon: NDArray[np.float64]) -> Any:
+    def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
         middle = -np.expm1((np.minimum(epsilon, self.epsilon0) - self.epsilon0) / 2)
         low = -np.expm1(np.minimum(epsilon, 0.0))
         return np.where(epsilon < -self.epsilon0, low, middle)
@@ -131,14 +130,14 @@ class GaussianLoss(PrivacyLossDistribution):
     def __post_init__(self) -> None:
         check_real("mu", type(self).__name__, self.mu, 0.0, _LARGEST)
 
-    def _cdf(self, loss: NDArray[np.float64]) -> Any:
+    def _cdf(self, loss: NDArray[np.float64]) -> NDArray[np.float64]:
         return ndtr(loss / self.mu - self.mu / 2)
 
-    def _two_sided(self, epsilon: NDArray[np.float64]) -> Any:
+    def _two_sided(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
         level = np.maximum(epsilon, 0.0) / self.mu
         return ndtr(level - self.mu / 2) - ndtr(-level - self.mu / 2)
 
-    def _delta(self, epsilon: NDArray[np.float64]) -> Any:
+    def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
         level = epsilon / self.mu
         other = np.exp(np.minimum(epsilon + log_ndtr(-level - self.mu / 2), 0.0))
         return np.maximum(ndtr(self.mu / 2 - level) - other, 0.0)
@@ -210,15 +209,15 @@ class PureLoss(PrivacyLossDistribution):
     def __post_init__(self) -> None:
         check_real("epsilon0", type(self).__name__, self.epsilon0, 0.0, math.inf)
 
-    def _cdf(self, loss: NDArray[np.float64]) -> Any:
+    def _cdf(self, loss: NDArray[np.float64]) -> NDArray[np.float64]:
         level = np.clip(loss, 0.0, self.epsilon0)
         least = math.exp(-self.epsilon0) * np.expm1(-level) / np.expm1(-level - self.epsilon0)
         return np.select([loss < 0, loss < self.epsilon0], [0.0, least], 1.0)
 
-    def _two_sided(self, epsilon: NDArray[np.float64]) -> Any:
+    def _two_sided(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.where(epsilon >= self.epsilon0, 1.0, 0.0)
 
-    def _delta(self, epsilon: NDArray[np.float64]) -> Any:
+    def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
         level = np.minimum(epsilon, self.epsilon0) - self.epsilon0
         middle = -np.expm1(level) * expit(self.epsilon0)
         low = -np.expm1(np.minimum(epsilon, 0.0))

@@ -1,0 +1,80 @@
+"""``python -m skdp budget ledger.db``: what was released, for how much, and what is left."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from skdp.accounting.accountant import PrivacyAccountant
+from skdp.accounting.ledger import COLUMNS
+from skdp.exceptions import LedgerError
+
+SHOWN = ("time", "label", "n_releases", "epsilon", "delta", "gamma", "law", "partition", "part")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command, and return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m skdp")
+    commands = parser.add_subparsers(required=True)
+    budget = commands.add_parser("budget", help="show a ledger; nothing is written to it")
+    budget.add_argument("ledger", help="path of the ledger")
+    form = budget.add_mutually_exclusive_group()
+    form.add_argument("--csv", action="store_true", help="its rows, as comma-separated values")
+    form.add_argument("--json", action="store_true", help="limits, total, what is left, and rows")
+    chosen = parser.parse_args(arguments)
+    try:
+        accountant = PrivacyAccountant.open(chosen.ledger)
+        if chosen.csv:
+            writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(accountant.rows())
+        elif chosen.json:
+            print(json.dumps(_plain(_summary(accountant)), indent=2, allow_nan=False))
+        else:
+            print(*_table(accountant.rows()), "", accountant, sep="\n")
+    except LedgerError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _summary(accountant: PrivacyAccountant) -> dict[str, Any]:
+    return {
+        "limits": accountant.limits,
+        "total": asdict(accountant.total()),
+        "remaining": accountant.remaining(),
+        "releases": accountant.rows(),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Write infinity as a string: JSON has no number for it."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return str(value) if isinstance(value, float) and math.isinf(value) else value
+
+
+def _table(rows: list[dict[str, Any]]) -> list[str]:
+    """Lay rows out in columns, without those that are empty."""
+    cells = [
+        [f"{row[name]:g}" if isinstance(row[name], float) else str(row[name] or "") for row in rows]
+        for name in SHOWN
+    ]
+    columns = [[name, *each] for name, each in zip(SHOWN, cells, strict=True) if any(each)]
+    widths = [max(map(len, column)) for column in columns]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in zip(*columns, strict=True)
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

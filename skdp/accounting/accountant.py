@@ -1,0 +1,623 @@
+"""PrivacyAccountant: what all releases of some data may cost together, and have cost."""
+
+from __future__ import annotations
+
+import html
+import math
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Self
+from weakref import WeakValueDictionary
+
+from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
+from skdp.accounting.tally import (
+    DOWN,
+    UP,
+    BudgetTotal,
+    Limits,
+    Spend,
+    Tally,
+    above,
+    below,
+    check_law,
+    exact,
+    largest_square,
+)
+from skdp.core.checks import check_count
+from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
+from skdp.exceptions import BudgetExceededError, LedgerError
+
+_in_force: ContextVar[tuple[PrivacyAccountant, ...]] = ContextVar("in_force", default=())
+_blocks: tuple[tuple[PrivacyAccountant, ...], ...] = ()  # for threads, which inherit no context
+_of_all: PrivacyAccountant | None = None
+_group: ContextVar[tuple[str | None, str, str]] = ContextVar("group", default=(None, "", ""))
+_reopened: WeakValueDictionary[tuple, PrivacyAccountant] = WeakValueDictionary()
+
+
+class PrivacyAccountant:
+    """A budget for all releases of some private data, kept in a file.
+
+    Each release is a row of the ledger, on the disk before private data is looked at; one that
+    would exceed a limit is refused. Whoever has the path shares the budget: clones, pickles and
+    copies of an accountant, threads, and the processes of this machine.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The ledger, made if it does not exist; ":memory:" is one that ends with this process. It
+        must be on a disk of this machine, not on a network drive.
+    epsilon : float in (0, inf]
+        Limit of the total epsilon.
+    delta : float in [0, 1], default=0.0
+        Limit of the total delta.
+    gamma : float in [0, 1] or None, default=None
+        Limit of the total gamma, jointly over pair and samplers: an estimate with a confidence c
+        counts as ``1 - c (1 - gamma)``. None is no limit.
+    slack : float in [0, delta], default=0.0
+        Part of `delta` that is kept back, so that many small releases may be composed by more than
+        the sum of their epsilons: see the user guide. The deltas of the releases then share the
+        rest.
+    timeout : float of at least 0, default=60.0
+        Seconds to wait while another process writes.
+
+    Raises
+    ------
+    ValueError
+        If a limit is out of range.
+    LedgerError
+        If there is a ledger with other limits, or a file that is not a whole ledger.
+
+    See Also
+    --------
+    default_accountant : The one that counts where none was given.
+
+    Notes
+    -----
+    Limits hold whatever made the analyst choose the next epsilon: they are checked by filters,
+    basic [1]_ and, with a `slack`, fully adaptive advanced composition [2]_.
+
+    References
+    ----------
+    .. [1] Rogers, Roth, Ullman and Vadhan, "Privacy Odometers and Filters: Pay-as-you-Go
+       Composition", NeurIPS 2016.
+    .. [2] Whitehouse, Ramdas, Rogers and Wu, "Fully-Adaptive Composition in Differential Privacy",
+       ICML 2023.
+
+    Examples
+    --------
+    >>> from skdp import BudgetExceededError, PrivacyGuarantee
+    >>> from skdp.accounting import PrivacyAccountant
+    >>> ledger = PrivacyAccountant(":memory:", epsilon=3.0)
+    >>> ledger.spend(PrivacyGuarantee(epsilon=2.0), label="mean income")
+    >>> ledger.remaining(10)
+    0.1
+    >>> try:
+    ...     ledger.spend(PrivacyGuarantee(epsilon=2.0))
+    ... except BudgetExceededError as error:
+    ...     print(error.left)
+    1.0
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        gamma: float | None = None,
+        slack: float = 0.0,
+        timeout: float = 60.0,
+    ):
+        limits = _check_limits(epsilon, delta, gamma, slack)
+        self._start(Ledger(os.fspath(path), timeout, limits))
+
+    def _start(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._counted: tuple[Tally, int, Spend | None] = (Tally(), 0, None)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, timeout: float = 60.0) -> PrivacyAccountant:
+        """Open an existing ledger to read it.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The ledger.
+        timeout : float of at least 0, default=60.0
+            Seconds to wait while another process writes.
+
+        Returns
+        -------
+        PrivacyAccountant
+            With the limits of the file; it refuses to spend.
+
+        Raises
+        ------
+        LedgerError
+            If there is no whole ledger.
+        """
+        self = cls.__new__(cls)
+        self._start(Ledger(os.fspath(path), timeout, None))
+        return self
+
+    @property
+    def path(self) -> str:
+        """Where the ledger is."""
+        return self._ledger.path
+
+    @property
+    def limits(self) -> dict[str, float | None]:
+        """The limits of epsilon, delta and gamma, and the slack."""
+        return dict(vars(self._ledger.limits))
+
+    def spend(
+        self,
+        guarantee: PrivacyGuarantee,
+        *,
+        law: NoiseLaw | None = None,
+        n_releases: int = 1,
+        composed_at: float | None = None,
+        n_samples: int | None = None,
+        oracle: str | None = None,
+        sensitivity_key: str | None = None,
+        plan_key: str | None = None,
+        label: str | None = None,
+    ) -> None:
+        """Count a release, before it is made.
+
+        When this returns, the row is on the disk. If it raises, private data must not be looked
+        at; the row may be there, but nothing is counted too little.
+
+        Parameters
+        ----------
+        guarantee : PrivacyGuarantee
+            What the release will promise.
+        law : NoiseLaw or None, default=None
+            The law of its noise; None if no more is known than the guarantee.
+        n_releases : int of at least 1, default=1
+            More than one for a series of equal releases that is fixed in advance and counted as a
+            whole. Their targets may hang on earlier outcomes; number, epsilons and noise may not.
+        composed_at : float in [0, 1) or None, default=None
+            Delta at which such a series is composed by the laws of its noise, which costs less than
+            its releases one by one. None takes their sum.
+        n_samples : int or None, default=None
+            Number of private records; None takes that of the guarantee.
+        oracle : str or None, default=None
+            Description of the oracle; None takes that of the guarantee.
+        sensitivity_key : str or None, default=None
+            What the sensitivity estimate is known by: the gamma of estimates of the same key is
+            counted once. None is an estimate of its own, for each release.
+        plan_key : str or None, default=None
+            What the plan of the release is known by.
+        label : str or None, default=None
+            What is released, in public words.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the release would exceed a limit.
+        LedgerError
+            If the ledger cannot be written.
+        TypeError
+            If `guarantee` is no guarantee.
+        ValueError
+            If `law` does not belong to it, `composed_at` is below the delta of the releases, or the
+            ledger is for other neighboring datasets.
+
+        Examples
+        --------
+        >>> from skdp import PrivacyGuarantee
+        >>> from skdp.accounting import NoiseLaw, PrivacyAccountant
+        >>> ledger = PrivacyAccountant(":memory:", epsilon=5.0, delta=1e-5)
+        >>> each, law = PrivacyGuarantee(epsilon=0.1), NoiseLaw("laplace", 0.1)
+        >>> ledger.spend(each, law=law, n_releases=100, composed_at=1e-5)
+        >>> print(f"{ledger.total().epsilon:.2f}")
+        4.22
+        """
+        owner = "PrivacyAccountant.spend"
+        _check_writable(self)
+        if not isinstance(guarantee, PrivacyGuarantee):
+            raise TypeError(
+                f"The 'guarantee' parameter of {owner} must be a PrivacyGuarantee. "
+                f"Got {guarantee!r}."
+            )
+        if law is None:
+            law = NoiseLaw("pure", guarantee.epsilon)
+        else:
+            check_law(law, guarantee)
+        n_releases = check_count("n_releases", n_releases, owner)
+        if composed_at is not None and not 0 <= composed_at < 1:
+            raise ValueError(
+                f"The 'composed_at' parameter of {owner} must be in [0, 1). Got {composed_at!r}."
+            )
+        identity, *group = _group.get()
+        partition, part = group if identity == self._ledger.identity else ("", "")
+        kept = DOWN.power(DOWN.subtract(1, exact(guarantee.delta)), n_releases)
+        spend = Spend(
+            time=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            epsilon=above(UP.multiply(exact(guarantee.epsilon), Decimal(n_releases))),
+            delta=float(guarantee.delta) if n_releases == 1 else above(UP.subtract(1, kept)),
+            gamma=float(guarantee.gamma),
+            confidence=None if guarantee.confidence is None else float(guarantee.confidence),
+            relation=guarantee.relation.value,
+            n_releases=n_releases,
+            each_epsilon=float(guarantee.epsilon),
+            each_delta=float(guarantee.delta),
+            law=law.kind,
+            parameter=law.parameter,
+            n_samples=guarantee.n_samples if n_samples is None else int(n_samples),
+            oracle=_text("oracle", guarantee.oracle if oracle is None else oracle),
+            assumed=guarantee.assumed,
+            seeded=int(guarantee.seeded),
+            sensitivity_key=_text("sensitivity_key", sensitivity_key),
+            plan_key=_text("plan_key", plan_key),
+            label=_text("label", label),
+            partition=partition,
+            part=part,
+        )
+        if composed_at is not None and n_releases > 1:
+            together = Tally().add(spend).fixed_total(self._ledger.limits, composed_at)
+            spend = replace(spend, epsilon=together.epsilon, delta=together.delta)
+        self._commit(spend, guarantee)
+
+    def _commit(self, spend: Spend, guarantee: PrivacyGuarantee) -> None:
+        """Write a row, if the limits allow it."""
+        limits = self._ledger.limits
+        with self._ledger.transaction():
+            tally = self._current()
+            if tally.relation not in (None, spend.relation):
+                raise ValueError(
+                    f"The ledger {self.path!r} is for {tally.relation} neighbors. Got a release "
+                    f"for {spend.relation} ones, and the two do not add up."
+                )
+            with_it = tally.copy().add(spend)
+            if with_it.admitted_by(limits) is None:
+                raise self._exceeded(tally, spend, guarantee)
+            number = self._ledger.append(spend)
+        self._counted = with_it, number, spend
+
+    def _current(self) -> Tally:
+        """Return the sums over all rows; those of other processes may be new."""
+        with lock:
+            tally, last, last_spend = self._counted
+            rows = self._ledger.rows(last)
+            if last and rows[:1] != [(last, last_spend)]:
+                raise LedgerError(
+                    f"The ledger {self.path!r} has lost rows that were counted before. Bring back "
+                    "a copy that holds all releases."
+                )
+            if len(rows) > bool(last):
+                tally = tally.copy()  # which an interrupt leaves half counted
+                for number, spend in rows[bool(last) :]:
+                    try:
+                        tally.add(spend)
+                    except (TypeError, ValueError, ArithmeticError):
+                        raise LedgerError(
+                            f"The ledger {self.path!r} is damaged: row {number} is not as it was "
+                            "written. Bring back a copy that holds all releases."
+                        ) from None
+                self._counted = tally, *rows[-1]
+            return tally
+
+    def _exceeded(
+        self, tally: Tally, spend: Spend, guarantee: PrivacyGuarantee
+    ) -> BudgetExceededError:
+        limits, left = self._ledger.limits, self._left(tally, 1)
+        spent = tally.total(limits)
+        asked = {"epsilon": spend.epsilon, "delta": spend.delta, "gamma": spend.gamma}
+        room = DOWN.subtract(exact(limits.delta), exact(limits.slack))
+        gamma = tally.copy().add(spend).joint_gamma
+        if limits.gamma is not None and gamma > exact(limits.gamma):
+            remedy = f"Gamma would be {above(gamma):g}, jointly: release with an earlier estimate"
+        elif tally.copy().add(spend).delta > room:
+            remedy = f"Of delta {below(room):g} may be spent, beside the slack: ask for less"
+        else:
+            remedy = f"One more release may have an epsilon of {left:g}: ask for less"
+        return BudgetExceededError(
+            f"The budget {self.path!r} does not allow this release. Its limits are "
+            f"{_numbers(vars(limits))}; spent is {spent}; asked for was {_numbers(asked)}. Nothing "
+            f"was spent and nothing released. {remedy}, or agree on larger limits and begin a new "
+            "ledger.",
+            spent,
+            guarantee,
+            left,
+        )
+
+    def total(self, *, delta: float | None = None, fixed: bool = False) -> BudgetTotal:
+        """Return what all releases promise together.
+
+        Parameters
+        ----------
+        delta : float in [0, 1) or None, default=None
+            Delta at which fixed releases are composed; None takes the limit of delta, or that of
+            the releases if there is none.
+        fixed : bool, default=False
+            Whether no epsilon was chosen by the outcome of an earlier release, which nobody checks.
+            The total is then the least that basic, advanced and numerical composition of the laws
+            give. Otherwise it is the sum or, where that is above the limit, the limit itself.
+
+        Returns
+        -------
+        BudgetTotal
+            With the name of the composition that gave it.
+        """
+        if delta is not None and not (fixed and 0 <= delta < 1):
+            raise ValueError(
+                "The 'delta' parameter of PrivacyAccountant.total must be in [0, 1), and goes with "
+                f"fixed=True. Got {delta!r}."
+            )
+        tally = self._current()
+        limits = self._ledger.limits
+        return tally.fixed_total(limits, delta) if fixed else tally.total(limits)
+
+    def remaining(self, n_releases: int = 1) -> float:
+        """Return the largest epsilon that each of so many further releases may have.
+
+        Parameters
+        ----------
+        n_releases : int of at least 1, default=1
+            How many, each with delta = 0 and no new gamma.
+
+        Returns
+        -------
+        float of at least 0
+            They may be spent one by one.
+        """
+        check_count("n_releases", n_releases, "PrivacyAccountant.remaining")
+        return self._left(self._current(), n_releases)
+
+    def _left(self, tally: Tally, n_releases: int) -> float:
+        limits = self._ledger.limits
+        if math.isinf(limits.epsilon):
+            return math.inf
+        rest = DOWN.subtract(exact(limits.epsilon), tally.epsilon)
+        best = below(DOWN.divide(rest, Decimal(n_releases)))
+        if limits.slack:
+            most = largest_square(limits.epsilon, limits.slack)
+            squares = most * (1 - 1e-11) - above(tally.worst(1))  # more than rounding takes
+            best = max(best, math.sqrt(max(0.0, squares) / n_releases) * (1 - 1e-11))
+        return max(0.0, best)
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return the releases as plain values.
+
+        Returns
+        -------
+        list of dict
+            One for each row of the ledger, in the order in which they were spent.
+        """
+        return [vars(spend) for _, spend in self._ledger.rows()]
+
+    def to_frame(self) -> Any:
+        """Return the releases as a data frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each row of the ledger.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.rows(), columns=list(COLUMNS))
+
+    @contextmanager
+    def as_default(self) -> Iterator[Self]:
+        """Let this accountant count all releases of a block that are given no other one.
+
+        Other threads count here too while the block lasts; where blocks of several accountants are
+        open in different threads, they must be given theirs. Worker processes count here where they
+        are handed a PrivateEstimator from within the block; give all else its accountant.
+
+        Yields
+        ------
+        PrivacyAccountant
+            This one.
+        """
+        global _blocks
+        block: tuple[PrivacyAccountant, ...] = (*_in_force.get(), self)
+        token = _in_force.set(block)
+        with lock:
+            _blocks = (*_blocks, block)
+        try:
+            yield self
+        finally:
+            with lock:
+                place = _blocks.index(block)
+                _blocks = _blocks[:place] + _blocks[place + 1 :]
+            _in_force.reset(token)
+
+    @contextmanager
+    def parallel(self, partition: str, part: str) -> Iterator[Self]:
+        """Declare that the releases of a block see one part of the records only.
+
+        A record is in one part of a partition, so of its parts only the costliest counts. Which
+        record is in which part must be public, and must not change when a record is replaced; that
+        is assumed, and nobody checks it. Gammas are added up all the same.
+
+        Parameters
+        ----------
+        partition : str
+            What the records are divided by, such as "hospital".
+        part : str
+            Which part the releases see.
+
+        Yields
+        ------
+        PrivacyAccountant
+            This one.
+
+        Examples
+        --------
+        >>> from skdp import PrivacyGuarantee
+        >>> from skdp.accounting import PrivacyAccountant
+        >>> ledger = PrivacyAccountant(":memory:", epsilon=1.0)
+        >>> for hospital in ("north", "south"):
+        ...     with ledger.parallel("hospital", hospital):
+        ...         ledger.spend(PrivacyGuarantee(epsilon=1.0))
+        >>> ledger.total().epsilon
+        1.0
+        """
+        if not (partition and isinstance(partition, str) and isinstance(part, str)):
+            raise ValueError(
+                "The 'partition' and 'part' parameters of PrivacyAccountant.parallel must be "
+                f"strings. Got {partition!r} and {part!r}."
+            )
+        if _group.get()[0] is not None:
+            raise ValueError("A block of PrivacyAccountant.parallel must not be within another.")
+        token = _group.set((self._ledger.identity, partition, part))
+        try:
+            yield self
+        finally:
+            _group.reset(token)
+
+    def __str__(self) -> str:
+        limits = vars(self._ledger.limits)
+        unlimited = math.isinf(self._ledger.limits.epsilon)
+        return "\n".join(
+            [
+                f"budget: {'no limit' if unlimited else _numbers(limits)}",
+                f"spent: {self.total()}",
+                f"left: epsilon={self.remaining():g} for one release, "
+                f"{self.remaining(10):g} for each of ten",
+            ]
+        )
+
+    def __repr__(self) -> str:
+        return f"PrivacyAccountant({self.path!r}, {_numbers(vars(self._ledger.limits))})"
+
+    def _repr_html_(self) -> str:
+        lines = (line.partition(": ") for line in str(self).splitlines())
+        cells = (f"<tr><th>{key}</th><td>{html.escape(text)}</td></tr>" for key, _, text in lines)
+        return f"<table>{''.join(cells)}</table>"
+
+    # A copy refers to the same ledger: scikit-learn's clone copies parameters.
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple:
+        ledger = self._ledger
+        if ledger.path == MEMORY:
+            raise TypeError(
+                "A ledger in memory belongs to one process and cannot be pickled. Give "
+                "PrivacyAccountant the path of a file."
+            )
+        limits = None if ledger.read_only else ledger.limits
+        return _reopen, (ledger.path, ledger.timeout, limits, ledger.identity)
+
+
+def default_accountant() -> PrivacyAccountant:
+    """Return the accountant that counts the releases that are given none.
+
+    Returns
+    -------
+    PrivacyAccountant
+        That of the innermost block of :meth:`PrivacyAccountant.as_default`, else one in memory
+        that counts all releases of this process and has no limits.
+
+    Examples
+    --------
+    >>> from skdp.accounting import PrivacyAccountant, default_accountant
+    >>> ledger = PrivacyAccountant(":memory:", epsilon=3.0)
+    >>> with ledger.as_default():
+    ...     default_accountant() is ledger
+    True
+    """
+    global _of_all
+    given = accountant_in_force()
+    if given is not None:
+        return given
+    with lock:
+        if _of_all is None or _of_all._ledger.is_lost:  # in a fork
+            _of_all = PrivacyAccountant(MEMORY, epsilon=math.inf, delta=1.0)
+        return _of_all
+
+
+def accountant_in_force() -> PrivacyAccountant | None:
+    """Return the accountant of the innermost block of `as_default`, if there is one."""
+    given, blocks = _in_force.get(), _blocks
+    if not given and blocks:
+        given = max(blocks, key=len)
+        if any(block != given[: len(block)] for block in blocks):
+            raise LedgerError(
+                "Blocks of as_default are open for several accountants, and which of them counts "
+                "in this thread cannot be told. Give the release its accountant."
+            )
+    return given[-1] if given else None
+
+
+def check_accountant(accountant: object, owner: str) -> None:
+    """Refuse what is neither an accountant that can spend nor None."""
+    if accountant is None:
+        return
+    if not isinstance(accountant, PrivacyAccountant):
+        raise TypeError(
+            f"The 'accountant' parameter of {owner} must be a PrivacyAccountant or None. "
+            f"Got {accountant!r}."
+        )
+    _check_writable(accountant)
+
+
+def _check_writable(accountant: PrivacyAccountant) -> None:
+    if accountant._ledger.read_only:
+        raise TypeError(
+            f"The ledger {accountant.path!r} was opened to be read. To spend from it, make a "
+            "PrivacyAccountant with its limits."
+        )
+
+
+def _reopen(path: str, timeout: float, limits: Limits | None, identity: str) -> PrivacyAccountant:
+    """Return the accountant of this process for the same ledger."""
+    with lock:
+        key = (path, identity, limits is None)
+        found = _reopened.get(key)
+        if found is None:
+            found = PrivacyAccountant.__new__(PrivacyAccountant)
+            found._start(Ledger(path, timeout, limits, identity))
+            _reopened[key] = found
+        return found
+
+
+def _check_limits(epsilon: float, delta: float, gamma: float | None, slack: float) -> Limits:
+    rules = {
+        "epsilon": (epsilon, epsilon > 0, "be above 0 (or inf)"),
+        "delta": (delta, 0 <= delta <= 1, "be in [0, 1]"),
+        "gamma": (gamma, gamma is None or 0 <= gamma <= 1, "be None or in [0, 1]"),
+        "slack": (slack, 0 <= slack <= delta and slack < 1, "be in [0, delta] and below 1"),
+    }
+    for name, (value, holds, rule) in rules.items():
+        if not holds:
+            raise ValueError(
+                f"The {name!r} parameter of PrivacyAccountant must {rule}. Got {value!r}."
+            )
+    return Limits(
+        float(epsilon), float(delta), None if gamma is None else float(gamma), float(slack)
+    )
+
+
+def _text(name: str, text: object) -> str | None:
+    if text is not None and not isinstance(text, str):
+        raise TypeError(
+            f"The {name!r} parameter of PrivacyAccountant.spend must be a string. Got an object of "
+            f"type {type(text).__name__}."
+        )
+    return text
+
+
+def _numbers(values: Mapping[str, float | None]) -> str:
+    """Write numbers with their names, those that say something."""
+    said = {name: value for name, value in values.items() if value is not None}
+    return ", ".join(
+        f"{name}={value:g}" for name, value in said.items() if value or name == "epsilon"
+    )

@@ -1,0 +1,267 @@
+"""The file behind a budget: SQLite, a row per spend, each on the disk before anything is released.
+
+A ledger is append-only. It is opened anew in every process, since a connection must not be carried
+across a fork, and is known by a number of its own: a file that was put in its place is refused. The
+write-ahead log is emptied into the file after each row, so that nothing is forgotten where the file
+is moved or copied alone; and since a file of two names would have two logs, it is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import uuid
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import astuple, fields
+from pathlib import Path
+
+from skdp.accounting.tally import Limits, Spend
+from skdp.exceptions import LedgerError
+
+MEMORY = ":memory:"
+APPLICATION = 0x736B6470  # "skdp", by which SQLite knows whose file it is
+VERSION = 1
+
+COLUMNS = tuple(column.name for column in fields(Spend))
+SCHEMA = (
+    "CREATE TABLE ledger (id TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, "
+    "gamma REAL, slack REAL NOT NULL)",
+    f"CREATE TABLE spends (id INTEGER PRIMARY KEY AUTOINCREMENT, {', '.join(COLUMNS)})",
+    *(
+        f"CREATE TRIGGER no_{what}_of_{table} BEFORE {what} ON {table} "
+        "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
+        for what in ("UPDATE", "DELETE")
+        for table in ("ledger", "spends")
+    ),
+    f"PRAGMA application_id = {APPLICATION}",
+    f"PRAGMA user_version = {VERSION}",
+)
+INSERT = f"INSERT INTO spends ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
+SELECT = f"SELECT id, {', '.join(COLUMNS)} FROM spends WHERE id >= ? ORDER BY id"
+
+lock = threading.RLock()  # one for all ledgers, so that a fork can wait until none is written
+_ledgers: weakref.WeakSet[Ledger] = weakref.WeakSet()
+_inherited: list[sqlite3.Connection] = []  # closing one in a fork would meddle with its parent's
+
+
+class Ledger:
+    """A ledger file, or one in memory.
+
+    `limits` are those of a new file and must be those of an existing one; None opens one that
+    exists, to be read only. `identity` is the number that the file must have, if any; with both, it
+    is opened when it is used.
+    """
+
+    def __init__(
+        self, path: str, timeout: float, limits: Limits | None, identity: str | None = None
+    ):
+        self.path = path if path == MEMORY else os.path.abspath(path)
+        self.timeout = timeout
+        self.read_only = limits is None
+        self.identity = identity
+        self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int, int] | None = None
+        self.is_lost = False
+        _ledgers.add(self)
+        if limits is not None and identity is not None:
+            self.limits = limits  # opened where it is used: a pickle may be read where it is not
+            return
+        with lock, self._told("opened"):
+            self.limits = self._open(limits)
+
+    def __del__(self) -> None:
+        connection = getattr(self, "_connection", None)
+        if connection is not None:
+            connection.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Run statements that are on the disk together when the block is left, or not at all."""
+        with lock, self._told("written"):
+            connection = self._connected()
+            if connection.in_transaction:  # of this thread: a signal handler came in between
+                raise LedgerError(f"The ledger {self.path!r} is being written by this thread.")
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def rows(self, start: int = 0) -> list[tuple[int, Spend]]:
+        """Return the rows from one of them on, each with its number."""
+        with lock, self._told("read"):
+            found = self._connected().execute(SELECT, (start,)).fetchall()
+            return [(number, Spend(*row)) for number, *row in found]
+
+    def append(self, spend: Spend) -> int:
+        """Write a row, in a transaction, and return its number."""
+        number = self._connected().execute(INSERT, astuple(spend)).lastrowid
+        assert number is not None
+        return number
+
+    @contextmanager
+    def _told(self, done: str) -> Iterator[None]:
+        """Turn the errors of SQLite into one that says what they mean here."""
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise LedgerError(
+                f"The ledger {self.path!r} cannot be {done}: {error}. Nothing was released for it. "
+                f"{_remedy(error)}"
+            ) from error
+
+    def _connected(self) -> sqlite3.Connection:
+        """Return the connection of this process, to the file that it was made for."""
+        if self.is_lost:
+            raise LedgerError(
+                "A ledger in memory belongs to the process that made it. Give PrivacyAccountant "
+                "the path of a file, to share it between processes."
+            )
+        if self._connection is None:
+            self._open(None if self.read_only else self.limits)
+        elif self._file is not None and _identity_of(self.path) != self._file:
+            raise LedgerError(
+                f"The ledger {self.path!r} was removed, replaced or given a second name while it "
+                "was in use. Nothing was released for it. Put it back."
+            )
+        assert self._connection is not None
+        return self._connection
+
+    def _open(self, limits: Limits | None) -> Limits:
+        """Connect, check whose file it is, and return its limits."""
+        connection = self._connect()
+        try:
+            if limits is not None and self.identity is None:
+                self._create(connection, limits)
+            self._check(connection)
+            file = None if self.path == MEMORY else _identity_of(self.path)
+            if self.path != MEMORY and (file is None or file[2] > 1):
+                raise LedgerError(
+                    f"The ledger {self.path!r} must be a file of one name: through several (hard "
+                    "links) releases are not seen. Keep one."
+                )
+            found = connection.execute("SELECT * FROM ledger").fetchall()
+            if len(found) != 1:
+                raise LedgerError(f"The ledger {self.path!r} is damaged: it has lost its limits.")
+            identity, *found = found[0]
+            if self.identity not in (None, identity):
+                raise LedgerError(f"The file {self.path!r} is another ledger than it was.")
+            kept = Limits(*found)
+            if limits is not None and kept != limits:
+                raise LedgerError(
+                    f"The ledger {self.path!r} has other limits: {kept}. Got {limits}. Limits are "
+                    "fixed when a ledger is made; make a new one at another path, or open this one "
+                    "with its own."
+                )
+        except BaseException:
+            connection.close()
+            raise
+        self.identity = identity
+        self._file = file
+        self._connection = connection
+        return kept
+
+    def _connect(self) -> sqlite3.Connection:
+        how = {"timeout": self.timeout, "isolation_level": None, "check_same_thread": False}
+        if self.path == MEMORY:
+            return sqlite3.connect(MEMORY, **how)  # type: ignore[call-overload]
+        address = Path(self.path).as_uri()
+        if self.read_only:
+            # A file that nobody writes to needs no lock, and none can be had in some folders.
+            alone = not os.path.exists(self.path + "-wal")
+            still = alone and not os.access(os.path.dirname(self.path), os.W_OK)
+            address += "?mode=ro" + "&immutable=1" * still
+        else:
+            address += "?mode=rwc" if self.identity is None else "?mode=rw"
+        connection = sqlite3.connect(address, uri=True, **how)  # type: ignore[call-overload]
+        if not self.read_only:
+            try:
+                connection.execute("PRAGMA synchronous = FULL")
+                connection.execute("PRAGMA wal_autocheckpoint = 1")
+            except BaseException:
+                connection.close()
+                raise
+        return connection
+
+    def _create(self, connection: sqlite3.Connection, limits: Limits) -> None:
+        """Make the tables, if another process has not."""
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
+                for statement in SCHEMA:
+                    connection.execute(statement)
+                connection.execute(
+                    "INSERT INTO ledger VALUES (?, ?, ?, ?, ?)",
+                    (uuid.uuid4().hex, *astuple(limits)),
+                )
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        """Refuse a file that is no ledger, of another version, or damaged."""
+        if connection.execute("PRAGMA application_id").fetchone() != (APPLICATION,):
+            raise LedgerError(f"The file {self.path!r} is no ledger of skdp.")
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version != VERSION:
+            raise LedgerError(
+                f"The ledger {self.path!r} is of version {version}, and this skdp reads and writes "
+                f"version {VERSION}. Use the skdp that made it."
+            )
+        found = connection.execute("PRAGMA integrity_check").fetchone()[0]
+        if found != "ok":
+            raise LedgerError(
+                f"The ledger {self.path!r} is damaged: {found}. Nothing was released for it. Bring "
+                "back a copy that holds all releases, or count what was released as spent."
+            )
+        if not self.read_only and self.path != MEMORY:
+            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            if mode != "wal":
+                raise LedgerError(
+                    f"The ledger {self.path!r} is where no write-ahead log can be kept, such as on "
+                    "a network drive. Put it on a disk of this machine."
+                )
+
+
+def _remedy(error: Exception) -> str:
+    text = str(error)
+    if "locked" in text:
+        return "Another process holds it: wait, or allow a longer timeout."
+    if "full" in text:
+        return "Make room on the disk."
+    if "readonly" in text or "unable to open" in text:
+        return "See that the file and its folder exist and may be written to."
+    return "See whether it is a whole ledger, on a disk of this machine."
+
+
+def _identity_of(path: str) -> tuple[int, int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_nlink
+
+
+def _forget_connections() -> None:
+    """Leave the connections to the parent, in a process that was forked off."""
+    for ledger in list(_ledgers):
+        if ledger._connection is not None:
+            _inherited.append(ledger._connection)
+            ledger.is_lost = ledger.path == MEMORY
+            ledger._connection = None
+    lock.release()
+
+
+# SQLite must not be forked in the midst of a transaction: the child would take its locks for held.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=lock.acquire, after_in_parent=lock.release, after_in_child=_forget_connections
+    )

@@ -1,0 +1,417 @@
+"""What many releases promise together.
+
+Two statements are kept apart. A *filter* holds whatever made the analyst choose the next epsilon,
+and only filters decide whether a release is within the limit. A composition of *fixed* releases
+holds if no epsilon was chosen by the outcome of an earlier release; it is smaller, and for reports.
+
+Why the two filters may be used side by side. Each (epsilon, delta) release is an epsilon-private
+one, but for a coin that falls with probability delta and lets it do anything [1]_. Along every path
+the ledger stops while the deltas of all releases are at most D - slack together; so some coin falls
+with at most that probability (1 / prod(1 - delta_i) while none has fallen, and then 0, is a
+martingale). If none falls, the loss is at most the sum of the epsilons: that is the basic filter
+[2]_. The other one is that of concentrated privacy [3]_: with V the sum of the squares, epsilon_i^2
+or, for Gaussian noise, mu_i^2, the loss exceeds ``V / 2 + sqrt(2 V ln(1 / slack))``, where that is
+at most E, with probability at most slack. Which of the two admits the last release is seen from
+the outcomes, so the failures of both, at most D together, are all that can happen.
+
+References
+----------
+.. [1] Kairouz, Oh and Viswanath, "The Composition Theorem for Differential Privacy", ICML 2015.
+.. [2] Rogers, Roth, Ullman and Vadhan, "Privacy Odometers and Filters: Pay-as-you-Go
+   Composition", NeurIPS 2016.
+.. [3] Whitehouse, Ramdas, Rogers and Wu, "Fully-Adaptive Composition in Differential Privacy",
+   ICML 2023: the filters for approximate and for concentrated privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from functools import lru_cache
+from itertools import product
+from typing import TYPE_CHECKING
+
+from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
+
+if TYPE_CHECKING:
+    from skdp.accounting.loss import PrivacyLossDistribution
+
+# Sums are of decimals as they were typed, exact to 60 digits: ten times .1 is 1.
+UP = Context(prec=60, rounding=ROUND_CEILING)
+DOWN = Context(prec=60, rounding=ROUND_FLOOR)
+ROUNDED = 1 + 1e-12  # more than the rounding errors of a formula in floats
+
+MOST_LAWS = 24  # so many laws are convolved in a few seconds
+MOST_CHAINS = 10_000  # as are so many choices of one part of each partition
+MOST_EPSILON = 10**6  # beyond, no composition gains anything
+
+
+@lru_cache(1024)
+def exact(number: float) -> Decimal:
+    """Return a float as the shortest decimal that is it."""
+    return Decimal(repr(float(number)))
+
+
+def above(number: Decimal) -> float:
+    """Return the smallest float whose decimal is not below a number."""
+    found = float(number)
+    return found if exact(found) >= number else math.nextafter(found, math.inf)
+
+
+def below(number: Decimal) -> float:
+    """Return the largest float whose decimal is not above a number."""
+    found = float(number)
+    return found if exact(found) <= number else math.nextafter(found, -math.inf)
+
+
+@dataclass(frozen=True)
+class Spend:
+    """One row of a ledger: a release, or a series of equal releases that was fixed in advance."""
+
+    time: str
+    epsilon: float
+    delta: float
+    gamma: float
+    confidence: float | None
+    relation: str
+    n_releases: int
+    each_epsilon: float
+    each_delta: float
+    law: str
+    parameter: float
+    n_samples: int | None
+    oracle: str | None
+    assumed: str | None
+    seeded: int
+    sensitivity_key: str | None
+    plan_key: str | None
+    label: str | None
+    partition: str
+    part: str
+
+    @property
+    def square(self) -> Decimal:
+        """Twice the rho of zero-concentrated privacy, apart from where a coin of delta falls."""
+        if self.law == "gaussian" or not self.each_delta:
+            each = UP.multiply(exact(self.parameter), exact(self.parameter))
+            return UP.multiply(Decimal(self.n_releases), each)
+        return UP.multiply(exact(self.epsilon), exact(self.epsilon))
+
+    @property
+    def coin(self) -> float:
+        """The delta of each release that its law does not account for."""
+        return 0.0 if self.law == "gaussian" else self.each_delta
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much may be spent."""
+
+    epsilon: float
+    delta: float
+    gamma: float | None
+    slack: float
+
+
+@dataclass(frozen=True)
+class BudgetTotal:
+    """What all releases of a ledger promise together.
+
+    Parameters
+    ----------
+    epsilon : float of at least 0
+        Bound on the total privacy loss.
+    delta : float in [0, 1]
+        Probability mass on which the bound may fail.
+    gamma : float in [0, 1]
+        Probability that a pair of datasets is not covered by all sensitivities: the sum over the
+        estimates, whatever the pairs of several oracles have to do with each other. It is the joint
+        probability over the pair and the samplers, or with a `confidence` over the pair alone. It
+        holds if no estimate was chosen by the outcome of a release; who chose one of several pays
+        for them all.
+    confidence : float in (0, 1) or None
+        Probability of the two-level statement; None for a joint one.
+    composition : {"nothing", "basic", "filter", "advanced", "numerical"}
+        Which theorem gave epsilon and delta.
+    fixed : bool
+        Whether it holds only if no epsilon was chosen by the outcome of an earlier release.
+    n_releases : int
+        Number of releases.
+    n_estimates : int
+        Number of different sampled sensitivities.
+    assumed : tuple of str, default=()
+        What was declared and nobody checked.
+
+    Examples
+    --------
+    >>> from skdp import PrivacyGuarantee
+    >>> from skdp.accounting import PrivacyAccountant
+    >>> ledger = PrivacyAccountant(":memory:", epsilon=3.0)
+    >>> ledger.spend(PrivacyGuarantee(epsilon=1.0, gamma=0.05))
+    >>> ledger.spend(PrivacyGuarantee(epsilon=0.5, gamma=0.05))
+    >>> print(ledger.total())
+    (epsilon=1.5, gamma=0.1) for 2 releases, by basic composition
+    """
+
+    epsilon: float
+    delta: float
+    gamma: float
+    confidence: float | None
+    composition: str
+    fixed: bool
+    n_releases: int
+    n_estimates: int
+    assumed: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        names = {"epsilon": self.epsilon, "delta": self.delta, "gamma": self.gamma}
+        numbers = [f"{name}={value:g}" for name, value in names.items() if value]
+        some = "release" if self.n_releases == 1 else "releases"
+        parts = [f"({', '.join(numbers) or 'epsilon=0'}) for {self.n_releases} {some}"]
+        if self.confidence is not None:
+            parts.append(f"with confidence {self.confidence:g} over the sampled sensitivities")
+        if self.n_releases:
+            how = "the limit of the filter" if self.composition == "filter" else ""
+            parts.append(f"by {how or self.composition + ' composition'}")
+        if self.fixed:
+            parts.append("if no epsilon was chosen by an outcome")
+        return ", ".join([*parts, *self.assumed])
+
+
+@dataclass
+class Tally:
+    """Running sums over the rows of a ledger, each over the worst part of every partition."""
+
+    n_releases: int = 0
+    n_seeded: int = 0
+    relation: str | None = None
+    parts: dict[tuple[str, str], list[Decimal]] = field(default_factory=dict)
+    rows: Counter = field(default_factory=Counter)
+    n_estimates: int = 0
+    estimates: set = field(default_factory=set)
+    gamma: Decimal = Decimal(0)
+    joint_gamma: Decimal = Decimal(0)
+    doubt: Decimal | None = Decimal(0)
+
+    def copy(self) -> Tally:
+        """Return a tally to try further spends on."""
+        parts = {name: list(sums) for name, sums in self.parts.items()}
+        values = vars(self) | {"parts": parts}
+        return Tally(**values | {"rows": self.rows.copy(), "estimates": set(self.estimates)})
+
+    def add(self, spend: Spend) -> Tally:
+        """Count a row, and return self."""
+        self.n_releases += spend.n_releases
+        self.n_seeded += spend.seeded * spend.n_releases
+        self.relation = spend.relation
+        epsilon, square, kept = self.parts.setdefault(
+            (spend.partition, spend.part), [Decimal(0), Decimal(0), Decimal(1)]
+        )
+        self.parts[spend.partition, spend.part] = [
+            UP.add(epsilon, exact(spend.epsilon)),
+            UP.add(square, spend.square),
+            DOWN.multiply(kept, DOWN.subtract(1, exact(spend.delta))),
+        ]
+        row = (spend.law, spend.parameter, spend.each_epsilon, spend.each_delta, spend.coin)
+        self.rows[spend.partition, spend.part, row] += spend.n_releases
+        estimate = (spend.sensitivity_key, spend.gamma, spend.confidence)
+        if spend.gamma and spend.sensitivity_key is None:
+            self._add_gamma(exact(spend.gamma), spend.confidence, spend.n_releases)
+        elif spend.gamma and estimate not in self.estimates:
+            self.estimates.add(estimate)
+            self._add_gamma(exact(spend.gamma), spend.confidence, 1)
+        return self
+
+    def _add_gamma(self, gamma: Decimal, confidence: float | None, times: int) -> None:
+        """Count so many estimates, by the union bound.
+
+        With probability c over the sampler a share of at most gamma of the pairs is not covered, so
+        jointly at most ``1 - c (1 - gamma)``. Where all estimates have a confidence, all of their
+        statements hold together with probability 1 - sum (1 - c).
+        """
+        self.n_estimates += times
+        kept, n = DOWN.subtract(1, gamma), Decimal(times)
+        if confidence is None:
+            self.doubt = None
+        else:
+            kept = DOWN.multiply(kept, exact(confidence))
+            if self.doubt is not None:
+                self.doubt = UP.add(self.doubt, UP.multiply(n, UP.subtract(1, exact(confidence))))
+        self.gamma = UP.add(self.gamma, UP.multiply(n, gamma))
+        self.joint_gamma = UP.add(self.joint_gamma, UP.multiply(n, UP.subtract(1, kept)))
+
+    def worst(self, which: int) -> Decimal:
+        """Add up one of the sums over the partitions, each by the worst of its parts."""
+        by_partition: dict[str, list[Decimal]] = {}
+        for (partition, _), sums in self.parts.items():
+            by_partition.setdefault(partition, []).append(sums[which])
+        total = Decimal(which == 2)
+        for values in by_partition.values():
+            total = DOWN.multiply(total, min(values)) if which == 2 else UP.add(total, max(values))
+        return total
+
+    @property
+    def epsilon(self) -> Decimal:
+        """The sum of the epsilons."""
+        return self.worst(0)
+
+    @property
+    def delta(self) -> Decimal:
+        """Probability that a coin falls."""
+        return UP.subtract(1, self.worst(2))
+
+    def admitted_by(self, limits: Limits) -> str | None:
+        """Name the filter that the sums are within, if there is one."""
+        gamma = limits.gamma
+        if gamma is not None and self.joint_gamma > exact(gamma):
+            return None
+        if self.delta > DOWN.subtract(exact(limits.delta), exact(limits.slack)):
+            return None
+        if self.epsilon <= exact(limits.epsilon):
+            return "basic"
+        if limits.slack and filtered(self.worst(1), limits.slack) <= limits.epsilon:
+            return "filter"
+        return None
+
+    def total(self, limits: Limits) -> BudgetTotal:
+        """Return what holds though every epsilon may hang on earlier outcomes."""
+        if self.admitted_by(limits) == "filter":
+            return self._total(limits.epsilon, limits.delta, "filter", fixed=False)
+        how = "basic" if self.n_releases else "nothing"
+        return self._total(above(self.epsilon), above(self.delta), how, fixed=False)
+
+    def fixed_total(self, limits: Limits, delta: float | None = None) -> BudgetTotal:
+        """Return the least that holds if no epsilon hung on an earlier outcome."""
+        basic = self.total(limits)
+        if not self.n_releases or self.epsilon > MOST_EPSILON:
+            return basic
+        if delta is None:
+            delta = limits.delta if limits.delta < 1 else above(self.delta)
+        found = {}
+        if exact(delta) >= self.delta:
+            found["basic"] = above(self.epsilon), above(self.delta)
+        groups: dict[str, dict[str, Counter]] = {}
+        for (partition, part, row), n in self.rows.items():
+            groups.setdefault(partition, {}).setdefault(part, Counter())[row] += n
+        chains: list[Counter] = []
+        if math.prod(map(len, groups.values())) <= MOST_CHAINS:
+            chains += (sum(c, Counter()) for c in product(*(g.values() for g in groups.values())))
+        for name, composition in (("advanced", advanced), ("numerical", numerical)):
+            if chains and (name == "advanced" or sum(map(len, chains)) <= MOST_LAWS):
+                found[name] = max(composition(chain, delta) for chain in chains), delta
+        if not found or all(math.isinf(epsilon) for epsilon, _ in found.values()):
+            raise ValueError(
+                f"The 'delta' parameter of total must be at least {above(self.delta):g}, that of "
+                f"the releases. Got {delta:g}."
+            )
+        best = min(found, key=lambda name: found[name][0])
+        return self._total(*found[best], best, fixed=best != "basic")
+
+    def _total(self, epsilon: float, delta: float, composition: str, fixed: bool) -> BudgetTotal:
+        declared = sorted({repr(partition) for partition, _ in self.parts if partition})
+        assumed = [f"the parts of {name} declared disjoint" for name in declared]
+        if self.n_seeded:
+            assumed.append(f"{self.n_seeded} with noise from a seeded generator")
+        sure = self.doubt is not None and 0 < self.doubt < 1
+        gamma = self.gamma if sure else self.joint_gamma
+        return BudgetTotal(
+            epsilon,
+            delta,
+            min(1.0, above(gamma)),
+            below(DOWN.subtract(1, self.doubt or Decimal(0))) if sure else None,
+            composition,
+            fixed,
+            self.n_releases,
+            self.n_estimates,
+            tuple(assumed),
+        )
+
+
+def check_law(law: NoiseLaw, guarantee: PrivacyGuarantee) -> None:
+    """Refuse a law that is not that of the guarantee."""
+    epsilon, delta = guarantee.epsilon, guarantee.delta
+    if law.kind == "gaussian":
+        keeps = delta > 0 and loss_of(law).delta(epsilon) <= delta * (1 + 1e-6)
+    else:
+        keeps = delta == 0 and law.parameter == epsilon
+    if not keeps:
+        raise ValueError(
+            f"The 'law' of a spend must be that of its guarantee, epsilon={epsilon:g} and "
+            f"delta={delta:g}. Got {law}."
+        )
+
+
+def loss_of(law: NoiseLaw) -> PrivacyLossDistribution:
+    """Return the law of the privacy loss, no better than that of noise on a lattice.
+
+    Of one number, the curve of discrete Laplace noise of step w joins points of the continuous
+    one, 2 w apart; that of a distance longer by ``2 ln cosh(w / 2) <= w^2 / 4`` lies above it. Of
+    several numbers, at most epsilon / w of which differ, each takes as much; w is at most
+    ``epsilon / 2^14``.
+    """
+    from skdp.accounting.laws import GaussianLoss, LaplaceLoss, PureLoss  # scipy takes time
+
+    if law.kind == "gaussian":
+        return GaussianLoss(law.parameter)
+    if law.kind == "pure":
+        return PureLoss(law.parameter)
+    return LaplaceLoss(law.parameter * (1 + law.parameter * 2**-15 + 2**-50))
+
+
+def filtered(square: Decimal, slack: float) -> float:
+    """Return the epsilon of the filter, from the sum of the squares."""
+    total = above(square)
+    return (total / 2 + math.sqrt(-2 * total * math.log(slack))) * ROUNDED
+
+
+def largest_square(epsilon: float, slack: float) -> float:
+    """Return the sum of squares at which the filter arrives at an epsilon."""
+    root = math.sqrt(-2 * math.log(slack))
+    return (2 * epsilon / (math.sqrt(root * root + 2 * epsilon) + root)) ** 2
+
+
+def advanced(rows: Counter, delta: float) -> float:
+    """Return the epsilon of releases that were fixed in advance: Kairouz et al., theorem 3.5."""
+    slack = _left(((each_delta, n) for (_, _, _, each_delta, _), n in rows.items()), delta)
+    if slack <= 0:
+        return math.inf
+    square = math.fsum(n * row[2] ** 2 for row, n in rows.items())
+    mean = math.fsum(n * row[2] * math.tanh(row[2] / 2) for row, n in rows.items())
+    spread = min(math.log(math.e + math.sqrt(square) / slack), -math.log(slack))
+    return (mean + math.sqrt(2 * square * spread)) * ROUNDED
+
+
+def numerical(rows: Counter, delta: float) -> float:
+    """Return the epsilon of releases that were fixed in advance, from their laws.
+
+    That the noise is discrete is charged: with M the sum of the mu^2, discrete Gaussian noise on
+    lattices of step ``1 / 2^14`` or less of the sensitivity has at most ``exp(M / 2^30)`` times the
+    delta of continuous noise, at an epsilon that is ``M / 2^13`` less (see
+    `skdp.mechanisms.gaussian.lattice_delta`, for all numbers of all releases as one vector).
+    """
+    from skdp.accounting.laws import GaussianLoss
+
+    left = _left(((coin, n) for (*_, coin), n in rows.items()), delta)
+    square = math.fsum(n * row[1] ** 2 for row, n in rows.items() if row[0] == "gaussian")
+    laws: list[PrivacyLossDistribution] = [GaussianLoss(math.sqrt(square))] if square else []
+    others: Counter[NoiseLaw] = Counter()
+    for (kind, parameter, *_), n in rows.items():
+        if kind != "gaussian":
+            others[NoiseLaw(kind, parameter)] += n
+    laws += [loss_of(law).self_compose(n) if n > 1 else loss_of(law) for law, n in others.items()]
+    left *= math.exp(-square * 2**-30)
+    if left <= 0 and (square or left < 0):
+        return math.inf
+    total = laws[0]
+    for law in laws[1:]:
+        total = total.compose(law)
+    return total.epsilon(left) + square * 2**-13
+
+
+def _left(deltas: Iterable[tuple[float, int]], delta: float) -> float:
+    """Return how much of a delta is left for the losses, where the coins take the others."""
+    kept = math.exp(math.fsum(n * math.log1p(-each) for each, n in deltas if each))
+    return delta if kept == 1 else (1 - (1 - delta) / kept) / ROUNDED

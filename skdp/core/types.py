@@ -1,0 +1,33 @@
+"""Names for the kinds of things that signatures speak of."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+# These three have no static type: they tell the reader which kind of thing goes in.
+
+# scikit-learn ships no types, and what an estimator has depends on its class, on its parameters and
+# on whether it is fitted: `coef_` appears in fit, `predict_proba` with a parameter.
+Estimator: TypeAlias = Any
+
+# An array, a sparse matrix, a frame or series of pandas or polars, or a list: see
+# skdp.core.dataset. The libraries are optional or have no types, and share no method.
+Container: TypeAlias = Any
+
+# Fitted attributes by their names: numbers, arrays, and lists of arrays.
+Values: TypeAlias = dict[str, Any]
+
+Matrix: TypeAlias = NDArray[np.float64]
+"""Numbers in two dimensions."""
+
+Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
+"""What scikit-learn calls a random_state."""
+
+Sample: TypeAlias = Container | tuple[Container, ...]
+"""What an oracle draws: X, (X, y) or (X, y, sample_weight)."""
+
+Released: TypeAlias = NDArray[np.float64] | int
+"""What a mechanism returns: a value with noise, or the position of the chosen response."""

@@ -1,0 +1,371 @@
+"""One ledger, whoever spends from it: clones, copies, pickles, threads, processes, forks."""
+
+import contextvars
+import copy
+import math
+import multiprocessing
+import pickle
+import threading
+import time
+from contextlib import nullcontext
+
+import joblib
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+
+from skdp import BudgetExceededError, LedgerError, PrivacyGuarantee
+from skdp.accounting import PrivacyAccountant, default_accountant
+
+ONE = PrivacyGuarantee(epsilon=1.0)
+TENTH = PrivacyGuarantee(epsilon=0.1)
+FORK = "ignore:.*fork:DeprecationWarning"  # from 3.12 on, where there are threads
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ledger.db"
+
+
+def spend_often(accountant, n, guarantee=TENTH):
+    """Return how many of the spends were admitted."""
+    n_admitted = 0
+    for _ in range(n):
+        try:
+            accountant.spend(guarantee)
+            n_admitted += 1
+        except BudgetExceededError:
+            pass
+    return n_admitted
+
+
+def open_and_spend(path, epsilon, n):
+    return spend_often(PrivacyAccountant(path, epsilon=epsilon), n)
+
+
+def test_a_limit_is_kept():
+    accountant = PrivacyAccountant(":memory:", epsilon=3.0)
+    accountant.spend(PrivacyGuarantee(epsilon=2.0), label="a mean")
+    asked = PrivacyGuarantee(epsilon=2.0)
+    with pytest.raises(BudgetExceededError, match=r"spent is \(epsilon=2\).*an epsilon of 1:") as e:
+        accountant.spend(asked)
+    assert (e.value.spent.epsilon, e.value.asked, e.value.left) == (2.0, asked, 1.0)
+    again = pickle.loads(pickle.dumps(e.value))
+    assert (str(again), again.left, again.asked) == (str(e.value), 1.0, asked)
+    accountant.spend(ONE)
+    assert accountant.remaining() == 0
+    assert [row["label"] for row in accountant.rows()] == ["a mean", None]
+
+
+def test_what_remains_is_read_as_the_decimal_typed():
+    accountant = PrivacyAccountant(":memory:", epsilon=1.0)
+    assert accountant.remaining(10) == 0.1
+    assert spend_often(accountant, 20) == 10
+    assert accountant.total().epsilon == 1.0
+    thirds = PrivacyAccountant(":memory:", epsilon=1.0)
+    assert spend_often(thirds, 9, PrivacyGuarantee(epsilon=thirds.remaining(3))) == 3
+
+
+@pytest.mark.parametrize("n", [1, 3, 7, 100])
+@pytest.mark.parametrize("slack", [0.0, 1e-6, 0.1])
+@pytest.mark.parametrize("epsilon", [0.7, 3.3e-10])
+def test_what_remains_may_be_spent(n, slack, epsilon):
+    accountant = PrivacyAccountant(":memory:", epsilon=epsilon, delta=0.1, slack=slack)
+    accountant.spend(PrivacyGuarantee(epsilon=0.0123 * epsilon))
+    left = accountant.remaining(n)
+    assert spend_often(accountant, n, PrivacyGuarantee(epsilon=left)) == n
+    assert spend_often(accountant, 1, PrivacyGuarantee(epsilon=left * 1e-3)) == 0
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [{"epsilon": 0.0}, {"epsilon": -1.0}, {"epsilon": math.nan}, {"epsilon": 1, "delta": 1.5}],
+)
+def test_what_is_no_guarantee_is_no_spend(numbers):
+    accountant = PrivacyAccountant(":memory:", epsilon=math.inf, delta=1.0)
+    with pytest.raises(ValueError, match="PrivacyGuarantee must"):
+        accountant.spend(PrivacyGuarantee(**numbers))
+    with pytest.raises(TypeError, match="must be a PrivacyGuarantee"):
+        accountant.spend((1.0, 0.0))
+    assert accountant.total().n_releases == 0
+
+
+def test_an_infinite_epsilon_needs_an_infinite_limit():
+    endless = PrivacyGuarantee(epsilon=math.inf)
+    unlimited = PrivacyAccountant(":memory:", epsilon=math.inf)
+    unlimited.spend(endless)
+    assert unlimited.total().epsilon == unlimited.total(fixed=True).epsilon == math.inf
+    assert unlimited.remaining() == math.inf
+    for slack in (0.0, 1e-6):
+        with pytest.raises(BudgetExceededError):
+            PrivacyAccountant(":memory:", epsilon=1e9, delta=1e-6, slack=slack).spend(endless)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"epsilon": 0.0},
+        {"epsilon": math.nan},
+        {"epsilon": 1.0, "delta": 1.1},
+        {"epsilon": 1.0, "delta": -0.1},
+        {"epsilon": 1.0, "gamma": 2.0},
+        {"epsilon": 1.0, "delta": 1e-5, "slack": 1e-4},
+    ],
+)
+def test_limits_out_of_range(limits):
+    with pytest.raises(ValueError, match="parameter of PrivacyAccountant must be"):
+        PrivacyAccountant(":memory:", **limits)
+
+
+def test_copies_are_the_same_ledger(path):
+    for where in (path, ":memory:"):
+        accountant = PrivacyAccountant(where, epsilon=3.0)
+        copies = [copy.copy(accountant), copy.deepcopy(accountant), clone(accountant)]
+        assert all(each is accountant for each in copies)
+        assert clone(Ridge(alpha=accountant)).alpha is accountant
+    with pytest.raises(TypeError, match="path of a file"):
+        pickle.dumps(accountant)
+
+
+def test_pickles_share_the_ledger(path, monkeypatch):
+    accountant = PrivacyAccountant(path, epsilon=3.0)
+    data = pickle.dumps(accountant)
+    monkeypatch.chdir("/")
+    again = pickle.loads(data)
+    again.spend(PrivacyGuarantee(epsilon=2.0))
+    assert pickle.loads(data) is again
+    assert spend_often(accountant, 5, ONE) == 1
+    assert again.remaining() == 0
+
+
+@pytest.mark.parametrize("backend", [pytest.param("loky", marks=pytest.mark.slow), "threading"])
+def test_workers_of_joblib_share_the_ledger(path, backend):
+    accountant = PrivacyAccountant(path, epsilon=1.0)
+    run = joblib.Parallel(n_jobs=2, backend=backend)
+    admitted = run(joblib.delayed(spend_often)(accountant, 8) for _ in range(3))
+    assert sum(admitted) == accountant.total().n_releases == 10
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of a cluster
+def test_workers_of_dask_share_the_ledger(path):
+    distributed = pytest.importorskip("distributed", reason="needs the 'dask' extra")
+    accountant = PrivacyAccountant(path, epsilon=1.0)
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        futures = [client.submit(spend_often, accountant, 8, pure=False) for _ in range(3)]
+        assert sum(client.gather(futures)) == accountant.total().n_releases == 10
+
+
+@pytest.mark.filterwarnings(FORK)
+def test_a_fork_shares_the_ledger(path):
+    accountant = PrivacyAccountant(path, epsilon=1.0)
+    accountant.spend(TENTH)
+    child = multiprocessing.get_context("fork").Process(target=spend_often, args=(accountant, 4))
+    child.start()
+    child.join()
+    assert child.exitcode == 0
+    assert accountant.total().n_releases == 5
+    accountant.spend(TENTH)
+    assert accountant.total().n_releases == 6
+
+
+@pytest.mark.filterwarnings(FORK)
+def test_a_fork_in_the_midst_of_spends(path):
+    accountant = PrivacyAccountant(path, epsilon=1e9, timeout=30.0)
+    stop = threading.Event()
+
+    def spend():
+        while not stop.is_set():
+            accountant.spend(TENTH)
+            time.sleep(0.001)  # let others in
+
+    thread = threading.Thread(target=spend)
+    thread.start()
+    context = multiprocessing.get_context("fork")
+    children = [context.Process(target=spend_often, args=(accountant, 1)) for _ in range(5)]
+    try:
+        for child in children:
+            child.start()
+            child.join(60)
+    finally:
+        stop.set()
+        thread.join()
+    assert [child.exitcode for child in children] == [0] * 5
+
+
+@pytest.mark.filterwarnings(FORK)
+def test_a_ledger_in_memory_does_not_pass_a_fork():
+    accountant = PrivacyAccountant(":memory:", epsilon=1.0)
+    default_accountant()
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        failure = pool.apply(message_of_spend)
+    assert failure is None
+    accountant._ledger.is_lost = True  # as in a fork
+    with pytest.raises(LedgerError, match="belongs to the process that made it"):
+        accountant.spend(TENTH)
+
+
+def message_of_spend():
+    """Spend by default, in a process that was forked off."""
+    before = default_accountant().total().n_releases
+    default_accountant().spend(TENTH)
+    return None if default_accountant().total().n_releases == before + 1 == 1 else before
+
+
+def race(path, method, n_processes, n_spends, epsilon):
+    """Let processes spend as fast as they can; return how many may, and the time that took."""
+    start = time.perf_counter()
+    with multiprocessing.get_context(method).Pool(n_processes) as pool:
+        jobs = [
+            pool.apply_async(open_and_spend, (path, epsilon, n_spends)) for _ in range(n_processes)
+        ]
+        return sum(job.get() for job in jobs), time.perf_counter() - start
+
+
+@pytest.mark.filterwarnings(FORK)
+def test_processes_race_for_a_new_ledger(path):
+    admitted, _ = race(path, "fork", 3, 50, 10.0)
+    total = PrivacyAccountant.open(path).total()
+    assert admitted == total.n_releases == 100
+    assert total.epsilon == 10.0
+
+
+@pytest.mark.slow
+def test_eight_processes_of_two_thousand_spends_each(path):
+    """None is lost and none is above the limit; at least 200 spends a second on idle cores."""
+    admitted, seconds = race(path, "spawn", 8, 2000, 400.0)
+    total = PrivacyAccountant.open(path).total()
+    assert admitted == total.n_releases == 4000
+    assert total.epsilon == 400.0
+    print(f"{16_000 / seconds:.0f} attempts a second, {admitted / seconds:.0f} of them admitted")
+
+
+def test_the_default_counts_without_limits():
+    before = default_accountant().total()
+    default_accountant().spend(PrivacyGuarantee(epsilon=50.0, delta=0.1))
+    after = default_accountant().total()
+    assert after.n_releases == before.n_releases + 1
+    assert after.epsilon == before.epsilon + 50.0
+    assert "no limit" in str(default_accountant())
+
+
+def test_defaults_nest_and_reach_threads():
+    outer, inner = (PrivacyAccountant(":memory:", epsilon=3.0) for _ in range(2))
+    found = []
+    with outer.as_default():
+        with inner.as_default():
+            assert default_accountant() is inner
+            thread = threading.Thread(target=lambda: found.append(default_accountant()))
+            thread.start()
+            thread.join()
+        assert default_accountant() is outer
+        contextvars.Context().run(lambda: found.append(default_accountant()))
+    assert found == [inner, outer]
+    assert default_accountant() not in (inner, outer)
+
+
+def test_a_thread_in_whose_place_two_accountants_are():
+    """Counting at the wrong one would let the other exceed its limit."""
+    one, other = (PrivacyAccountant(":memory:", epsilon=3.0) for _ in range(2))
+    context, found = contextvars.Context(), []
+
+    def look():
+        try:
+            found.append(default_accountant())
+        except LedgerError as error:
+            found.append("cannot be told" in str(error))
+
+    def enter_other():
+        with other.as_default():
+            assert default_accountant() is other
+            contextvars.Context().run(look)
+
+    with one.as_default():
+        contextvars.Context().run(look)
+        context.run(enter_other)
+        contextvars.Context().run(look)
+        with one.as_default():
+            contextvars.Context().run(look)
+    assert found == [one, True, one, one]
+
+
+def test_text_and_table():
+    accountant = PrivacyAccountant(":memory:", epsilon=3.0, delta=1e-5)
+    accountant.spend(PrivacyGuarantee(epsilon=1.0, gamma=0.05), label="<mean>", oracle="Uniform")
+    assert str(accountant).splitlines() == [
+        "budget: epsilon=3, delta=1e-05",
+        "spent: (epsilon=1, gamma=0.05) for 1 release, by basic composition",
+        "left: epsilon=2 for one release, 0.2 for each of ten",
+    ]
+    assert "<th>budget</th><td>epsilon=3, delta=1e-05</td>" in accountant._repr_html_()
+    frame = accountant.to_frame()
+    assert frame.loc[0, ["label", "epsilon", "oracle"]].tolist() == ["<mean>", 1.0, "Uniform"]
+    assert repr(accountant) == "PrivacyAccountant(':memory:', epsilon=3, delta=1e-05)"
+
+
+class Budget(RuleBasedStateMachine):
+    """Any spends in any order: the total never falls, what is left never rises, limits hold."""
+
+    @initialize(slack=st.sampled_from([0.0, 0.01, 0.03]))
+    def begin(self, slack):
+        self.accountant = PrivacyAccountant(
+            ":memory:", epsilon=2.0, delta=0.05, gamma=0.3, slack=slack
+        )
+        self.before = self.accountant.total(), self.accountant.remaining()
+
+    @rule(
+        epsilon=st.sampled_from([1e-3, 0.05, 0.1, 1 / 3, 1.5]),
+        delta=st.sampled_from([0.0, 0.0, 1e-3, 0.02]),
+        gamma=st.sampled_from([0.0, 0.1]),
+        confidence=st.sampled_from([None, 0.99]),
+        key=st.sampled_from([None, "a", "b"]),
+        part=st.sampled_from(["", "x", "y"]),
+    )
+    def spend(self, epsilon, delta, gamma, confidence, key, part):
+        guarantee = PrivacyGuarantee(
+            epsilon=epsilon, delta=delta, gamma=gamma, confidence=confidence if gamma else None
+        )
+        n_rows = len(self.accountant.rows())
+        where = self.accountant.parallel("p", part) if part else nullcontext()
+        refused = None
+        try:
+            with where:
+                self.accountant.spend(guarantee, sensitivity_key=key)
+        except BudgetExceededError as error:
+            refused = error
+        assert len(self.accountant.rows()) == n_rows + (refused is None)
+        if refused is not None:
+            assert refused.spent == self.accountant.total() == self.before[0]
+
+    @rule(n=st.integers(1, 5))
+    def spend_what_is_left(self, n):
+        left = self.accountant.remaining(n)
+        if left > 0:
+            assert spend_often(self.accountant, n, PrivacyGuarantee(epsilon=left)) == n
+
+    @rule()
+    def fix_all(self):
+        fixed = self.accountant.total(fixed=True, delta=0.06)
+        assert fixed.epsilon <= self.accountant.total().epsilon
+
+    @invariant()
+    def the_total_grows_within_the_limits(self):
+        total, left = self.accountant.total(), self.accountant.remaining()
+        (before, before_left), self.before = self.before, (total, left)
+        assert total.epsilon >= before.epsilon
+        assert total.epsilon <= 2.0
+        assert total.delta <= 0.05
+        assert total.n_releases >= before.n_releases
+        assert left <= before_left
+
+
+TestBudget = Budget.TestCase
+TestBudget.settings = settings(max_examples=10, stateful_step_count=12, deadline=None)

@@ -1,0 +1,297 @@
+"""What goes wrong with files: a clear error, and nothing that was released is forgotten."""
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+from skdp import BudgetExceededError, LedgerError, PrivacyGuarantee
+from skdp.accounting import PrivacyAccountant
+
+ONE = PrivacyGuarantee(epsilon=1.0)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ledger.db"
+
+
+@pytest.fixture
+def spent(path):
+    """A path where one of three is spent, closed."""
+    accountant = PrivacyAccountant(path, epsilon=3.0)
+    accountant.spend(ONE)
+    accountant._ledger._connection.close()
+    return path
+
+
+def change(path, *statements):
+    connection = sqlite3.connect(path, isolation_level=None)
+    for statement in statements:
+        connection.execute(statement)
+    connection.close()
+
+
+def test_a_ledger_remembers(spent):
+    assert PrivacyAccountant(spent, epsilon=3.0).total().epsilon == 1.0
+
+
+@pytest.mark.parametrize("other", [{"epsilon": 4.0}, {"epsilon": 3.0, "delta": 1e-9}])
+def test_other_limits_are_refused(spent, other):
+    with pytest.raises(LedgerError, match="other limits"):
+        PrivacyAccountant(spent, **other)
+
+
+def test_a_ledger_that_is_read_is_not_written(spent):
+    reader = PrivacyAccountant.open(spent)
+    assert reader.limits == {"epsilon": 3.0, "delta": 0.0, "gamma": None, "slack": 0.0}
+    assert reader.remaining() == 2.0
+    with pytest.raises(TypeError, match="opened to be read"):
+        reader.spend(ONE)
+    with pytest.raises(LedgerError, match="readonly"), reader._ledger.transaction() as connection:
+        connection.execute("DELETE FROM spends")
+    PrivacyAccountant(spent, epsilon=3.0).spend(ONE)
+    assert reader.remaining() == 1.0
+
+
+def test_a_ledger_that_is_not_there_is_not_made_by_reading(path):
+    with pytest.raises(LedgerError, match="unable to open"):
+        PrivacyAccountant.open(path)
+    assert not path.exists()
+    with pytest.raises(LedgerError, match="folder exist"):
+        PrivacyAccountant(path / "x.db", epsilon=1.0)
+
+
+def test_a_full_disk(path):
+    accountant = PrivacyAccountant(path, epsilon=1e6)
+    accountant._ledger._connection.execute("PRAGMA max_page_count = 20")
+    n_spent, failure = 0, None
+    while failure is None:
+        try:
+            accountant.spend(ONE, label="x" * 1000)
+            n_spent += 1
+        except LedgerError as error:
+            failure = error
+    assert "Make room on the disk" in str(failure)
+    assert n_spent > 5
+    assert accountant.total().n_releases == n_spent
+    assert PrivacyAccountant.open(path).total().n_releases == n_spent
+
+
+def test_a_file_that_may_not_be_written(spent):
+    accountant = PrivacyAccountant(spent, epsilon=3.0)
+    accountant._ledger._connection.execute("PRAGMA query_only = 1")
+    with pytest.raises(LedgerError, match="may be written to"):
+        accountant.spend(ONE)
+    assert accountant.total().n_releases == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root writes anywhere")
+def test_a_read_only_file_and_folder(spent):
+    spent.chmod(0o444)
+    spent.parent.chmod(0o555)
+    try:
+        with pytest.raises(LedgerError, match="may be written to"):
+            PrivacyAccountant(spent, epsilon=3.0).spend(ONE)
+        assert PrivacyAccountant.open(spent).total().epsilon == 1.0
+    finally:
+        spent.parent.chmod(0o755)
+
+
+def test_rows_are_neither_changed_nor_deleted(spent):
+    for statement in ("DELETE FROM spends", "UPDATE spends SET epsilon = 0", "DELETE FROM ledger"):
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            change(spent, statement)
+
+
+def test_another_version(spent):
+    change(spent, "PRAGMA user_version = 7")
+    for opened in (PrivacyAccountant.open, lambda path: PrivacyAccountant(path, epsilon=3.0)):
+        with pytest.raises(LedgerError, match="version 7"):
+            opened(spent)
+
+
+def test_a_file_of_something_else(path):
+    change(path, "CREATE TABLE other (x)")
+    with pytest.raises(LedgerError, match="no ledger of skdp"):
+        PrivacyAccountant(path, epsilon=3.0)
+    path.with_suffix(".txt").write_text("Dear ledger, " * 1000)
+    with pytest.raises(LedgerError, match="not a database"):
+        PrivacyAccountant(path.with_suffix(".txt"), epsilon=3.0)
+
+
+@pytest.mark.parametrize("damage", ["cut", "zeros", "limits", "row"])
+def test_a_damaged_file(path, damage):
+    accountant = PrivacyAccountant(path, epsilon=1000.0)
+    for _ in range(100):
+        accountant.spend(ONE, label="x" * 100)
+    accountant._ledger._connection.close()
+    if damage == "cut":
+        os.truncate(path, path.stat().st_size // 2)
+    elif damage == "zeros":
+        content = bytearray(path.read_bytes())
+        content[3 * 4096 : 5 * 4096] = bytes(2 * 4096)
+        path.write_bytes(content)
+    elif damage == "limits":
+        change(path, "DROP TRIGGER no_DELETE_of_ledger", "DELETE FROM ledger")
+    else:
+        change(path, "INSERT INTO spends (epsilon) VALUES (NULL)")
+    with pytest.raises(LedgerError):
+        PrivacyAccountant(path, epsilon=1000.0).spend(ONE)
+
+
+def test_a_ledger_that_was_removed_or_replaced(spent):
+    accountant = PrivacyAccountant(spent, epsilon=3.0)
+    spent.rename(spent.with_suffix(".old"))
+    with pytest.raises(LedgerError, match="removed, replaced"):
+        accountant.spend(ONE)
+    PrivacyAccountant(spent, epsilon=3.0)
+    with pytest.raises(LedgerError, match="removed, replaced"):
+        accountant.spend(ONE)
+    accountant._ledger._connection = None  # as in a new process
+    with pytest.raises(LedgerError, match="another ledger"):
+        accountant.spend(ONE)
+
+
+def test_a_lock_that_is_not_had_in_time(spent):
+    accountant = PrivacyAccountant(spent, epsilon=3.0, timeout=0.05)
+    other = sqlite3.connect(spent, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(LedgerError, match="longer timeout"):
+        accountant.spend(ONE)
+    assert accountant.total().epsilon == 1.0  # reading does not wait
+    other.execute("ROLLBACK")
+    other.close()
+    accountant.spend(ONE)
+    assert accountant.total().epsilon == 2.0
+
+
+def test_where_no_write_ahead_log_can_be_kept(path, monkeypatch):
+    real = sqlite3.connect
+
+    class Cursor:
+        def fetchone(self):
+            return ("delete",)
+
+    class Connection(sqlite3.Connection):
+        def execute(self, statement, *args):
+            return Cursor() if "journal_mode" in statement else super().execute(statement, *args)
+
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: real(*a, factory=Connection, **k))
+    with pytest.raises(LedgerError, match="network drive"):
+        PrivacyAccountant(path, epsilon=3.0)
+
+
+@pytest.mark.parametrize("bring", [os.link, os.symlink, shutil.copy, os.rename])
+def test_another_name_for_a_ledger_that_is_open(path, bring):
+    accountant = PrivacyAccountant(path, epsilon=1.5)
+    accountant.spend(ONE)
+    other = path.parent / "elsewhere" / "other.db"
+    other.parent.mkdir()
+    bring(path, other)
+    with pytest.raises((BudgetExceededError, LedgerError)):
+        PrivacyAccountant(other, epsilon=1.5).spend(ONE)
+
+
+def test_a_ledger_of_two_names(spent):
+    accountant = PrivacyAccountant(spent, epsilon=3.0)
+    os.link(spent, spent.with_suffix(".other"))
+    with pytest.raises(LedgerError, match="second name"):
+        accountant.spend(ONE)
+    with pytest.raises(LedgerError, match="one name"):
+        PrivacyAccountant(spent, epsilon=3.0)
+    spent.with_suffix(".other").unlink()
+    accountant.spend(ONE)
+
+
+def test_a_ledger_that_lost_rows(path):
+    accountant = PrivacyAccountant(path, epsilon=9.0)
+    accountant.spend(ONE)
+    earlier = path.read_bytes()
+    accountant.spend(ONE)
+    accountant._ledger._connection = None  # closed, as in a fork
+    path.write_bytes(earlier)  # the same file, with the content of before
+    with pytest.raises(LedgerError, match="lost rows"):
+        accountant.total()
+    PrivacyAccountant(path, epsilon=9.0).spend(PrivacyGuarantee(epsilon=5.0))
+    with pytest.raises(LedgerError, match="lost rows"):
+        accountant.spend(ONE)
+
+
+def test_a_handler_that_looks_and_spends_in_the_midst_of_a_spend(path):
+    accountant = PrivacyAccountant(path, epsilon=9.0)
+
+    accountant.spend(ONE)
+    append = accountant._ledger.append
+
+    def interrupt(spend):
+        append(spend)
+        assert accountant.total().epsilon == 2.0
+        accountant.spend(ONE)
+
+    accountant._ledger.append = interrupt
+    with pytest.raises(LedgerError, match="being written"):
+        accountant.spend(ONE)
+    del accountant._ledger.append
+    PrivacyAccountant(path, epsilon=9.0).spend(PrivacyGuarantee(epsilon=5.0))
+    with pytest.raises(LedgerError, match="lost rows"):  # rather than to count what was undone
+        accountant.total()
+
+
+@pytest.mark.parametrize("after", ["BEGIN", "INSERT"])
+def test_an_interrupt_before_the_commit(spent, after):
+    accountant = PrivacyAccountant(spent, epsilon=3.0)
+    connection = accountant._ledger._connection
+
+    class Interrupted:
+        def __getattr__(self, name):
+            return getattr(connection, name)
+
+        def execute(self, statement, *args):
+            result = connection.execute(statement, *args)
+            if statement.startswith(after):
+                raise KeyboardInterrupt
+            return result
+
+    accountant._ledger._connection = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        accountant.spend(ONE)
+    accountant._ledger._connection = connection
+    assert accountant.total().epsilon == 1.0
+    PrivacyAccountant(spent, epsilon=3.0, timeout=0.0).spend(ONE)  # nobody holds it
+    accountant.spend(ONE)
+    assert accountant.total().epsilon == 3.0
+
+
+SPENDER = """
+import sys
+from skdp import PrivacyGuarantee
+from skdp.accounting import PrivacyAccountant
+accountant = PrivacyAccountant(sys.argv[1], epsilon=1e9)
+while True:
+    accountant.spend(PrivacyGuarantee(epsilon=1.0))
+    print("released", flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL")
+@pytest.mark.slow
+@pytest.mark.parametrize("wait", [0.0, 0.013, 0.05])
+def test_what_was_released_is_in_the_file_after_a_kill(path, wait):
+    process = subprocess.Popen(
+        [sys.executable, "-c", SPENDER, path], stdout=subprocess.PIPE, text=True
+    )
+    first = process.stdout.readline()
+    time.sleep(wait)
+    process.kill()
+    released = (first + process.communicate()[0]).count("released\n")
+    n_spent = PrivacyAccountant(path, epsilon=1e9).total().n_releases
+    assert 1 <= released <= n_spent <= released + 1
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()

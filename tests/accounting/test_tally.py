@@ -1,0 +1,285 @@
+"""What many releases cost together: published numbers, and the best adversary of the filters."""
+
+import math
+from collections import Counter
+from functools import cache
+
+import pytest
+from numpy.testing import assert_allclose
+
+from skdp import BudgetExceededError, GaussianMechanism, LaplaceMechanism, PrivacyGuarantee
+from skdp.accounting import NoiseLaw, PrivacyAccountant
+from skdp.accounting.tally import advanced, filtered, largest_square
+from skdp.risk import GaussianLoss, PureLoss, privacy_loss_distribution
+
+
+def ledger(epsilon=math.inf, **limits):
+    return PrivacyAccountant(":memory:", epsilon=epsilon, **limits)
+
+
+def exhaust(accountant, guarantee):
+    """Spend until there is nothing left, and return the error that says so."""
+    while True:
+        try:
+            accountant.spend(guarantee)
+        except BudgetExceededError as error:
+            return error
+
+
+def pure(epsilon, n, delta=0.0):
+    return Counter({("pure", epsilon, epsilon, delta, delta): n})
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "n", "slack", "expected"),
+    [(0.05, 20, 1e-3, 0.7613352285668463), (2**-9, 700, 2**-25, 0.27832280615743646)],
+)
+def test_advanced_composition_against_published_numbers(epsilon, n, slack, expected):
+    found = advanced(pure(epsilon, n), slack)
+    assert_allclose(found, expected, rtol=1e-11)
+    assert found >= expected
+    accountant = ledger(epsilon=n * epsilon, delta=slack)
+    accountant.spend(PrivacyGuarantee(epsilon=epsilon), n_releases=n)
+    total = accountant.total(fixed=True)
+    assert total.fixed
+    assert (total.composition, total.delta) == ("numerical", slack)
+    assert total.epsilon < expected
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "n", "expected"),
+    [(0.1, 1, 0.100), (0.1, 10, 0.990), (0.1, 100, 4.220), (0.1, 300, 8.160), (1.0, 300, 167.3)],
+)
+def test_numerical_composition_of_laplace_noise(epsilon, n, expected):
+    accountant = ledger()
+    guarantee, law = PrivacyGuarantee(epsilon=epsilon), NoiseLaw("laplace", epsilon)
+    accountant.spend(guarantee, law=law, n_releases=n)
+    total = accountant.total(delta=1e-5, fixed=True)
+    assert round(total.epsilon, 1 if expected > 100 else 3) == expected
+    assert total.delta == (0.0 if total.composition == "basic" else 1e-5)
+    exact = privacy_loss_distribution(LaplaceMechanism(epsilon)).self_compose(n).epsilon(1e-5)
+    assert 0 <= total.epsilon - exact < 1e-4 * n * epsilon
+
+
+def test_laws_of_several_kinds_are_composed_with_the_coins_of_the_others():
+    accountant = ledger(delta=1.0)
+    gaussian = GaussianMechanism(1.0, 1e-6)
+    mu = privacy_loss_distribution(gaussian).mu
+    for _ in range(5):
+        accountant.spend(gaussian.guarantee(), law=NoiseLaw("gaussian", mu))
+        accountant.spend(PrivacyGuarantee(epsilon=0.2))
+    accountant.spend(PrivacyGuarantee(epsilon=0.2, delta=1e-7))
+    total = accountant.total(delta=1e-5, fixed=True)
+    laws = GaussianLoss(mu * math.sqrt(5)).compose(PureLoss(0.2).self_compose(6))
+    assert laws.epsilon(1e-5) < total.epsilon < laws.epsilon(0.98e-5)
+    assert total.composition == "numerical"
+    assert total.epsilon < accountant.total().epsilon == 6.2
+
+
+def test_deltas_are_composed_by_their_exact_product():
+    accountant = ledger(epsilon=1.0, delta=0.271)
+    for _ in range(3):
+        accountant.spend(PrivacyGuarantee(epsilon=0.1, delta=0.1))
+    total = accountant.total()
+    assert (total.epsilon, total.delta, total.composition) == (0.3, 0.271, "basic")
+    with pytest.raises(BudgetExceededError, match=r"Of delta 0\.271"):
+        accountant.spend(PrivacyGuarantee(epsilon=0.1, delta=1e-9))
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 0.3, 1.0, 7.5])
+def test_the_largest_sum_of_squares_is_where_the_filter_ends(epsilon):
+    from decimal import Decimal
+
+    square = largest_square(epsilon, 1e-5)
+    assert_allclose(filtered(Decimal(square), 1e-5), epsilon, rtol=1e-11)
+
+
+def test_a_slack_admits_more_small_releases_and_reports_the_limit():
+    limits = {"epsilon": 1.0, "delta": 2e-5}
+    counts = []
+    for slack in (0.0, 1e-5, 2e-5):
+        accountant = ledger(**limits, slack=slack)
+        error = exhaust(accountant, PrivacyGuarantee(epsilon=0.005))
+        counts.append(accountant.total().n_releases)
+        assert error.left == accountant.remaining() < 0.005
+    assert counts[0] == 200 < 1500 < counts[1] < counts[2]
+    total = accountant.total()
+    assert (total.epsilon, total.delta, total.composition) == (1.0, 2e-5, "filter")
+    with pytest.raises(BudgetExceededError):  # the whole delta is kept back
+        accountant.spend(PrivacyGuarantee(epsilon=1e-9, delta=1e-12))
+
+
+def test_gaussian_noise_costs_the_filter_its_own_squares():
+    mechanism = GaussianMechanism(0.5, 1e-8)
+    law = NoiseLaw("gaussian", privacy_loss_distribution(mechanism).mu)
+    left = []
+    for given in (None, law):
+        accountant = ledger(epsilon=3.0, delta=1e-4, slack=5e-5)
+        for _ in range(6):
+            accountant.spend(mechanism.guarantee(), law=given)
+        left.append(accountant.remaining())
+    assert left[0] == 0
+    assert left[1] > 0.5
+
+
+def test_no_adversary_beats_the_two_filters():
+    """Dynamic programming over all that may be asked next, given all that came out.
+
+    Each step is randomized response at .1 or .2, a coin that shows all with probability .02, or
+    the end; each is taken while the ledger admits it. The largest mean of max(0, 1 - exp(E - L))
+    must be at most D.
+    """
+    E, slack, coin = 1.5, 0.05, 0.02
+    D = 1 - 0.98**2 + slack
+
+    @cache
+    def admitted(n_small, n_large, n_coins):
+        accountant = ledger(epsilon=E, delta=round(D, 12), slack=slack)
+        steps = [(0.1, 0.0, n_small), (0.2, 0.0, n_large), (1e-9, coin, n_coins)]
+        try:
+            for epsilon, delta, n in steps:
+                for _ in range(n):
+                    accountant.spend(PrivacyGuarantee(epsilon=epsilon, delta=delta))
+        except BudgetExceededError:
+            return False
+        return True
+
+    @cache
+    def value(loss, n_small, n_large, n_coins):
+        best = max(0.0, 1 - math.exp(E - 0.1 * loss))
+        for small, large, coins in ((1, 0, 0), (0, 1, 0), (0, 0, 1)):
+            state = (n_small + small, n_large + large, n_coins + coins)
+            if not admitted(*state):
+                continue
+            if coins:
+                best = max(best, coin + (1 - coin) * value(loss, *state))
+                continue
+            step = small + 2 * large
+            up = 1 / (1 + math.exp(-0.1 * step))
+            best = max(
+                best, up * value(loss + step, *state) + (1 - up) * value(loss - step, *state)
+            )
+        return best
+
+    assert 0.04 < value(0, 0, 0, 0) <= D
+    assert admitted(29, 0, 2)  # twice what the sum would allow
+    assert not admitted(29, 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("spends", "expected"),
+    [
+        ([(0.05, None, "a"), (0.05, None, "b")], (0.1, None, 2)),
+        ([(0.05, None, "a"), (0.05, None, "a")], (0.05, None, 1)),
+        ([(0.05, None, None), (0.05, None, None)], (0.1, None, 2)),
+        ([(0.05, 0.9, "a"), (0.1, 0.95, "b")], (0.15, 0.85, 2)),
+        ([(0.05, 0.9, "a"), (0.05, 0.9, "a")], (0.05, 0.9, 1)),
+        ([(0.05, 0.9, "a"), (0.1, None, "b")], (1 - 0.95 * 0.9 + 0.1, None, 2)),
+        ([(0.05, 0.5, "a"), (0.1, 0.4, "b")], (1 - 0.95 * 0.5 + 1 - 0.9 * 0.4, None, 2)),
+    ],
+)
+def test_gammas_add_up_by_estimate(spends, expected):
+    accountant = ledger()
+    for gamma, confidence, key in spends:
+        guarantee = PrivacyGuarantee(epsilon=1.0, gamma=gamma, confidence=confidence)
+        accountant.spend(guarantee, sensitivity_key=key)
+    total = accountant.total()
+    gamma, confidence, n_estimates = expected
+    assert_allclose(total.gamma, min(1.0, gamma), rtol=1e-14)
+    assert total.confidence == confidence
+    assert total.n_estimates == n_estimates
+
+
+def test_a_limit_of_gamma_is_joint():
+    accountant = ledger(gamma=0.1)
+    accountant.spend(PrivacyGuarantee(epsilon=1.0, gamma=0.05))
+    conditional = PrivacyGuarantee(epsilon=1.0, gamma=0.01, confidence=0.95)
+    with pytest.raises(BudgetExceededError, match=r"Gamma would be 0\.1095"):
+        accountant.spend(conditional)
+    accountant.spend(PrivacyGuarantee(epsilon=1.0, gamma=0.05))
+    assert accountant.total().gamma == 0.1
+
+
+def test_disjoint_parts_compose_by_their_maximum():
+    accountant = ledger(epsilon=3.0, delta=0.1)
+    accountant.spend(PrivacyGuarantee(epsilon=1.0))
+    for part, epsilon in (("a", 1.0), ("b", 2.0), ("a", 0.5)):
+        with accountant.parallel("town", part):
+            accountant.spend(PrivacyGuarantee(epsilon=epsilon, delta=0.01, gamma=0.1))
+    total = accountant.total()
+    assert (total.epsilon, total.delta) == (3.0, 0.0199)
+    assert_allclose(total.gamma, 0.3)
+    assert total.assumed == ("the parts of 'town' declared disjoint",)
+    assert accountant.total(fixed=True, delta=0.1).epsilon <= 3.0
+    with accountant.parallel("town", "b"), pytest.raises(BudgetExceededError):
+        accountant.spend(PrivacyGuarantee(epsilon=0.1))
+    with accountant.parallel("town", "a"):
+        accountant.spend(PrivacyGuarantee(epsilon=0.5))
+        with pytest.raises(ValueError, match="within another"), accountant.parallel("x", "y"):
+            pass
+        other = ledger()
+        other.spend(PrivacyGuarantee(epsilon=0.5))  # nothing was declared of this one
+    assert other.rows()[0]["partition"] == ""
+
+
+def test_a_series_is_counted_as_a_whole():
+    accountant = ledger(epsilon=5.0, delta=1e-5)
+    guarantee, law = PrivacyGuarantee(epsilon=0.1, gamma=0.01), NoiseLaw("laplace", 0.1)
+    accountant.spend(guarantee, law=law, n_releases=100, composed_at=1e-5, sensitivity_key="a")
+    total = accountant.total()
+    assert round(total.epsilon, 3) == 4.220
+    assert (total.delta, total.gamma, total.n_releases) == (1e-5, 0.01, 100)
+    assert not total.fixed
+    with pytest.raises(BudgetExceededError):
+        accountant.spend(guarantee, law=law, n_releases=10)
+    single = ledger()
+    single.spend(guarantee, n_releases=3)
+    assert (single.total().epsilon, single.total().gamma) == (0.3, 0.03)
+
+
+@pytest.mark.parametrize(
+    ("law", "guarantee"),
+    [
+        (NoiseLaw("laplace", 0.1), PrivacyGuarantee(epsilon=1.0)),
+        (NoiseLaw("pure", 1.0), PrivacyGuarantee(epsilon=1.0, delta=1e-5)),
+        (NoiseLaw("gaussian", 1.0), PrivacyGuarantee(epsilon=1.0, delta=1e-5)),
+        (NoiseLaw("gaussian", 1.0), PrivacyGuarantee(epsilon=1.0)),
+    ],
+)
+def test_a_law_of_another_guarantee_is_refused(law, guarantee):
+    with pytest.raises(ValueError, match="must be that of its guarantee"):
+        ledger().spend(guarantee, law=law)
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameter"), [("cauchy", 1.0), ("pure", 0.0), ("pure", math.nan)]
+)
+def test_what_is_no_law_is_refused(kind, parameter):
+    with pytest.raises(ValueError, match="NoiseLaw"):
+        NoiseLaw(kind, parameter)
+
+
+@pytest.mark.parametrize("composed_at", [-0.1, 1.0, math.nan])
+def test_a_series_is_composed_at_a_delta(composed_at):
+    with pytest.raises(ValueError, match="'composed_at' parameter"):
+        ledger().spend(PrivacyGuarantee(epsilon=0.1), n_releases=9, composed_at=composed_at)
+
+
+def test_totals_that_would_take_for_ever():
+    accountant = ledger(delta=1e-5)
+    for partition in "abcdefgh":
+        for part in "123456":
+            with accountant.parallel(partition, part):
+                accountant.spend(PrivacyGuarantee(epsilon=0.1))
+    assert accountant.total(fixed=True).epsilon == 0.8
+    accountant.spend(PrivacyGuarantee(epsilon=1e300))
+    assert accountant.total(fixed=True).epsilon >= 1e300
+
+
+def test_a_delta_below_that_of_the_releases_has_no_total():
+    accountant = ledger(delta=1.0)
+    accountant.spend(PrivacyGuarantee(epsilon=1.0, delta=0.1))
+    with pytest.raises(ValueError, match=r"at least 0\.1"):
+        accountant.total(delta=0.01, fixed=True)
+    with pytest.raises(ValueError, match="fixed=True"):
+        accountant.total(delta=0.01)

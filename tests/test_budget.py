@@ -1,0 +1,271 @@
+"""Every release is paid for before private data is looked at, whoever makes it and where."""
+
+import copy
+import os
+import pickle
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.exceptions import FitFailedWarning
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from skdp import (
+    BudgetExceededError,
+    ExponentialMechanism,
+    GaussianMechanism,
+    KnownSensitivity,
+    LaplaceMechanism,
+    LedgerError,
+    PrivateEstimator,
+    PrivateEvaluationError,
+    SensitivitySampler,
+    UniformOracle,
+    plan_release,
+    release,
+)
+from skdp.accounting import PrivacyAccountant, default_accountant
+from skdp.accounting.tally import check_law
+
+X = np.random.default_rng(0).uniform(size=(60, 1))
+Y = X[:, 0]
+ORACLE = UniformOracle([(0, 1)], y_bounds=(0, 1))
+KNOWN = {"mechanism": LaplaceMechanism(1.0), "sensitivity": 1 / 60}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ledger.db"
+
+
+def ridge(accountant=None, epsilon=1.0, seed=0):
+    return PrivateEstimator(
+        Ridge(),
+        mechanism=LaplaceMechanism(epsilon=epsilon),
+        sensitivity=SensitivitySampler(ORACLE, gamma=0.05, random_state=seed),
+        accountant=accountant,
+    )
+
+
+def test_every_kind_of_release_is_paid_for():
+    accountant = PrivacyAccountant(":memory:", epsilon=10.0)
+    model = ridge(accountant).fit(X, Y)
+    release(np.mean, X, accountant=accountant, **KNOWN)
+    plan = plan_release(np.mean, n_samples=60, like=X, **KNOWN)
+    assert accountant.total().n_releases == 2  # a plan costs nothing
+    released = plan.execute(X, accountant=accountant)
+    assert released.budget == accountant.total() != model.budget_
+    assert (released.budget.epsilon, released.budget.gamma) == (3.0, 0.05)
+    rows = accountant.rows()
+    assert [row["label"] for row in rows] == [
+        "coef_, intercept_ of Ridge()",
+        "numpy.mean",
+        "numpy.mean",
+    ]
+    assert [row["law"] for row in rows] == ["laplace"] * 3
+    assert rows[0]["n_samples"] == 60
+    assert rows[0]["oracle"] == model.guarantee_.oracle
+    assert rows[1]["plan_key"] == rows[2]["plan_key"] != rows[0]["plan_key"]
+
+
+def test_the_target_is_not_called_when_the_budget_does_not_allow_it():
+    accountant = PrivacyAccountant(":memory:", epsilon=1.5)
+    calls = []
+
+    def mean(X):
+        calls.append(accountant.total().epsilon)
+        return X.mean()
+
+    plan = plan_release(mean, n_samples=60, like=X, **KNOWN)
+    plan.execute(X, accountant=accountant)
+    assert calls == [1.0]  # paid before it was called
+    with pytest.raises(BudgetExceededError):
+        plan.execute(X, accountant=accountant)
+    assert calls == [1.0]
+
+
+def test_a_failure_has_been_paid_for_and_a_refusal_has_not():
+    accountant = PrivacyAccountant(":memory:", epsilon=10.0)
+    with pytest.raises(PrivateEvaluationError):
+        release(lambda X: 1 / 0, X, accountant=accountant, **KNOWN)
+    assert accountant.total().epsilon == 1.0
+    plan = plan_release(np.mean, n_samples=60, like=X, **KNOWN)
+    with pytest.raises(ValueError, match="must have 60 records"):
+        plan.execute(X[1:], accountant=accountant)
+    assert accountant.total().epsilon == 1.0
+
+
+def test_one_estimate_counts_its_gamma_once():
+    once, twice = (PrivacyAccountant(":memory:", epsilon=10.0) for _ in range(2))
+    plan = ridge().plan(60, like=(X, Y))
+    for _ in range(3):
+        plan.execute(X, Y, accountant=once)
+    again = PrivateEstimator(
+        Ridge(), mechanism=LaplaceMechanism(2.0), sensitivity=plan.sensitivity, accountant=once
+    )
+    again.fit(X, Y)
+    assert (once.total().epsilon, once.total().gamma) == (5.0, 0.05)
+    for seed in (0, 1, 1):
+        ridge(twice, seed=seed).fit(X, Y)
+    assert twice.total().gamma == 0.1
+    assert twice.total().n_estimates == 2
+
+
+def test_a_bound_of_a_gamma_counts_every_time():
+    accountant = PrivacyAccountant(":memory:", epsilon=10.0)
+    given = KNOWN | {"sensitivity": KnownSensitivity(1 / 60, "l1", 60, gamma=0.1)}
+    for _ in range(2):
+        release(np.mean, X, accountant=accountant, **given)
+    assert accountant.total().gamma == 0.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("in_force", [False, True])
+def test_a_grid_search_pays_for_every_fit(path, n_jobs, in_force):
+    accountant = PrivacyAccountant(path, epsilon=100.0)
+    grid = {"mechanism__epsilon": [0.5, 1.0, 2.0]}
+    model = ridge(None if in_force else accountant)
+    search = GridSearchCV(model, grid, cv=5, n_jobs=n_jobs)
+    if in_force:
+        with accountant.as_default():
+            search.fit(X, Y)
+    else:
+        search.fit(X, Y)
+    chosen = search.best_params_["mechanism__epsilon"]
+    total = accountant.total()
+    assert total.n_releases == 16
+    assert total.epsilon == 17.5 + chosen
+    # The folds have 48 records each, and the same draws: one estimate, and one for the refit.
+    assert_allclose(total.gamma, 0.1)
+
+
+def test_a_cross_validation_beyond_the_limit():
+    accountant = PrivacyAccountant(":memory:", epsilon=1.0)
+    with pytest.raises(BudgetExceededError):
+        cross_val_score(ridge(accountant), X, Y, cv=5, error_score="raise")
+    assert accountant.total().epsilon == 1.0
+    accountant = PrivacyAccountant(":memory:", epsilon=1.0)
+    with pytest.warns(FitFailedWarning, match="4 fits failed"):
+        scores = cross_val_score(ridge(accountant), X, Y, cv=5)
+    assert np.isnan(scores).tolist() == [False, True, True, True, True]
+
+
+def test_clones_copies_and_pickles_share_the_budget(path):
+    accountant = PrivacyAccountant(path, epsilon=3.0)
+    model = ridge(accountant)
+    for each in (clone(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        each.fit(X, Y)
+    with pytest.raises(BudgetExceededError):
+        model.fit(X, Y)
+    assert not hasattr(model, "estimator_")
+    assert accountant.total().epsilon == 3.0
+
+
+def test_a_fitted_model_is_read_where_its_ledger_is_not(path):
+    data = pickle.dumps(ridge(PrivacyAccountant(path, epsilon=3.0)).fit(X, Y))
+    path.unlink()
+    model = pickle.loads(data)
+    assert model.predict(X).shape == (60,)
+    with pytest.raises(LedgerError, match="unable to open"):
+        model.fit(X, Y)
+    assert not path.exists()
+
+
+def test_without_an_accountant_the_process_counts():
+    before = default_accountant().total()
+    model = ridge().fit(X, Y)
+    assert default_accountant().total() == model.budget_
+    assert model.budget_.n_releases == before.n_releases + 1
+    html = model._repr_html_()
+    assert f"<p>release {model.budget_.n_releases} of its budget, together (epsilon=" in html
+    assert model._repr_mimebundle_()["text/html"].count("<p>release") == 1
+    assert "<p>" not in ridge()._repr_html_()
+
+
+@pytest.mark.parametrize("accountant", [1.0, "ledger.db"])
+def test_what_is_no_accountant_is_refused(accountant):
+    for attempt in (
+        lambda: ridge(accountant).fit(X, Y),
+        lambda: release(np.mean, X, accountant=accountant, **KNOWN),
+    ):
+        with pytest.raises(TypeError, match="must be a PrivacyAccountant"):
+            attempt()
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 0.9, 5.0, 100.0])
+@pytest.mark.parametrize("delta", [0.3, 1e-5, 1e-12, 1e-100, 1e-300])
+@pytest.mark.parametrize("method", ["analytic", "classical"])
+def test_the_law_of_gaussian_noise_keeps_its_guarantee(epsilon, delta, method):
+    if method == "classical" and epsilon >= 1:
+        return
+    mechanism = GaussianMechanism(epsilon, delta, method=method)
+    check_law(mechanism.noise_law, mechanism.guarantee())
+
+
+def test_other_mechanisms_are_known_by_their_guarantee():
+    assert ExponentialMechanism(1.0).noise_law is None
+    assert GaussianMechanism(np.inf, 1e-5).noise_law is None
+    single = LaplaceMechanism(np.float32(0.1))
+    check_law(single.noise_law, single.guarantee())
+    accountant = PrivacyAccountant(":memory:", epsilon=np.inf)
+    for epsilon in (np.inf, 1.0):
+        given = KNOWN | {"mechanism": LaplaceMechanism(epsilon)}
+        release(np.mean, X, accountant=accountant, **given)
+    assert accountant.total().epsilon == np.inf
+
+
+RELEASER = """
+import os, signal, sys
+import numpy as np
+from skdp import LaplaceMechanism, plan, release
+from skdp.accounting import PrivacyAccountant
+
+path, when = sys.argv[1:]
+kill = lambda: os.kill(os.getpid(), signal.SIGKILL)
+evaluate = plan.evaluate_privately
+
+def evaluate_and_kill(*args, **kwargs):
+    if when == "between":
+        kill()
+    value = evaluate(*args, **kwargs)
+    print("released", flush=True)
+    kill()
+
+plan.evaluate_privately = evaluate_and_kill
+accountant = PrivacyAccountant(path, epsilon=10.0)
+if when == "before":
+    accountant.spend = lambda *args, **kwargs: kill()
+    PrivacyAccountant.spend = lambda *args, **kwargs: kill()
+release(
+    np.mean, np.ones((60, 1)), mechanism=LaplaceMechanism(1.0), sensitivity=1 / 60,
+    accountant=accountant,
+)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL")
+@pytest.mark.parametrize(("when", "n_spent"), [("before", 0), ("between", 1), ("after", 1)])
+def test_a_kill_at_each_step_of_a_release(path, when, n_spent):
+    run = subprocess.run(
+        [sys.executable, "-c", RELEASER, path, when], capture_output=True, text=True
+    )
+    assert run.returncode == -signal.SIGKILL
+    assert ("released" in run.stdout) == (when == "after")
+    assert PrivacyAccountant(path, epsilon=10.0).total().n_releases == n_spent
+
+
+def test_nothing_private_is_in_the_ledger(path, leak_search):
+    model = ridge(PrivacyAccountant(path, epsilon=3.0)).fit(X, Y)
+    exact = Ridge().fit(X, Y)
+    private = [*X.ravel(), *exact.coef_, exact.intercept_]
+    files = [path, *path.parent.glob("ledger.db-*")]
+    assert leak_search(b"".join(file.read_bytes() for file in files), private) == []
+    assert leak_search(pickle.dumps(model), private) == []
+    assert os.path.getsize(path) > 0

@@ -1,0 +1,62 @@
+"""``python -m skdp budget`` shows a ledger and leaves it as it is."""
+
+import csv
+import io
+import json
+import math
+import subprocess
+import sys
+
+import pytest
+
+from skdp import PrivacyGuarantee
+from skdp.__main__ import main
+from skdp.accounting import PrivacyAccountant
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "ledger.db"
+    accountant = PrivacyAccountant(path, epsilon=3.0)
+    accountant.spend(PrivacyGuarantee(epsilon=1.0, gamma=0.05), label="a mean, of incomes")
+    accountant.spend(PrivacyGuarantee(epsilon=0.5))
+    return str(path)
+
+
+def test_a_table_with_the_total_and_what_is_left(path):
+    run = subprocess.run(
+        [sys.executable, "-m", "skdp", "budget", path], capture_output=True, text=True, check=True
+    )
+    lines = run.stdout.splitlines()
+    assert lines[0].split() == ["time", "label", "n_releases", "epsilon", "delta", "gamma", "law"]
+    assert "a mean, of incomes" in lines[1]
+    assert lines[3:] == ["", *str(PrivacyAccountant.open(path)).splitlines()]
+    assert "spent: (epsilon=1.5, gamma=0.05) for 2 releases" in run.stdout
+
+
+def test_csv_and_json(path, capsys):
+    assert main(["budget", path, "--csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [(row["label"], row["epsilon"]) for row in rows] == [
+        ("a mean, of incomes", "1.0"),
+        ("", "0.5"),
+    ]
+    assert main(["budget", path, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["total"]["epsilon"], found["remaining"]) == (1.5, 1.5)
+    assert found["limits"] == {"epsilon": 3.0, "delta": 0.0, "gamma": None, "slack": 0.0}
+    assert found["releases"][0]["gamma"] == 0.05
+
+
+def test_no_limit_and_no_release(tmp_path, capsys):
+    PrivacyAccountant(tmp_path / "x.db", epsilon=math.inf)
+    assert main(["budget", str(tmp_path / "x.db"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["limits"]["epsilon"] == "inf"
+    assert main(["budget", str(tmp_path / "x.db")]) == 0
+    assert "spent: (epsilon=0) for 0 releases" in capsys.readouterr().out
+
+
+def test_no_ledger(tmp_path, capsys):
+    assert main(["budget", str(tmp_path / "none.db")]) == 1
+    assert "cannot be opened" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
