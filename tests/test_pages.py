@@ -23,7 +23,8 @@ def failures(text, name):
 def case(path):
     """A page, by its place in the tree; a session with many fits takes seconds."""
     name = path.relative_to(ROOT).as_posix()
-    is_slow = name in {"README.md", *(f"docs/user_guide/{page}.md" for page in ("basis", "plans"))}
+    slow_pages = (f"docs/user_guide/{page}.md" for page in ("basis", "codes", "plans"))
+    is_slow = name in {"README.md", *slow_pages}
     return pytest.param(path, id=name, marks=[pytest.mark.slow] * is_slow)
 
 

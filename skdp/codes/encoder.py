@@ -101,7 +101,11 @@ def with_learned_code(
     """
     noise = Noise(mechanism.order, mechanism.unit_deviation, level)
     shift = mechanism.shift
-    code = learn_code(values, differences, metric, noise, n_samples=n_samples, shift=shift)
+    try:
+        with np.errstate(all="ignore"):
+            code = learn_code(values, differences, metric, noise, n_samples=n_samples, shift=shift)
+    except ValueError:  # pilots beyond what doubles can square, or singular to working precision
+        code = PublicCode()
     if code.encoder is None:
         return with_learned_basis(mechanism, differences, metric)
     return mechanism.with_geometry(Geometry(mechanism.order, code))

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -382,7 +382,8 @@ class PublicCode:
         )
 
     def __deepcopy__(self, memo: Any) -> PublicCode:
-        return self  # it cannot be written into, and may be large
+        # it may be large, and keeps nothing but what it is made of; a subclass might
+        return self if type(self) is PublicCode else replace(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the code as plain values, ready for JSON.
