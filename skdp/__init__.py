@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from skdp._version import __version__ as __version__
 from skdp.core.basis import PublicBasis
+from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import NeighboringRelation, PrivacyGuarantee
 from skdp.core.oracle import Oracle
@@ -87,6 +88,7 @@ __all__ = [
     "PrivateEvaluationError",
     "PrivateSearchCV",
     "PublicBasis",
+    "PublicCode",
     "PublicDataOracle",
     "RandomDensityOracle",
     "RandomTaskOracle",

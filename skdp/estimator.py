@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils import Tags, estimator_html_repr, get_tags
 
 from skdp.accounting.accountant import (
@@ -110,8 +110,13 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         What this fit and all earlier releases of its budget promise together.
     sensitivity_ : SensitivityEstimate or KnownSensitivity
         What the noise was calibrated to.
+    standard_errors_ : dict of str to ndarray, ndarray or None
+        Standard deviations of the errors of what was released, by attribute and before any repair;
+        for a function in the shape of its coefficients. None where the mechanism cannot tell. They
+        follow from public numbers and from what was released. With a public code they are those of
+        the decoded numbers, if the private data are like the oracle's, up to the `shift`.
     mechanism_ : Mechanism
-        The mechanism that released, with the basis that it learned.
+        The mechanism that released, with the basis or code that it learned.
     plan_ : ReleasePlan
         All that was settled before private data was looked at.
     classes_ : ndarray of shape (n_classes,)
@@ -172,6 +177,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     guarantee_: PrivacyGuarantee
     budget_: BudgetTotal
     sensitivity_: SensitivityEstimate | KnownSensitivity
+    standard_errors_: Any
     mechanism_: Mechanism
     plan_: ReleasePlan
 
@@ -231,11 +237,13 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         -----
         UserWarning
             If epsilon is above 20, delta above one over the number of records, gamma above 1/2, or
-            the confidence below 1/2.
+            the confidence below 1/2; or if less than a tenth of what could differ between models of
+            the oracle is read off the private data.
         """
         dataset = self._check_dataset(X, y, sample_weight)
+        # before a draw, and of the records as given; `execute` asks again, of other data perhaps
         check_is_public(getattr(self.sensitivity, "draws_from", None), Dataset(X, y, sample_weight))
-        plan = self._make_plan(dataset)
+        plan = self._make_plan(dataset)  # of which only the form is used, and labels
         released = plan.execute(
             *dataset, accountant=self.accountant, random_state=self.random_state
         )
@@ -244,6 +252,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         self.guarantee_ = released.guarantee
         self.budget_ = released.budget
         self.sensitivity_ = released.sensitivity
+        self.standard_errors_ = released.standard_errors
         self.mechanism_ = plan.mechanism
         return self
 
@@ -391,7 +400,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             mechanism=self.mechanism,
             sensitivity=sensitivity,
             classes=classes_of_outputs(public_fit) if is_classifier(public_fit) else None,
-            prepare=partial(check_data, self.estimator, self._uses_response()),
+            prepare=partial(check_data, clone(self.estimator), self._uses_response()),
         )
 
     def _make_public_fit(self, sensitivity: Any, schema: Schema, dataset: Dataset) -> Estimator:

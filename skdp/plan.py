@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, TypeVar
@@ -19,14 +20,16 @@ from skdp.accounting.accountant import (
     default_accountant,
 )
 from skdp.accounting.tally import DOWN, UP, BudgetTotal, above, below, exact
+from skdp.codes.encoder import with_learned_code
 from skdp.codes.learning import with_learned_basis
+from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset, as_dataset, n_records
-from skdp.core.fingerprint import key_of
+from skdp.core.fingerprint import key_of, obstacle_of
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
 from skdp.core.room import evaluate_privately
 from skdp.core.schema import Schema, canonical, describe_key
 from skdp.core.streams import OUTPUT_DATASET
-from skdp.core.target import Target, replaces
+from skdp.core.target import Target, replaces, target_key
 from skdp.core.types import Container, Values
 from skdp.estimators.validation import check_labels
 from skdp.functions.choice import ChoiceTarget
@@ -40,6 +43,8 @@ from skdp.sensitivity.trial import check_is_public
 
 T = TypeVar("T")
 
+LEAST_SHARE = 0.1
+"""Of what could differ between models: less than it makes nearly the oracle's model."""
 
 N_METRIC_RECORDS = 500
 """From so many records of the oracle it is learned how the output depends on the value."""
@@ -61,6 +66,8 @@ class Release:
         The sensitivity that the noise was calibrated to.
     budget : BudgetTotal
         What this release and all earlier ones of its budget promise together.
+    standard_errors : ndarray, dict of str to ndarray, or None, default=None
+        As those of the plan, but larger where what was released contradicts the prior of a code.
 
     Examples
     --------
@@ -76,6 +83,7 @@ class Release:
     guarantee: PrivacyGuarantee
     sensitivity: SensitivityEstimate | KnownSensitivity
     budget: BudgetTotal
+    standard_errors: NDArray[np.float64] | Values | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +103,7 @@ class ReleasePlan:
     n_samples : int
         Number of records of the data.
     mechanism : Mechanism
-        Which noise would be added, its basis fixed.
+        Which noise would be added, its basis or code fixed.
     sensitivity : SensitivityEstimate or KnownSensitivity
         What the noise is calibrated to.
     oracle : Oracle or None, default=None
@@ -118,10 +126,14 @@ class ReleasePlan:
         How often the target was evaluated on public records, or would have been without a closed
         form: twice a pair. An execution adds one.
     standard_errors : ndarray, dict of str to ndarray, or None
-        Standard deviations of the noise in each number that would be released, in its own unit and
+        Standard deviations of the error of each number that would be released, in its own unit and
         before any repair: by attribute where those of an estimator are released, else in the shape
-        of the value. None for a mechanism that adds no noise of a known law, or to very many
-        numbers.
+        of the value. With a public code they are those of the decoded numbers, if the private data
+        are like the oracle's, up to the `shift`. None for a mechanism that adds no noise of a known
+        law, or to very many numbers in a basis.
+    share_learned : float in [0, 1]
+        Which share of what could differ between models of this oracle would be read off the private
+        data: what the release takes away of the prior variance of the output. 1 without a code.
 
     See Also
     --------
@@ -160,6 +172,14 @@ class ReleasePlan:
     seconds: float = 0.0
     n_alternatives: int = 1
 
+    def __post_init__(self) -> None:
+        """Refuse parts that do not belong together, as `dataclasses.replace` may bring in."""
+        self.sensitivity.check_fits(self.n_samples, self.schema, self.mechanism.geometry)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Note by what the target is known: its code may be edited until the plan is executed."""
+        return {"_target_key": target_key(self.target)} | vars(self)
+
     def execute(
         self,
         X: Container,
@@ -195,7 +215,8 @@ class ReleasePlan:
         ------
         ValueError
             If the data are of another form or number than those of the plan, or hold a label that
-            is not public. Nothing is then evaluated.
+            is not public, or if the plan was stored and the code of its target edited since.
+            Nothing is then evaluated.
         BudgetExceededError
             If the budget does not allow the release. Nothing is then evaluated.
         LedgerError
@@ -206,18 +227,20 @@ class ReleasePlan:
         check_accountant(accountant, "ReleasePlan.execute")
         noise = byte_source(random_state)
         guarantee = replace(self.guarantee, seeded=random_state is not None)
+        self._check_target()
         dataset = self._check(X, y, sample_weight)
-        add_noise = _spare(self.mechanism).release
+        add_noise = _spare(self.mechanism).release_with_errors
         target = self.sensitivity.bounded(_spare(self.target))
         budget = self._spend(guarantee, accountant)
-        value = evaluate_privately(  # the one private evaluation
+        value, errors = evaluate_privately(  # the one private evaluation
             target,
             copy.deepcopy(dataset),  # a target may write into it, and what it writes is not noised
             seed=int.from_bytes(noise.bytes(4), "little") >> 1,
             shape=self.sensitivity.shape,
             add_noise=lambda exact: add_noise(exact, self.sensitivity.value, noise),
         )
-        return Release(self.target.restore(value), guarantee, self.sensitivity, budget)
+        named = None if errors is None else self.target.by_name(errors)
+        return Release(self.target.restore(value), guarantee, self.sensitivity, budget, named)
 
     def _spend(
         self, guarantee: PrivacyGuarantee, accountant: PrivacyAccountant | None
@@ -234,6 +257,17 @@ class ReleasePlan:
             label=self.target.description,
         )
         return accountant.total()
+
+    def _check_target(self) -> None:
+        """Refuse a target that is another one than when the plan was stored."""
+        stored = vars(self).get("_target_key", "")
+        now = target_key(self.target) if stored else ""
+        if stored != now and not (obstacle_of(stored) or obstacle_of(now)):
+            raise ValueError(
+                f"The target of the plan, {self.target.description}, has other code or other "
+                "values than when the plan was stored, or another version of what it uses. Its "
+                "sensitivity was not sampled. Make the plan anew."
+            )
 
     def _check(self, *parts: Container) -> Dataset:
         """Return the private dataset as the target is to see it, or refuse it."""
@@ -285,20 +319,31 @@ class ReleasePlan:
 
     @property
     def standard_errors(self) -> NDArray[np.float64] | Values | None:
-        """Standard deviations of the noise, in the units of what would be released."""
+        """Standard deviations of the errors, in the units of what would be released."""
         shape = self.sensitivity.shape
         if shape is None:
             return None
         deviations = self.mechanism.standard_errors(shape, self.sensitivity.value)
         return None if deviations is None else self.target.by_name(deviations)
 
+    @property
+    def share_learned(self) -> float:
+        """Which share of what could differ would be read off the private data."""
+        return self.mechanism.share_learned(self.sensitivity.value)
+
     def __str__(self) -> str:
+        decoded, errors = [], "of the noise"
+        if isinstance(self.mechanism.geometry.basis, PublicCode):
+            errors = "after decoding"
+            share = f"{self.share_learned:.0%} of what could differ between models of this oracle"
+            decoded = [f"read off the data: {share}"]
         lines = [
             f"promise: {self.guarantee}",
             f"data: {self.n_samples} records, {describe_key(self.schema.key)}",
             f"evaluations: {self.n_evaluations} on public records ({self.seconds:.2g} s), then 1 "
             "on the data",
-            *_describe_errors(self.standard_errors),
+            *decoded,
+            *_describe_errors(self.standard_errors, errors),
         ]
         return "\n  ".join([f"ReleasePlan of {self.target.description}", *lines])
 
@@ -308,11 +353,15 @@ def _spare(thing: T) -> T:
     try:
         return copy.deepcopy(thing)
     except Exception:  # it holds a lock, a file or the like
-        return thing
+        spare = copy.copy(thing)
+    for name, value in vars(spare).items():
+        with suppress(Exception):
+            vars(spare)[name] = copy.deepcopy(value)
+    return spare
 
 
-def _describe_errors(errors: NDArray[np.float64] | Values | None) -> list[str]:
-    """Say how large the noise is, in a line for each attribute."""
+def _describe_errors(errors: NDArray[np.float64] | Values | None, what: str) -> list[str]:
+    """Say how large the errors are, in a line for each attribute."""
     if errors is None:
         return []
     named = errors if isinstance(errors, dict) else {"": errors}
@@ -321,10 +370,8 @@ def _describe_errors(errors: NDArray[np.float64] | Values | None) -> list[str]:
         parts = values if isinstance(values, list) else [values]
         numbers = np.concatenate([np.ravel(part) for part in parts])
         low, high = (f"{bound:.2g}" for bound in (numbers.min(), numbers.max()))
-        of = f" in {name}" if name else ""
-        lines.append(
-            f"standard error of the noise{of}: {low}{'' if low == high else f' to {high}'}"
-        )
+        where = f" in {name}" if name else ""
+        lines.append(f"standard error {what}{where}: {low}{'' if low == high else f' to {high}'}")
     return lines
 
 
@@ -376,10 +423,10 @@ def make_plan(
     for weakness in weaknesses(promise, n_samples):
         warnings.warn(f"The promise is weak: {weakness}.", UserWarning, stacklevel=4)
     if sampled and mechanism.learns_basis:
-        mechanism = _learn_basis(mechanism, sensitivity, target, n_samples, schema)
+        mechanism = _learn_coordinates(mechanism, sensitivity, target, n_samples, schema)
     known, mechanism = sensitivity.settle(target, n_samples, schema, mechanism)
     mechanism.rehearse(known.shape, known.value)
-    return ReleasePlan(
+    plan = ReleasePlan(
         target,
         schema,
         n_samples,
@@ -389,19 +436,34 @@ def make_plan(
         seconds=perf_counter() - start if sampled else 0.0,
         **others,
     )
+    if plan.share_learned < LEAST_SHARE:
+        warnings.warn(
+            f"This is nearly the oracle's model: {plan.share_learned:.1%} of what could differ "
+            "between models of this oracle would be read off the private data. More records, a "
+            "larger epsilon or fewer released numbers would tell more.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return plan
 
 
-def _learn_basis(
+def _learn_coordinates(
     mechanism: Mechanism,
     sampler: SensitivitySampler,
     target: Target,
     n_samples: int,
     schema: Schema,
 ) -> Mechanism:
-    """Fix the basis before a pair is measured, by learning it from pilot pairs."""
-    differences = sampler.pilot_differences(target, n_samples, schema)
+    """Fix the code or basis before a pair is measured, by learning it from pilot pairs."""
+    values, differences = sampler.pilots(target, n_samples, schema, mechanism)
     metric = None
     if replaces(target, "output_metric"):
         public = sampler.public_dataset(N_METRIC_RECORDS, schema, attempt=OUTPUT_DATASET)
         metric = target.output_metric(*public.parts)
-    return with_learned_basis(mechanism, differences, metric)
+    if not mechanism.learns_code:
+        return with_learned_basis(mechanism, differences, metric)
+    statistic = sampler.plan(n_samples, mechanism).order_statistic
+    level = statistic.k / (statistic.n_pairs + 1)
+    return with_learned_code(
+        mechanism, values, differences, metric, n_samples=n_samples, level=level
+    )

@@ -4,6 +4,7 @@ import gc
 import os
 import socket
 import types
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -17,6 +18,27 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 settings.register_profile("skdp", deadline=None, print_blob=True)
 settings.register_profile("fast", settings.get_profile("skdp"), max_examples=20)
 settings.load_profile("skdp")
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--every", type=int, default=1, metavar="N", help="run the first of N cases of each test"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Leave out cases of parametrized tests, but no test, for the daily loop."""
+    every, seen = config.getoption("every"), Counter()
+    kept, left = [], []
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        is_slow = item.get_closest_marker("slow") is not None  # whether it runs is said by -m
+        (kept if is_slow or seen[name] % every == 0 else left).append(item)
+        seen[name] += not is_slow
+    items[:] = kept
+    config.hook.pytest_deselected(items=left)
+
 
 LOCAL_HOSTS = {"localhost", "127.0.0.1", "::1"}
 

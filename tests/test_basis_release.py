@@ -26,8 +26,8 @@ X, y = make_classification(
 X_public, y_public, X, y = X[:150], y[:150], X[150:], y[150:]
 SAMPLER = SensitivitySampler(PublicDataOracle(X_public, y_public), gamma=0.1, random_state=0)
 MECHANISMS = [
-    LaplaceMechanism(2.0),
-    pytest.param(GaussianMechanism(2.0, 1e-5), marks=pytest.mark.slow),
+    LaplaceMechanism(2.0, decode=False),
+    pytest.param(GaussianMechanism(2.0, 1e-5, decode=False), marks=pytest.mark.slow),
 ]
 
 
@@ -69,7 +69,7 @@ def test_every_scale_gets_noise_of_its_own(basis):
     exact = scaled_means(X, y)
     errors = {}
     for kind in (basis, "identity"):
-        mechanism = LaplaceMechanism(2.0, basis=kind)
+        mechanism = LaplaceMechanism(2.0, basis=kind, decode=False)
         released = release(
             scaled_means, X, y, mechanism=mechanism, sensitivity=SAMPLER, random_state=0
         )
@@ -179,7 +179,7 @@ def test_pipeline_on_raw_columns():
     for basis in ("identity", "diagonal", "auto"):
         model = PrivateEstimator(
             make_pipeline(StandardScaler(), LogisticRegression(C=0.1)),
-            mechanism=LaplaceMechanism(30.0, basis=basis),
+            mechanism=LaplaceMechanism(30.0, basis=basis, decode=False),
             sensitivity=SensitivitySampler(
                 PublicDataOracle(X_public * units, y_public),
                 gamma=0.1,

@@ -22,6 +22,7 @@ from skdp import (
     GaussianMechanism,
     KnownSensitivity,
     LaplaceMechanism,
+    LedgerError,
     PrivacyGuarantee,
     PrivateEstimator,
     PrivateEvaluationError,
@@ -166,6 +167,16 @@ def test_clones_copies_and_pickles_share_the_budget(path):
         model.fit(X, Y)
     assert not hasattr(model, "estimator_")
     assert accountant.total().epsilon == 3.0
+
+
+def test_a_fitted_model_is_read_where_its_ledger_is_not(path):
+    data = pickle.dumps(ridge(PrivacyAccountant(path, epsilon=3.0)).fit(X, Y))
+    path.unlink()
+    model = pickle.loads(data)
+    assert model.predict(X).shape == (60,)
+    with pytest.raises(LedgerError, match="unable to open"):
+        model.fit(X, Y)
+    assert not path.exists()
 
 
 def test_without_an_accountant_the_process_counts():

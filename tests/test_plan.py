@@ -4,6 +4,8 @@ import pickle
 import subprocess
 import sys
 import textwrap
+import threading
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -19,15 +21,21 @@ from skdp import (
     BernsteinTransformer,
     ExponentialMechanism,
     GaussianMechanism,
+    KnownSensitivity,
     LaplaceMechanism,
     PrivateEstimator,
+    PublicBasis,
     PublicDataOracle,
     SensitivitySampler,
+    Target,
     UniformOracle,
     mean_l1,
     plan_release,
     release,
 )
+from skdp.core.dataset import Dataset
+from skdp.core.schema import Schema
+from skdp.exceptions import PrivacyLeakWarning
 
 rng = np.random.default_rng(0)
 X, X_public = rng.normal(size=(2, 80, 3))
@@ -107,6 +115,85 @@ def test_a_plan_is_executed_in_another_process(classifier_plan, tmp_path):
     assert done.stdout.strip() == str(fitted.guarantee_)
 
 
+def of_another_code(X):
+    return 1000 * X.mean(axis=0)
+
+
+def test_a_plan_is_not_executed_with_code_that_was_edited_since(monkeypatch):
+    """Pickles name functions, and do not hold them."""
+    options = {"mechanism": LaplaceMechanism(1.0), "sensitivity": sampler(X_public)}
+    stored = pickle.dumps(plan_release(column_means, n_samples=len(X), **options))
+    assert pickle.loads(stored).execute(X).value.shape == (3,)
+    of_another_code.__qualname__ = of_another_code.__name__ = "column_means"
+    monkeypatch.setattr(sys.modules[__name__], "column_means", of_another_code)
+    edited = pickle.loads(stored)
+    for plan in (edited, pickle.loads(pickle.dumps(edited))):
+        with pytest.raises(ValueError, match="other code or other values than when the plan was"):
+            plan.execute(X)
+
+
+GAUSSIAN = GaussianMechanism(1.0, 1e-5, basis="identity")
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ({"mechanism": LaplaceMechanism(1.0)}, "made for another norm: l2"),
+        ({"n_samples": 10}, "made for another number of records: 80"),
+        ({"schema": Schema.of(Dataset(X.astype(np.float32)))}, "records of another form"),
+        ({"sensitivity": KnownSensitivity(0.1, "sup", 80)}, "bounds neither larger norms"),
+    ],
+)
+def test_parts_of_plans_are_not_mixed(part, message):
+    options = {"sensitivity": sampler(X_public), "n_samples": 80}
+    plan = plan_release(column_means, mechanism=GAUSSIAN, **options)
+    assert replace(plan, mechanism=GaussianMechanism(0.5, 1e-5)).guarantee.epsilon == 0.5
+    with pytest.raises(ValueError, match=message):
+        replace(plan, **part)
+
+
+class ChangesBasis(LaplaceMechanism):
+    """It adds noise in another basis than that in which it was asked what to sample."""
+
+    def with_geometry(self, geometry):
+        basis = PublicBasis("given", scale=[1e-3] * 3)
+        return LaplaceMechanism(self.epsilon, basis=basis)
+
+
+def test_noise_is_added_where_it_was_sampled():
+    options = {"sensitivity": sampler(X_public), "n_samples": 80}
+    with pytest.raises(ValueError, match="made for another norm"):
+        plan_release(column_means, mechanism=ChangesBasis(1.0, basis="identity"), **options)
+
+
+class Keeps(Target):
+    """It keeps what it sees, and holds something that cannot be copied."""
+
+    def __init__(self):
+        self.lock, self.seen = threading.Lock(), []
+
+    def __call__(self, X, *, seed):
+        self.last = X
+        self.seen.append(X)
+        return X.mean(axis=0)
+
+
+def test_a_target_that_cannot_be_copied_keeps_no_private_records_either():
+    target = Keeps()
+    options = {"mechanism": LaplaceMechanism(1.0), "sensitivity": 0.1}
+    plan = plan_release(target, n_samples=len(X), like=X, **options)
+    plan.execute(X)
+    assert target.seen == []
+    assert not hasattr(target, "last")
+
+
+def test_a_plan_does_not_keep_what_an_estimator_was_fitted_to():
+    fitted = Ridge().fit(X_public, X_public[:, 0])
+    with pytest.warns(PrivacyLeakWarning, match="holds a fitted Ridge"):
+        plan = private(fitted, X_public, X_public[:, 0]).plan(80)
+    assert fitted.coef_.tobytes() not in pickle.dumps(plan)
+
+
 def test_the_plan_of_a_fit_holds_nothing_private():
     """Neither records nor exact parameters; as ever, the search finds what is planted."""
     secret = X + 31337.25
@@ -152,7 +239,7 @@ def test_integers_are_taken_where_the_plan_has_doubles():
             pytest.param(mechanism, None, marks=pytest.mark.slow)
             for mechanism in (
                 LaplaceMechanism(0.5, basis="identity"),
-                GaussianMechanism(1.0, 1e-5),
+                GaussianMechanism(1.0, 1e-5, decode=False),
                 LaplaceMechanism(1.0, basis=[[1.0, 0.5, 0], [0, 2.0, 0], [0, 0, 1.0]]),
                 BernsteinMechanism(1.0),
             )
@@ -196,7 +283,10 @@ def test_a_plan_says_what_it_is(classifier_plan):
     n_pilots = plan.mechanism.geometry.basis.n_pilot_pairs
     assert plan.n_evaluations == 2 * (len(plan.sensitivity.norms) + n_pilots) > 0
     assert f"{plan.n_evaluations} on public records" in text
-    assert "standard error of the noise in coef_: " in text
+    assert "noise in 3 of 4 directions, decoded by a prior from 14 public fits" in text
+    assert "\n  read off the data: 80% of what could differ between models of this oracle" in text
+    assert "standard error after decoding in coef_: " in text
+    assert round(plan.share_learned, 2) == 0.80
     known = plan_release(
         column_means,
         n_samples=80,

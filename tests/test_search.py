@@ -279,7 +279,8 @@ def test_what_cannot_be_searched_is_refused_before_it_is_paid_for(change, error,
 
 
 def noisy(epsilon):
-    return ridge(epsilon, sensitivity=sampler())
+    model = ridge(sensitivity=sampler())
+    return model.set_params(mechanism=LaplaceMechanism(epsilon, basis="identity"))
 
 
 def test_a_public_search_knows_of_the_noise_and_costs_nothing():

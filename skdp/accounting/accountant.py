@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import math
 import os
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,7 +14,7 @@ from decimal import Decimal
 from typing import Any, Self
 from weakref import WeakValueDictionary
 
-from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger
+from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
 from skdp.accounting.tally import (
     DOWN,
     UP,
@@ -34,11 +33,10 @@ from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.exceptions import BudgetExceededError, LedgerError
 
 _in_force: ContextVar[tuple[PrivacyAccountant, ...]] = ContextVar("in_force", default=())
-_of_process: list[PrivacyAccountant] = []  # for threads, which inherit no context
+_blocks: tuple[tuple[PrivacyAccountant, ...], ...] = ()  # for threads, which inherit no context
 _of_all: PrivacyAccountant | None = None
 _group: ContextVar[tuple[str | None, str, str]] = ContextVar("group", default=(None, "", ""))
 _reopened: WeakValueDictionary[tuple, PrivacyAccountant] = WeakValueDictionary()
-_lock = threading.RLock()
 
 
 class PrivacyAccountant:
@@ -120,7 +118,7 @@ class PrivacyAccountant:
 
     def _start(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._tally, self._last = Tally(), 0
+        self._counted: tuple[Tally, int, Spend | None] = (Tally(), 0, None)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, timeout: float = 60.0) -> PrivacyAccountant:
@@ -233,6 +231,10 @@ class PrivacyAccountant:
         else:
             check_law(law, guarantee)
         n_releases = check_count("n_releases", n_releases, owner)
+        if composed_at is not None and not 0 <= composed_at < 1:
+            raise ValueError(
+                f"The 'composed_at' parameter of {owner} must be in [0, 1). Got {composed_at!r}."
+            )
         identity, *group = _group.get()
         partition, part = group if identity == self._ledger.identity else ("", "")
         kept = DOWN.power(DOWN.subtract(1, exact(guarantee.delta)), n_releases)
@@ -266,34 +268,45 @@ class PrivacyAccountant:
     def _commit(self, spend: Spend, guarantee: PrivacyGuarantee) -> None:
         """Write a row, if the limits allow it."""
         with self._ledger.transaction():
-            self._check_admitted(spend, guarantee)
-            self._ledger.append(spend)
+            with_it = self._admitted(spend, guarantee)
+            number = self._ledger.append(spend)
+        self._counted = with_it, number, spend
 
-    def _check_admitted(self, spend: Spend, guarantee: PrivacyGuarantee) -> None:
-        """Refuse a row that does not belong here, or exceeds a limit."""
+    def _admitted(self, spend: Spend, guarantee: PrivacyGuarantee) -> Tally:
+        """Return the sums with a row; refuse one that does not belong here or exceeds a limit."""
         tally = self._current()
         if tally.relation not in (None, spend.relation):
             raise ValueError(
                 f"The ledger {self.path!r} is for {tally.relation} neighbors. Got a release "
                 f"for {spend.relation} ones, and the two do not add up."
             )
-        if tally.copy().add(spend).admitted_by(self._ledger.limits) is None:
+        with_it = tally.copy().add(spend)
+        if with_it.admitted_by(self._ledger.limits) is None:
             raise self._exceeded(tally, spend, guarantee)
+        return with_it
 
     def _current(self) -> Tally:
         """Return the sums over all rows; those of other processes may be new."""
-        with self._ledger.lock:
-            for number, spend in self._ledger.rows(self._last):
-                try:
-                    self._tally.add(spend)
-                except (TypeError, ValueError, ArithmeticError):
-                    self._tally, self._last = Tally(), 0
-                    raise LedgerError(
-                        f"The ledger {self.path!r} is damaged: row {number} is not as it was "
-                        "written. Bring back a copy that holds all releases."
-                    ) from None
-                self._last = number
-            return self._tally
+        with lock:
+            tally, last, last_spend = self._counted
+            rows = self._ledger.rows(last)
+            if last and rows[:1] != [(last, last_spend)]:
+                raise LedgerError(
+                    f"The ledger {self.path!r} has lost rows that were counted before. Bring back "
+                    "a copy that holds all releases."
+                )
+            if len(rows) > bool(last):
+                tally = tally.copy()  # which an interrupt leaves half counted
+                for number, spend in rows[bool(last) :]:
+                    try:
+                        tally.add(spend)
+                    except (TypeError, ValueError, ArithmeticError):
+                        raise LedgerError(
+                            f"The ledger {self.path!r} is damaged: row {number} is not as it was "
+                            "written. Bring back a copy that holds all releases."
+                        ) from None
+                self._counted = tally, *rows[-1]
+            return tally
 
     def _exceeded(
         self, tally: Tally, spend: Spend, guarantee: PrivacyGuarantee
@@ -400,8 +413,9 @@ class PrivacyAccountant:
         rest = DOWN.subtract(exact(limits.epsilon), tally.epsilon)
         best = below(DOWN.divide(rest, Decimal(n_releases)))
         if limits.slack:
-            squares = largest_square(limits.epsilon, limits.slack) - above(tally.worst(1))
-            best = max(best, math.sqrt(max(0.0, squares) / n_releases) * (1 - 1e-9))
+            most = largest_square(limits.epsilon, limits.slack)
+            squares = most * (1 - 1e-11) - above(tally.worst(1))  # more than rounding takes
+            best = max(best, math.sqrt(max(0.0, squares) / n_releases) * (1 - 1e-11))
         return max(0.0, best)
 
     def rows(self) -> list[dict[str, object]]:
@@ -430,22 +444,26 @@ class PrivacyAccountant:
     def as_default(self) -> Iterator[Self]:
         """Let this accountant count all releases of a block that are given no other one.
 
-        Threads started in the block count here too. Worker processes do where they are handed a
-        PrivateEstimator from within the block.
+        Other threads count here too while the block lasts; where blocks of several accountants are
+        open in different threads, they must be given theirs. Worker processes count here where they
+        are handed a PrivateEstimator from within the block; give all else its accountant.
 
         Yields
         ------
         PrivacyAccountant
             This one.
         """
-        token = _in_force.set((*_in_force.get(), self))
-        _of_process.append(self)
+        global _blocks
+        block: tuple[PrivacyAccountant, ...] = (*_in_force.get(), self)
+        token = _in_force.set(block)
+        with lock:
+            _blocks = (*_blocks, block)
         try:
             yield self
         finally:
-            _of_process.reverse()  # the last of those that are this one
-            _of_process.remove(self)
-            _of_process.reverse()
+            with lock:
+                place = _blocks.index(block)
+                _blocks = _blocks[:place] + _blocks[place + 1 :]
             _in_force.reset(token)
 
     @contextmanager
@@ -545,8 +563,7 @@ class _Rehearsal(PrivacyAccountant):
         return self._tally
 
     def _commit(self, spend: Spend, guarantee: PrivacyGuarantee) -> None:
-        self._check_admitted(spend, guarantee)
-        self._tally.add(spend)
+        self._tally = self._admitted(spend, guarantee)
 
 
 def default_accountant() -> PrivacyAccountant:
@@ -570,7 +587,7 @@ def default_accountant() -> PrivacyAccountant:
     given = accountant_in_force()
     if given is not None:
         return given
-    with _lock:
+    with lock:
         if _of_all is None or _of_all._ledger.is_lost:  # in a fork
             _of_all = PrivacyAccountant(MEMORY, epsilon=math.inf, delta=1.0)
         return _of_all
@@ -578,7 +595,14 @@ def default_accountant() -> PrivacyAccountant:
 
 def accountant_in_force() -> PrivacyAccountant | None:
     """Return the accountant of the innermost block of `as_default`, if there is one."""
-    given = _in_force.get() or _of_process
+    given, blocks = _in_force.get(), _blocks
+    if not given and blocks:
+        given = max(blocks, key=len)
+        if any(block != given[: len(block)] for block in blocks):
+            raise LedgerError(
+                "Blocks of as_default are open for several accountants, and which of them counts "
+                "in this thread cannot be told. Give the release its accountant."
+            )
     return given[-1] if given else None
 
 
@@ -604,7 +628,7 @@ def _check_writable(accountant: PrivacyAccountant) -> None:
 
 def _reopen(path: str, timeout: float, limits: Limits | None, identity: str) -> PrivacyAccountant:
     """Return the accountant of this process for the same ledger."""
-    with _lock:
+    with lock:
         key = (path, identity, limits is None)
         found = _reopened.get(key)
         if found is None:

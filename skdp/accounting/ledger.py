@@ -1,7 +1,9 @@
 """The file behind a budget: SQLite, a row per spend, each on the disk before anything is released.
 
 A ledger is append-only. It is opened anew in every process, since a connection must not be carried
-across a fork, and is known by a number of its own: a file that was put in its place is refused.
+across a fork, and is known by a number of its own: a file that was put in its place is refused. The
+write-ahead log is emptied into the file after each row, so that nothing is forgotten where the file
+is moved or copied alone; and since a file of two names would have two logs, it is refused.
 """
 
 from __future__ import annotations
@@ -38,8 +40,9 @@ SCHEMA = (
     f"PRAGMA user_version = {VERSION}",
 )
 INSERT = f"INSERT INTO spends ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
-SELECT = f"SELECT id, {', '.join(COLUMNS)} FROM spends WHERE id > ? ORDER BY id"
+SELECT = f"SELECT id, {', '.join(COLUMNS)} FROM spends WHERE id >= ? ORDER BY id"
 
+lock = threading.RLock()  # one for all ledgers, so that a fork can wait until none is written
 _ledgers: weakref.WeakSet[Ledger] = weakref.WeakSet()
 _inherited: list[sqlite3.Connection] = []  # closing one in a fork would meddle with its parent's
 
@@ -48,7 +51,8 @@ class Ledger:
     """A ledger file, or one in memory.
 
     `limits` are those of a new file and must be those of an existing one; None opens one that
-    exists, to be read only. `identity` is the number that the file must have, if any.
+    exists, to be read only. `identity` is the number that the file must have, if any; with both, it
+    is opened when it is used.
     """
 
     def __init__(
@@ -58,12 +62,14 @@ class Ledger:
         self.timeout = timeout
         self.read_only = limits is None
         self.identity = identity
-        self.lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
-        self._file: tuple[int, int] | None = None
+        self._file: tuple[int, int, int] | None = None
         self.is_lost = False
         _ledgers.add(self)
-        with self._told("opened"):
+        if limits is not None and identity is not None:
+            self.limits = limits  # opened where it is used: a pickle may be read where it is not
+            return
+        with lock, self._told("opened"):
             self.limits = self._open(limits)
 
     def __del__(self) -> None:
@@ -74,10 +80,12 @@ class Ledger:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Run statements that are on the disk together when the block is left, or not at all."""
-        with self.lock, self._told("written"):
+        with lock, self._told("written"):
             connection = self._connected()
-            connection.execute("BEGIN IMMEDIATE")
+            if connection.in_transaction:  # of this thread: a signal handler came in between
+                raise LedgerError(f"The ledger {self.path!r} is being written by this thread.")
             try:
+                connection.execute("BEGIN IMMEDIATE")
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
@@ -85,15 +93,17 @@ class Ledger:
                     connection.execute("ROLLBACK")
                 raise
 
-    def rows(self, after: int = 0) -> list[tuple[int, Spend]]:
-        """Return the rows after one of them, each with its number."""
-        with self.lock, self._told("read"):
-            found = self._connected().execute(SELECT, (after,)).fetchall()
+    def rows(self, start: int = 0) -> list[tuple[int, Spend]]:
+        """Return the rows from one of them on, each with its number."""
+        with lock, self._told("read"):
+            found = self._connected().execute(SELECT, (start,)).fetchall()
             return [(number, Spend(*row)) for number, *row in found]
 
-    def append(self, spend: Spend) -> None:
-        """Write a row, in a transaction."""
-        self._connected().execute(INSERT, astuple(spend))
+    def append(self, spend: Spend) -> int:
+        """Write a row, in a transaction, and return its number."""
+        number = self._connected().execute(INSERT, astuple(spend)).lastrowid
+        assert number is not None
+        return number
 
     @contextmanager
     def _told(self, done: str) -> Iterator[None]:
@@ -117,8 +127,8 @@ class Ledger:
             self._open(None if self.read_only else self.limits)
         elif self._file is not None and _identity_of(self.path) != self._file:
             raise LedgerError(
-                f"The ledger {self.path!r} was removed or replaced while it was in use. Nothing "
-                "was released for it. Put it back."
+                f"The ledger {self.path!r} was removed, replaced or given a second name while it "
+                "was in use. Nothing was released for it. Put it back."
             )
         assert self._connection is not None
         return self._connection
@@ -130,6 +140,12 @@ class Ledger:
             if limits is not None and self.identity is None:
                 self._create(connection, limits)
             self._check(connection)
+            file = None if self.path == MEMORY else _identity_of(self.path)
+            if self.path != MEMORY and (file is None or file[2] > 1):
+                raise LedgerError(
+                    f"The ledger {self.path!r} must be a file of one name: through several (hard "
+                    "links) releases are not seen. Keep one."
+                )
             found = connection.execute("SELECT * FROM ledger").fetchall()
             if len(found) != 1:
                 raise LedgerError(f"The ledger {self.path!r} is damaged: it has lost its limits.")
@@ -147,7 +163,7 @@ class Ledger:
             connection.close()
             raise
         self.identity = identity
-        self._file = None if self.path == MEMORY else _identity_of(self.path)
+        self._file = file
         self._connection = connection
         return kept
 
@@ -167,6 +183,7 @@ class Ledger:
         if not self.read_only:
             try:
                 connection.execute("PRAGMA synchronous = FULL")
+                connection.execute("PRAGMA wal_autocheckpoint = 1")
             except BaseException:
                 connection.close()
                 raise
@@ -225,23 +242,26 @@ def _remedy(error: Exception) -> str:
     return "See whether it is a whole ledger, on a disk of this machine."
 
 
-def _identity_of(path: str) -> tuple[int, int] | None:
+def _identity_of(path: str) -> tuple[int, int, int] | None:
     try:
         status = os.stat(path)
     except OSError:
         return None
-    return status.st_dev, status.st_ino
+    return status.st_dev, status.st_ino, status.st_nlink
 
 
 def _forget_connections() -> None:
     """Leave the connections to the parent, in a process that was forked off."""
     for ledger in list(_ledgers):
-        ledger.lock = threading.RLock()
         if ledger._connection is not None:
             _inherited.append(ledger._connection)
             ledger.is_lost = ledger.path == MEMORY
             ledger._connection = None
+    lock.release()
 
 
+# SQLite must not be forked in the midst of a transaction: the child would take its locks for held.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_connections)
+    os.register_at_fork(
+        before=lock.acquire, after_in_parent=lock.release, after_in_child=_forget_connections
+    )

@@ -30,6 +30,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -44,8 +45,11 @@ DOWN = Context(prec=60, rounding=ROUND_FLOOR)
 ROUNDED = 1 + 1e-12  # more than the rounding errors of a formula in floats
 
 MOST_LAWS = 24  # so many laws are convolved in a few seconds
+MOST_CHAINS = 10_000  # as are so many choices of one part of each partition
+MOST_EPSILON = 10**6  # beyond, no composition gains anything
 
 
+@lru_cache(1024)
 def exact(number: float) -> Decimal:
     """Return a float as the shortest decimal that is it."""
     return Decimal(repr(float(number)))
@@ -282,7 +286,7 @@ class Tally:
     def fixed_total(self, limits: Limits, delta: float | None = None) -> BudgetTotal:
         """Return the least that holds if no epsilon hung on an earlier outcome."""
         basic = self.total(limits)
-        if not self.n_releases or math.isinf(self.epsilon):
+        if not self.n_releases or self.epsilon > MOST_EPSILON:
             return basic
         if delta is None:
             delta = limits.delta if limits.delta < 1 else above(self.delta)
@@ -292,9 +296,11 @@ class Tally:
         groups: dict[str, dict[str, Counter]] = {}
         for (partition, part, row), n in self.rows.items():
             groups.setdefault(partition, {}).setdefault(part, Counter())[row] += n
-        chains = [sum(c, Counter()) for c in product(*(g.values() for g in groups.values()))]
+        chains: list[Counter] = []
+        if math.prod(map(len, groups.values())) <= MOST_CHAINS:
+            chains += (sum(c, Counter()) for c in product(*(g.values() for g in groups.values())))
         for name, composition in (("advanced", advanced), ("numerical", numerical)):
-            if name == "advanced" or sum(map(len, chains)) <= MOST_LAWS:
+            if chains and (name == "advanced" or sum(map(len, chains)) <= MOST_LAWS):
                 found[name] = max(composition(chain, delta) for chain in chains), delta
         if not found or all(math.isinf(epsilon) for epsilon, _ in found.values()):
             raise ValueError(
@@ -364,7 +370,7 @@ def filtered(square: Decimal, slack: float) -> float:
 def largest_square(epsilon: float, slack: float) -> float:
     """Return the sum of squares at which the filter arrives at an epsilon."""
     root = math.sqrt(-2 * math.log(slack))
-    return (math.sqrt(root * root + 2 * epsilon) - root) ** 2
+    return (2 * epsilon / (math.sqrt(root * root + 2 * epsilon) + root)) ** 2
 
 
 def advanced(rows: Counter, delta: float) -> float:

@@ -86,7 +86,7 @@ def learn_basis(
     local = False
     if isinstance(metric, LocalMetric):
         metric, local = metric.matrix, True
-    differences, metric = _check(differences, metric)
+    differences, metric = check_pilots(differences, metric)
     if not differences.any():
         return PublicBasis("identity", len(differences))
     # The size of T does not matter, so this only keeps squares from over- and underflow.
@@ -105,7 +105,8 @@ def learn_basis(
     return min(learned, key=_error_of).basis
 
 
-def _check(differences: Matrix, metric: Matrix | None) -> tuple[Matrix, Matrix | None]:
+def check_pilots(differences: Matrix, metric: Matrix | None) -> tuple[Matrix, Matrix | None]:
+    """Refuse what is not one finite row per pilot pair, or no metric of such rows."""
     differences = np.asarray(differences, dtype=np.float64)
     if differences.ndim != 2 or not np.isfinite(differences).all():
         raise ValueError(
@@ -134,7 +135,7 @@ def _identity(differences: Matrix, metric: Matrix | None, order: int, local: boo
 
 def _diagonal(differences: Matrix, metric: Matrix | None, order: int, local: bool) -> Learned:
     """Give each value a scale of its own; of the metric only the diagonal is used."""
-    units, metric = _in_units(differences, metric, _least(local))
+    units, metric = in_units(differences, metric, least_share(local))
     scale = np.sqrt(_diagonal_of(metric)) / units
     coordinates = differences * scale
     weights = _weights(coordinates, order)
@@ -149,8 +150,8 @@ def _predictive(differences: Matrix, metric: Matrix | None, order: int, local: b
     diagonal.
     """
     n_pilot_pairs, d = differences.shape
-    least = _least(local)
-    units, metric = _in_units(differences, metric, least)
+    least = least_share(local)
+    units, metric = in_units(differences, metric, least)
     if d > MAX_DENSE:
         scale = np.sqrt(_diagonal_of(metric)) / units
         z = differences * scale
@@ -160,7 +161,7 @@ def _predictive(differences: Matrix, metric: Matrix | None, order: int, local: b
             "predictive", n_pilot_pairs, scale=scale, reflectors=_leading_axes(z), weights=weights
         )
         return Learned(basis, _expected_error(coordinates, _weights, order))
-    root = _root(metric, least)
+    root = root_of(metric, least)
     z = differences / units @ root
     finders = [_principal_axes] if local else [_shrunk_axes]
     if n_pilot_pairs < d and not local:
@@ -181,7 +182,8 @@ LEARNERS: dict[str, Callable[[Matrix, Matrix | None, int, bool], Learned]] = dic
 )
 
 
-def _least(local: bool) -> float:
+def least_share(local: bool) -> float:
+    """Return below which share of the largest eigenvalue a metric is not believed."""
     return _LEAST_LOCAL_METRIC if local else _LEAST_METRIC
 
 
@@ -193,7 +195,7 @@ def _diagonal_of(metric: Matrix) -> Matrix:
     return metric if metric.ndim == 1 else np.diag(metric)
 
 
-def _in_units(differences: Matrix, metric: Matrix | None, least: float) -> tuple[Matrix, Matrix]:
+def in_units(differences: Matrix, metric: Matrix | None, least: float) -> tuple[Matrix, Matrix]:
     """Give each value the unit of its own mean change, and floor the metric in these units.
 
     Then nothing that is learned depends on the units in which the values came.
@@ -211,7 +213,7 @@ def _in_units(differences: Matrix, metric: Matrix | None, least: float) -> tuple
     return units, metric
 
 
-def _root(metric: Matrix, least: float) -> Matrix:
+def root_of(metric: Matrix, least: float) -> Matrix:
     """Return R with R R' the metric, its columns along the axes of the metric."""
     if metric.ndim == 1:
         return np.diag(np.sqrt(metric))
@@ -247,9 +249,9 @@ def _reflect(z: Matrix, reflectors: Matrix) -> Matrix:
     return np.array([rotation.forward(row) for row in z])
 
 
-def _folds(n_rows: int) -> list[tuple[slice, NDArray[np.intp]]]:
+def folds(n_rows: int, n_folds: int = _N_FOLDS) -> list[tuple[slice, NDArray[np.intp]]]:
     """Split the rows: each fold, and the rows outside of it."""
-    n_folds = min(_N_FOLDS, n_rows)
+    n_folds = min(n_folds, n_rows)
     folds = [slice(first, None, n_folds) for first in range(n_folds)]
     rows = np.arange(n_rows)
     return [(fold, np.delete(rows, fold) if n_folds > 1 else rows) for fold in folds]
@@ -262,7 +264,7 @@ def _cross_fit(
 ) -> Matrix:
     """Rotate each row by axes that were learned without it."""
     rotated = np.empty_like(z)
-    for fold, rest in _folds(len(z)):
+    for fold, rest in folds(len(z)):
         rotated[fold] = rotate(z[fold], learn(z[rest]))
     return rotated
 
@@ -281,7 +283,7 @@ def _expected_error(
 ) -> float:
     """Judge weights by rows that did not learn them."""
     norms = np.empty(len(coordinates))
-    for fold, rest in _folds(len(coordinates)):
+    for fold, rest in folds(len(coordinates)):
         weights = weigh(coordinates[rest], order)
         norms[fold] = np.linalg.norm(coordinates[fold] / weights, ord=order, axis=1)
         norms[fold] *= np.linalg.norm(weights)

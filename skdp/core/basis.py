@@ -13,6 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 # Beyond it a matrix is singular to working precision.
 _MOST_CONDITION = 1e14
 
+# Largest number of values of which the standard errors in a basis are worked out.
+MAX_SPREAD = 2000
+
 KINDS = ("identity", "diagonal", "predictive")
 """The kinds of basis that are learned."""
 
@@ -172,6 +175,63 @@ class PublicBasis:
         if self.scale is not None:
             v = v / self.scale
         return v
+
+    def decode(self, noisy: ArrayLike, variance: float) -> NDArray[np.float64]:
+        """Return the value that has noisy coordinates, whatever the noise.
+
+        Parameters
+        ----------
+        noisy : array-like of shape (d,)
+            Coordinates with noise.
+        variance : float in [0, inf)
+            Of the noise. A basis has no prior, and does not use it.
+
+        Returns
+        -------
+        ndarray of shape (d,)
+            What `backward` returns.
+        """
+        return self.backward(noisy)
+
+    def standard_errors(
+        self, variance: float, noisy: ArrayLike | None = None
+    ) -> NDArray[np.float64] | None:
+        """Return the standard deviation of the error of each value.
+
+        Parameters
+        ----------
+        variance : float in [0, inf)
+            Of the noise in each coordinate.
+        noisy : array-like of shape (d,) or None, default=None
+            What was released. It does not matter here.
+
+        Returns
+        -------
+        ndarray of shape (d,) or None
+            In the units of the values. None for the identity, where all are that of the noise, and
+            for more than 2,000 values.
+        """
+        if self.size is None or self.size > MAX_SPREAD:
+            return None
+        inverse = np.array([self.backward(unit) for unit in np.eye(self.size)])
+        return np.sqrt(variance * np.sum(inverse**2, axis=0))
+
+    def share_learned(self, variance: float, noisy: ArrayLike | None = None) -> float:
+        """Return how much of a released value comes from the private data: all of it.
+
+        Parameters
+        ----------
+        variance : float in [0, inf)
+            Of the noise in each coordinate.
+        noisy : array-like of shape (d,) or None, default=None
+            What was released.
+
+        Returns
+        -------
+        float
+            1.
+        """
+        return 1.0
 
     @staticmethod
     def _reflect(vector: NDArray, reflectors: NDArray, block: NDArray) -> NDArray[np.float64]:

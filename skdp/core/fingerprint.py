@@ -31,7 +31,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.installed import is_named, release_of
-from skdp.core.source import attributes, chains, code_within, definition, imports, tell
+from skdp.core.source import (
+    attributes,
+    chains,
+    code_within,
+    contents,
+    definition,
+    global_names,
+    imports,
+    tell,
+)
 
 PROCESS = secrets.token_hex(8)
 """Part of every key that is good in this process only."""
@@ -44,7 +53,6 @@ _CACHED = type(functools.cache(len))
 _SLOTS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _DESCRIPTORS = (*_SLOTS, types.WrapperDescriptorType, types.MethodDescriptorType)
 _CHANCE = getattr(np.random.normal, "__self__", None)
-_GLOBALS = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
 
 # Whoever calls these reads things that nothing in the text names.
 _ANYTHING = (
@@ -263,7 +271,7 @@ class _Reader:
         else:
             self._read_own_code(function)
         enclosed = [
-            (name, *_contents(cell))
+            (name, *contents(cell))
             for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)
         ]
         self._read_each(enclosed, function.__defaults__, function.__kwdefaults__)
@@ -282,7 +290,7 @@ class _Reader:
             if not _ANY_ATTRIBUTE.isdisjoint(attributes(node)):
                 self.unknown = f"{function.__name__} looks up what is in other functions or classes"
             self._read_imports(imports(node, function.__globals__.get("__package__")), paths)
-        for name in sorted(_global_names(function.__code__)):
+        for name in sorted(global_names(function.__code__)):
             if name in function.__globals__:
                 self._put("global", name)
                 self._read_used(function.__globals__[name], paths.get(name, {()}))
@@ -416,13 +424,17 @@ class _Reader:
         return True
 
     def _read_instance(self, thing: Any, kind: type) -> bool:
-        own = release_of(kind.__module__) is None
+        own, is_ours = release_of(kind.__module__) is None, kind.__module__.startswith("skdp.")
         self._put("instance")
         self.read(kind)
         if thing is _CHANCE:  # numpy's own, whose state is chance
             self._put("global")
-        elif kind.__module__.startswith("skdp.") and getattr(thing, "key_parts", None) is not None:
+        elif not own and is_ours and getattr(thing, "key_parts", None) is not None:
             self.read(thing.key_parts)
+            items = vars(thing).items()
+            replaced = {name: each for name, each in items if callable(getattr(kind, name, None))}
+            if replaced:  # methods, in this object only
+                self._read_members(replaced)
         elif kind is np.vectorize:  # the rest is a cache
             self._read_members(
                 {name: each for name, each in vars(thing).items() if name != "_ufunc"}
@@ -448,24 +460,11 @@ class _Reader:
             self.read(state)
 
 
-def _contents(cell: types.CellType) -> tuple:
-    try:
-        return (cell.cell_contents,)
-    except ValueError:  # it has none yet
-        return ()
-
-
 def _finds_anything(thing: Any) -> bool:
     is_function = isinstance(thing, types.FunctionType | types.BuiltinFunctionType)
     if is_function and (thing.__module__, thing.__name__) in _FINDERS:
         return True
     return any(thing is each for each in _ANYTHING)
-
-
-def _global_names(code: types.CodeType) -> set[str]:
-    steps = (step for each in code_within(code) for step in dis.get_instructions(each))
-    found = {(step.opname, step.argval) for step in steps if step.opname in _GLOBALS}
-    return {name for _, name in found - {("LOAD_NAME", "__name__")}}  # as the module of a class
 
 
 def _is_made_up(cls: type, name: str) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.core.basis import PublicBasis
+from skdp.core.code import PublicCode
 
 
 def _l1(difference: NDArray[np.float64]) -> float:
@@ -80,13 +81,15 @@ class Geometry:
     ----------
     order : {1, 2, inf}, default=1
         The norm: sum of absolute values, Euclidean length or largest absolute value.
-    basis : PublicBasis, default=PublicBasis()
-        The coordinates; those of the value itself by default.
+    basis : PublicBasis or PublicCode, default=PublicBasis()
+        The coordinates; those of the value itself by default. A code has fewer than the value.
 
     Raises
     ------
     ValueError
         If the order is another one.
+    TypeError
+        If the basis is none.
 
     Examples
     --------
@@ -98,7 +101,7 @@ class Geometry:
     """
 
     order: float = 1
-    basis: PublicBasis = field(default_factory=PublicBasis)
+    basis: PublicBasis | PublicCode = field(default_factory=PublicBasis)
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -113,12 +116,18 @@ class Geometry:
             raise ValueError(
                 f"The 'order' parameter of Geometry must be 1, 2 or inf. Got {self.order!r}."
             )
+        if not isinstance(self.basis, PublicBasis | PublicCode):
+            raise TypeError(
+                "The 'basis' parameter of Geometry must be a PublicBasis. Got an object of type "
+                f"{type(self.basis).__name__}. Write PublicBasis('given', matrix=...)."
+            )
 
     @property
     def key(self) -> str:
-        """What tells geometries apart, such as "l1", "l2" or "sup"; it names a basis too."""
+        """What tells geometries apart, such as "l1", "l2" or "sup"; it names the coordinates."""
         name, digest = _NORMS[self.order][0], self.basis.digest
-        return f"{name} in basis {digest}" if digest else name
+        kind = "code" if isinstance(self.basis, PublicCode) else "basis"
+        return f"{name} in {kind} {digest}" if digest else name
 
     def distance(self, value: ArrayLike, other: ArrayLike) -> float:
         """Measure how far two values are apart, as computed in a release.
@@ -156,6 +165,24 @@ class Geometry:
         _, _, norms = _NORMS[self.order]
         return norms((values - others).reshape(len(values), -1))
 
+    def reach(self, errors: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Measure how far errors can move values: in a code they may cancel, and here do not.
+
+        Parameters
+        ----------
+        errors : ndarray of shape (n_pairs, ...)
+            The largest error of each number.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            At least the `distance` that they make, in a code; else that of errors of one sign.
+        """
+        if type(self) is not Geometry or not isinstance(self.basis, PublicCode):
+            return self.distances(errors, np.zeros_like(errors))
+        _, _, norms = _NORMS[self.order]
+        return norms(np.array([self.basis.reach(each) for each in errors]))
+
     def bounds(self, other: Geometry) -> bool:
         """Return whether a sensitivity in this geometry is also one in another.
 
@@ -171,7 +198,7 @@ class Geometry:
             absolute value. A norm of your own bounds itself only.
         """
         if type(self) is not Geometry or type(other) is not Geometry:
-            return self.key == other.key
+            return type(self) is type(other) and self.key == other.key
         return self.order <= other.order and self.basis.digest == other.basis.digest
 
     def to_dict(self) -> dict[str, Any]:
@@ -180,7 +207,7 @@ class Geometry:
         Returns
         -------
         dict
-            The name of the norm, and the basis.
+            The name of the norm, and the basis or code.
 
         Raises
         ------
@@ -207,7 +234,8 @@ class Geometry:
         Geometry
             Equal to the one that was stored, bit for bit.
         """
-        return Geometry(_ORDERS[values["norm"]], PublicBasis.from_dict(values["basis"]))
+        kind = PublicCode if "encoder" in values["basis"] else PublicBasis
+        return Geometry(_ORDERS[values["norm"]], kind.from_dict(values["basis"]))
 
 
 class Measures(Protocol):
@@ -224,6 +252,9 @@ class Measures(Protocol):
 
     @property
     def learns_basis(self) -> bool: ...
+
+    @property
+    def learns_code(self) -> bool: ...
 
     def with_geometry(self, geometry: Geometry) -> Self: ...
 

@@ -137,7 +137,8 @@ class PrivacyGuarantee:
         elif not self.gamma:
             parts.append("sensitivity asserted by the caller")
         if self.basis is not None:
-            parts.append(f"noise in the {self.basis}")
+            the = "" if self.basis[:1].isdigit() else "the "  # 4 of 31 directions, ...
+            parts.append(f"noise in {the}{self.basis}")
         if self.seeded:
             parts.append(
                 "noise from a seeded generator: whoever knows the seed can undo it, and once a "

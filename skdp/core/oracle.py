@@ -74,4 +74,5 @@ def has_independent_records(oracle: object) -> bool:
     may draw something of the whole dataset first.
     """
     own = vars(type(oracle)) | getattr(oracle, "__dict__", {})
-    return own.get("independent_records", False) is True
+    copied = "__wrapped__" in own  # by functools.wraps, from the function that is called
+    return own.get("independent_records", False) is True and not copied

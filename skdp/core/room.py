@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,17 +22,20 @@ from numpy.typing import NDArray
 from skdp.core.dataset import Dataset
 from skdp.core.silence import silence, untraced
 from skdp.core.target import Target
-from skdp.core.types import Released
 from skdp.exceptions import PrivateEvaluationError
 
-AddNoise = Callable[[NDArray[np.float64]], Released]
+T = TypeVar("T")
 
 _key = threading.RLock()  # one thread at a time: what is silenced belongs to the process
 
 
 def evaluate_privately(
-    target: Target, dataset: Dataset, seed: int, shape: tuple[int, ...] | None, add_noise: AddNoise
-) -> Released:
+    target: Target,
+    dataset: Dataset,
+    seed: int,
+    shape: tuple[int, ...] | None,
+    add_noise: Callable[[NDArray[np.float64]], T],
+) -> T:
     """Return the target's value on private data, with noise, or raise a new exception."""
     with _key, _signals() as signals, silence():
         value, failure = untraced(_inside, target, dataset, seed, shape, add_noise, signals)
@@ -50,7 +54,7 @@ def _inside(
     dataset: Dataset,
     seed: int,
     shape: tuple[int, ...] | None,
-    add_noise: AddNoise,
+    add_noise: Callable[[NDArray[np.float64]], T],
     signals: _Signals,
 ) -> tuple[object, BaseException | None]:
     """Evaluate and add noise; the exact value is nowhere but in this frame and in its callees'."""

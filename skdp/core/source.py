@@ -9,18 +9,20 @@ from __future__ import annotations
 import __future__
 
 import ast
+import dis
 import functools
 import linecache
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType
 
 _FUTURE = functools.reduce(
     int.__or__, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 )
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _DOCUMENTED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _UNREAD = frozenset({"ctx", "kind", "type_comment"})
 
 
@@ -99,6 +101,21 @@ def code_within(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from code_within(constant)
+
+
+def global_names(code: CodeType) -> set[str]:
+    """Name the global variables that a code object reads, and those nested in it."""
+    steps = (step for each in code_within(code) for step in dis.get_instructions(each))
+    found = {(step.opname, step.argval) for step in steps if step.opname in _GLOBALS}
+    return {name for _, name in found - {("LOAD_NAME", "__name__")}}  # as the module of a class
+
+
+def contents(cell: CellType) -> tuple:
+    """Return what an enclosed variable holds, in a tuple that is empty where it holds nothing."""
+    try:
+        return (cell.cell_contents,)
+    except ValueError:  # it has none yet
+        return ()
 
 
 def _find(text: str, code: CodeType) -> _Definition | None:

@@ -240,8 +240,12 @@ class FunctionTarget(Target):
         self.description = f"{module}.{name}"
         if key is not None:
             self.key = _check_key(key, "FunctionTarget")
-        self.key_parts = (function,) if key is None else ("key", key)
         self._takes_seed = "random_state" in _parameter_names(function)
+
+    @property
+    def key_parts(self) -> tuple:
+        """What its values depend on: the function, or the key that stands for it."""
+        return (self.function,) if identity_of(self) is self else ("key", self.key)
 
     def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
         """Evaluate the function and return its value as floats."""
@@ -264,14 +268,14 @@ def as_function_target(function: Callable) -> FunctionTarget:
 
 def identity_of(target: Target) -> Target | str:
     """Return what tells a target from others: the key of the user's own, else the target itself."""
-    key = target.key if replaces(target, "key") else None
+    key = getattr(target, "key", None) if replaces(target, "key") else None
     return target if key is None else _check_key(key, f"the target {type(target).__name__}")
 
 
 def target_key(target: Target) -> str:
     """Name a target for an estimate of its sensitivity."""
     identity = identity_of(target)
-    return identity if isinstance(identity, str) else target.key
+    return identity if isinstance(identity, str) else key_of(identity)
 
 
 def _check_key(key: object, owner: str) -> str:

@@ -73,6 +73,11 @@ def check_configuration(estimator: Estimator) -> None:
     Such as a splitter that shuffles without a seed or goes by the position of records, or an
     estimator inside that is to stay as it was fitted without being a FrozenEstimator.
     """
+    if is_frozen(estimator):
+        raise ValueError(
+            "There is nothing to release: the 'estimator' parameter of PrivateEstimator is a "
+            f"{type(estimator).__name__}, which stays as it was fitted. Use it as it is."
+        )
     for name, value in estimator.get_params(deep=True).items():
         if name.rsplit("__", 1)[-1] == "cv" and isinstance(value, str):
             raise ValueError(
@@ -100,7 +105,7 @@ def seed_names(estimator: Estimator) -> list[str]:
     return [
         name
         for name, value in estimator.get_params(deep=True).items()
-        if name.rsplit("__", 1)[-1] == "random_state" and not isinstance(value, int)
+        if name.rsplit("__", 1)[-1] == "random_state" and not isinstance(value, Integral)
     ]
 
 

@@ -120,7 +120,7 @@ def _visits_in_fixed_order(estimator: Estimator) -> bool:
     if isinstance(parameters.get("random_state"), Integral):
         return True  # the same positions are drawn in every fit
     in_batches = "batch_size" in parameters and "shuffle" not in parameters
-    return in_batches or parameters.get("shuffle") is False
+    return in_batches or not parameters.get("shuffle", True)
 
 
 def reorder(dataset: Dataset, seed: int) -> Dataset:

@@ -1,8 +1,9 @@
-"""What the mechanisms that add noise share: the public basis in which they add it."""
+"""What the mechanisms that add noise share: the public coordinates in which they add it."""
 
 from __future__ import annotations
 
 import math
+import numbers
 from abc import abstractmethod
 from typing import ClassVar, Self
 
@@ -10,21 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.core.basis import KINDS, PublicBasis
+from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
 from skdp.mechanisms.base import BasisParameter, ByteSource, Mechanism
 from skdp.mechanisms.noise import OperatingSystemBytes, check_sensitivity, check_value
 
-# Largest number of values of which the standard errors in a learned basis are worked out.
-MAX_SPREAD = 2000
-
 
 class AdditiveMechanism(Mechanism):
-    """Independent noise on each coordinate of the value, in a public basis.
+    """Independent noise on each coordinate of the value, in a public basis or code.
 
     With T the basis, the coordinates T f(D) get the noise, calibrated to their norm, and T^-1 of
-    the sum is released. T is public, so going back is post-processing and the promise is that of
-    the noisy coordinates. A subclass sets `order`, and writes `_check`, `_add_noise` and
-    `guarantee`.
+    the sum is released. A code has fewer coordinates, and a decoder in the place of T^-1. All of it
+    is public, so going back is post-processing and the promise is that of the noisy coordinates. A
+    subclass sets `order`, and writes `_check`, `_add_noise`, `guarantee` and `unit_deviation`.
     """
 
     order: ClassVar[int]
@@ -32,6 +31,8 @@ class AdditiveMechanism(Mechanism):
 
     epsilon: float
     basis: BasisParameter
+    shift: float
+    decode: bool
 
     @abstractmethod
     def _check(self) -> None:
@@ -48,9 +49,19 @@ class AdditiveMechanism(Mechanism):
         """Return the standard deviation of the noise in each of so many coordinates."""
 
     @property
+    @abstractmethod
+    def unit_deviation(self) -> float:
+        """The standard deviation of the noise for a sensitivity of 1, without a lattice."""
+
+    @property
+    def learns_code(self) -> bool:
+        """Whether a public code is to be learned instead of a basis."""
+        return isinstance(self.basis, str) and self.basis == "auto" and self.decode
+
+    @property
     def geometry(self) -> Geometry:
-        """The norm, and the basis as it stands: the identity while "auto" has learned no other."""
-        if isinstance(self.basis, PublicBasis):
+        """The norm, and the coordinates: those of the value while "auto" has learned no others."""
+        if isinstance(self.basis, PublicBasis | PublicCode):
             return Geometry(self.order, self.basis)
         if not isinstance(self.basis, str):
             return Geometry(self.order, PublicBasis("given", matrix=self.basis))
@@ -64,7 +75,7 @@ class AdditiveMechanism(Mechanism):
         return Geometry(self.order)
 
     def with_geometry(self, geometry: Geometry) -> Self:
-        """Return a copy that adds its noise in the basis of a geometry.
+        """Return a copy that adds its noise in the coordinates of a geometry.
 
         Parameters
         ----------
@@ -74,7 +85,7 @@ class AdditiveMechanism(Mechanism):
         Returns
         -------
         AdditiveMechanism
-            With the basis in place of the parameter `basis`.
+            With the basis or code in place of the parameter `basis`.
         """
         return type(self)(**self.get_params(deep=False) | {"basis": geometry.basis})
 
@@ -103,20 +114,61 @@ class AdditiveMechanism(Mechanism):
             If a parameter or the sensitivity is outside its range, or the value is not finite.
             The message never shows the value.
         """
+        return self._release(value, sensitivity, rng)[0]
+
+    def release_with_errors(
+        self, value: ArrayLike, sensitivity: float, rng: ByteSource | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """Return the value with noise, and the standard errors of its numbers.
+
+        Parameters
+        ----------
+        value : array-like of float
+            As for `release`.
+        sensitivity : float in (0, inf)
+            As for `release`.
+        rng : ByteSource or None, default=None
+            As for `release`.
+
+        Returns
+        -------
+        released : ndarray of float64
+            As from `release`.
+        errors : ndarray in the shape of the value, or None
+            As from `standard_errors`, but larger where what was released contradicts the prior of
+            a code.
+        """
+        if type(self).release is not AdditiveMechanism.release:  # a subclass has its own way
+            released = self.release(value, sensitivity, rng)
+            return released, self.standard_errors(np.shape(value), sensitivity)
+        released, noisy = self._release(value, sensitivity, rng)
+        return released, self._errors(released.shape, sensitivity, noisy)
+
+    def _release(
+        self, value: ArrayLike, sensitivity: float, rng: ByteSource | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """Return the released value and its noisy coordinates; None where nothing is noised."""
         self._check()
         sensitivity = check_sensitivity(sensitivity, type(self).__name__)
         value = check_value(value)
         if value.size == 0 or math.isinf(self.epsilon):
-            return value
-        basis = self.geometry.basis
+            return value, None
+        code = self.geometry.basis
         source = OperatingSystemBytes() if rng is None else rng
-        noisy = self._add_noise(basis.forward(value), sensitivity, source)
-        return basis.backward(noisy).reshape(value.shape)
+        noisy = self._add_noise(code.forward(value), sensitivity, source)
+        return code.decode(noisy, self._variance(sensitivity)).reshape(value.shape), noisy
+
+    def _variance(self, sensitivity: float) -> float:
+        """The variance of the noise in each number of a code; 0 for a basis, which ignores it."""
+        code = self.geometry.basis
+        if not isinstance(code, PublicCode) or code.n_released is None:
+            return 0.0
+        return self._deviation(code.n_released, sensitivity) ** 2
 
     def standard_errors(
         self, shape: tuple[int, ...], sensitivity: float
     ) -> NDArray[np.float64] | None:
-        """Return the standard deviation of the noise in each number of a release.
+        """Return the standard deviation of the error of each number of a release.
 
         Parameters
         ----------
@@ -128,19 +180,46 @@ class AdditiveMechanism(Mechanism):
         Returns
         -------
         ndarray of the shape, or None
-            In the units of the value. None for more than 2,000 numbers in a learned basis.
+            In the units of the value: of the noise, or where a code is decoded, of what noise and
+            prior leave open if the data are like the oracle's. None for more than 2,000 numbers in
+            a learned basis.
         """
+        return self._errors(shape, sensitivity, None)
+
+    def _errors(
+        self, shape: tuple[int, ...], sensitivity: float, noisy: NDArray[np.float64] | None
+    ) -> NDArray[np.float64] | None:
+        """The standard errors, before a release or after it."""
         n_values = int(np.prod(shape))
         if n_values == 0 or math.isinf(self.epsilon):
             return np.zeros(shape)
-        basis = self.geometry.basis
-        if not basis.digest:
-            spread = np.ones(n_values)
-        elif n_values <= MAX_SPREAD:
-            spread = np.sqrt(sum(basis.backward(unit) ** 2 for unit in np.eye(n_values)))
-        else:
-            return None
-        return (self._deviation(n_values, sensitivity) * spread).reshape(shape)
+        code = self.geometry.basis
+        variance = self._variance(sensitivity)
+        if variance:
+            errors = code.standard_errors(variance, noisy)
+        else:  # that of unit noise, as the square of large noise may overflow
+            errors = code.standard_errors(1.0) if code.digest else np.ones(n_values)
+            if errors is not None:
+                errors = self._deviation(n_values, sensitivity) * errors
+        return None if errors is None else errors.reshape(shape)
+
+    def share_learned(self, sensitivity: float) -> float:
+        """Return how much of what is released comes from the private data.
+
+        Parameters
+        ----------
+        sensitivity : float in (0, inf)
+            Largest norm of a difference.
+
+        Returns
+        -------
+        float in [0, 1]
+            Of a code the share of the prior variance of the output that a release takes away; else
+            1.
+        """
+        if math.isinf(self.epsilon):
+            return 1.0
+        return self.geometry.basis.share_learned(self._variance(sensitivity))
 
     def rehearse(self, shape: tuple[int, ...] | None, sensitivity: float) -> None:
         """Release zeros, so that what cannot be released fails before private data is read.
@@ -156,9 +235,19 @@ class AdditiveMechanism(Mechanism):
         super().rehearse((self.geometry.basis.size or 1,) if shape is None else shape, sensitivity)
 
     def _check_basis(self) -> None:
+        owner, shift = type(self).__name__, self.shift
+        if not isinstance(shift, numbers.Real) or isinstance(shift, bool) or not 0 <= shift <= 1:
+            raise ValueError(
+                f"The 'shift' parameter of {owner} must be a number in [0, 1], a share of the "
+                f"records. Got {shift!r}."
+            )
+        if not isinstance(self.decode, bool | np.bool_):
+            raise ValueError(
+                f"The 'decode' parameter of {owner} must be True or False. Got {self.decode!r}."
+            )
         if isinstance(self.basis, str) and self.basis not in (*KINDS, "auto"):
             raise ValueError(
-                f"The 'basis' parameter of {type(self).__name__} must be 'auto', 'identity', "
+                f"The 'basis' parameter of {owner} must be 'auto', 'identity', "
                 f"'diagonal', 'predictive' or a square matrix. Got {self.basis!r}."
             )
 

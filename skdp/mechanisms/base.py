@@ -44,7 +44,8 @@ class Mechanism(BaseEstimator, ABC):
 
     One that adds noise in a basis has a parameter `basis` too, overrides `with_geometry`, and sets
     `order`, the 1 or 2 of its norm. Where the parameter is "auto", "diagonal" or "predictive", the
-    basis is learned for it.
+    basis is learned for it. One that takes a public code in the place of a basis says so by
+    `learns_code`, and has `unit_deviation` and `shift`.
 
     References
     ----------
@@ -71,6 +72,31 @@ class Mechanism(BaseEstimator, ABC):
     def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
         """Return the promise of one release with a sensitivity that fails with `gamma`."""
 
+    def release_with_errors(
+        self, value: NDArray[np.float64], sensitivity: float, rng: ByteSource
+    ) -> tuple[Released, NDArray[np.float64] | None]:
+        """Return a private version of the target value, and the standard errors of its numbers.
+
+        Parameters
+        ----------
+        value : ndarray of float
+            The private value.
+        sensitivity : float in (0, inf)
+            Largest distance of two values.
+        rng : ByteSource
+            Where the noise comes from.
+
+        Returns
+        -------
+        released : object
+            As from `release`.
+        errors : ndarray in the shape of the value, or None
+            As from `standard_errors`. They may depend on what is released, and on nothing else of
+            the value.
+        """
+        released = self.release(value, sensitivity, rng)
+        return released, self.standard_errors(np.shape(value), sensitivity)
+
     @property
     def noise_law(self) -> NoiseLaw | None:
         """Law of the noise, for composition; None if no more is known than the guarantee."""
@@ -86,6 +112,11 @@ class Mechanism(BaseEstimator, ABC):
         """Whether `basis` names a kind that is learned from pilot pairs."""
         return isinstance(self.basis, str) and self.basis != "identity"
 
+    @property
+    def learns_code(self) -> bool:
+        """Whether a public code is to be learned instead of a basis."""
+        return False
+
     def rehearse(self, shape: tuple[int, ...] | None, sensitivity: float) -> None:
         """Release zeros, so that what cannot be released fails before private data is read.
 
@@ -97,7 +128,7 @@ class Mechanism(BaseEstimator, ABC):
             Largest norm of a difference.
         """
         if shape is not None:
-            self.release(np.zeros(shape), sensitivity, _OnlyBytes())
+            self.release_with_errors(np.zeros(shape), sensitivity, _OnlyBytes())
 
     def standard_errors(
         self, shape: tuple[int, ...], sensitivity: float
@@ -118,8 +149,23 @@ class Mechanism(BaseEstimator, ABC):
         """
         return None
 
+    def share_learned(self, sensitivity: float) -> float:
+        """Return how much of what is released comes from the private data.
+
+        Parameters
+        ----------
+        sensitivity : float in (0, inf)
+            Largest distance of two values.
+
+        Returns
+        -------
+        float in [0, 1]
+            1 unless overridden: nothing is filled in by a decoder.
+        """
+        return 1.0
+
     def with_geometry(self, geometry: Geometry) -> Self:
-        """Return a copy that adds its noise in the basis of a geometry, where there are bases.
+        """Return a copy that adds its noise in the coordinates of a geometry, where there are any.
 
         Parameters
         ----------

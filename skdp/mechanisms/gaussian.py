@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
 from collections.abc import Callable
@@ -97,6 +98,7 @@ def lattice_delta(epsilon: float, sigma: float, steps: float, n_values: int) -> 
     return math.exp(min(excess, 700.0)) * gaussian_delta(epsilon - shift, sigma / steps)
 
 
+@functools.lru_cache(maxsize=64)  # a release asks for it more than once
 def gaussian_scale(
     sensitivity: float, n_values: int, epsilon: float, delta: float, method: str = "analytic"
 ) -> tuple[Lattice, int]:
@@ -146,7 +148,7 @@ def _smallest(enough: Callable[[float], bool], start: float) -> float:
 
 
 class GaussianMechanism(AdditiveMechanism):
-    """Noise of the Gaussian law, calibrated to the L2 norm in a public basis.
+    """Noise of the Gaussian law, calibrated to the L2 norm in public coordinates.
 
     The noise is discrete Gaussian on a power-of-two lattice and drawn exactly [2]_; what the
     rounding of the value and the difference between discrete and continuous noise can cost is
@@ -169,6 +171,10 @@ class GaussianMechanism(AdditiveMechanism):
             default="auto"
         In which coordinates the difference is measured and the noise is added, as in
         LaplaceMechanism.
+    shift : float in [0, 1], default=0.2
+        Which share of the private records may be unlike the oracle's, as in LaplaceMechanism.
+    decode : bool, default=True
+        Whether "auto" learns a public code, as in LaplaceMechanism.
 
     References
     ----------
@@ -197,11 +203,21 @@ class GaussianMechanism(AdditiveMechanism):
         delta: float,
         method: Literal["analytic", "classical"] = "analytic",
         basis: BasisParameter = "auto",
+        shift: float = 0.2,
+        decode: bool = True,
     ):
         self.epsilon = epsilon
         self.delta = delta
         self.method = method
         self.basis = basis
+        self.shift = shift
+        self.decode = decode
+
+    @property
+    def unit_deviation(self) -> float:
+        """The standard deviation of the noise for a sensitivity of 1, without a lattice."""
+        epsilon, delta = float(self.epsilon), float(self.delta)
+        return 0.0 if math.isinf(epsilon) else gaussian_ratio(epsilon, delta, self.method)
 
     def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
         """Return the promise of one release.

@@ -35,7 +35,7 @@ def laplace_scale(sensitivity: float, n_values: int, epsilon: float) -> tuple[La
 
 
 class LaplaceMechanism(AdditiveMechanism):
-    """Noise of the Laplace law, calibrated to the L1 norm in a public basis.
+    """Noise of the Laplace law, calibrated to the L1 norm in public coordinates.
 
     For a difference of L1 norm at most Delta, the value plus independent noise of scale
     b = Delta / epsilon on each coordinate is epsilon-differentially private on that pair, because
@@ -52,12 +52,22 @@ class LaplaceMechanism(AdditiveMechanism):
         Bound on the privacy loss. ``inf`` adds no noise.
     basis : {"auto", "identity", "diagonal", "predictive"} or array-like of shape (d, d), \
             default="auto"
-        In which coordinates the difference is measured and the noise is added. A matrix T must be
-        invertible and must not depend on private data. The kinds are learned from pilot pairs of
-        the sampler: "diagonal" gives each value its own scale, "predictive" puts the noise where
-        the output of the model does not change, and "auto" takes the one with the least expected
-        error of the output. With a sensitivity known on paper there are no pilot pairs, and
-        "auto" takes the basis that it was proved in, as a rule the identity.
+        In which coordinates the difference is measured and the noise is added. "auto" learns a
+        public code from pilot pairs of the sampler: the few directions that are worth their noise,
+        and a decoder that fills in the rest from what public fits have in common. It is learned for
+        this epsilon. The others are bases of as many coordinates as values, without a decoder. A
+        matrix T must be invertible and must not depend on private data. "diagonal" gives each value
+        its own scale, "predictive" puts the noise where the output of the model does not change;
+        both are learned. With a sensitivity known on paper there are no pilot pairs, and "auto"
+        takes the coordinates that it was proved in, as a rule those of the value. So it does for
+        a single number.
+    shift : float in [0, 1], default=0.2
+        Which share of the private records may be unlike the oracle's. The decoder trusts public
+        fits the less, the larger it is. Of the promise nothing depends on it. A code is learned
+        with it; a basis has no use for it.
+    decode : bool, default=True
+        Whether "auto" learns a code. False takes the basis with the least expected error of the
+        output: noise on every number, and nothing filled in.
 
     Notes
     -----
@@ -89,9 +99,22 @@ class LaplaceMechanism(AdditiveMechanism):
 
     order: ClassVar[int] = 1
 
-    def __init__(self, epsilon: float, basis: BasisParameter = "auto"):
+    def __init__(
+        self,
+        epsilon: float,
+        basis: BasisParameter = "auto",
+        shift: float = 0.2,
+        decode: bool = True,
+    ):
         self.epsilon = epsilon
         self.basis = basis
+        self.shift = shift
+        self.decode = decode
+
+    @property
+    def unit_deviation(self) -> float:
+        """The standard deviation of the noise for a sensitivity of 1, without a lattice."""
+        return math.sqrt(2) / float(self.epsilon)
 
     def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
         """Return the promise of one release.

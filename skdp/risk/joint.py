@@ -22,7 +22,7 @@ from skdp.accounting.laws import GaussianLoss, LaplaceLoss, PureLoss
 from skdp.accounting.loss import PrivacyLossDistribution
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
-from skdp.mechanisms.gaussian import GaussianMechanism, gaussian_ratio
+from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.sensitivity.base import in_basis_of
 
@@ -98,8 +98,8 @@ def _(
 def _(
     mechanism: GaussianMechanism, sensitivity: object = 1.0, *, distance: float | None = None
 ) -> GaussianLoss:
-    sigma = gaussian_ratio(_level(mechanism), mechanism.guarantee().delta, mechanism.method)
-    return GaussianLoss(_ratio(mechanism, sensitivity, distance) / sigma)
+    _level(mechanism)  # refuses one without noise
+    return GaussianLoss(_ratio(mechanism, sensitivity, distance) / mechanism.unit_deviation)
 
 
 @privacy_loss_distribution.register

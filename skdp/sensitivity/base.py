@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Self
 
+from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, MechanismType
 from skdp.core.oracle import Oracle
@@ -112,9 +113,12 @@ class Sensitivity(ABC):
 
 
 def in_basis_of(geometry: Geometry, mechanism: MechanismType) -> MechanismType:
-    """Return a mechanism in the basis of a sensitivity if it asks for its kind, else in its own."""
+    """Return a mechanism in the coordinates of a sensitivity if it asks for such, else its own."""
     asked = mechanism.basis if isinstance(mechanism.basis, str) else None
-    fits = asked in ("auto", geometry.basis.kind)
+    if isinstance(geometry.basis, PublicCode):
+        fits = mechanism.learns_code
+    else:
+        fits = asked in ("auto", geometry.basis.kind)
     return mechanism.with_geometry(geometry if fits else mechanism.geometry)
 
 

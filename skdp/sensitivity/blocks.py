@@ -97,7 +97,7 @@ class MomentMeasure:
     def _measure_batch(self, pairs: range) -> Outcomes:
         value, other, doubt = self.moments.pairs(*self._sums(pairs), self.pairs.n_samples)
         outcomes = self._outcomes(value, other)
-        doubts = self.geometry.distances(doubt, np.zeros_like(doubt))
+        doubts = self.geometry.reach(doubt)
         # no value here, or an inaccurate one: the refit has one, or says why there is none
         for place in np.flatnonzero(~(doubts <= outcomes.norms)).tolist():
             refitted = measure_pair(self._refits, self.geometry, pairs[place])
@@ -134,7 +134,7 @@ class MomentMeasure:
         sizes = sizes[sizes > 0]
         doubt = np.abs(self._origin)[None] / MAX_ORIGIN
         limit = np.median(sizes) if len(sizes) else np.inf
-        return bool(self.geometry.distances(doubt, np.zeros_like(doubt))[0] > limit)
+        return bool(self.geometry.reach(doubt)[0] > limit)
 
     def _value_at(self, pair: int) -> NDArray[np.float64]:
         """Return the value on records that both datasets of a pair may hold."""

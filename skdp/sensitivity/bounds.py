@@ -135,7 +135,8 @@ class KnownSensitivity(Sensitivity):
         object.__setattr__(self, "geometry", geometry)
         if self.ranges is not None:
             object.__setattr__(self, "ranges", as_ranges(self.ranges, "KnownSensitivity"))
-        if not 0 <= self.gamma < 1:
+        check_number("gamma", self.gamma, "KnownSensitivity", at_least=0)
+        if not self.gamma < 1:
             raise ValueError(
                 f"The 'gamma' parameter of KnownSensitivity must be in [0, 1). Got {self.gamma!r}."
             )
@@ -208,6 +209,25 @@ class KnownSensitivity(Sensitivity):
         mechanism = in_basis_of(self.geometry, mechanism)
         refuse_zero(self.for_geometry(mechanism.geometry, n_samples))
         return self, mechanism
+
+    def check_fits(self, n_samples: int, schema: Schema, geometry: Geometry) -> None:
+        """Refuse another number of records, or another geometry, than the bound is for.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records of the data.
+        schema : Schema
+            Their form, which may be any.
+        geometry : Geometry
+            That of the mechanism.
+
+        Raises
+        ------
+        ValueError
+            If the bound is not one for these.
+        """
+        self.for_geometry(geometry, n_samples)
 
     def bounded(self, target: Target) -> Target:
         """Make the function that the bound is for, of one that supposes the ranges.
@@ -390,7 +410,7 @@ def check_number(
     name: str, value: object, owner: str, *, at_least: float = -math.inf, above: float = -math.inf
 ) -> None:
     """Refuse anything but a finite number of the range; `above` itself is excluded."""
-    number = float(value) if isinstance(value, Real) else math.nan
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
     if not (at_least <= number < math.inf and number > above):
         rule = f"at least {at_least:g}" if at_least > above else f"above {above:g}"
         raise ValueError(

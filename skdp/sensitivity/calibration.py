@@ -215,6 +215,11 @@ def order_statistic(
     )
 
 
+def few_pairs(gamma: float) -> int:
+    """Return a number of pairs for dear fits: three times the fewest of the exact calibration."""
+    return math.ceil(3 / _literal(gamma)) - 1
+
+
 def _validate(
     gamma: float | None, n_pairs: int | None, calibration: str, confidence: float | None, owner: str
 ) -> tuple[Any, int | None, _Calibration]:

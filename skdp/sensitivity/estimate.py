@@ -169,14 +169,28 @@ class SensitivityEstimate(Sensitivity):
         self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
     ) -> tuple[SensitivityEstimate, MechanismType]:
         mechanism = in_basis_of(self.geometry, mechanism)
-        self._check_made_for(target, n_samples, schema, mechanism.geometry)
+        self.check_fits(n_samples, schema, mechanism.geometry)
+        self._check_made_for(target)
         self.check_usable()
         return self, mechanism
 
-    def _check_made_for(
-        self, target: Target, n_samples: int, schema: Schema, geometry: Geometry
-    ) -> None:
-        """Refuse a release of anything else than what was sampled."""
+    def check_fits(self, n_samples: int, schema: Schema, geometry: Geometry) -> None:
+        """Refuse another number or form of records, or another geometry, than was sampled.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records of the data.
+        schema : Schema
+            Their form.
+        geometry : Geometry
+            That of the mechanism.
+
+        Raises
+        ------
+        ValueError
+            If the estimate is not one for these.
+        """
         rules = {
             "number of records": (self.n_samples == n_samples, self.n_samples, n_samples),
             "norm": (self.geometry.bounds(geometry), self.geometry.key, geometry.key),
@@ -194,6 +208,9 @@ class SensitivityEstimate(Sensitivity):
                 f"{describe_key(schema.key)}. Bring the data into that form, or sample the "
                 "sensitivity of this release."
             )
+
+    def _check_made_for(self, target: Target) -> None:
+        """Refuse another target than the one that was sampled."""
         key = target_key(target)
         if self.key != key:
             obstacle = obstacle_of(key) or obstacle_of(self.key)

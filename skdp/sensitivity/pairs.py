@@ -207,18 +207,19 @@ def measure_pairs(source: PairSource, geometry: Geometry, pairs: range) -> Outco
     return Outcomes.of([measure_pair(source, geometry, pair) for pair in pairs])
 
 
-def pilot_difference(source: PairSource, pair: int) -> NDArray[np.float64] | None:
-    """Return the whole difference of the two values of a pilot pair, raveled.
+def pilot_pair(source: PairSource, pair: int) -> NDArray[np.float64] | None:
+    """Return the first value of a pilot pair, raveled, and the whole difference, in two rows.
 
-    None where there is none, or it is not finite. It is zero where rounding explains it: a basis
-    would take the rounding of a constant for a scale.
+    None where there is none, or one is not finite. A difference is zero where rounding explains it:
+    a basis would take the rounding of a constant for a scale.
     """
     try:
         value, other = source.values(*pilot_key(pair))
     except NoValueError:
         return None
-    difference = np.where(within_rounding(value, other), 0.0, value - other).ravel()
-    return difference if np.isfinite(difference).all() else None
+    difference = np.where(within_rounding(value, other), 0.0, value - other)
+    rows = np.array([value.ravel(), difference.ravel()])
+    return rows if np.isfinite(rows).all() else None
 
 
 def _one_line(error: Exception) -> str:

@@ -20,8 +20,8 @@ class SamplingPlan:
     oracle : str
         Description of the source of records.
     n_pilot_pairs : int or None, default=None
-        Number of further pairs, from which the mechanism would learn its basis. None where no
-        mechanism was named: they are then counted nowhere.
+        Number of further pairs, from which the mechanism would learn its basis or code. None where
+        no mechanism was named: they are then counted nowhere.
 
     Attributes
     ----------
@@ -33,8 +33,9 @@ class SamplingPlan:
 
     Notes
     -----
-    Both are what refits take. Fewer are made where a closed form replaces refits, and of pilot
-    pairs where the target has one value, or very many.
+    Both are what refits take. Where a closed form replaces refits no fit is made, and a public code
+    is learned and calibrated with as many pairs as a basis. A single number needs no pilot pairs,
+    and as many others as with a basis. Very many numbers have fewer pilot pairs.
 
     Examples
     --------
@@ -42,7 +43,10 @@ class SamplingPlan:
     >>> sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.05)
     >>> plan = sampler.plan(n_samples=300, mechanism=LaplaceMechanism(epsilon=1.0))
     >>> plan.n_evaluations, plan.n_fits
-    (796, 798)
+    (236, 238)
+    >>> plan = sampler.plan(n_samples=300, mechanism=LaplaceMechanism(1.0, basis="predictive"))
+    >>> plan.n_evaluations  # without a code
+    796
     >>> sampler.plan(n_samples=300).n_evaluations  # of the calibrating pairs alone
     398
     """
@@ -70,8 +74,8 @@ class SamplingPlan:
     def __str__(self) -> str:
         pilots = f"{self.n_pilot_pairs} pilot pairs and " if self.n_pilot_pairs else ""
         left_out = (
-            " Not counted are the pilot pairs of a mechanism that learns its basis, which are "
-            "counted where the plan is made with the mechanism."
+            " Not counted are the pilot pairs of a mechanism that learns its basis or code, which "
+            "are counted where the plan is made with the mechanism."
             if self.n_pilot_pairs is None
             else ""
         )

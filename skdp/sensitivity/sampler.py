@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator
 
 from skdp._version import __version__
 from skdp.core.checks import check_count
+from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset
 from skdp.core.fingerprint import fingerprint
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
@@ -32,7 +33,7 @@ from skdp.core.types import Estimator, Seed
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.blocks import CHUNK_SIZE, pair_measure
-from skdp.sensitivity.calibration import order_statistic
+from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.execution import run
@@ -40,7 +41,7 @@ from skdp.sensitivity.pairs import (
     Outcomes,
     PairSource,
     evaluate_each,
-    pilot_difference,
+    pilot_pair,
     run_chunk,
 )
 from skdp.sensitivity.plan import SamplingPlan
@@ -77,7 +78,9 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         Probability that a pair drawn from the oracle is not covered. None takes the smallest that
         `n_pairs` attains.
     n_pairs : int or None, default=None
-        Number of pairs. None takes as many as `gamma` needs.
+        Number of pairs. None takes as many as `gamma` needs with room to spare, for the exact
+        calibration ``ceil(10 / gamma) - 1``; with a public code, for which fewer do as well, only
+        ``ceil(3 / gamma) - 1`` where each pair takes two fits.
     calibration : {"exact", "dkw", "conditional"}, default="exact"
         Which statement gamma is part of; see :func:`skdp.order_statistic`.
     confidence : float in (0, 1) or None, default=None
@@ -179,8 +182,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         n_samples : int
             Number of records of the private dataset.
         mechanism : Mechanism or None, default=None
-            The mechanism that will add the noise. One that learns its basis, as by default, needs
-            pilot pairs: about as many again. None leaves them out of the count.
+            The mechanism that will add the noise. One that learns its basis or code, as by default,
+            needs pilot pairs: about as many again. None leaves them out of the count.
 
         Returns
         -------
@@ -195,13 +198,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             If the oracle is none, or a number of records or pairs is no integer.
         """
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
-        statistic = order_statistic(
-            self.gamma,
-            self.n_pairs,
-            calibration=self.calibration,
-            confidence=self.confidence,
-            owner=type(self).__name__,
-        )
+        statistic = self._statistic(few=mechanism is not None and mechanism.learns_code)
         n_pilot_pairs = None
         if mechanism is not None:
             n_pilot_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS) * bool(mechanism.learns_basis)
@@ -211,6 +208,15 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             oracle=self.draws_from.description,
             n_pilot_pairs=n_pilot_pairs,
         )
+
+    def _statistic(self, few: bool) -> OrderStatistic:
+        """Choose the order statistic, of few pairs where a code and dear fits leave that open."""
+        owner = type(self).__name__
+        options: Any = {"calibration": self.calibration, "confidence": self.confidence}
+        usual = order_statistic(self.gamma, self.n_pairs, **options, owner=owner)
+        if not few or self.n_pairs is not None or self.calibration != "exact":
+            return usual
+        return order_statistic(usual.gamma, few_pairs(usual.gamma), **options, owner=owner)
 
     def sample(
         self,
@@ -244,7 +250,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         ValueError
             As :meth:`plan`, or if the oracle returns something else than the records asked for.
         """
-        plan = self.plan(n_samples)
+        n_samples = self.plan(n_samples).n_samples
         geometry = as_geometry(geometry, "SensitivitySampler.sample")
         target = as_target(target)
         key = target_key(target)  # before it runs: a function may keep what it finds
@@ -252,22 +258,23 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         schema = schema or sampler._schema_of_draws(target, n_samples)
         pairs, records = sampler._prepare(target, n_samples, schema)
         measure, chunk_size = pair_measure(pairs, geometry, records)
-        n_pairs = plan.order_statistic.n_pairs
+        has_code = isinstance(geometry.basis, PublicCode)
+        statistic = self._statistic(few=has_code and pairs.moments is None)
         parts = geometry.key, None if type(geometry) is Geometry else geometry
-        chunks = self._run(measure, range(n_pairs), chunk_size, pairs, *parts)
+        chunks = self._run(measure, range(statistic.n_pairs), chunk_size, pairs, *parts)
         if self.verbose:
-            chunks = follow(chunks, plan.order_statistic)
+            chunks = follow(chunks, statistic)
         with closing(chunks):
             outcomes = Outcomes.join(chunks)
         shape, norms, failures = _summarize(outcomes)
         return SensitivityEstimate(
             norms=norms,
-            order_statistic=plan.order_statistic,
+            order_statistic=statistic,
             n_samples=n_samples,
             geometry=geometry,
             target=target.description,
             shape=shape,
-            oracle=plan.oracle,
+            oracle=self.draws_from.description,
             seed=pairs.seed,
             failures=failures,
             n_rounding=int(outcomes.are_rounding.sum()),
@@ -275,14 +282,18 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             key=key,
         )
 
-    def pilot_differences(
-        self, target: Callable, n_samples: int, schema: Schema | None = None
-    ) -> NDArray[np.float64]:
-        """Evaluate pilot pairs, from which a mechanism may learn its basis.
+    def pilots(
+        self,
+        target: Callable,
+        n_samples: int,
+        schema: Schema | None = None,
+        mechanism: Any = None,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Evaluate pilot pairs, from which a mechanism may learn its basis or code.
 
         They are drawn like the pairs of `sample` but are not among them, so what is learned from
         them does not change the promise. There are as many as calibrating pairs, but at most 1000,
-        and at most 2^25 numbers in all.
+        and at most 2^25 differences in all.
 
         Parameters
         ----------
@@ -292,37 +303,46 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             Number of records of the private dataset.
         schema : Schema or None, default=None
             As for `sample`.
+        mechanism : Mechanism or None, default=None
+            That which learns from them. A code needs fewer where each pair takes two fits.
 
         Returns
         -------
-        ndarray of shape (n_evaluated, d)
-            The difference of the two values of each pair, raveled. Pairs on which the target
-            could not be evaluated are left out. Empty if d is 1: all bases are then alike.
+        values, differences : ndarray of shape (n_evaluated, d)
+            The first value of each pair, raveled, and what it differs by from the second. Pairs on
+            which the target could not be evaluated are left out. Both are empty if d is 1: all
+            bases are then alike.
 
         Raises
         ------
         ValueError
             As `sample`.
         """
-        n_pairs = min(self.plan(n_samples).order_statistic.n_pairs, MAX_PILOT_PAIRS)
+        n_samples = self.plan(n_samples).n_samples
         target = as_target(target)
         sampler = self.with_fixed_seed()
         schema = schema or sampler._schema_of_draws(target, n_samples)
         pairs, _ = sampler._prepare(target, n_samples, schema)
-        evaluate = partial(evaluate_each, partial(pilot_difference, pairs))
+        has_code = mechanism is not None and mechanism.learns_code
+        statistic = self._statistic(few=has_code and pairs.moments is None)
+        n_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS)
+        evaluate = partial(evaluate_each, partial(pilot_pair, pairs))
         # One pair alone tells how many numbers each of the others will hold.
         probes = (run_chunk(evaluate, range(pair, pair + 1))[0] for pair in range(n_pairs))
         tried, first = next(
-            ((pair, probe) for pair, probe in enumerate(probes) if probe is not None), (0, None)
+            ((pair, probe) for pair, probe in enumerate(probes) if probe is not None),
+            (0, np.empty((2, 0))),
         )
-        if first is None or first.size < 2:
-            return np.empty((0, 0 if first is None else first.size))
-        n_pairs = min(n_pairs, max(1, MAX_PILOT_VALUES // first.size))
-        chunks = self._run(evaluate, range(tried + 1, n_pairs), CHUNK_SIZE, pairs, "pilot")
+        size = first.shape[1]
+        if size < 2:
+            return np.empty((0, size)), np.empty((0, size))
+        n_pairs = min(n_pairs, max(1, MAX_PILOT_VALUES // size))
+        chunks = self._run(evaluate, range(tried + 1, n_pairs), CHUNK_SIZE, pairs, "pilots")
         with closing(chunks):
             rest = chain.from_iterable(chunks)
             kept = [each for each in rest if each is not None and each.shape == first.shape]
-        return np.array([first, *kept])
+        values, differences = zip(first, *kept, strict=True)
+        return np.array(values), np.array(differences)
 
     def _prepare(
         self, target: Target, n_samples: int, schema: Schema

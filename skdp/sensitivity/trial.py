@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -18,7 +19,9 @@ from scipy import sparse
 
 from skdp.core.classes import isinstance_by_name, named
 from skdp.core.dataset import Dataset, as_array, belongs_to
+from skdp.core.installed import release_of
 from skdp.core.oracle import Oracle
+from skdp.core.source import contents, global_names
 from skdp.core.types import Container
 from skdp.sensitivity.adapters import OracleAdapter
 
@@ -76,7 +79,7 @@ def check_is_public(oracle: Oracle | None, dataset: Dataset) -> None:
 
 
 def _held(thing: Any, depth: int = 3) -> Iterator[object]:
-    """Yield what an oracle refers to: attributes, enclosed and global variables, defaults."""
+    """Yield what an oracle refers to: attributes, also of its class, variables, defaults."""
     while isinstance(thing, OracleAdapter):
         thing = thing.source
     if isinstance(thing, np.ndarray | str | bytes) or sparse.issparse(thing) or depth < 0:
@@ -88,17 +91,25 @@ def _held(thing: Any, depth: int = 3) -> Iterator[object]:
     parts: list[Any] = []
     if isinstance(thing, functools.partial):
         parts = [thing.func, *thing.args, *thing.keywords.values()]
-    elif isinstance(thing, list | tuple) and len(thing) < MAX_EQUAL:
+    elif isinstance(thing, list | tuple | deque) and len(thing) < MAX_EQUAL:
         parts = list(thing)
     elif isinstance(thing, dict):
         parts = list(thing.values())
     elif inspect.ismethod(thing):
         parts = [thing.__self__, thing.__func__]
     elif inspect.isfunction(thing):
-        names = inspect.getclosurevars(thing)
-        parts = [*names.nonlocals.values(), *names.globals.values()]
+        parts = [part for cell in thing.__closure__ or () for part in contents(cell)]
+        parts += [thing.__globals__.get(name) for name in global_names(thing.__code__)]
         parts += [*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
-    elif not isinstance(thing, type) and not inspect.ismodule(thing):
+        parts += vars(thing).values()
+    elif isinstance(thing, property):
+        parts = [thing.fget]
+    elif isinstance(thing, staticmethod | classmethod):
+        parts = [thing.__func__]
+    elif isinstance(thing, type):
+        parts = _members(thing)
+    elif not inspect.ismodule(thing):
+        parts = _members(type(thing))
         for kind in type(thing).__mro__:
             parts += [getattr(thing, name, None) for name in _slots(kind)]
         parts += getattr(thing, "__dict__", {}).values()
@@ -106,6 +117,12 @@ def _held(thing: Any, depth: int = 3) -> Iterator[object]:
             parts += thing.get_arrays()
     for part in parts:
         yield from _held(part, depth - 1)
+
+
+def _members(kind: type) -> list[Any]:
+    """List what stands in a class and its bases, those of installed packages left out."""
+    own = (base for base in kind.__mro__ if release_of(base.__module__) is None)
+    return [member for base in own for member in vars(base).values()]
 
 
 def _slots(kind: type) -> tuple[str, ...]:

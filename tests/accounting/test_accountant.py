@@ -70,10 +70,11 @@ def test_what_remains_is_read_as_the_decimal_typed():
 
 
 @pytest.mark.parametrize("n", [1, 3, 7, 100])
-@pytest.mark.parametrize("slack", [0.0, 1e-6])
-def test_what_remains_may_be_spent(n, slack):
-    accountant = PrivacyAccountant(":memory:", epsilon=0.7, delta=1e-6, slack=slack)
-    accountant.spend(PrivacyGuarantee(epsilon=0.0123))
+@pytest.mark.parametrize("slack", [0.0, 1e-6, 0.1])
+@pytest.mark.parametrize("epsilon", [0.7, 3.3e-10])
+def test_what_remains_may_be_spent(n, slack, epsilon):
+    accountant = PrivacyAccountant(":memory:", epsilon=epsilon, delta=0.1, slack=slack)
+    accountant.spend(PrivacyGuarantee(epsilon=0.0123 * epsilon))
     left = accountant.remaining(n)
     assert spend_often(accountant, n, PrivacyGuarantee(epsilon=left)) == n
     assert spend_often(accountant, 1, PrivacyGuarantee(epsilon=left * 1e-3)) == 0
@@ -177,6 +178,30 @@ def test_a_fork_shares_the_ledger(path):
 
 
 @pytest.mark.filterwarnings(FORK)
+def test_a_fork_in_the_midst_of_spends(path):
+    accountant = PrivacyAccountant(path, epsilon=1e9, timeout=30.0)
+    stop = threading.Event()
+
+    def spend():
+        while not stop.is_set():
+            accountant.spend(TENTH)
+            time.sleep(0.001)  # let others in
+
+    thread = threading.Thread(target=spend)
+    thread.start()
+    context = multiprocessing.get_context("fork")
+    children = [context.Process(target=spend_often, args=(accountant, 1)) for _ in range(5)]
+    try:
+        for child in children:
+            child.start()
+            child.join(60)
+    finally:
+        stop.set()
+        thread.join()
+    assert [child.exitcode for child in children] == [0] * 5
+
+
+@pytest.mark.filterwarnings(FORK)
 def test_a_ledger_in_memory_does_not_pass_a_fork():
     accountant = PrivacyAccountant(":memory:", epsilon=1.0)
     default_accountant()
@@ -245,6 +270,31 @@ def test_defaults_nest_and_reach_threads():
         contextvars.Context().run(lambda: found.append(default_accountant()))
     assert found == [inner, outer]
     assert default_accountant() not in (inner, outer)
+
+
+def test_a_thread_in_whose_place_two_accountants_are():
+    """Counting at the wrong one would let the other exceed its limit."""
+    one, other = (PrivacyAccountant(":memory:", epsilon=3.0) for _ in range(2))
+    context, found = contextvars.Context(), []
+
+    def look():
+        try:
+            found.append(default_accountant())
+        except LedgerError as error:
+            found.append("cannot be told" in str(error))
+
+    def enter_other():
+        with other.as_default():
+            assert default_accountant() is other
+            contextvars.Context().run(look)
+
+    with one.as_default():
+        contextvars.Context().run(look)
+        context.run(enter_other)
+        contextvars.Context().run(look)
+        with one.as_default():
+            contextvars.Context().run(look)
+    assert found == [one, True, one, one]
 
 
 def test_text_and_table():

@@ -1,6 +1,7 @@
 """What goes wrong with files: a clear error, and nothing that was released is forgotten."""
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -9,7 +10,7 @@ import time
 
 import pytest
 
-from skdp import LedgerError, PrivacyGuarantee
+from skdp import BudgetExceededError, LedgerError, PrivacyGuarantee
 from skdp.accounting import PrivacyAccountant
 
 ONE = PrivacyGuarantee(epsilon=1.0)
@@ -147,10 +148,10 @@ def test_a_damaged_file(path, damage):
 def test_a_ledger_that_was_removed_or_replaced(spent):
     accountant = PrivacyAccountant(spent, epsilon=3.0)
     spent.rename(spent.with_suffix(".old"))
-    with pytest.raises(LedgerError, match="removed or replaced"):
+    with pytest.raises(LedgerError, match="removed, replaced"):
         accountant.spend(ONE)
     PrivacyAccountant(spent, epsilon=3.0)
-    with pytest.raises(LedgerError, match="removed or replaced"):
+    with pytest.raises(LedgerError, match="removed, replaced"):
         accountant.spend(ONE)
     accountant._ledger._connection = None  # as in a new process
     with pytest.raises(LedgerError, match="another ledger"):
@@ -186,21 +187,85 @@ def test_where_no_write_ahead_log_can_be_kept(path, monkeypatch):
         PrivacyAccountant(path, epsilon=3.0)
 
 
-def test_an_interrupt_between_the_row_and_its_commit(spent):
+@pytest.mark.parametrize("bring", [os.link, os.symlink, shutil.copy, os.rename])
+def test_another_name_for_a_ledger_that_is_open(path, bring):
+    accountant = PrivacyAccountant(path, epsilon=1.5)
+    accountant.spend(ONE)
+    other = path.parent / "elsewhere" / "other.db"
+    other.parent.mkdir()
+    bring(path, other)
+    with pytest.raises((BudgetExceededError, LedgerError)):
+        PrivacyAccountant(other, epsilon=1.5).spend(ONE)
+
+
+def test_a_ledger_of_two_names(spent):
     accountant = PrivacyAccountant(spent, epsilon=3.0)
+    os.link(spent, spent.with_suffix(".other"))
+    with pytest.raises(LedgerError, match="second name"):
+        accountant.spend(ONE)
+    with pytest.raises(LedgerError, match="one name"):
+        PrivacyAccountant(spent, epsilon=3.0)
+    spent.with_suffix(".other").unlink()
+    accountant.spend(ONE)
+
+
+def test_a_ledger_that_lost_rows(path):
+    accountant = PrivacyAccountant(path, epsilon=9.0)
+    accountant.spend(ONE)
+    earlier = path.read_bytes()
+    accountant.spend(ONE)
+    accountant._ledger._connection = None  # closed, as in a fork
+    path.write_bytes(earlier)  # the same file, with the content of before
+    with pytest.raises(LedgerError, match="lost rows"):
+        accountant.total()
+    PrivacyAccountant(path, epsilon=9.0).spend(PrivacyGuarantee(epsilon=5.0))
+    with pytest.raises(LedgerError, match="lost rows"):
+        accountant.spend(ONE)
+
+
+def test_a_handler_that_looks_and_spends_in_the_midst_of_a_spend(path):
+    accountant = PrivacyAccountant(path, epsilon=9.0)
+
+    accountant.spend(ONE)
     append = accountant._ledger.append
 
-    def interrupted(spend):
+    def interrupt(spend):
         append(spend)
-        raise KeyboardInterrupt
+        assert accountant.total().epsilon == 2.0
+        accountant.spend(ONE)
 
-    accountant._ledger.append = interrupted
+    accountant._ledger.append = interrupt
+    with pytest.raises(LedgerError, match="being written"):
+        accountant.spend(ONE)
+    del accountant._ledger.append
+    PrivacyAccountant(path, epsilon=9.0).spend(PrivacyGuarantee(epsilon=5.0))
+    with pytest.raises(LedgerError, match="lost rows"):  # rather than to count what was undone
+        accountant.total()
+
+
+@pytest.mark.parametrize("after", ["BEGIN", "INSERT"])
+def test_an_interrupt_before_the_commit(spent, after):
+    accountant = PrivacyAccountant(spent, epsilon=3.0)
+    connection = accountant._ledger._connection
+
+    class Interrupted:
+        def __getattr__(self, name):
+            return getattr(connection, name)
+
+        def execute(self, statement, *args):
+            result = connection.execute(statement, *args)
+            if statement.startswith(after):
+                raise KeyboardInterrupt
+            return result
+
+    accountant._ledger._connection = Interrupted()
     with pytest.raises(KeyboardInterrupt):
         accountant.spend(ONE)
+    accountant._ledger._connection = connection
     assert accountant.total().epsilon == 1.0
-    del accountant._ledger.append
+    PrivacyAccountant(spent, epsilon=3.0, timeout=0.0).spend(ONE)  # nobody holds it
     accountant.spend(ONE)
-    assert accountant.total().epsilon == 2.0
+    assert accountant.total().epsilon == 3.0
 
 
 SPENDER = """

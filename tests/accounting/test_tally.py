@@ -86,12 +86,12 @@ def test_deltas_are_composed_by_their_exact_product():
         accountant.spend(PrivacyGuarantee(epsilon=0.1, delta=1e-9))
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 7.5])
+@pytest.mark.parametrize("epsilon", [1e-9, 0.3, 1.0, 7.5])
 def test_the_largest_sum_of_squares_is_where_the_filter_ends(epsilon):
     from decimal import Decimal
 
     square = largest_square(epsilon, 1e-5)
-    assert_allclose(filtered(Decimal(square), 1e-5), epsilon, rtol=1e-9)
+    assert_allclose(filtered(Decimal(square), 1e-5), epsilon, rtol=1e-11)
 
 
 def test_a_slack_admits_more_small_releases_and_reports_the_limit():
@@ -257,6 +257,23 @@ def test_a_law_of_another_guarantee_is_refused(law, guarantee):
 def test_what_is_no_law_is_refused(kind, parameter):
     with pytest.raises(ValueError, match="NoiseLaw"):
         NoiseLaw(kind, parameter)
+
+
+@pytest.mark.parametrize("composed_at", [-0.1, 1.0, math.nan])
+def test_a_series_is_composed_at_a_delta(composed_at):
+    with pytest.raises(ValueError, match="'composed_at' parameter"):
+        ledger().spend(PrivacyGuarantee(epsilon=0.1), n_releases=9, composed_at=composed_at)
+
+
+def test_totals_that_would_take_for_ever():
+    accountant = ledger(delta=1e-5)
+    for partition in "abcdefgh":
+        for part in "123456":
+            with accountant.parallel(partition, part):
+                accountant.spend(PrivacyGuarantee(epsilon=0.1))
+    assert accountant.total(fixed=True).epsilon == 0.8
+    accountant.spend(PrivacyGuarantee(epsilon=1e300))
+    assert accountant.total(fixed=True).epsilon >= 1e300
 
 
 def test_a_delta_below_that_of_the_releases_has_no_total():

@@ -40,7 +40,7 @@ AUDIT = partial(audit_epsilon, noisy, [(0, 1)], claimed_epsilon=1.0)
 COUNTS = {
     "plan": ("n_samples", SensitivitySampler(ORACLE).plan),
     "sample": ("n_samples", lambda n: SensitivitySampler(ORACLE).sample(np.mean, n, "l1")),
-    "pilots": ("n_samples", lambda n: SensitivitySampler(ORACLE).pilot_differences(np.mean, n)),
+    "pilots": ("n_samples", lambda n: SensitivitySampler(ORACLE).pilots(np.mean, n)),
     "public": ("n_samples", SensitivitySampler(ORACLE).public_dataset),
     "n_pairs": ("n_pairs", lambda n: SensitivitySampler(ORACLE, gamma=None, n_pairs=n).plan(5)),
     "order_statistic": ("n_pairs", lambda n: order_statistic(0.5, n)),

@@ -16,6 +16,7 @@ from skdp import (
     Mechanism,
     PrivacyGuarantee,
     PublicBasis,
+    PublicCode,
     SensitivitySampler,
     UniformOracle,
     release,
@@ -90,12 +91,20 @@ def test_a_norm_beyond_the_doubles_is_infinite():
 
 
 SCALED = [Geometry(p, PublicBasis("given", scale=[1.0, 2.0, 3.0])) for p in (1, 2, math.inf)]
+CODE = PublicCode(
+    encoder=[[1.0, -1.0, 0.1], [0.0, 0.5, 0.3]],
+    mean=[0.1, 0.2, 0.3],
+    covariance=[[1.0, 0.0], [-1.0, 0.5], [0.1, 0.3]],
+    deviations=[1.0, 1.0, 1.0],
+    removable=[[0.6, 0.0], [0.0, 0.3]],
+)
+CODED = [Geometry(p, CODE) for p in (1, 2, math.inf)]
 
 
 def test_coordinates_are_computed_value_by_value():
     """In doubles (x + h) - x is not h: what is measured is what a release computes."""
     value, step = np.full(3, 1e16), np.ones(3)
-    for plain, scaled in zip(GEOMETRIES, SCALED, strict=True):
+    for plain, scaled in zip(2 * GEOMETRIES, SCALED + CODED, strict=True):
         coordinates = scaled.basis.forward(value + step) - scaled.basis.forward(value)
         assert scaled.distance(value + step, value) == norm(plain, coordinates)
         assert scaled.distance(value + step, value) != norm(scaled, step)
@@ -106,19 +115,29 @@ def test_coordinates_are_computed_value_by_value():
 
 def test_keys_tell_geometries_apart():
     assert [geometry.key for geometry in GEOMETRIES] == ["l1", "l2", "sup"]
-    assert len({geometry.key for geometry in [*GEOMETRIES, *SCALED]}) == 6
+    assert len({geometry.key for geometry in [*GEOMETRIES, *SCALED, *CODED]}) == 9
     assert L1 == Geometry(1, PublicBasis()) != L2
 
 
 def test_a_larger_norm_bounds_the_smaller_ones_of_its_basis():
-    for family in (GEOMETRIES, SCALED):
+    for family in (GEOMETRIES, SCALED, CODED):
         bounds = [[one.bounds(other) for other in family] for one in family]
         assert bounds == [[True, True, True], [False, True, True], [False, False, True]]
-    assert not any(one.bounds(other) or other.bounds(one) for one in GEOMETRIES for other in SCALED)
+    for family in (SCALED, CODED):
+        pairs = [(one, other) for one in GEOMETRIES for other in family]
+        assert not any(one.bounds(other) or other.bounds(one) for one, other in pairs)
+
+
+def test_errors_do_not_cancel_in_a_code():
+    errors = np.array([[1.0, 1.0, 0.0]])
+    for plain, coded in zip(GEOMETRIES, CODED, strict=True):
+        assert coded.reach(errors)[0] == norm(plain, [2.0, 0.5])
+        assert coded.reach(errors)[0] > norm(coded, errors)
+        assert plain.reach(errors)[0] == norm(plain, errors)
 
 
 def test_a_geometry_is_stored_bit_for_bit():
-    for geometry in [*GEOMETRIES, *SCALED]:
+    for geometry in [*GEOMETRIES, *SCALED, *CODED]:
         again = Geometry.from_dict(json.loads(json.dumps(geometry.to_dict(), allow_nan=False)))
         assert again == geometry
         assert again.key == geometry.key
@@ -128,6 +147,12 @@ def test_a_geometry_is_stored_bit_for_bit():
 def test_other_orders_are_refused(order):
     with pytest.raises(ValueError, match="'order' parameter of Geometry must be 1, 2 or inf"):
         Geometry(order)
+
+
+@pytest.mark.parametrize("basis", [None, "identity", np.eye(2)])
+def test_a_basis_is_no_matrix(basis):
+    with pytest.raises(TypeError, match="'basis' parameter of Geometry must be a PublicBasis"):
+        Geometry(1, basis)
 
 
 class Doubled(Geometry):
@@ -147,6 +172,33 @@ def test_a_norm_of_ones_own():
     assert not any(own.bounds(other) or other.bounds(own) for other in GEOMETRIES)
     with pytest.raises(TypeError, match=r"Doubled has a norm of its own.*Pickle it"):
         own.to_dict()
+
+
+class Quadrupled(Doubled):
+    def distance(self, value, other):
+        return 2 * super().distance(value, other)
+
+
+class Eighth(Geometry):
+    """A norm that calls itself by the name of another."""
+
+    key = "l1"
+
+    def distance(self, value, other):
+        return super().distance(value, other) / 8
+
+
+class Summed(Geometry):
+    def distances(self, values, others):
+        return super().distances(values, others) / 8
+
+
+@pytest.mark.parametrize("other", [Quadrupled(), Eighth(), Summed()])
+def test_norms_of_ones_own_are_told_apart_by_their_class_too(other):
+    assert other.bounds(type(other)())
+    for geometry in (Doubled(), Geometry(1)):
+        assert not other.bounds(geometry)
+        assert not geometry.bounds(other)
 
 
 def test_a_norm_of_ones_own_has_a_key_of_its_own():

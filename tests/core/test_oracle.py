@@ -1,5 +1,8 @@
 """Oracles: what one need not say, and what a plain function is taken for."""
 
+import functools
+from collections import deque
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -52,6 +55,20 @@ def test_independence_is_claimed_and_not_inherited():
     claims = Incomes()
     claims.independent_records = True
     assert has_independent_records(claims)
+
+
+def test_independence_is_not_copied_by_a_decorator():
+    def records(n_samples, rng):
+        return rng.uniform(size=(n_samples, 1))
+
+    records.independent_records = True
+
+    @functools.wraps(records)
+    def shifted(n_samples, rng):
+        return records(n_samples, rng) + rng.normal()
+
+    assert has_independent_records(as_oracle(records))
+    assert not has_independent_records(as_oracle(shifted))
 
 
 @pytest.mark.parametrize("description", [None, 3])
@@ -131,3 +148,71 @@ def test_private_records_are_found_as_deep_in_an_adapted_oracle():
     for oracle in (Holds(X), Holds([X]), Holds([{"a": X}])):
         with pytest.raises(ValueError, match="holds the private records"):
             check_is_public(as_oracle(oracle), Dataset(X))
+
+
+class ReadsGlobal(Oracle):
+    def __call__(self, n_samples, rng):
+        return X[rng.integers(len(X), size=n_samples)]
+
+
+class CallsMethod(Oracle):
+    def __call__(self, n_samples, rng):
+        return self.pick(rng.integers(len(X), size=n_samples))
+
+    def pick(self, rows):
+        return X[rows]
+
+
+class HasProperty(Oracle):
+    @property
+    def table(self):
+        return X
+
+    def __call__(self, n_samples, rng):
+        return self.table[rng.integers(20, size=n_samples)]
+
+
+class HasTable(Oracle):
+    table = X
+
+    def __call__(self, n_samples, rng):
+        return self.table[rng.integers(20, size=n_samples)]
+
+
+class InheritsTable(HasTable):
+    pass
+
+
+def reads_within(n_samples, rng):
+    def row(_):
+        return X[rng.integers(20)]
+
+    return np.array(list(map(row, range(n_samples))))
+
+
+def reads_a_class(n_samples, rng):
+    return HasTable.table[rng.integers(20, size=n_samples)]
+
+
+def has_attribute(n_samples, rng):
+    return has_attribute.table[rng.integers(20, size=n_samples)]
+
+
+has_attribute.table = X
+QUEUE = deque([X])
+
+
+def reads_a_queue(n_samples, rng):
+    return QUEUE[0][rng.integers(20, size=n_samples)]
+
+
+HOLDERS = [ReadsGlobal(), CallsMethod(), HasProperty(), HasTable(), InheritsTable()]
+HOLDERS += [reads_within, reads_a_class, has_attribute, reads_a_queue]
+
+
+@pytest.mark.parametrize("oracle", HOLDERS)
+def test_private_records_are_found_in_what_an_oracle_reads(oracle):
+    """A class reads global variables as a function does, and has attributes of its own."""
+    check_is_public(as_oracle(oracle), Dataset(X.copy()))
+    with pytest.raises(ValueError, match="holds the private records"):
+        check_is_public(as_oracle(oracle), Dataset(X))

@@ -535,7 +535,7 @@ def test_what_a_target_writes_does_not_reach_the_records_of_the_oracle():
 @pytest.mark.parametrize("fit", [False, True])
 def test_an_oracle_of_private_records_is_refused_before_anything_is_sampled(fit, monkeypatch):
     monkeypatch.setattr(SensitivitySampler, "sample", None)
-    monkeypatch.setattr(SensitivitySampler, "pilot_differences", None)
+    monkeypatch.setattr(SensitivitySampler, "pilots", None)
     oracle = PublicDataOracle(X)
     with pytest.raises(ValueError, match="holds the private records"):
         model(StandardScaler(), oracle).fit(X) if fit else released(mean, X, oracle)

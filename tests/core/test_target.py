@@ -89,6 +89,41 @@ def test_what_a_target_says_counts(where):
     assert plan.sensitivity.target == "means that are restored"
 
 
+def column_means(X):
+    return X.mean(axis=0)
+
+
+def test_the_key_of_a_function_follows_what_is_put_into_its_target():
+    keys = {FunctionTarget(column_means).key}
+    for name, value in [
+        ("function", lambda X: 1000 * X.mean(axis=0)),
+        ("pair_values", lambda records, seed, position=-1: (np.full(2, 1e-9), np.zeros(2))),
+    ]:
+        target = FunctionTarget(column_means)
+        setattr(target, name, value)
+        keys.add(target_key(target))
+    assert len(keys) == 3
+
+
+class MayHaveKey(Means):
+    """A target that leaves it to its user whether it has a key."""
+
+    def __init__(self, shift=0.0, key=None):
+        super().__init__(shift)
+        self.key = key
+
+
+def test_no_key_is_no_name():
+    """Else an estimate of one target without a key would serve all others."""
+    assert target_key(MayHaveKey()) == target_key(MayHaveKey()) != target_key(MayHaveKey(1.0))
+    assert target_key(MayHaveKey(key="means-v1")) == "means-v1"
+    estimate = SensitivitySampler(ORACLE, gamma=0.2, random_state=0).sample(MayHaveKey(), 20, "l1")
+    options = {"mechanism": LaplaceMechanism(1.0), "sensitivity": estimate}
+    release(MayHaveKey(), X, **options)
+    with pytest.raises(ValueError, match="made for another target"):
+        release(MayHaveKey(1.0), X, **options)
+
+
 def test_targets_of_another_range_or_target_are_told_apart():
     """A class that lists no parts of its key counts by all its attributes."""
     clipped = [ClippedTarget(Means(a), ((0, b),) * 2) for a, b in [(0, 1), (1, 1), (0, 2)]]

@@ -16,6 +16,7 @@ from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (imported for its effect)
 from sklearn.feature_selection import SelectKBest
+from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.impute import IterativeImputer, MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import Nystroem, RBFSampler
@@ -27,7 +28,7 @@ from sklearn.neighbors import KNeighborsClassifier, LocalOutlierFactor
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import OneHotEncoder, PowerTransformer, StandardScaler, TargetEncoder
 from sklearn.random_projection import SparseRandomProjection
-from sklearn.svm import SVC
+from sklearn.svm import SVC, LinearSVC
 from sklearn.utils import all_estimators
 
 from skdp import (
@@ -56,6 +57,7 @@ from skdp.estimators.catalog.table import (
 )
 from skdp.estimators.packing import is_float, same
 from skdp.estimators.parameters import ParameterTarget
+from skdp.targets import check_release
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -348,6 +350,12 @@ def test_what_is_not_released_is_gone():
 def _restored(estimator, y, X=X):
     target = ParameterTarget(estimator, "auto", estimator.fit(X, y))
     return target.restore(target(X, y, seed=0))
+
+
+@pytest.mark.parametrize("release", ["auto", ["coef_"]])
+def test_what_is_frozen_as_a_whole_has_no_release(release):
+    with pytest.raises(ValueError, match=r"nothing to release.* stays as it was fitted"):
+        check_release(FrozenEstimator(LinearSVC()), release)
 
 
 def test_pipeline_of_nothing_to_learn_but_public_structure_is_refused():

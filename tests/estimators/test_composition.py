@@ -524,6 +524,7 @@ def test_splitters_that_repeat_are_taken(cv):
         (IncrementalPCA(2), True),
         (SGDRegressor(), False),
         (SGDRegressor(shuffle=False), True),
+        (SGDRegressor(shuffle=np.False_), True),
     ],
 )
 def test_no_position_is_measured_alone(estimator, expected):

@@ -199,6 +199,8 @@ def test_noise_beyond_64_bits_is_refused():
         ({"delta": 1.0}, "'delta' parameter of GaussianMechanism must be"),
         ({"delta": True}, "'delta' parameter of GaussianMechanism must be"),
         ({"delta": math.nan}, "'delta' parameter of GaussianMechanism must be"),
+        ({"shift": 1.5}, r"'shift' parameter of GaussianMechanism must be a number in \[0, 1\]"),
+        ({"decode": 1}, "'decode' parameter of GaussianMechanism must be True or False"),
         ({"method": "renyi"}, "'method' parameter of GaussianMechanism must be 'analytic' or"),
     ],
 )
@@ -233,5 +235,7 @@ def test_guarantee_and_parameters():
         "delta": 1e-6,
         "method": "analytic",
         "basis": "auto",
+        "shift": 0.2,
+        "decode": True,
     }
     assert mechanism.geometry == Geometry(2)

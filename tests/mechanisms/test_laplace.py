@@ -188,6 +188,11 @@ def test_guarantee():
 def test_parameters_follow_scikit_learn():
     mechanism = LaplaceMechanism(epsilon=1.0)
     copy = clone(mechanism).set_params(epsilon=2.0)
-    assert mechanism.get_params() == {"epsilon": 1.0, "basis": "auto"}
+    assert mechanism.get_params() == {
+        "epsilon": 1.0,
+        "basis": "auto",
+        "shift": 0.2,
+        "decode": True,
+    }
     assert copy.epsilon == 2.0
     assert mechanism.geometry == Geometry(1)

@@ -195,6 +195,8 @@ def test_norms_and_number_of_records():
         (lambda: KnownSensitivity(math.inf, "l1", 10), "finite"),
         (lambda: KnownSensitivity(math.nan, "l1", 10), "finite"),
         (lambda: KnownSensitivity("1", "l1", 10), "finite"),
+        (lambda: KnownSensitivity(True, "l1", 10), "'value' .* Got True"),
+        (lambda: KnownSensitivity(1, "l1", 10, gamma=np.array([0.5])), "'gamma' .* finite"),
         (lambda: KnownSensitivity(1, "l3", 10), "'geometry'"),
         (lambda: KnownSensitivity(1, "l1", 10, gamma=1), "'gamma' .* Got 1"),
         (lambda: KnownSensitivity(1, "l1", 0), "'n_samples'"),

@@ -5,10 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from skdp import LaplaceMechanism, SensitivityEstimate, SensitivitySampler, release
+from skdp import AdditiveTarget, LaplaceMechanism, SensitivityEstimate, SensitivitySampler, release
 from skdp.codes.learning import with_learned_basis
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.sensitivity import sampler as sampler_module
+
+DATA = np.random.default_rng(0).normal(size=(50, 3))
 
 
 def normal(n_samples, rng):
@@ -17,6 +19,10 @@ def normal(n_samples, rng):
 
 def mean(X):
     return X.mean(axis=0)
+
+
+def first_mean(X):
+    return X[:, 0].mean()
 
 
 def unlucky_mean(X):
@@ -32,9 +38,19 @@ def sampler(oracle=normal, n_pairs=40, **options):
 
 def test_differences_have_the_law_of_the_target():
     """Mean of 400 squares of N(0, 2/25): chi-square with 1200 degrees of freedom, 5 s.d."""
-    differences = sampler(n_pairs=400).pilot_differences(mean, 5)
+    differences = sampler(n_pairs=400).pilots(mean, 5)[1]
     assert differences.shape == (400, 3)
     assert np.sum(differences**2) * 25 / 2 == pytest.approx(1200, abs=5 * math.sqrt(2400))
+
+
+def test_values_are_those_of_the_first_dataset_of_each_pair():
+    """Mean of 400 squares of N(0, 1/5), as above; and the differences go with the values."""
+    values, differences = sampler(n_pairs=400).pilots(mean, 5)
+    assert values.shape == differences.shape
+    assert np.sum(values**2) * 5 == pytest.approx(1200, abs=5 * math.sqrt(2400))
+    # cov(value, value - other) is that of one record of five: correlation sqrt(1 / 10) of 1200
+    correlation = np.corrcoef(values.ravel(), differences.ravel())[0, 1]
+    assert correlation == pytest.approx(math.sqrt(0.1), abs=5 / math.sqrt(1200))
 
 
 def test_no_record_of_a_pilot_pair_is_in_another_pair():
@@ -45,7 +61,7 @@ def test_no_record_of_a_pilot_pair_is_in_another_pair():
         return seen[-1]
 
     watched = sampler(remember)
-    watched.pilot_differences(mean, 5)
+    watched.pilots(mean, 5)
     pilots = {float(value) for X in seen[4:] for value in X.ravel()}  # four are only checked
     seen.clear()
     watched.sample(mean, 5, "l1")
@@ -57,14 +73,14 @@ def test_no_record_of_a_pilot_pair_is_in_another_pair():
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("chunk_size", [1, 7, 50])
 def test_differences_do_not_depend_on_workers_or_chunks(monkeypatch, n_jobs, chunk_size):
-    expected = sampler().pilot_differences(mean, 5)
+    expected = sampler().pilots(mean, 5)
     monkeypatch.setattr(sampler_module, "CHUNK_SIZE", chunk_size)
-    differences = sampler(n_jobs=n_jobs).pilot_differences(mean, 5)
-    assert differences.tobytes() == expected.tobytes()
+    pilots = sampler(n_jobs=n_jobs).pilots(mean, 5)
+    assert [each.tobytes() for each in pilots] == [each.tobytes() for each in expected]
 
 
 def learned(mechanism):
-    return with_learned_basis(mechanism, sampler().pilot_differences(mean, 5) * [1, 5, 25])
+    return with_learned_basis(mechanism, sampler().pilots(mean, 5)[1] * [1, 5, 25])
 
 
 def test_norms_in_a_learned_basis_do_not_depend_on_workers():
@@ -75,7 +91,7 @@ def test_norms_in_a_learned_basis_do_not_depend_on_workers():
 
 
 def test_failed_pairs_are_left_out():
-    differences = sampler().pilot_differences(unlucky_mean, 5)
+    differences = sampler().pilots(unlucky_mean, 5)[1]
     assert 5 < len(differences) < 35
     assert np.isfinite(differences).all()
     calls = []
@@ -84,7 +100,7 @@ def test_failed_pairs_are_left_out():
         calls.append(len(X))
         raise ValueError("never")
 
-    assert sampler().pilot_differences(fail, 5).shape == (0, 0)
+    assert [each.shape for each in sampler().pilots(fail, 5)] == [(0, 0), (0, 0)]
     assert len(calls) == 40
 
 
@@ -92,7 +108,7 @@ def test_pairs_of_another_shape_are_left_out():
     def ragged(X):
         return np.ones(2 + int(X[0, 0] > 0))
 
-    assert 5 < len(sampler().pilot_differences(ragged, 5)) < 35
+    assert 5 < len(sampler().pilots(ragged, 5)[1]) < 35
 
 
 def test_one_value_needs_no_basis():
@@ -102,37 +118,66 @@ def test_one_value_needs_no_basis():
         calls.append(len(X))
         return X.mean()
 
-    assert sampler().pilot_differences(first, 5).shape == (0, 1)
+    assert [each.shape for each in sampler().pilots(first, 5)] == [(0, 1), (0, 1)]
     assert len(calls) == 2
 
 
 def test_memory_is_bounded(monkeypatch):
     monkeypatch.setattr(sampler_module, "MAX_PILOT_VALUES", 20)
-    assert sampler().pilot_differences(mean, 5).shape == (6, 3)
+    assert sampler().pilots(mean, 5)[1].shape == (6, 3)
     monkeypatch.setattr(sampler_module, "MAX_PILOT_VALUES", 2)
-    assert sampler().pilot_differences(mean, 5).shape == (1, 3)
+    assert sampler().pilots(mean, 5)[1].shape == (1, 3)
     monkeypatch.setattr(sampler_module, "MAX_PILOT_PAIRS", 9)
     monkeypatch.setattr(sampler_module, "MAX_PILOT_VALUES", 10**6)
-    assert sampler().pilot_differences(mean, 5).shape == (9, 3)
+    assert sampler().pilots(mean, 5)[1].shape == (9, 3)
     assert sampler().plan(5, LaplaceMechanism(1.0)).n_pilot_pairs == 9
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "n_pilot_pairs"),
+    ("mechanism", "n_pairs", "n_pilot_pairs"),
     [
-        (LaplaceMechanism(1.0), 199),
-        (LaplaceMechanism(1.0, basis="predictive"), 199),
-        (LaplaceMechanism(1.0, basis="identity"), 0),
-        (LaplaceMechanism(1.0, basis=np.eye(3)), 0),
-        (ExponentialMechanism(1.0), 0),
+        (LaplaceMechanism(1.0), 59, 59),
+        (LaplaceMechanism(1.0, decode=False), 199, 199),
+        (LaplaceMechanism(1.0, basis="predictive"), 199, 199),
+        (LaplaceMechanism(1.0, basis="identity"), 199, 0),
+        (LaplaceMechanism(1.0, basis=np.eye(3)), 199, 0),
+        (ExponentialMechanism(1.0), 199, 0),
     ],
 )
-def test_plan_counts_the_pilot_pairs_of_a_mechanism(mechanism, n_pilot_pairs):
+def test_plan_counts_the_pilot_pairs_of_a_mechanism(mechanism, n_pairs, n_pilot_pairs):
     plan = SensitivitySampler(normal).plan(10, mechanism)
     assert plan.n_pilot_pairs == n_pilot_pairs
-    assert plan.n_evaluations == 2 * (199 + n_pilot_pairs)
+    assert plan.order_statistic.n_pairs == n_pairs
+    assert plan.n_evaluations == 2 * (n_pairs + n_pilot_pairs)
     assert plan.n_fits == plan.n_evaluations + 2
     assert ("pilot" in str(plan)) is (n_pilot_pairs > 0)
+
+
+def additive(X):
+    return X
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "n_pilots", "n_pairs"),
+    [
+        (mean, {}, 29, 29),  # each pair takes two evaluations
+        (mean, {"gamma": 0.03}, 99, 99),
+        (mean, {"n_pairs": 40}, 40, 40),
+        (mean, {"calibration": "conditional"}, 29, 29),  # its own least number
+        (AdditiveTarget(additive), {}, 99, 99),  # pairs are free
+        (first_mean, {}, 0, 99),  # a single number has no code
+    ],
+)
+def test_a_code_takes_few_pairs_where_they_are_dear(target, options, n_pilots, n_pairs):
+    chosen = sampler(**{"n_pairs": None} | options)
+    released = release(target, DATA, mechanism=LaplaceMechanism(1.0), sensitivity=chosen)
+    estimate = released.sensitivity
+    assert estimate.geometry.basis.n_pilot_pairs == n_pilots
+    assert len(estimate.norms) == n_pairs
+    assert estimate.gamma == options.get("gamma", 0.1)
+    whole = release(target, DATA, mechanism=LaplaceMechanism(1.0, decode=False), sensitivity=chosen)
+    usual = options.get("n_pairs") or chosen.plan(5).order_statistic.n_pairs
+    assert len(whole.sensitivity.norms) == usual
 
 
 def test_plan_without_a_mechanism_says_what_it_leaves_out():
@@ -170,6 +215,6 @@ def test_rounding_of_a_constant_is_no_change():
         )
         errors[basis] = np.abs(released.value - correlations(X)).sum()
     assert errors["auto"] < 2 * errors["identity"]
-    differences = sampler().pilot_differences(correlations, 50).reshape(-1, 3, 3)
+    differences = sampler().pilots(correlations, 50)[1].reshape(-1, 3, 3)
     assert not np.diagonal(differences, axis1=1, axis2=2).any()
     assert (differences != 0).any(axis=0).sum() == 6

@@ -1,0 +1,264 @@
+"""Learn a public code from pilot pairs: which few numbers of the value are worth noise.
+
+In output units z the prior has covariance S and a change by one record the second moment A. A
+candidate has rows Q and a weight u of each: ``T = diag(u) Q``, the rows of weight 0 left out.
+
+- The rows are eigenvectors of S: where models differ.
+- They are generalized eigenvectors of S and A: where models differ by much more than one record
+  changes them. Value and change are then uncorrelated between rows.
+- They are those of a square basis: the values, the axes of the metric, or the axes of A.
+
+Either of the former two is weighted for this epsilon, so that most of its rows are left out. All
+are decoded by the same prior. What noise a candidate needs is estimated on pilot pairs that learned
+neither its rows nor its weights, and the candidate of least expected error is taken:
+
+    tr(S) - tr(S T' (T S T' + s^2 I)^-1 T S).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from skdp.codes.learning import MAX_DENSE, check_pilots, folds, with_learned_basis
+from skdp.codes.prior import OutputUnits, Prior
+from skdp.codes.span import learn_in_span
+from skdp.codes.water import FIRST_RATIO, Noise, fill
+from skdp.core.basis import LocalMetric
+from skdp.core.code import PublicCode
+from skdp.core.geometry import Geometry
+
+# With fewer pilots there is no prior to speak of.
+LEAST_PILOTS = 5
+# Per unit of sensitivity: with more noise squares would overflow, and nothing can be released.
+_MOST_NOISE = 1e100
+
+_N_FOLDS = 3
+_LEAST_CHANGE = 1e-3  # of the largest change: directions said to change less are not believed
+_ORDINARY = math.sqrt(2 / math.pi)  # mean absolute value of a normal variable of variance 1
+
+Matrix = NDArray[np.float64]
+
+
+class Rows(NamedTuple):
+    """Rows of a candidate in output units, and what their weights follow from.
+
+    `factors` are the squared lengths of the columns of the inverse. In a square basis they are
+    None, and all rows have the same weight.
+    """
+
+    matrix: Matrix
+    changes: Matrix
+    variances: Matrix
+    factors: Matrix | None
+
+    def encoder(self, order: int, budget: float) -> Matrix:
+        """Return T such that the typical norm of a change is about the budget."""
+        if self.factors is None:
+            return self.matrix * (budget / np.linalg.norm(self.changes, ord=order))
+        weights = fill(order, self.factors, self.variances, self.changes, budget)
+        return (weights[:, None] * self.matrix)[weights > 0]
+
+
+class Pilots(NamedTuple):
+    """The changes of pilot pairs in output units, and what all of them say."""
+
+    changes: Matrix
+    prior: Prior
+    units: OutputUnits
+
+    def sizes(self, rows: Matrix, order: int) -> Matrix:
+        """How much rows change: root mean squares by A, for order 1 with the shape of the law."""
+        sizes = np.sqrt(np.sum(rows @ self.prior.change * rows, axis=1))
+        if order == 1:
+            along = self.changes @ rows.T
+            square = np.sqrt(np.mean(along**2, axis=0))
+            absolute = np.mean(np.abs(along), axis=0)
+            shape = np.full_like(square, _ORDINARY)
+            sizes *= np.divide(absolute, square, out=shape, where=square > 0)
+        return np.maximum(sizes, _LEAST_CHANGE * sizes.max())
+
+
+def with_learned_code(
+    mechanism: Any,
+    values: Matrix,
+    differences: Matrix,
+    metric: Matrix | LocalMetric | None = None,
+    *,
+    n_samples: int,
+    level: float,
+) -> Any:
+    """Return a mechanism with a code for its noise, or in a basis where no code can be learned.
+
+    `level` is the share of pairs that the calibration covers.
+    """
+    noise = Noise(mechanism.order, mechanism.unit_deviation, level)
+    shift = mechanism.shift
+    code = learn_code(values, differences, metric, noise, n_samples=n_samples, shift=shift)
+    if code.encoder is None:
+        return with_learned_basis(mechanism, differences, metric)
+    return mechanism.with_geometry(Geometry(mechanism.order, code))
+
+
+def learn_code(
+    values: Matrix,
+    differences: Matrix,
+    metric: Matrix | LocalMetric | None,
+    noise: Noise,
+    *,
+    n_samples: int,
+    shift: float = 0.2,
+) -> PublicCode:
+    """Learn a code from pilot pairs, for noise of one size.
+
+    `values` are those of the first dataset of each pair, `differences` what the second one takes
+    away, and `metric` is as for `learn_basis`. `shift` is the share of the records that may be
+    unlike the oracle's. Without noise, with noise beyond reason, without any difference or with
+    fewer than 5 pilots the values are taken as they are.
+    """
+    local = isinstance(metric, LocalMetric)
+    if isinstance(metric, LocalMetric):
+        metric = metric.matrix
+    differences, metric = check_pilots(differences, metric)
+    values, _ = check_pilots(values, None)
+    if values.shape != differences.shape:
+        raise ValueError(
+            "There must be as many pilot values as pilot differences. Got arrays of shapes "
+            f"{values.shape} and {differences.shape}."
+        )
+    n_pilots, d = values.shape
+    plain = PublicCode(n_pilot_pairs=n_pilots)
+    fits = 0 < noise.deviation < _MOST_NOISE
+    if not fits or n_pilots < LEAST_PILOTS or not differences.any():
+        return plain
+    learn = _learn_dense if d <= MAX_DENSE else learn_in_span
+    code = learn(values, differences, metric, local, noise, shift * n_samples)
+    return plain if code is None else replace(code, n_pilot_pairs=n_pilots, shift=float(shift))
+
+
+def _learn_dense(
+    values: Matrix,
+    differences: Matrix,
+    metric: Matrix | None,
+    local: bool,
+    noise: Noise,
+    reach: float,
+) -> PublicCode | None:
+    center = values.mean(axis=0)
+    # The size of all values does not matter, so this only keeps squares from over- and underflow.
+    size = np.abs(differences).max()
+    differences = differences / size
+    units = OutputUnits.of(differences, metric, local)
+    values, changes = ((values - center) / size) @ units.to, differences @ units.to
+
+    def view(rows: Any) -> Pilots:
+        return Pilots(changes[rows], Prior.of(values[rows], changes[rows], reach), units)
+
+    whole = view(slice(None))
+    parts = [(changes[fold], view(rest)) for fold, rest in folds(len(values), _N_FOLDS)]
+    covariance = whole.prior.covariance
+    # Nothing differs between pilots, or most pairs do not change it.
+    if not covariance.any() or not all(part.prior.change.any() for _, part in parts):
+        return None
+    tried = []
+    for kind, find in CANDIDATES.items():
+        candidates = [(held_out, find(part, noise.order)) for held_out, part in parts]
+        ratio = FIRST_RATIO * _deviation(candidates, noise, FIRST_RATIO)
+        if ratio == 0:
+            continue
+        deviation = _deviation(candidates, noise, ratio)
+        encoder = find(whole, noise.order).encoder(noise.order, noise.budget(ratio))
+        if len(encoder):
+            tried.append((expected_error(encoder, deviation, covariance), kind, encoder))
+    if not tried:
+        return None
+    _, kind, encoder = min(tried, key=itemgetter(0))
+    with_code = covariance @ encoder.T
+    return PublicCode(
+        kind=kind,
+        encoder=encoder @ units.to.T / size,
+        mean=center,
+        covariance=units.back.T @ with_code * size,
+        deviations=size * np.sqrt(np.sum(units.back * (covariance @ units.back), axis=0)),
+        removable=with_code.T @ with_code / np.trace(covariance),
+    )
+
+
+def _deviation(candidates: list[tuple[Matrix, Rows]], noise: Noise, ratio: float) -> float:
+    """The noise that a candidate needs, on changes that did not learn it."""
+    norms = [
+        np.linalg.norm(
+            changes @ rows.encoder(noise.order, noise.budget(ratio)).T, ord=noise.order, axis=1
+        )
+        for changes, rows in candidates
+    ]
+    return noise.of(np.concatenate(norms))
+
+
+def expected_error(encoder: Matrix, deviation: float, covariance: Matrix) -> float:
+    """The expected squared error of the decoded output, for noise of this standard deviation."""
+    with_code = encoder @ covariance
+    total = with_code @ encoder.T + deviation**2 * np.eye(len(encoder))
+    removed = np.sum(with_code * linalg.solve(total, with_code, assume_a="pos"))
+    return float(np.trace(covariance) - removed)
+
+
+def _principal(pilots: Pilots, order: int) -> Rows:
+    """The axes along which models differ."""
+    variances, axes = np.linalg.eigh(pilots.prior.covariance)
+    return Rows(axes.T, pilots.sizes(axes.T, order), _above_rounding(variances), np.ones(len(axes)))
+
+
+def _contrasts(pilots: Pilots, order: int) -> Rows:
+    """The directions along which models differ most, compared to the change by one record."""
+    change = pilots.prior.change.copy()
+    change[np.diag_indices(len(change))] += _LEAST_CHANGE**2 * np.diag(change).max()
+    root = linalg.cholesky(change, lower=True)
+    half = linalg.solve_triangular(root, pilots.prior.covariance, lower=True)
+    variances, axes = np.linalg.eigh(linalg.solve_triangular(root, half.T, lower=True))
+    rows = linalg.solve_triangular(root, axes, lower=True, trans=1).T
+    factors = np.sum((root @ axes) ** 2, axis=0)
+    return Rows(rows, pilots.sizes(rows, order), _above_rounding(variances), factors)
+
+
+def _above_rounding(variances: Matrix) -> Matrix:
+    least = np.finfo(float).eps * len(variances) * variances.max()
+    return np.where(variances > least, variances, 0)
+
+
+def _square(rows: Matrix, pilots: Pilots, order: int) -> Rows:
+    """All rows, weighted as in `skdp.codes.learning`."""
+    sizes = pilots.sizes(rows, order)
+    weights = sizes ** (order / (order + 2))
+    return Rows(rows / weights[:, None], sizes / weights, np.empty(0), None)
+
+
+def _diagonal(pilots: Pilots, order: int) -> Rows:
+    """The values themselves."""
+    return _square(pilots.units.scale[:, None] * pilots.units.back.T, pilots, order)
+
+
+def _metric_axes(pilots: Pilots, order: int) -> Rows:
+    """The axes of the metric."""
+    return _square(np.eye(len(pilots.prior.change)), pilots, order)
+
+
+def _predictive(pilots: Pilots, order: int) -> Rows:
+    """The axes of the change by one record."""
+    return _square(np.linalg.eigh(pilots.prior.change)[1].T, pilots, order)
+
+
+CANDIDATES: dict[str, Callable[[Pilots, int], Rows]] = {
+    "principal": _principal,
+    "contrasts": _contrasts,
+    "diagonal": _diagonal,
+    "metric": _metric_axes,
+    "predictive": _predictive,
+}

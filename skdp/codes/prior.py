@@ -1,0 +1,70 @@
+"""What pilot pairs say of the value before private data are seen: its mean and covariance.
+
+The values f(D) of pilot datasets have a mean and a covariance S, and the differences v of pairs a
+second moment A. The private records may be unlike the oracle's. If a share rho of n records is
+unlike in one common way, the value moves by up to rho n times the influence of one record, whose
+covariance is A / 2, as a pair holds two. The prior covariance therefore is
+
+    S + rho^2 n^2 A / 2.
+
+With few pilots S and A are uncertain off their diagonal, and are drawn towards it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.codes.learning import in_units, least_share, root_of
+
+Matrix = NDArray[np.float64]
+
+
+class OutputUnits(NamedTuple):
+    """The linear map R of values to units in which a squared length is a change of the output.
+
+    `to` is R' and `back` its inverse, so that ``v @ to`` maps the rows of v; the new coordinates
+    lie along the axes of the metric. `scale` is the diagonal of R before the rotation.
+    """
+
+    to: Matrix
+    back: Matrix
+    scale: Matrix
+
+    @classmethod
+    def of(cls, differences: Matrix, metric: Matrix | None, local: bool) -> OutputUnits:
+        """Floor the metric in units of the mean changes of the values, and take its root."""
+        least = least_share(local)
+        units, floored = in_units(differences, metric, least)
+        diagonal = floored if floored.ndim == 1 else np.diag(floored)
+        root = root_of(floored, least)
+        squares = np.sum(root**2, axis=0)
+        return cls(root / units[:, None], (root / squares).T * units, np.sqrt(diagonal) / units)
+
+
+class Prior(NamedTuple):
+    """Mean and covariance of a value, and the second moment of a change by one record."""
+
+    mean: Matrix
+    covariance: Matrix
+    change: Matrix
+
+    @classmethod
+    def of(cls, values: Matrix, changes: Matrix, reach: float) -> Prior:
+        """Estimate from rows in output units; `reach` is the number of records that may be unlike.
+
+        The covariance is that of a further value around the mean of these, ``(1 + 1/m)`` times S.
+        """
+        m = len(values)
+        mean = values.mean(axis=0)
+        spread = (values - mean) * np.sqrt((1 + 1 / m) / (m - 1))
+        change = shrunk(changes.T @ changes / len(changes), len(changes))
+        return cls(mean, shrunk(spread.T @ spread, m) + reach**2 / 2 * change, change)
+
+
+def shrunk(moments: Matrix, n_rows: int) -> Matrix:
+    """Draw a matrix of moments towards its diagonal, the more the fewer the rows."""
+    kept = n_rows / (n_rows + len(moments))
+    return kept * moments + (1 - kept) * np.diag(np.diag(moments))

@@ -1,0 +1,254 @@
+"""Learn a public code of very many values, without a matrix of all by all.
+
+In output units z, which here differ by a scale for each value, the prior covariance is
+
+    S = p C + (1 - p) diag(C) + (the same of A, times rho^2 n^2 / 2),
+
+C the covariance of the pilot values. p is the share of a new value that lies in the span of the
+pilots, estimated by leaving one out: where values have no structure the prior is a diagonal, and
+where they fill a small space the span of the pilots is all there is. There are two candidates:
+
+- Axes of the part of S that lies in the span, at most `MAX_RANK`. They, and the changes of pilots
+  along them, are combinations of pilots, and follow from the products of pilots.
+- The values themselves, weighted as the directions of any code, and decoded one by one.
+
+The former is exact in no limit: outside of its rows, and of what is correlated with them, the
+decoder returns the prior mean and its standard errors those of the prior. The latter is exact where
+all values are kept and the noise is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.codes.learning import MAX_RANK, folds, in_units, least_share
+from skdp.codes.water import FIRST_RATIO, Noise, fill
+from skdp.core.code import PublicCode
+
+# Numbers of an encoder, and of pilots that are worked on at a time.
+MAX_NUMBERS = 2**25
+BLOCK = 2**20
+
+_N_FOLDS = 2
+_LEAST_CHANGE = 1e-3  # of the largest change, as in `skdp.codes.encoder`
+_RIDGE = 1e-10  # of the mean squared length of pilots: their rounding errors
+
+Matrix = NDArray[np.float64]
+
+
+class _Pilots(NamedTuple):
+    """Values around their mean and changes, the scale of output units, and the products of rows.
+
+    The rows of `products` and its columns are those of values, and then those of changes.
+    """
+
+    values: Matrix
+    center: Matrix
+    changes: Matrix
+    scale: Matrix
+    products: Matrix
+    reach: float
+
+    def blocks(self) -> Iterator[tuple[slice, Matrix]]:
+        """All rows in output units, some columns at a time."""
+        yield from _blocks(self.values, self.center, self.changes, self.scale)
+
+
+class _Axes(NamedTuple):
+    """Axes as combinations of the pilots' rows, and their variances in the span."""
+
+    combinations: Matrix
+    variances: Matrix
+
+
+def learn_in_span(
+    values: Matrix,
+    differences: Matrix,
+    metric: Matrix | None,
+    local: bool,
+    noise: Noise,
+    reach: float,
+) -> PublicCode | None:
+    """Learn a code as `skdp.codes.encoder.learn_code` does; of the metric the diagonal is used."""
+    if metric is not None and metric.ndim == 2:
+        metric = np.diag(metric)
+    sizes = np.zeros(values.shape[1])
+    for row in differences:
+        sizes += np.abs(row)
+    units, metric = in_units(sizes[None] / len(differences), metric, least_share(local))
+    scale, center = np.sqrt(metric) / units, values.mean(axis=0)
+    products = np.zeros((2 * len(values),) * 2)
+    for _, block in _blocks(values, center, differences, scale):
+        products += block @ block.T
+    pilots = _Pilots(values, center, differences, scale, products, reach)
+    found = [each for each in (_in_axes(pilots, noise), _by_value(pilots, noise)) if each]
+    if not found:
+        return None
+    return max(found, key=lambda each: each[0].share_learned(each[1] ** 2))[0]
+
+
+def _blocks(
+    values: Matrix, center: Matrix, changes: Matrix, scale: Matrix
+) -> Iterator[tuple[slice, Matrix]]:
+    width = max(1, BLOCK // (2 * len(values)))
+    for start in range(0, values.shape[1], width):
+        columns = slice(start, start + width)
+        rows = np.concatenate([values[:, columns] - center[columns], changes[:, columns]])
+        rows *= scale[columns]
+        yield columns, rows
+
+
+def _share_in_span(products: Matrix) -> float:
+    """How much of the squared length of a row lies in the span of the others."""
+    lengths = np.diag(products)
+    if not lengths.any():
+        return 0.0
+    ridge = _RIDGE * lengths.mean() * np.eye(len(products))
+    left = 1 / np.diag(np.linalg.inv(products + ridge))
+    return float(np.clip(1 - left.mean() / lengths.mean(), 0, 1))
+
+
+def _in_axes(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
+    """The axes of what is in the span, each with a weight."""
+    products, reach = pilots.products, pilots.reach
+    m, d = pilots.values.shape
+    # Differences of pairs of values: these do not depend on the mean, nor on each other.
+    apart = np.kron(np.eye(m // 2), [1.0, -1.0])
+    of_values = products[: 2 * (m // 2), : 2 * (m // 2)]
+    shares = _share_in_span(apart @ of_values @ apart.T), _share_in_span(products[m:, m:])
+    most = min(MAX_RANK, max(1, MAX_NUMBERS // d))
+    whole = _axes_in_span(products, np.arange(m), shares, reach, most)
+    if not len(whole.variances):
+        return None
+
+    # What lies outside of the span: a diagonal.
+    outside, spread = np.empty(d), np.empty(d)
+    rows = np.empty((len(whole.variances), d))
+    for columns, block in pilots.blocks():
+        of_value, of_change = _moments(block, reach)
+        spread[columns] = of_value + of_change
+        outside[columns] = (1 - shares[0]) * of_value + (1 - shares[1]) * of_change
+        rows[:, columns] = whole.combinations @ block
+    beyond = np.array([row**2 @ outside for row in rows])
+
+    def weights_of(axes: _Axes, changes: Matrix, ratio: float) -> Matrix:
+        n = len(axes.variances)
+        sizes = np.mean(np.abs(changes) ** noise.order, axis=0) ** (1 / noise.order)
+        sizes = np.maximum(sizes, _LEAST_CHANGE * sizes.max())
+        return fill(
+            noise.order, np.ones(n), axes.variances + beyond[:n], sizes, noise.budget(ratio)
+        )
+
+    parts = []
+    for fold, rest in folds(m, _N_FOLDS):
+        axes = _axes_in_span(products, rest, shares, reach, most)
+        along = (axes.combinations @ products[:, m:]).T
+        parts.append((axes, along[rest], along[fold]))
+
+    def deviation_of(ratio: float) -> float:
+        codes = [held_out * weights_of(axes, rest, ratio) for axes, rest, held_out in parts]
+        return noise.of(np.concatenate([np.linalg.norm(c, ord=noise.order, axis=1) for c in codes]))
+
+    if not all(rest.any() for _, rest, _ in parts):
+        return None  # most pairs do not change anything
+    ratio = FIRST_RATIO * deviation_of(FIRST_RATIO)
+    if ratio == 0:
+        return None
+    weights = weights_of(whole, (whole.combinations @ products[:, m:]).T, ratio)
+    kept = np.flatnonzero(weights)
+    variances, weights = whole.variances[kept], weights[kept]
+    encoder = rows[kept] if len(kept) < len(rows) else rows
+    encoder *= weights[:, None]
+    with_code = np.empty((d, len(kept)))
+    removable = np.zeros((len(kept), len(kept)))
+    width = max(1, BLOCK // len(kept))
+    for columns in (slice(start, start + width) for start in range(0, d, width)):
+        block = (encoder[:, columns] * (variances[:, None] + outside[columns])).T
+        removable += block.T @ block
+        with_code[columns] = block / pilots.scale[columns, None]
+        encoder[:, columns] *= pilots.scale[columns]
+    code = PublicCode(
+        kind="principal",
+        encoder=_frozen(encoder),
+        mean=_frozen(pilots.center),
+        covariance=_frozen(with_code),
+        deviations=_frozen(np.sqrt(spread) / pilots.scale),
+        removable=removable / spread.sum(),
+    )
+    return code, deviation_of(ratio)
+
+
+def _axes_in_span(
+    products: Matrix, rows: NDArray[np.intp], shares: tuple[float, float], reach: float, most: int
+) -> _Axes:
+    """The leading axes of the part of S that lies in the span of some pilots."""
+    m, n = len(products) // 2, len(rows)
+    factor = np.zeros((2 * n, 2 * m))
+    factor[:n, rows] = np.sqrt(shares[0] * (1 + 1 / n) / (n - 1)) * (np.eye(n) - 1 / n)
+    factor[n:, m + rows] = reach * np.sqrt(shares[1] / (2 * n)) * np.eye(n)
+    variances, axes = np.linalg.eigh(factor @ products @ factor.T)
+    leading = np.arange(2 * n)[::-1][:most]
+    leading = leading[variances[leading] > _RIDGE * max(variances[-1], 0)]
+    combinations = axes[:, leading].T @ factor / np.sqrt(variances[leading])[:, None]
+    return _Axes(combinations, variances[leading])
+
+
+def _moments(block: Matrix, reach: float) -> tuple[Matrix, Matrix]:
+    """The prior variance of each value: of the values themselves, and for records unlike them."""
+    m = len(block) // 2
+    of_value = (1 + 1 / m) / (m - 1) * np.sum((block[:m] - block[:m].mean(axis=0)) ** 2, axis=0)
+    return of_value, reach**2 / 2 * np.mean(block[m:] ** 2, axis=0)
+
+
+def _by_value(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
+    """Each value by itself."""
+    order, n_pilots = noise.order, len(pilots.values)
+    split = folds(n_pilots, _N_FOLDS)
+    halves = [np.r_[rest, n_pilots + rest] for _, rest in split]
+    found = np.empty((1 + len(split), 2, len(pilots.scale)))
+    for columns, block in pilots.blocks():
+        for each, rows in zip(found, [block, *(block[half] for half in halves)], strict=True):
+            each[0, columns] = np.sum(_moments(rows, pilots.reach), axis=0)
+            changes = np.abs(rows[len(rows) // 2 :]) ** order
+            each[1, columns] = np.mean(changes, axis=0) ** (1 / order)
+    if not found[:, 1].any(axis=1).all():
+        return None  # most pairs do not change anything
+    found[:, 1] = np.maximum(found[:, 1], _LEAST_CHANGE * found[:, 1].max(axis=1, keepdims=True))
+    parts = [
+        (pilots.changes[fold], *each) for (fold, _), each in zip(split, found[1:], strict=True)
+    ]
+
+    def weights_of(spread: Matrix, sizes: Matrix, ratio: float) -> Matrix:
+        return fill(order, np.ones_like(spread), spread, sizes, noise.budget(ratio))
+
+    def deviation_of(ratio: float) -> float:
+        norms = []
+        for changes, spread, sizes in parts:
+            encoder = pilots.scale * weights_of(spread, sizes, ratio)
+            norms += [np.linalg.norm(row * encoder, ord=order) for row in changes]
+        return noise.of(np.array(norms))
+
+    ratio = FIRST_RATIO * deviation_of(FIRST_RATIO)
+    if ratio == 0:
+        return None
+    spread, sizes = found[0]
+    weights = weights_of(spread, sizes, ratio)
+    kept = np.flatnonzero(weights)
+    code = PublicCode(
+        kind="diagonal",
+        encoder=_frozen(weights * pilots.scale),
+        mean=_frozen(pilots.center),
+        deviations=_frozen(np.sqrt(spread) / pilots.scale),
+        removable=(spread[kept] * weights[kept]) ** 2 / spread.sum(),
+    )
+    return code, deviation_of(ratio)
+
+
+def _frozen(array: Matrix) -> Matrix:
+    """Give up writing into an array, so that it need not be copied."""
+    array.flags.writeable = False
+    return array

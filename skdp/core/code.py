@@ -1,0 +1,427 @@
+"""A public code: which few numbers of a value are released, and what is made of them.
+
+Any public function may be measured and noised in place of the value f, and any public function may
+be applied to the noisy numbers. An encoder T keeps k numbers ``y = T (f - mu) + noise``; a decoder
+returns what a prior of f, learned from public fits, says of f given y. Neither changes the promise:
+the sensitivity is that of the encoded value, and decoding is post-processing.
+
+With a prior of mean mu and covariance S, noise of variance s^2 on each of the k numbers, and C the
+covariance S T' of value and code, H = T S T', the linear estimate of least mean square error is
+
+    mu + alpha C (alpha H + s^2 I)^-1 y,   with covariance   alpha S - alpha^2 C (..)^-1 C'.
+
+alpha is 1 but for a release that contradicts the prior: it is the one on a list that makes the
+code most likely, where both laws are normal and each other than 1 is 100 times less likely before.
+
+Denoising of a release by a prior is in the spirit of Balle and Wang (ICML 2018, section 4), and
+unequal noise by coordinate in that of Muthukrishnan and Kalyani (2023).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Matrix = NDArray[np.float64]
+
+_PARTS = ("encoder", "mean", "covariance", "deviations", "removable")
+
+# By how much the variance of the prior may be multiplied, and how much less likely than 1 each of
+# these is before the release is seen.
+_WIDENINGS = (1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0, 1e4)
+_UNLIKELY = math.log(100)
+
+# Of the largest variance of the code: the rounding errors of H are about as large.
+_LEAST_VARIANCE = 1e-15
+
+
+class _Spectrum(NamedTuple):
+    """The variances of the code along its own axes, and what it can remove of the prior there."""
+
+    axes: Any
+    variances: Matrix
+    removable: Matrix
+
+    def along(self, code: Matrix) -> Matrix:
+        return code if self.axes is None else self.axes.T @ code
+
+    def back(self, code: Matrix) -> Matrix:
+        return code if self.axes is None else self.axes @ code
+
+    def inverse(self, widening: float, variance: float) -> Matrix:
+        """The diagonal of (alpha H + s^2 I)^-1, and 0 where that is all rounding."""
+        total = widening * self.variances + variance
+        least = _LEAST_VARIANCE * len(total) * total.max(initial=0)
+        return np.divide(1, total, out=np.zeros_like(total), where=total > least)
+
+
+@dataclass(frozen=True, eq=False)
+class PublicCode:
+    """An encoder of the target's values and the decoder that goes with it, of public numbers.
+
+    Without an encoder the values are taken as they are, and there is no prior.
+
+    Parameters
+    ----------
+    kind : str, default="identity"
+        How it came about.
+    n_pilot_pairs : int, default=0
+        From how many pairs of the oracle it was learned.
+    shift : float, default=0.0
+        Which share of the private records the prior allows to be unlike the oracle's.
+    encoder : array-like of shape (k, d), (d,) or None, default=None
+        T. A vector is a diagonal, of which the rows of zeros are left out.
+    mean : array-like of shape (d,) or None, default=None
+        The prior mean of the value.
+    covariance : array-like of shape (d, k) or None, default=None
+        The prior covariance of value and code; None for a diagonal encoder, where the values are
+        taken for uncorrelated.
+    deviations : array-like of shape (d,) or None, default=None
+        The prior standard deviation of each value.
+    removable : array-like of shape (k, k), (k,) or None, default=None
+        ``C' M C``, M the metric of the output, as a share of its prior variance ``tr(M S)``; for a
+        diagonal encoder its diagonal.
+
+    Raises
+    ------
+    ValueError
+        If a part is missing, of the wrong shape or not finite.
+
+    Examples
+    --------
+    >>> from skdp.core.code import PublicCode
+    >>> code = PublicCode(
+    ...     encoder=[[1.0, 1.0]],
+    ...     mean=[0.0, 0.0],
+    ...     covariance=[[3.0], [1.0]],
+    ...     deviations=[2.0, 1.0],
+    ...     removable=[[2.5]],
+    ... )
+    >>> code.forward([1.0, 3.0])
+    array([4.])
+    >>> code.decode([4.0], 0.0)
+    array([3., 1.])
+    >>> code.decode([4.0], 4.0)
+    array([1.5, 0.5])
+    """
+
+    kind: str = "identity"
+    n_pilot_pairs: int = 0
+    shift: float = 0.0
+    encoder: Matrix | None = None
+    mean: Matrix | None = None
+    covariance: Matrix | None = None
+    deviations: Matrix | None = None
+    removable: Matrix | None = None
+
+    def __post_init__(self) -> None:
+        for name in _PARTS:
+            part = getattr(self, name)
+            if part is not None:
+                part = np.ascontiguousarray(part, dtype=np.float64)
+                # what the caller could still write into is copied
+                if part.flags.writeable and part is getattr(self, name):
+                    part = part.copy()
+                part.flags.writeable = False
+                object.__setattr__(self, name, part)
+                if not np.isfinite(part).all():
+                    raise ValueError(f"The {name} of a code must be finite. It is not.")
+        given = {name: getattr(self, name) for name in _PARTS}
+        shapes = {name: None if part is None else part.shape for name, part in given.items()}
+        if shapes != self._shapes():
+            raise ValueError(f"The parts of a code must fit together. Got shapes {shapes}.")
+
+    def _shapes(self) -> dict[str, tuple[int, ...] | None]:
+        """The shapes that the parts must have, given that of the encoder."""
+        if self.encoder is None or self.encoder.ndim not in (1, 2):
+            return dict.fromkeys(_PARTS)
+        d = self.encoder.shape[-1]
+        k = len(self._kept) if self.encoder.ndim == 1 else len(self.encoder)
+        dense = self.encoder.ndim == 2
+        return {
+            "encoder": self.encoder.shape,
+            "mean": (d,),
+            "covariance": (d, k) if dense else None,
+            "deviations": (d,),
+            "removable": (k, k) if dense else (k,),
+        }
+
+    @cached_property
+    def _kept(self) -> NDArray[np.intp]:
+        """The values that a diagonal encoder keeps."""
+        assert self.encoder is not None
+        return np.flatnonzero(self.encoder)
+
+    @property
+    def size(self) -> int | None:
+        """The number d of values; None for the identity, which takes any."""
+        return None if self.encoder is None else self.encoder.shape[-1]
+
+    @property
+    def n_released(self) -> int | None:
+        """The number k of values that get noise; None for the identity."""
+        return None if self.removable is None else len(self.removable)
+
+    def forward(self, value: ArrayLike) -> Matrix:
+        """Return the code of a value.
+
+        It is computed by sums in a fixed order, not by a linear-algebra library whose rounding
+        depends on the number of threads: it is part of the function whose sensitivity is sampled.
+
+        Parameters
+        ----------
+        value : array-like of float
+            Of any shape; it is read as a vector.
+
+        Returns
+        -------
+        ndarray of shape (k,)
+            T times what the value differs by from the prior mean.
+
+        Raises
+        ------
+        ValueError
+            If the code is one of another number of values.
+        """
+        v = np.array(value, dtype=np.float64).ravel()
+        if self.encoder is None or self.mean is None:
+            return v
+        if v.size != self.size:
+            raise ValueError(
+                f"The code is one of {self.size} values. Got {v.size} values. The target must "
+                "return as many values on every dataset."
+            )
+        v = v - self.mean
+        if self.encoder.ndim == 1:
+            return v[self._kept] * self.encoder[self._kept]
+        return np.einsum("ij,j->i", self.encoder, v)
+
+    def reach(self, errors: ArrayLike) -> Matrix:
+        """Return how far errors of the values can move each number of the code.
+
+        Parameters
+        ----------
+        errors : array-like of shape (d,)
+            The largest error of each value, as an absolute number.
+
+        Returns
+        -------
+        ndarray of shape (k,)
+            The errors of the code where none of these cancel.
+        """
+        e = np.abs(np.array(errors, dtype=np.float64)).ravel()
+        if self.encoder is None:
+            return e
+        if self.encoder.ndim == 1:
+            return e[self._kept] * np.abs(self.encoder[self._kept])
+        return np.abs(self.encoder) @ e
+
+    def decode(self, noisy: ArrayLike, variance: float) -> Matrix:
+        """Return what the prior makes of a noisy code.
+
+        A prior that the code contradicts is widened: the release of a dataset that is unlike the
+        oracle's is then shrunk less.
+
+        Parameters
+        ----------
+        noisy : array-like of shape (k,)
+            A code with noise.
+        variance : float in [0, inf)
+            Of the noise in each of its numbers. With none the k numbers are met, and all values are
+            exact if they are as many.
+
+        Returns
+        -------
+        ndarray of shape (d,)
+            The decoded value, as a vector.
+        """
+        y = np.array(noisy, dtype=np.float64)
+        if self.encoder is None or self.mean is None:
+            return y
+        if variance == 0 and self._is_square:
+            return self.mean + _solve(self.encoder, y)
+        spectrum, widening = self._spectrum, self._widening(y, variance)
+        change = spectrum.back(widening * spectrum.inverse(widening, variance) * spectrum.along(y))
+        if self.covariance is not None:
+            return self.mean + self.covariance @ change
+        value = self.mean.copy()
+        value[self._kept] += self._loadings * change
+        return value
+
+    def standard_errors(self, variance: float, noisy: ArrayLike | None = None) -> Matrix | None:
+        """Return the standard deviation of the error of each decoded value, if the prior holds.
+
+        Parameters
+        ----------
+        variance : float in [0, inf)
+            Of the noise in each number of the code.
+        noisy : array-like of shape (k,) or None, default=None
+            The code that was released, by which the prior may be widened. None leaves it as it is:
+            the errors before a release.
+
+        Returns
+        -------
+        ndarray of shape (d,) or None
+            In the units of the values. None for the identity, where all are that of the noise.
+        """
+        if self.encoder is None or self.deviations is None:
+            return None
+        if variance == 0 and self._is_square:
+            return np.zeros(self.encoder.shape[-1])
+        spectrum, widening = self._spectrum, self._widening(noisy, variance)
+        removed = np.zeros_like(self.deviations)
+        if self.covariance is None:
+            loadings = self._loadings / _nonzero(self.deviations[self._kept])
+            removed[self._kept] = loadings**2 * spectrum.inverse(widening, variance)
+        else:
+            loadings = self.covariance @ spectrum.axes
+            loadings /= _nonzero(self.deviations)[:, None]  # in place: it may be large
+            loadings *= loadings
+            removed = loadings @ spectrum.inverse(widening, variance)
+        return self.deviations * np.sqrt(widening * np.maximum(1 - widening * removed, 0))
+
+    def share_learned(self, variance: float, noisy: ArrayLike | None = None) -> float:
+        """Return how much of the decoded value comes from the private data.
+
+        Parameters
+        ----------
+        variance : float in [0, inf)
+            Of the noise in each number of the code.
+        noisy : array-like of shape (k,) or None, default=None
+            As for `standard_errors`.
+
+        Returns
+        -------
+        float in [0, 1]
+            The share of the prior variance of the output that a release takes away; 1 for the
+            identity, which has no prior.
+        """
+        if self.encoder is None:
+            return 1.0
+        spectrum, widening = self._spectrum, self._widening(noisy, variance)
+        removed = spectrum.removable @ spectrum.inverse(widening, variance)
+        return float(np.clip(widening * removed, 0, 1))
+
+    @property
+    def _is_square(self) -> bool:
+        return self.n_released == self.size
+
+    @property
+    def _loadings(self) -> Matrix:
+        """The prior covariance of each value that a diagonal encoder keeps, and its number."""
+        assert self.encoder is not None
+        assert self.deviations is not None
+        return self.deviations[self._kept] ** 2 * self.encoder[self._kept]
+
+    @cached_property
+    def _spectrum(self) -> _Spectrum:
+        assert self.encoder is not None
+        assert self.removable is not None
+        if self.covariance is None:
+            return _Spectrum(None, self._loadings * self.encoder[self._kept], self.removable)
+        code = self.encoder @ self.covariance
+        variances, axes = np.linalg.eigh((code + code.T) / 2)
+        removable = np.sum(axes * (self.removable @ axes), axis=0)
+        return _Spectrum(axes, np.maximum(variances, 0), np.maximum(removable, 0))
+
+    def _widening(self, noisy: ArrayLike | None, variance: float) -> float:
+        """The most likely alpha."""
+        if noisy is None:
+            return 1.0
+        known = self._spectrum.inverse(1.0, variance) > 0
+        squares = self._spectrum.along(np.asarray(noisy, dtype=np.float64))[known] ** 2
+
+        def surprise(widening: float) -> float:
+            total = widening * self._spectrum.variances[known] + variance
+            unlikely = 2 * _UNLIKELY if widening > 1 else 0.0
+            return float(np.sum(squares / total + np.log(total)) + unlikely)
+
+        return min(_WIDENINGS, key=surprise)
+
+    @cached_property
+    def digest(self) -> str:
+        """Twelve hexadecimal digits that tell codes apart; empty for the identity."""
+        if self.encoder is None:
+            return ""
+        sha = hashlib.sha256()
+        for name in _PARTS:
+            part = getattr(self, name)
+            if part is not None:
+                sha.update(f"{name}{part.shape}".encode())
+                sha.update(part.astype("<f8").tobytes())
+        return sha.hexdigest()[:12]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PublicCode):
+            return NotImplemented
+        return self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[str, int, float, str]:
+        return self.kind, self.n_pilot_pairs, self.shift, self.digest
+
+    def __repr__(self) -> str:
+        size = "" if self.encoder is None else f", {self.n_released} of {self.size} numbers"
+        return f"PublicCode({self.kind!r}{size}, n_pilot_pairs={self.n_pilot_pairs})"
+
+    def __str__(self) -> str:
+        if self.encoder is None:
+            return f"identity basis kept after {self.n_pilot_pairs} pilot pairs"
+        return (
+            f"{self.n_released} of {self.size} directions, decoded by a prior from "
+            f"{self.n_pilot_pairs} public fits"
+        )
+
+    def __deepcopy__(self, memo: Any) -> PublicCode:
+        return self  # it cannot be written into, and may be large
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the code as plain values, ready for JSON.
+
+        Returns
+        -------
+        dict
+            One entry per parameter.
+        """
+        arrays = {name: getattr(self, name) for name in _PARTS}
+        lists = {name: None if part is None else part.tolist() for name, part in arrays.items()}
+        return {
+            "kind": self.kind,
+            "n_pilot_pairs": self.n_pilot_pairs,
+            "shift": self.shift,
+        } | lists
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> PublicCode:
+        """Make a code from the values of :meth:`to_dict`.
+
+        Parameters
+        ----------
+        values : dict
+            As returned by :meth:`to_dict`.
+
+        Returns
+        -------
+        PublicCode
+            Equal to the one that was stored, bit for bit.
+        """
+        return cls(**values)
+
+
+def _solve(encoder: Matrix, code: Matrix) -> Matrix:
+    if encoder.ndim == 1:
+        return code / encoder
+    return np.linalg.solve(encoder, code).astype(np.float64, copy=False)
+
+
+def _nonzero(deviations: Matrix) -> Matrix:
+    return np.where(deviations > 0, deviations, np.inf)

@@ -1,0 +1,298 @@
+"""Learned codes: optimal where theory says, invariant where it should be, safe at the edges."""
+
+import pickle
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize
+
+from skdp.codes import encoder as module
+from skdp.codes.encoder import expected_error, learn_code
+from skdp.codes.water import Noise
+from skdp.core.basis import LocalMetric
+
+seeds = st.integers(0, 10**6)
+ORDERS = [1, 2]
+
+
+def orthogonal(d, seed):
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]
+
+
+def pilots(m=199, d=6, seed=0, few=2):
+    """Values that differ along a few directions, and changes along others too."""
+    rng = np.random.default_rng(seed)
+    along = np.where(np.arange(d) < few, 1.0, 0.02)
+    values = rng.normal(size=(m, d)) * along @ orthogonal(d, seed + 1) + rng.normal(size=d)
+    return values, 0.01 * rng.laplace(size=(m, d)) @ orthogonal(d, seed + 2)
+
+
+def metric_of(d, seed=0):
+    features = np.random.default_rng(seed).normal(size=(3 * d, d))
+    return features.T @ features / len(features)
+
+
+def learn(values, differences, metric=None, order=1, deviation=1.0, n_samples=100, shift=0.2):
+    noise = Noise(order, deviation)
+    return learn_code(values, differences, metric, noise, n_samples=n_samples, shift=shift)
+
+
+def deviation_of(code, differences, noise):
+    """Standard deviation of the noise that these changes would need."""
+    codes = [code.forward(v) - code.forward(0 * v) for v in differences]
+    return noise.of(np.linalg.norm(codes, ord=noise.order, axis=1))
+
+
+def squared_error(code, values, differences, noise, metric=None):
+    """Mean squared error of the output over values that are decoded from Gaussian noise."""
+    rng = np.random.default_rng(3)
+    s = deviation_of(code, differences, noise)
+    metric = np.eye(values.shape[1]) if metric is None else metric
+    errors = []
+    for value in values:
+        y = code.forward(value)
+        errors.append(code.decode(y + rng.normal(scale=s, size=y.size), s**2) - value)
+    return np.mean(np.sum(errors @ metric * errors, axis=1))
+
+
+# Against theory.
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gaussian_weights_are_the_best_rows_where_values_and_changes_have_the_same_axes(seed):
+    """No encoder of three dimensions does better, at the same mean square of changes."""
+    rng = np.random.default_rng(seed)
+    spread, size = np.exp(rng.normal(size=(2, 3)))
+    covariance = np.diag(spread**2)
+    budget = 1.5
+    weights = module.fill(2, np.ones(3), spread**2, size, budget)
+    ours = expected_error(np.diag(weights), 1.0, covariance)
+
+    def cost(entries):
+        T = entries.reshape(3, 3)
+        return expected_error(T * budget / np.linalg.norm(T * size), 1.0, covariance)
+
+    best = min(
+        optimize.minimize(cost, rng.normal(size=9), method="BFGS", options={"gtol": 1e-8}).fun
+        for _ in range(20)
+    )
+    assert ours == pytest.approx(best, rel=1e-4)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_expected_error_is_that_of_releases(order):
+    """Normal values and noise: 4,000 new values; their mean is off by a quarter by other pilots."""
+    values, differences = pilots(4199, seed=5, few=6)
+    noise = Noise(order, 1.0)
+    code = learn(values[:199], differences[:199], order=order, shift=0.0)
+    s = deviation_of(code, differences[199:], noise)
+    left = np.sum(code.standard_errors(s**2) ** 2)
+    assert squared_error(code, values[199:], differences[199:], noise) == pytest.approx(
+        left, rel=0.25
+    )
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("deviation", [0.1, 1.0, 10.0, 100.0])
+@pytest.mark.parametrize("shift", [0.0, 0.2])
+def test_not_worse_than_the_mean_or_all_values(order, deviation, shift):
+    """On new values, a code beats both what it costs to release all and to release nothing."""
+    values, differences = pilots(400, seed=7)
+    noise = Noise(order, deviation)
+    code = learn(values[:199], differences[:199], None, order, deviation, shift=shift)
+    error = squared_error(code, values[199:], differences[199:], noise)
+    all_values = values.shape[1] * noise.of(np.linalg.norm(differences, ord=order, axis=1)) ** 2
+    nothing = np.mean(np.sum((values[199:] - values[:199].mean(axis=0)) ** 2, axis=1))
+    assert error < 1.05 * min(all_values, nothing)
+
+
+def test_less_noise_releases_more_numbers_and_more_noise_one():
+    values, differences = pilots(d=12, few=4)
+    counts = [
+        learn(values, differences, deviation=s).n_released for s in (1e-6, 1e-2, 1.0, 30.0, 1e9)
+    ]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] == 12
+    assert counts[-1] == 1
+
+
+def test_more_shift_trusts_the_pilots_less():
+    values, differences = pilots()
+    for deviation in (0.3, 3.0):
+        errors = [
+            learn(values, differences, deviation=deviation, shift=shift).deviations.sum()
+            for shift in (0.0, 0.2, 1.0)
+        ]
+        assert errors == sorted(errors)
+
+
+# Invariance.
+
+
+@settings(max_examples=25)
+@given(seeds, st.sampled_from(ORDERS), st.sampled_from([1e-150, 1e-20, 1e20, 1e150]))
+def test_the_units_of_values_do_not_matter(seed, order, size):
+    values, differences = pilots(30, 5, seed)
+    units = size * np.geomspace(1, 1e3, 5)
+    metric = metric_of(5, seed)
+    one = learn(values, differences, metric, order)
+    other = learn(
+        values * units, differences * units, metric / np.outer(units / size, units / size), order
+    )
+    y = one.forward(values[0]), other.forward(values[0] * units)
+    decoded = one.decode(y[0], 0.5), other.decode(y[1], 0.5) / units
+    scale = np.abs(values).max()
+    np.testing.assert_allclose(decoded[1] / scale, decoded[0] / scale, atol=1e-4)
+    errors = one.standard_errors(0.5), other.standard_errors(0.5) / units
+    np.testing.assert_allclose(errors[1], errors[0], rtol=1e-3)
+    assert one.share_learned(0.5) == pytest.approx(other.share_learned(0.5), abs=1e-4)
+
+
+@settings(max_examples=25)
+@given(seeds, st.sampled_from(ORDERS))
+def test_the_order_of_the_values_does_not_matter(seed, order):
+    values, differences = pilots(30, 5, seed)
+    metric, p = metric_of(5, seed), np.random.default_rng(seed).permutation(5)
+    one = learn(values, differences, metric, order)
+    other = learn(values[:, p], differences[:, p], metric[np.ix_(p, p)], order)
+    decoded = (
+        one.decode(one.forward(values[0]), 0.5)[p],
+        other.decode(other.forward(values[0, p]), 0.5),
+    )
+    np.testing.assert_allclose(*decoded, atol=1e-4 * np.abs(values).max())
+
+
+def test_learning_twice_gives_the_same_bits():
+    values, differences = pilots()
+    one, other = learn(values, differences), learn(values, differences)
+    assert one == other
+    assert pickle.dumps(one) == pickle.dumps(other)
+
+
+def test_a_constant_added_to_the_values_moves_only_the_mean():
+    values, differences = pilots()
+    one, other = learn(values, differences), learn(values + 1000.0, differences)
+    np.testing.assert_allclose(other.encoder, one.encoder, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(other.mean, one.mean + 1000)
+
+
+# Edges.
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("m", [5, 19])
+@pytest.mark.parametrize("d", [1, 2, 40])
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+@pytest.mark.parametrize("deviation", [1e-9, 1.0, 1e9])
+def test_few_pilots_of_one_or_many_values(order, m, d, shift, deviation):
+    values, differences = pilots(m, d)
+    code = learn(values, differences, None, order, deviation, shift=shift)
+    s = deviation_of(code, differences, Noise(order, deviation))
+    decoded = code.decode(code.forward(values[0]), s**2)
+    assert np.isfinite(decoded).all()
+    assert np.isfinite(code.standard_errors(s**2)).all()
+    assert 0 <= code.share_learned(s**2) <= 1
+    if deviation == 1e-9:
+        np.testing.assert_allclose(decoded, values[0], atol=1e-5 * np.abs(values).max())
+        assert code.share_learned(s**2) > 0.999
+    if deviation == 1e9:
+        np.testing.assert_allclose(decoded, values.mean(axis=0), atol=1e-5)
+        assert code.share_learned(s**2) < 1e-5
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_what_never_differs_stays_as_it_is(order):
+    """But for what drawing S and A towards their diagonal, along the axes of the metric, gives."""
+    values, differences = pilots(d=5)
+    values[:, 3], differences[:, 3] = 7.0, 0.0
+    for deviation in (1e-6, 1.0, 1e3):
+        code = learn(values, differences, metric_of(5), order, deviation)
+        s = deviation_of(code, differences, Noise(order, deviation))
+        assert code.decode(code.forward(values[0]), s**2)[3] == pytest.approx(7, abs=0.01)
+        assert code.standard_errors(s**2)[3] < 0.1
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_values_that_repeat_each_other(order):
+    """S and A are singular: the prior is of rank 3, and so is the code."""
+    values, differences = pilots(d=3)
+    values, differences = np.tile(values, 2), np.tile(differences, 2)
+    code = learn(values, differences, None, order, deviation=1e-3, shift=0.0)
+    decoded = code.decode(code.forward(values[0]), 1.0)
+    np.testing.assert_allclose(decoded, values[0], atol=0.02)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+def test_values_that_do_not_differ_between_pilots(shift):
+    _, differences = pilots()
+    values = np.ones_like(differences)
+    code = learn(values, differences, shift=shift)
+    assert code.n_released == (6 if shift else None)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("d", [5, 2500])
+@pytest.mark.parametrize("n_changed", [1, 2, 5])
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+def test_pairs_of_which_few_change_anything(order, d, n_changed, shift):
+    """Whatever is learned gives back the mean, or the value."""
+    rng = np.random.default_rng(0)
+    values, differences = rng.normal(size=(40, d)), np.zeros((40, d))
+    differences[:n_changed, : max(1, d // 5)] = 1e-3
+    code = learn(values, differences, None, order, shift=shift)
+    decoded = code.decode(code.forward(values.mean(axis=0)), 1.0)
+    np.testing.assert_allclose(decoded, values.mean(axis=0), atol=1e-9)
+
+
+def test_nothing_is_learned_without_noise_without_changes_or_from_few_pilots():
+    values, differences = pilots()
+    plain = [
+        learn(values, differences, deviation=0.0),
+        learn(values, 0 * differences),
+        learn(values[:4], differences[:4]),
+        learn(values[:1], differences[:1]),
+    ]
+    for code in plain:
+        assert code.encoder is None
+        np.testing.assert_array_equal(code.decode(code.forward(values[0]), 0.0), values[0])
+    assert plain[-1].n_pilot_pairs == 1
+
+
+def test_what_is_recorded():
+    values, differences = pilots(50)
+    code = learn(values, differences, shift=0.3)
+    assert (code.n_pilot_pairs, code.shift, code.size) == (50, 0.3, 6)
+    assert code.kind in module.CANDIDATES
+
+
+def test_a_local_metric_and_a_diagonal_one_are_taken():
+    values, differences = pilots()
+    for metric in (LocalMetric(metric_of(6)), np.geomspace(1, 10, 6)):
+        code = learn(values, differences, metric)
+        assert np.isfinite(code.decode(code.forward(values[0]), 1.0)).all()
+
+
+@pytest.mark.parametrize(
+    ("values", "differences"),
+    [
+        (np.ones((9, 2)), np.ones((9, 3))),
+        (np.ones((8, 3)), np.ones((9, 3))),
+        (np.full((9, 3), np.nan), np.ones((9, 3))),
+        (np.ones((9, 3)), np.full((9, 3), np.inf)),
+        (np.ones(3), np.ones(3)),
+    ],
+)
+def test_pilots_that_do_not_fit_or_are_not_finite_are_refused(values, differences):
+    with pytest.raises(ValueError, match="pilot"):
+        learn(values, differences)
+
+
+@pytest.mark.slow
+def test_learning_takes_seconds_at_650_values():
+    values, differences = pilots(199, 650, few=40)
+    started = time.process_time()
+    learn(values, differences, metric_of(650))
+    assert time.process_time() - started < 10  # 1.5 alone on a machine of 2026

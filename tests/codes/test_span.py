@@ -1,0 +1,162 @@
+"""Codes of very many values: as the dense ones where these are known, and small in memory."""
+
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from skdp.codes import encoder, span
+from skdp.codes.encoder import learn_code
+from skdp.codes.water import Noise
+
+ORDERS = [1, 2]
+
+
+def pilots(m=40, d=2500, rank=3, rest=0.01, seed=0):
+    """Values that differ along few directions, and a little along all."""
+    rng = np.random.default_rng(seed)
+    along = rng.normal(size=(rank, d))
+    values = rng.normal(size=(m, rank)) @ along + rest * rng.normal(size=(m, d)) + 2
+    return values, 0.02 * (rng.laplace(size=(m, rank)) @ along + rest * rng.normal(size=(m, d)))
+
+
+def learn(values, differences, order=1, deviation=1.0, metric=None, shift=0.2):
+    noise = Noise(order, deviation)
+    return learn_code(values, differences, metric, noise, n_samples=50, shift=shift)
+
+
+def released(code, values, differences, order, deviation):
+    """Decoded values, with Gaussian noise that is calibrated to the changes; and its variance."""
+    codes = [code.forward(v) - code.forward(0 * v) for v in differences]
+    s = Noise(order, deviation).of(np.linalg.norm(codes, ord=order, axis=1))
+    noise = np.random.default_rng(1).normal(scale=s, size=(len(values), code.n_released))
+    decoded = [code.decode(code.forward(v) + e, s**2) for v, e in zip(values, noise, strict=True)]
+    return np.array(decoded), s**2
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("deviation", [0.1, 1.0, 10.0])
+def test_as_good_as_the_dense_code_where_values_fill_a_small_space(order, deviation, monkeypatch):
+    values, differences = pilots(80, 300)
+    new, held_out = (values[40:], differences[40:])
+    errors = []
+    for most in (2000, 100):
+        monkeypatch.setattr(encoder, "MAX_DENSE", most)
+        code = learn(values[:40], differences[:40], order, deviation)
+        decoded, _ = released(code, new, held_out, order, deviation)
+        errors.append(np.mean((decoded - new) ** 2))
+    assert errors[1] < 1.3 * errors[0]
+    assert errors[1] < 0.8 * np.mean((new - values[:40].mean(axis=0)) ** 2)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_standard_errors_hold_for_new_values(order):
+    """Mean squares over 1,000 new values, whose prior is known up to what 40 pilots tell."""
+    values, differences = pilots(1040, 2500, rest=0.1)
+    code = learn(values[:40], differences[:40], order, shift=0.0)
+    assert code.kind == "principal"
+    decoded, variance = released(code, values[40:], differences[40:], order, 1.0)
+    said = np.mean(code.standard_errors(variance) ** 2)
+    assert np.mean((decoded - values[40:]) ** 2) == pytest.approx(said, rel=0.5)
+
+
+def test_what_lies_outside_of_the_span_is_in_the_standard_errors():
+    values, differences = pilots(rest=0.3)
+    code = learn(values, differences, deviation=1e-3)
+    if code.kind == "principal":
+        assert np.median(code.standard_errors(0.0)) > 0.2
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_values_without_structure_are_released_one_by_one(order):
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(30, 2200)) * np.geomspace(1, 0.1, 2200)
+    differences = 1e-3 * rng.normal(size=(30, 2200))
+    code = learn(values, differences, order, deviation=1e-4)
+    assert code.kind == "diagonal"
+    assert code.n_released == 2200
+    decoded, variance = released(code, values[:1] + 0.5, differences, order, 1e-4)
+    np.testing.assert_allclose(decoded[0], values[0] + 0.5, atol=0.05)
+    assert code.share_learned(variance) > 0.99
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+@pytest.mark.parametrize("deviation", [1e-6, 1.0, 1e9])
+def test_few_pilots_constant_columns_and_all_sizes_of_noise(order, shift, deviation):
+    values, differences = pilots(6)
+    values[:, :100], differences[:, :200] = 3.0, 0.0
+    metric = np.geomspace(1, 1e3, 2500)
+    code = learn(values, differences, order, deviation, metric, shift)
+    decoded, variance = released(code, values[:1], differences, order, deviation)
+    assert np.isfinite(decoded).all()
+    assert np.isfinite(code.standard_errors(variance)).all()
+    assert 0 <= code.share_learned(variance) <= 1
+    np.testing.assert_allclose(decoded[0, :100], 3)
+    assert np.abs(decoded - values[:1]).max() < 1e-2 or deviation > 0.1
+    assert np.abs(decoded - values.mean(axis=0)).max() < 1e-2 or deviation < 1e8
+
+
+def test_units_do_not_matter():
+    values, differences = pilots()
+    units = np.geomspace(1, 100, 2500)
+    one = learn(values, differences, metric=np.ones(2500))
+    other = learn(values * units, differences * units, metric=units**-2.0)
+    decoded = one.decode(one.forward(values[0]), 0.5)
+    moved = other.decode(other.forward(values[0] * units), 0.5)
+    np.testing.assert_allclose(moved / units, decoded, atol=1e-4)
+    np.testing.assert_allclose(
+        other.standard_errors(0.5) / units, one.standard_errors(0.5), rtol=1e-3
+    )
+
+
+def test_of_a_dense_metric_the_diagonal_is_used():
+    values, differences = pilots(10, 2001)
+    metric = np.full((2001, 2001), 0.5)
+    metric[np.diag_indices(2001)] = np.geomspace(1, 2, 2001)
+    one, other = (learn(values, differences, metric=each) for each in (metric, np.diag(metric)))
+    assert one == other
+
+
+def test_blocks_do_not_change_the_code(monkeypatch):
+    values, differences = pilots(d=2100)
+    one = learn(values, differences)
+    monkeypatch.setattr(span, "BLOCK", 20_000)
+    other = learn(values, differences)
+    np.testing.assert_allclose(np.abs(other.encoder), np.abs(one.encoder), rtol=1e-6, atol=1e-9)
+
+
+def test_no_array_of_all_by_all():
+    values, differences = pilots(20, 20_000)
+    tracemalloc.start()
+    learn(values, differences)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100 * 2**20  # all by all are 3,200
+
+
+@pytest.mark.slow
+def test_a_million_values_in_seconds_and_a_gigabyte():
+    """Beside the pilots themselves, of 1.6 GB for the values and as much for the differences."""
+    script = """
+import resource, time
+import numpy as np
+from skdp.codes.encoder import learn_code
+from skdp.codes.water import Noise
+rng = np.random.default_rng(0)
+values, differences = rng.normal(size=(2, 199, 10**6))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+started = time.process_time()
+code = learn_code(values, differences, None, Noise(1, 1.0), n_samples=100)
+code.decode(code.forward(values[0]), 1.0)
+print(time.process_time() - started)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20)
+"""
+    output = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=300
+    ).stdout
+    seconds, gigabytes = map(float, output.split())
+    assert seconds < 60  # 10 alone on a machine of 2026
+    assert gigabytes < 1.1

@@ -1,0 +1,112 @@
+"""Water-filling: the weights are optimal, for either norm, and what they are invariant to."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import optimize
+
+from skdp.codes.water import fill
+
+BUDGETS = [1e-6, 0.03, 0.3, 1.0, 10.0, 1e3, 1e8]
+
+
+def directions(d, seed=0, spread=2.0):
+    """Factors, variances and changes of d directions."""
+    rng = np.random.default_rng(seed)
+    return tuple(np.exp(spread * rng.normal(size=(3, d))))
+
+
+def error(weights, factors, variances):
+    return np.sum(factors * variances / (variances * weights**2 + 1), axis=-1)
+
+
+def spent(order, weights, changes):
+    return np.linalg.norm(weights * changes, ord=order)
+
+
+seeds = st.integers(0, 10**6)
+
+
+@given(seeds, st.sampled_from([1, 2]), st.sampled_from(BUDGETS), st.integers(1, 40))
+def test_the_budget_is_spent_and_the_conditions_of_an_optimum_hold(seed, order, budget, d):
+    """At weights above zero the error falls by the same price per cost; elsewhere it costs more."""
+    g, v, a = directions(d, seed)
+    u = fill(order, g, v, a, budget)
+    assert (u >= 0).all()
+    assert spent(order, u, a) == pytest.approx(budget, rel=1e-9)
+    slope = 2 * g * v**2 * u / (v * u**2 + 1) ** 2
+    cost = a if order == 1 else 2 * a**2 * u
+    used = u > 0
+    if order == 1 and (v[used] * u[used] ** 2).min() < 1 / 3:
+        return  # beyond it the error is convex; the last direction, or the only one, may fall short
+    price = slope[used] / cost[used]
+    np.testing.assert_allclose(price, price.mean(), rtol=1e-4)
+    if order == 2:  # where nothing is spent, spending costs more than it gains
+        assert (g[~used] * v[~used] ** 2 <= price.mean() * a[~used] ** 2 * (1 + 1e-6)).all()
+
+
+@given(seeds, st.sampled_from([1, 2]), st.sampled_from([0.1, 0.5, 1.0, 3.0, 10.0]))
+def test_no_other_weights_of_two_directions_do_better(seed, order, budget):
+    """For Laplace, not much: of 15,000 cases 2 % were off by over .001, the worst by .042."""
+    g, v, a = directions(2, seed, spread=1.0)
+    share = np.linspace(0, 1, 20001)
+    shares = np.stack([share, 1 - share if order == 1 else np.sqrt(1 - share**2)], axis=1)
+    least = error(shares * budget / a, g, v).min()
+    found = error(fill(order, g, v, a, budget), g, v)
+    assert least * (1 - 1e-3) <= found <= least * (1 + (1e-6 if order == 2 else 0.06))
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("budget", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_worse_than_a_global_search(order, budget, seed):
+    g, v, a = directions(5, seed, spread=1.0)
+
+    def cost(shares):
+        return error(
+            np.abs(shares) * budget / max(np.linalg.norm(shares, ord=order), 1e-9) / a, g, v
+        )
+
+    found = error(fill(order, g, v, a, budget), g, v)
+    searched = optimize.differential_evolution(cost, [(0, 1)] * 5, seed=seed, tol=1e-8, maxiter=300)
+    assert found <= searched.fun * 1.01
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_equal_directions_are_filled_one_by_one_for_laplace_and_together_for_gauss(order):
+    u = fill(order, np.ones(10), np.ones(10), np.ones(10), 4.0)
+    assert np.count_nonzero(u) == (4 if order == 1 else 10)
+    np.testing.assert_allclose(u[u > 0], 1.0 if order == 1 else 4 / np.sqrt(10))
+
+
+@given(seeds, st.sampled_from([1, 2]), st.sampled_from(BUDGETS))
+def test_permutation_and_units(seed, order, budget):
+    """Neither the order of directions nor the unit of the noise, the output or a row matters."""
+    g, v, a = directions(7, seed)
+    u = fill(order, g, v, a, budget)
+    p = np.random.default_rng(seed).permutation(7)
+    np.testing.assert_allclose(fill(order, g[p], v[p], a[p], budget), u[p], rtol=1e-5)
+    unit = np.geomspace(0.01, 100, 7)
+    np.testing.assert_allclose(
+        fill(order, g / unit**2, v * unit**2, a * unit, budget), u / unit, rtol=1e-5
+    )
+    np.testing.assert_allclose(fill(order, 5 * g, v, a, budget), u, rtol=1e-5)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_what_cannot_help_gets_nothing(order):
+    u = fill(order, np.array([1.0, 0, 1]), np.array([0.0, 1, 1]), np.ones(3), 2.0)
+    np.testing.assert_allclose(u, [0, 0, 2])
+    assert not fill(order, np.ones(2), np.zeros(2), np.ones(2), 2.0).any()
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_larger_budget_fills_more_directions(order):
+    g, v, a = directions(30)
+    counts = [
+        np.count_nonzero(fill(order, g, v, a, budget)) for budget in np.geomspace(1e-3, 1e5, 30)
+    ]
+    assert counts == sorted(counts)
+    assert counts[0] == 1
+    assert counts[-1] == 30

@@ -1,0 +1,299 @@
+"""Releases in a public code: what is released, recorded, used again, said and refused."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+
+from skdp import (
+    Geometry,
+    KnownSensitivity,
+    LaplaceMechanism,
+    PrivateEstimator,
+    PublicCode,
+    PublicDataOracle,
+    SensitivityEstimate,
+    SensitivitySampler,
+    plan_release,
+    release,
+)
+from skdp.audit import audit_estimator, audit_release, find_large_sensitivity
+from skdp.mechanisms.gaussian import GaussianMechanism
+from skdp.mechanisms.noise import byte_source
+
+X, y = make_classification(
+    n_samples=300, n_features=6, n_informative=3, class_sep=2.0, random_state=0
+)
+X_public, y_public, X, y = X[:150], y[:150], X[150:], y[150:]
+SAMPLER = SensitivitySampler(PublicDataOracle(X_public, y_public), gamma=0.1, random_state=0)
+MECHANISMS = [LaplaceMechanism(0.5), GaussianMechanism(0.5, 1e-5)]
+SCALES = np.geomspace(1, 1e6, 6)
+
+every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS, ids=["Laplace", "Gaussian"])
+
+
+def scaled_means(X, y):
+    """Means on scales that differ a million times."""
+    return X.mean(axis=0) * SCALES
+
+
+def private(mechanism, **options):
+    options = {"mechanism": mechanism, "sensitivity": SAMPLER, "classes": [0, 1]} | options
+    return PrivateEstimator(LogisticRegression(), **options)
+
+
+@pytest.fixture(scope="module", params=MECHANISMS, ids=["Laplace", "Gaussian"])
+def fitted(request):
+    return private(request.param, random_state=0).fit(X, y)
+
+
+def test_the_code_is_named_and_fewer_numbers_get_noise(fitted):
+    code = fitted.mechanism_.geometry.basis
+    assert isinstance(code, PublicCode)
+    assert 0 < code.n_released <= code.size == 7
+    if fitted.mechanism.order == 1:
+        assert code.n_released < 7
+    assert code.n_pilot_pairs == len(fitted.sensitivity_.norms) == 29
+    phrase = f"{code.n_released} of 7 directions, decoded by a prior from 29 public fits"
+    assert fitted.guarantee_.basis == phrase
+    assert f", noise in {phrase}, " in str(fitted.guarantee_)
+    assert fitted.mechanism.basis == "auto"  # fitting changes no parameter
+    exact = LogisticRegression().fit(X, y)
+    assert np.all(fitted.estimator_.coef_ != exact.coef_)
+
+
+@pytest.mark.parametrize("store", ["json", "pickle"])
+def test_an_estimate_brings_its_code_to_later_releases(fitted, store):
+    estimate = fitted.sensitivity_
+    if store == "json":
+        stored = SensitivityEstimate.from_dict(json.loads(json.dumps(estimate.to_dict())))
+    else:
+        stored = pickle.loads(pickle.dumps(estimate))
+    assert stored == estimate
+    again = private(fitted.mechanism, sensitivity=stored, random_state=0).fit(X, y)
+    assert again.guarantee_ == fitted.guarantee_
+    np.testing.assert_array_equal(again.estimator_.coef_, fitted.estimator_.coef_)
+    np.testing.assert_array_equal(again.standard_errors_["coef_"], fitted.standard_errors_["coef_"])
+
+
+def test_a_code_serves_another_epsilon_and_the_decoder_knows_the_noise(fitted):
+    """The directions stay; with less noise more is learned along them."""
+    mechanism = fitted.mechanism
+    shares = []
+    for epsilon in (0.1, 0.5, 10.0):
+        mechanism = type(mechanism)(**mechanism.get_params() | {"epsilon": epsilon})
+        plan = private(mechanism, sensitivity=fitted.sensitivity_).plan(len(X), like=(X, y))
+        assert plan.mechanism.geometry == fitted.mechanism_.geometry
+        shares.append(plan.share_learned)
+        errors = plan.standard_errors["coef_"]
+        assert np.all(errors <= plan.mechanism.geometry.basis.deviations[:6])
+    assert shares == sorted(shares)
+    assert shares[-1] > shares[0] + 0.2
+
+
+@pytest.mark.slow
+@every_mechanism
+def test_infinite_epsilon_releases_the_exact_value(mechanism):
+    mechanism = type(mechanism)(**mechanism.get_params() | {"epsilon": np.inf})
+    model = private(mechanism).fit(X, y)
+    np.testing.assert_array_equal(model.estimator_.coef_, LogisticRegression().fit(X, y).coef_)
+    np.testing.assert_array_equal(model.standard_errors_["coef_"], np.zeros((1, 6)))
+    assert model.plan_.share_learned == 1
+    again = private(mechanism, sensitivity=private(MECHANISMS[0]).fit(X, y).sensitivity_)
+    if mechanism.order == 1:
+        exact = LogisticRegression().fit(X, y).coef_
+        np.testing.assert_array_equal(again.fit(X, y).estimator_.coef_, exact)
+
+
+@every_mechanism
+def test_the_decoder_gets_the_variance_of_the_noise_that_was_added(mechanism):
+    """Of 600 noisy codes, mean square within 5 standard errors."""
+    options = {"mechanism": mechanism, "sensitivity": SAMPLER}
+    plan = plan_release(scaled_means, n_samples=len(X), like=(X, y), **options)
+    code, value = plan.mechanism.geometry.basis, plan.sensitivity.value
+    seen = []
+
+    class Watched(PublicCode):
+        def decode(self, noisy, variance):
+            seen.append((noisy, variance))
+            return super().decode(noisy, variance)
+
+    watched = Watched(**code.to_dict())
+    mechanism = plan.mechanism.with_geometry(Geometry(mechanism.order, watched))
+    source = byte_source(0)
+    for _ in range(600):
+        mechanism.release(code.mean, value, source)
+    noisy, variances = zip(*seen, strict=True)
+    assert len(set(variances)) == 1
+    squares = np.square(noisy).ravel() / variances[0]
+    assert np.mean(squares) == pytest.approx(1, abs=5 * np.std(squares) / np.sqrt(squares.size))
+
+
+@every_mechanism
+def test_every_number_has_its_own_scale_and_the_prior_is_kept_to(mechanism):
+    """With next to no epsilon the public mean is released, not noise."""
+    exact, public = scaled_means(X, y), scaled_means(X_public, y_public)
+    weak = type(mechanism)(**mechanism.get_params() | {"epsilon": 1e-4})
+    with pytest.warns(UserWarning, match=r"nearly the oracle's model: 0\.0% of what could differ"):
+        released = release(scaled_means, X, y, mechanism=weak, sensitivity=SAMPLER)
+    spread = X_public.std(axis=0) * SCALES / np.sqrt(len(X))
+    assert np.all(np.abs(released.value - public) < 3 * spread)
+    strong = type(mechanism)(**mechanism.get_params() | {"epsilon": 100.0})
+    released = release(scaled_means, X, y, mechanism=strong, sensitivity=SAMPLER, random_state=0)
+    assert np.all(np.abs(released.value - exact) < spread)
+
+
+@pytest.mark.slow
+def test_the_share_learned_is_said_and_grows_with_epsilon():
+    shares = []
+    for epsilon in (0.3, 1.0, 10.0):
+        plan = private(LaplaceMechanism(epsilon)).plan(len(X), like=(X, y))
+        assert f"read off the data: {plan.share_learned:.0%} of what could differ" in str(plan)
+        shares.append(plan.share_learned)
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < shares[2] < 1
+    for mechanism in (LaplaceMechanism(1.0, decode=False), LaplaceMechanism(1.0, basis="identity")):
+        plan = private(mechanism).plan(len(X), like=(X, y))
+        assert plan.share_learned == 1
+        assert "read off the data" not in str(plan)
+
+
+def test_standard_errors_come_with_the_model(fitted):
+    errors, before = fitted.standard_errors_, fitted.plan_.standard_errors
+    assert list(errors) == list(before) == ["coef_", "intercept_"]
+    for name in errors:
+        assert errors[name].shape == getattr(fitted.estimator_, name).shape
+        assert np.all(errors[name] >= before[name] * (1 - 1e-12))
+    known = private(LaplaceMechanism(1.0), sensitivity=0.1).fit(X, y).standard_errors_["coef_"]
+    np.testing.assert_allclose(known, np.full((1, 6), 0.1 * np.sqrt(2)), rtol=1e-3)
+
+
+def test_a_release_that_contradicts_the_prior_has_larger_errors():
+    far = release(scaled_means, X + 100, y, mechanism=MECHANISMS[0], sensitivity=SAMPLER)
+    near = release(scaled_means, X, y, mechanism=MECHANISMS[0], sensitivity=SAMPLER)
+    assert np.all(far.standard_errors >= near.standard_errors)
+    assert np.median(far.standard_errors / near.standard_errors) > 2
+
+
+def test_the_dial_says_how_far_the_oracle_is_trusted():
+    plans = [
+        private(LaplaceMechanism(1.0, shift=shift)).plan(len(X), like=(X, y))
+        for shift in (0.0, 0.2, 1.0)
+    ]
+    codes = [plan.mechanism.geometry.basis for plan in plans]
+    assert [code.shift for code in codes] == [0.0, 0.2, 1.0]
+    spreads = [code.deviations.sum() for code in codes]
+    assert spreads == sorted(spreads)
+    assert spreads[0] < spreads[2] / 2
+
+
+def test_a_code_is_refused_where_none_is_asked_for():
+    laplace, gaussian = (
+        release(scaled_means, X, y, mechanism=mechanism, sensitivity=SAMPLER).sensitivity
+        for mechanism in MECHANISMS
+    )
+    for parameters, estimate, message in [
+        ({"decode": False}, laplace, "made for another norm: l1 in code"),
+        ({"basis": "identity"}, laplace, "made for another norm: l1 in code"),
+        ({"basis": "diagonal"}, laplace, "which is learned from pilot pairs"),
+        ({"basis": "predictive"}, laplace, "which is learned from pilot pairs"),
+        ({}, gaussian, "made for another norm: l2 in code"),
+    ]:
+        mechanism = LaplaceMechanism(1.0, **parameters)
+        with pytest.raises(ValueError, match=message):
+            release(scaled_means, X, y, mechanism=mechanism, sensitivity=estimate)
+    # the L1 norm bounds the L2 norm in a code too
+    released = release(
+        scaled_means, X, y, mechanism=GaussianMechanism(1.0, 1e-5), sensitivity=laplace
+    )
+    assert released.sensitivity == laplace
+
+
+def test_a_bound_known_on_paper_may_be_one_of_a_code():
+    """If T has columns of an L1 norm of 1 at most, the bound of the value is one of its code."""
+    code = PublicCode(
+        encoder=np.full((1, 6), 1.0),
+        mean=np.zeros(6),
+        covariance=np.full((6, 1), 1.0),
+        deviations=np.ones(6),
+        removable=[[1.0]],
+    )
+    known = KnownSensitivity(0.5, Geometry(1, code), len(X))
+
+    def means(X, y):
+        return X.mean(axis=0)
+
+    released = release(means, X, y, mechanism=LaplaceMechanism(1.0), sensitivity=known)
+    assert released.guarantee.basis == "1 of 6 directions, decoded by a prior from 0 public fits"
+    assert np.ptp(released.value) == 0
+    with pytest.raises(ValueError, match="nor those in another basis"):
+        release(means, X, y, mechanism=LaplaceMechanism(1.0, decode=False), sensitivity=known)
+
+
+@pytest.mark.slow
+def test_audits_look_at_the_coordinates_of_the_code():
+    """Of three pairs with room for gamma = .1 none is found above the promise, but half the noise
+    is; and a search in the code finds a pair beyond the sensitivity.
+    """
+    model = private(LaplaceMechanism(2.0)).fit(X, y)
+    code, value = model.mechanism_.geometry.basis, model.sensitivity_.value
+    options = {"stacked": True, "n_search": 2000, "n_final": 5000, "alpha": 1e-6, "rng": 0}
+    assert not audit_estimator(model, X, y, pairs=3, **options).violated
+    one, other = np.zeros(code.n_released), np.full(code.n_released, 2 * value / code.n_released)
+    plain = LaplaceMechanism(2.0, basis="identity")
+    assert audit_release(one, other, plain, value, **options).violated
+    found = find_large_sensitivity(
+        model.plan_.target,
+        SAMPLER.oracle,
+        len(X),
+        n_iter=60,
+        geometry=model.mechanism_.geometry,
+        sensitivity=value,
+        random_state=0,
+    )
+    assert found.norm > value
+
+
+class Louder(LaplaceMechanism):
+    """A mechanism from elsewhere that releases in its own way."""
+
+    def release(self, value, sensitivity, rng=None):
+        return super().release(value, 1000 * sensitivity, rng)
+
+
+def test_the_release_of_a_subclass_is_the_one_that_is_made():
+    options = {"sensitivity": SAMPLER, "random_state": 0}
+    loud, plain = (
+        release(scaled_means, X, y, mechanism=mechanism(0.5), **options)
+        for mechanism in (Louder, LaplaceMechanism)
+    )
+    assert np.all(loud.value != plain.value)
+
+
+def test_noise_in_the_code_has_the_law_that_is_promised():
+    """Kolmogorov's test on 2,000 noisy codes; false positives 1e-4, seeded."""
+    plan = plan_release(
+        scaled_means,
+        n_samples=len(X),
+        like=(X, y),
+        mechanism=LaplaceMechanism(0.5),
+        sensitivity=SAMPLER,
+    )
+    code, source = plan.mechanism.geometry.basis, byte_source(1)
+    released = [
+        plan.mechanism.release(code.mean, plan.sensitivity.value, source) for _ in range(2000)
+    ]
+    # what the decoder does is linear while it believes the prior; undo it by its own answer to 1
+    variance = 2 * (plan.sensitivity.value / 0.5) ** 2
+    units = [code.decode(unit, variance) - code.mean for unit in np.eye(code.n_released) * 1e-3]
+    noise = np.linalg.lstsq(np.array(units).T, (released - code.mean).T, rcond=None)[0] * 1e-3
+    inside = np.abs(noise) < 0.5 * np.sqrt(variance)
+    scale = plan.sensitivity.value / 0.5
+    law = stats.uniform(-1, 2)  # of the signed distribution function inside, by symmetry
+    mass = 1 - np.exp(-0.5 * np.sqrt(variance) / scale)
+    signed = np.sign(noise[inside]) * (1 - np.exp(-np.abs(noise[inside]) / scale)) / mass
+    assert stats.kstest(signed, law.cdf).pvalue > 1e-4
