@@ -276,6 +276,29 @@ def test_the_release_of_a_subclass_is_the_one_that_is_made():
     assert np.all(loud.value != plain.value)
 
 
+class OnTheValue(LaplaceMechanism):
+    """A mechanism from elsewhere that knows of no coordinates."""
+
+    def release(self, value, sensitivity, rng=None):
+        return LaplaceMechanism(self.epsilon, basis="identity").release(value, sensitivity, rng)
+
+
+def test_a_release_that_may_know_of_no_coordinates_gets_a_sensitivity_of_the_values():
+    options = {"n_samples": len(X), "like": (X, y), "sensitivity": SAMPLER}
+    plan = plan_release(scaled_means, mechanism=OnTheValue(0.5), **options)
+    identity = plan_release(
+        scaled_means, mechanism=LaplaceMechanism(0.5, basis="identity"), **options
+    )
+    assert plan.sensitivity.geometry == identity.sensitivity.geometry
+    for decode in (True, False):
+        mechanism = LaplaceMechanism(0.5, decode=decode)
+        estimate = plan_release(scaled_means, mechanism=mechanism, **options).sensitivity
+        with pytest.raises(ValueError, match="made for another norm"):
+            plan_release(
+                scaled_means, mechanism=OnTheValue(0.5), **options | {"sensitivity": estimate}
+            )
+
+
 def test_noise_in_the_code_has_the_law_that_is_promised():
     """Kolmogorov's test on 2,000 noisy codes; false positives 1e-4, seeded."""
     plan = plan_release(
