@@ -10,9 +10,11 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
 from skdp import (
+    GaussianOracle,
     Geometry,
     KnownSensitivity,
     LaplaceMechanism,
+    Oracle,
     PrivateEstimator,
     PublicCode,
     PublicDataOracle,
@@ -274,6 +276,29 @@ def test_the_release_of_a_subclass_is_the_one_that_is_made():
     assert np.all(loud.value != plain.value)
 
 
+class OnTheValue(LaplaceMechanism):
+    """A mechanism from elsewhere that knows of no coordinates."""
+
+    def release(self, value, sensitivity, rng=None):
+        return LaplaceMechanism(self.epsilon, basis="identity").release(value, sensitivity, rng)
+
+
+def test_a_release_that_may_know_of_no_coordinates_gets_a_sensitivity_of_the_values():
+    options = {"n_samples": len(X), "like": (X, y), "sensitivity": SAMPLER}
+    plan = plan_release(scaled_means, mechanism=OnTheValue(0.5), **options)
+    identity = plan_release(
+        scaled_means, mechanism=LaplaceMechanism(0.5, basis="identity"), **options
+    )
+    assert plan.sensitivity.geometry == identity.sensitivity.geometry
+    for decode in (True, False):
+        mechanism = LaplaceMechanism(0.5, decode=decode)
+        estimate = plan_release(scaled_means, mechanism=mechanism, **options).sensitivity
+        with pytest.raises(ValueError, match="made for another norm"):
+            plan_release(
+                scaled_means, mechanism=OnTheValue(0.5), **options | {"sensitivity": estimate}
+            )
+
+
 def test_noise_in_the_code_has_the_law_that_is_promised():
     """Kolmogorov's test on 2,000 noisy codes; false positives 1e-4, seeded."""
     plan = plan_release(
@@ -297,3 +322,75 @@ def test_noise_in_the_code_has_the_law_that_is_promised():
     mass = 1 - np.exp(-0.5 * np.sqrt(variance) / scale)
     signed = np.sign(noise[inside]) * (1 - np.exp(-np.abs(noise[inside]) / scale)) / mass
     assert stats.kstest(signed, law.cdf).pvalue > 1e-4
+
+
+@every_mechanism
+def test_another_encoder_is_not_taken_for_the_one_that_was_sampled(mechanism, fitted):
+    class Loud(PublicCode):
+        def forward(self, value):
+            return 1000 * super().forward(value)
+
+    loud = Loud(**fitted.mechanism_.geometry.basis.to_dict())
+    with pytest.raises(TypeError, match="Loud must not override 'forward'"):
+        _ = mechanism.with_geometry(Geometry(mechanism.order, loud)).geometry
+
+
+@every_mechanism
+def test_a_value_beyond_the_range_of_the_code_is_released_clipped(mechanism):
+    code = PublicCode(
+        encoder=[1e300, 1e300], mean=[0, 0], deviations=[1e-300, 1e-300], removable=[0.5, 0.5]
+    )
+    noisy = mechanism.with_geometry(Geometry(mechanism.order, code))
+    assert np.isfinite(noisy.release([1e10, -1e10], 1.0)).all()
+
+
+@every_mechanism
+def test_a_pair_whose_value_has_another_size_than_the_code_counts_as_failed(mechanism):
+    def sometimes_short(X):
+        means = X.mean(axis=0)
+        return means if X.max() < 3.9 else means[:2]
+
+    sampler = SensitivitySampler(GaussianOracle([0] * 3, np.eye(3)), random_state=0)
+    options = {"n_samples": 100, "mechanism": mechanism, "sensitivity": sampler}
+    plan = plan_release(sometimes_short, **options)
+    assert plan.mechanism.geometry.basis.size == 3
+    assert plan.sensitivity.failures == {"the shape of the value changed": 1}
+
+
+class Offsets(Oracle):
+    """One column of noise, and one of an offset per dataset, which few records miss."""
+
+    description = "Offsets"
+
+    def __call__(self, n_samples, rng):
+        offset = rng.normal() * 1e9
+        noise = rng.normal(size=(n_samples, 2))
+        rare = rng.uniform(size=n_samples) < 0.035
+        return np.column_stack([noise[:, 0], offset + rare * 0.1 * noise[:, 1]])
+
+
+def wave_and_offset(X):
+    """A number that is all chance, and one that mostly changes by rounding only."""
+    weights = np.exp(X[:, 0]) / np.exp(X[:, 0]).sum()
+    middle = np.median(X[:, 1])
+    return np.array(
+        [np.sin(1e6 * X[:, 0].mean()), middle * weights.sum() + (X[:, 1] - middle).sum()]
+    )
+
+
+@pytest.mark.filterwarnings("ignore:An ill-conditioned matrix")  # variances 1e18 apart
+def test_noise_is_not_calibrated_to_the_rounding_that_a_code_leaves():
+    """In units of the value, the noise on the offset is no less than what rare records change."""
+    refused = 0
+    for seed in range(12):
+        sampler = SensitivitySampler(Offsets(), gamma=0.1, random_state=seed)
+        mechanism = LaplaceMechanism(0.05, shift=0.0)
+        options = {"n_samples": 30, "mechanism": mechanism, "sensitivity": sampler}
+        try:
+            known = plan_release(wave_and_offset, **options).sensitivity
+        except ValueError as error:
+            assert "is one of rounding errors" in str(error)  # noqa: PT017
+            refused += 1
+        else:
+            assert known.value > 1e-4 * known.norms[np.isfinite(known.norms)].max()
+    assert 0 < refused < 12

@@ -124,10 +124,9 @@ class PublicCode:
         for name in _PARTS:
             part = getattr(self, name)
             if part is not None:
-                part = np.ascontiguousarray(part, dtype=np.float64)
                 # what the caller could still write into is copied
-                if part.flags.writeable and part is getattr(self, name):
-                    part = part.copy()
+                own = type(part) is np.ndarray and part.flags.owndata and not part.flags.writeable
+                part = np.array(part, dtype=np.float64, order="C", copy=None if own else True)
                 part.flags.writeable = False
                 object.__setattr__(self, name, part)
                 if not np.isfinite(part).all():
@@ -380,6 +379,13 @@ class PublicCode:
             f"{self.n_released} of {self.size} directions, decoded by a prior from "
             f"{self.n_pilot_pairs} public fits"
         )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Forbid writing again, which a pickle forgets."""
+        vars(self).update(state)
+        for name in _PARTS:
+            if state[name] is not None:
+                state[name].flags.writeable = False
 
     def __deepcopy__(self, memo: Any) -> PublicCode:
         # it may be large, and keeps nothing but what it is made of; a subclass might

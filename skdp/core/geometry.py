@@ -60,6 +60,8 @@ _NORMS: dict[float, tuple[str, Callable[..., float], Callable[..., NDArray[np.fl
     2: ("l2", _l2, _many_l2),
     math.inf: ("sup", _sup, _many_sup),
 }
+# What the digest of a basis or code stands for: no subclass may compute it in another way.
+_DIGESTED = ("forward", "digest")
 _ORDERS = {name: order for order, (name, *_) in _NORMS.items()}
 
 
@@ -121,6 +123,14 @@ class Geometry:
                 "The 'basis' parameter of Geometry must be a PublicBasis. Got an object of type "
                 f"{type(self.basis).__name__}. Write PublicBasis('given', matrix=...)."
             )
+        kind = PublicCode if isinstance(self.basis, PublicCode) else PublicBasis
+        for name in _DIGESTED:
+            if getattr(type(self.basis), name) is not getattr(kind, name):
+                raise TypeError(
+                    f"{type(self.basis).__name__} must not override {name!r}: its sensitivities "
+                    f"would be taken for those of {kind.__name__}. Write a subclass of Geometry "
+                    "that overrides 'distance' and 'key'."
+                )
 
     @property
     def key(self) -> str:

@@ -118,7 +118,8 @@ def in_basis_of(geometry: Geometry, mechanism: MechanismType) -> MechanismType:
     if isinstance(geometry.basis, PublicCode):
         fits = mechanism.learns_code
     else:
-        fits = asked in ("auto", geometry.basis.kind)
+        learned = mechanism.learns_basis and asked == "auto"
+        fits = learned or asked == geometry.basis.kind
     return mechanism.with_geometry(geometry if fits else mechanism.geometry)
 
 

@@ -22,9 +22,9 @@ from skdp.core.streams import block_key, streams
 from skdp.sensitivity.pairs import (
     Outcomes,
     PairSource,
+    are_rounding,
     measure_pair,
     measure_pairs,
-    within_rounding,
 )
 from skdp.sensitivity.sums import DrawnSums, sums_of_pairs
 
@@ -145,7 +145,6 @@ class MomentMeasure:
         return np.nan_to_num(self.moments.values(common, self.pairs.n_samples)[0])
 
     def _outcomes(self, values: NDArray, others: NDArray) -> Outcomes:
-        explained = within_rounding(values, others).reshape(len(values), -1)
-        rounding = np.logical_and.reduce(explained, axis=1)
         norms = self.geometry.distances(values, others)
+        rounding = are_rounding(self.geometry, values, others, norms)
         return Outcomes.of_norms(norms, values.shape[1:], rounding)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry
 from skdp.core.schema import Schema
@@ -32,6 +33,7 @@ ROUNDING = 2.0**-46
 """Of a value: what a dozen operations and the sum of a thousand numbers may lose."""
 
 NOT_FINITE = "the value is not finite"
+SHAPE_CHANGED = "the shape of the value changed"
 
 _raised: list[BaseException] = []
 """By handlers of an interrupt, during the present chunk."""
@@ -121,7 +123,7 @@ class PairSource:
             if _raised:  # whatever the target has made of it
                 raise _raised[0]
         if value.shape != other.shape:
-            raise NoValueError("the shape of the value changed")
+            raise NoValueError(SHAPE_CHANGED)
         return value, other
 
     def _evaluate(self, records: Dataset, position: int, seed: int) -> tuple[NDArray, NDArray]:
@@ -186,10 +188,14 @@ def measure_pair(source: PairSource, geometry: Geometry, pair: int) -> PairOutco
         value, other = source.values(*pair_key(pair))
     except NoValueError as failure:
         return PairOutcome(math.inf, None, str(failure))
+    basis = geometry.basis
+    if basis.n_pilot_pairs and basis.size not in (None, value.size):  # one that was learned
+        return PairOutcome(math.inf, value.shape, SHAPE_CHANGED)
     size = float(geometry.distance(value, other))
     if not math.isfinite(size):
         return PairOutcome(math.inf, value.shape, NOT_FINITE)
-    return PairOutcome(size, value.shape, None, bool(within_rounding(value, other).all()))
+    rounding = are_rounding(geometry, value[None], other[None], np.array([size]))
+    return PairOutcome(size, value.shape, None, bool(rounding[0]))
 
 
 def within_rounding(values: NDArray, others: NDArray) -> NDArray[np.bool_]:
@@ -198,8 +204,24 @@ def within_rounding(values: NDArray, others: NDArray) -> NDArray[np.bool_]:
     That says nothing of its size: no norm may be taken for smaller because of it.
     """
     differences = np.abs(values - others)
-    explained = ROUNDING * np.maximum(np.abs(values), np.abs(others))
-    return (differences <= explained) & np.isfinite(differences)
+    return (differences <= _most_rounding(values, others)) & np.isfinite(differences)
+
+
+def are_rounding(
+    geometry: Geometry, values: NDArray, others: NDArray, norms: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Return whether rounding explains what pairs differ by, as far as a code shows it."""
+    explained = within_rounding(values, others)
+    found = np.logical_and.reduce(explained.reshape(len(values), -1), axis=1)
+    if not isinstance(geometry.basis, PublicCode):
+        return found
+    # a code may leave out all that does change: rounding, and as much again that it lets through
+    most = np.where(explained, _most_rounding(values, others), 0.0)
+    return np.logical_or(found, norms <= 2 * geometry.reach(most))
+
+
+def _most_rounding(values: NDArray, others: NDArray) -> NDArray[np.float64]:
+    return ROUNDING * np.maximum(np.abs(values), np.abs(others))
 
 
 def measure_pairs(source: PairSource, geometry: Geometry, pairs: range) -> Outcomes:

@@ -38,6 +38,7 @@ from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.execution import run
 from skdp.sensitivity.pairs import (
+    SHAPE_CHANGED,
     Outcomes,
     PairSource,
     evaluate_each,
@@ -458,5 +459,5 @@ def _summarize(
     shape = next((shape for shape in shapes if shape is not None), None)
     for pair, other in enumerate(shapes):
         if other != shape and not failures[pair]:
-            norms[pair], failures[pair] = math.inf, "the shape of the value changed"
+            norms[pair], failures[pair] = math.inf, SHAPE_CHANGED
     return shape, norms, dict(Counter(failure for failure in failures if failure))

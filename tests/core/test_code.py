@@ -319,3 +319,15 @@ def test_parts_that_are_not_finite_and_values_of_another_size_are_refused():
         PublicCode.from_dict(values | {"mean": [0.0, np.nan, 0.0]})
     with pytest.raises(ValueError, match=r"one of 3 values\. Got 4 values"):
         PublicCode.from_dict(values).forward(np.ones(4))
+
+
+def test_nobody_can_write_into_a_code():
+    below = np.ones(2)
+    view = below[:]
+    view.flags.writeable = False
+    code = PublicCode(encoder=view, mean=view, deviations=view, removable=view)
+    below[:] = 100
+    np.testing.assert_array_equal(code.encoder, [1, 1])
+    for each in (code, pickle.loads(pickle.dumps(code))):
+        with pytest.raises(ValueError, match="read-only"):
+            each.encoder[0] = 100
