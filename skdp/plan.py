@@ -303,12 +303,13 @@ class ReleasePlan:
             if confidence is not None:
                 doubt = UP.multiply(UP.subtract(1, exact(confidence)), self.n_alternatives)
                 confidence = below(DOWN.subtract(1, doubt))
+        promise = self.mechanism.guarantee(gamma)
         return replace(
-            self.mechanism.guarantee(gamma),
+            promise,
             confidence=confidence,
             n_samples=self.n_samples,
             oracle=known.oracle,
-            assumed=known.assumed,
+            assumed=" and ".join(filter(None, (known.assumed, promise.assumed))) or None,
         )
 
     @property
