@@ -308,6 +308,11 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
 
     def _plan_choice(self, estimators: list[Any], dataset: Dataset) -> ReleasePlan:
         sensitivity = self.sensitivity
+        if getattr(sensitivity, "estimator", None) is not None:
+            raise ValueError(
+                "The 'sensitivity' parameter of PrivateSearchCV must bound scores, and this bounds "
+                f"what a fit releases. Got {sensitivity!r}. Sample it, or bound the scores."
+            )
         if isinstance(sensitivity, SensitivitySampler):
             used = dataset.y is not None
             sensitivity = sensitivity.for_estimator(estimators[0], "auto", dataset, used)

@@ -31,6 +31,7 @@ from skdp import (
     public_search,
 )
 from skdp.accounting import PrivacyAccountant
+from skdp.sensitivity.svm_bounds import linear_svc_l1
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(40, 2))
@@ -342,6 +343,7 @@ def test_a_candidate_without_a_score_fails():
             ValueError,
             "must split alike",
         ),
+        ({"sensitivity": linear_svc_l1(40, 2, 1.0, solver_error=0.1)}, ValueError, "bound scores"),
         ({"random_state": 1.5}, TypeError, "random_state"),
         ({"accountant": "ledger.db"}, TypeError, "'accountant' parameter of PrivateSearchCV"),
         ({"sensitivity": SensitivitySampler(lambda n, rng: X)}, ValueError, "holds the private"),
