@@ -248,12 +248,10 @@ class ReleasePlan:
         """Count the release, and return what it and all earlier ones promise together."""
         if accountant is None:
             accountant = default_accountant()
-        sensitivity_key = self.sensitivity.identity
+        identity = self.sensitivity.identity
         accountant.spend(
-            guarantee,
-            law=self.mechanism.noise_law,
-            sensitivity_key=sensitivity_key if self.n_alternatives == 1 else None,
-            plan_key=key_of(self.target, self.schema.key, sensitivity_key, repr(self.mechanism)),
+            **spend_of(self, guarantee),
+            plan_key=key_of(self.target, self.schema.key, identity, repr(self.mechanism)),
             label=self.target.description,
         )
         return accountant.total()
@@ -303,12 +301,13 @@ class ReleasePlan:
             if confidence is not None:
                 doubt = UP.multiply(UP.subtract(1, exact(confidence)), self.n_alternatives)
                 confidence = below(DOWN.subtract(1, doubt))
+        promise = self.mechanism.guarantee(gamma)
         return replace(
-            self.mechanism.guarantee(gamma),
+            promise,
             confidence=confidence,
             n_samples=self.n_samples,
             oracle=known.oracle,
-            assumed=known.assumed,
+            assumed=" and ".join(filter(None, (known.assumed, promise.assumed))) or None,
         )
 
     @property
@@ -348,15 +347,25 @@ class ReleasePlan:
         return "\n  ".join([f"ReleasePlan of {self.target.description}", *lines])
 
 
-def _spare(thing: T) -> T:
+def spend_of(plan: ReleasePlan, guarantee: PrivacyGuarantee) -> dict[str, Any]:
+    """Return what a budget adds up of a release with this guarantee."""
+    shared = plan.n_alternatives == 1
+    return {
+        "guarantee": guarantee,
+        "law": plan.mechanism.noise_law,
+        "sensitivity_key": plan.sensitivity.identity if shared else None,
+    }
+
+
+def _spare(thing: T, depth: int = 3) -> T:
     """Copy what sees private data, so that the original keeps nothing of them."""
     try:
         return copy.deepcopy(thing)
     except Exception:  # it holds a lock, a file or the like
         spare = copy.copy(thing)
-    for name, value in vars(spare).items():
+    for name, value in vars(spare).items() if depth else ():
         with suppress(Exception):
-            vars(spare)[name] = copy.deepcopy(value)
+            vars(spare)[name] = _spare(value, depth - 1)
     return spare
 
 

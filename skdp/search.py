@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -18,7 +19,7 @@ from skdp.accounting.accountant import PrivacyAccountant, check_accountant, defa
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
-from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.guarantee import PrivacyGuarantee, weaknesses
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
 from skdp.estimator import PrivateEstimator, check_data
@@ -27,12 +28,13 @@ from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import reorder, takes
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
-from skdp.plan import Release, ReleasePlan
+from skdp.plan import Release, ReleasePlan, spend_of
 from skdp.release import plan_release
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public
+from skdp.targets import warn_if_fitted
 
 
 class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
@@ -181,7 +183,7 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         """Choose privately, then fit privately.
 
         Both releases are rehearsed first: what they need of the budget, the fit of the first
-        candidate, and the form of the data.
+        candidate, the configuration of the others, and the form of the data.
 
         Parameters
         ----------
@@ -216,19 +218,23 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             raise TypeError("PrivateSearchCV takes no sample_weight in fit. Got sample_weight.")
         candidates = self._candidates()
         models = [_set(self.estimator, params, len(candidates)) for params in candidates]
-        self._check_parameters()
+        self._check_parameters(models)
+        warn_if_fitted(self.estimator.estimator, self.param_grid)
         accountant = self._accountant()
         for sensitivity in (self.sensitivity, self.estimator.sensitivity):
             check_is_public(getattr(sensitivity, "draws_from", None), Dataset(X, y))
         dataset = check_data(self.estimator.estimator, True, X, y)
         fits = {0: models[0].plan(dataset.n_records, like=dataset)}
         choice = self._plan_choice([model.estimator for model in models], dataset)
+        choice.mechanism.rehearse((len(models),), choice.sensitivity.value)
         planned = replace(fits[0], n_alternatives=len(models))
-        together(choice.guarantee, planned.guarantee)
-        accountant.rehearse(*map(_spend_of, (choice, planned)))
+        promise = together(choice.guarantee, planned.guarantee)
+        for weakness in weaknesses(promise, dataset.n_records):
+            warnings.warn(f"The promise is weak, together: {weakness}.", UserWarning, stacklevel=2)
+        accountant.rehearse(*(spend_of(each, each.guarantee) for each in (choice, planned)))
 
         chosen = choice.execute(
-            *dataset.parts, accountant=accountant, random_state=self.random_state
+            *dataset.parts, accountant=accountant, random_state=_apart(self.random_state)
         )
         index = chosen.value
         if index not in fits:
@@ -270,12 +276,19 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             )
         return candidates
 
-    def _check_parameters(self) -> None:
-        """Refuse what no choice could use, whatever the data."""
+    def _check_parameters(self, models: list[PrivateEstimator]) -> None:
+        """Refuse what no choice could use, whatever the data, and candidates that no fit could."""
+        from sklearn.metrics import check_scoring
+
         if not isinstance(self.mechanism, Mechanism) or not self.mechanism.chooses:
             raise TypeError(
                 "The 'mechanism' parameter of PrivateSearchCV must choose, such as "
                 f"ExponentialMechanism(epsilon=0.5). Got {self.mechanism!r}."
+            )
+        if getattr(self.mechanism, "monotone", False):
+            raise ValueError(
+                "The 'mechanism' parameter of PrivateSearchCV must not be monotone: to replace a "
+                f"record raises some scores and lowers others. Got {self.mechanism!r}."
             )
         if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
             raise TypeError(
@@ -285,6 +298,9 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         byte_source(self.random_state)
         check_accountant(self.accountant, "PrivateSearchCV")
         check_configuration(self)
+        for model in models:
+            model._check_parameters()
+            check_scoring(model.estimator, self.scoring)
 
     def _accountant(self) -> PrivacyAccountant:
         if self.accountant is not None:
@@ -293,6 +309,11 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
 
     def _plan_choice(self, estimators: list[Estimator], dataset: Dataset) -> ReleasePlan:
         sensitivity = self.sensitivity
+        if getattr(sensitivity, "estimator", None) is not None:
+            raise ValueError(
+                "The 'sensitivity' parameter of PrivateSearchCV must bound scores, and this bounds "
+                f"what a fit releases. Got {sensitivity!r}. Sample it, or bound the scores."
+            )
         if isinstance(sensitivity, SensitivitySampler):
             used = dataset.y is not None
             sensitivity = sensitivity.for_estimator(estimators[0], "auto", dataset, used)
@@ -371,7 +392,7 @@ def public_search(
     TypeError
         If `estimator` is no PrivateEstimator with a SensitivitySampler.
     ValueError
-        As :meth:`PrivateEstimator.plan` for any of the candidates.
+        As :meth:`PrivateEstimator.plan` for any of the candidates, or if a score is NaN.
 
     See Also
     --------
@@ -426,6 +447,12 @@ def public_search(
             released = plan.execute(*copy.deepcopy(train), accountant=free, random_state=i).value
             row[i] = check_scoring(released, scoring)(released, *test.parts[:2])
     means = scores.mean(axis=1)
+    if np.isnan(means).any():
+        which = int(np.argmax(np.isnan(means)))
+        raise ValueError(
+            "The 'scoring' of public_search must give each candidate a number. Got NaN for "
+            f"candidate {which}, {candidates[which]}."
+        )
     results = {"params": candidates, "mean_test_score": means}
     return models[int(np.argmax(means))], results
 
@@ -470,7 +497,7 @@ def list_candidates(param_grid: Any, n_iter: int | None, random_state: Any) -> l
         candidates = list(ParameterSampler(param_grid, n_iter, random_state=random_state))
     if not candidates:
         raise ValueError("The 'param_grid' parameter must hold at least one candidate. Got none.")
-    return candidates
+    return [clone(params, safe=False) for params in candidates]
 
 
 def _set(model: PrivateEstimator, params: Mapping[str, Any], n_candidates: int) -> PrivateEstimator:
@@ -485,9 +512,11 @@ def _set(model: PrivateEstimator, params: Mapping[str, Any], n_candidates: int) 
     return copied
 
 
-def _spend_of(plan: ReleasePlan) -> dict[str, Any]:
-    """Return what the budget is asked for by a plan, if its estimate is new."""
-    return {"guarantee": plan.guarantee, "law": plan.mechanism.noise_law}
+def _apart(random_state: int | None) -> int | None:
+    """Return a seed for the choice whose noise is not that of a fit with the same seed."""
+    if random_state is None:
+        return None
+    return int(np.random.SeedSequence(random_state, spawn_key=(1,)).generate_state(1, np.uint64)[0])
 
 
 def together(*guarantees: PrivacyGuarantee) -> PrivacyGuarantee:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 from skdp.core.target import Target, replaces
@@ -15,7 +16,7 @@ from skdp.estimators.catalog import (
     substitute_of,
     traits_of,
 )
-from skdp.estimators.configuration import check_configuration
+from skdp.estimators.configuration import check_configuration, members_in
 from skdp.estimators.members import configured_members, last_step
 from skdp.estimators.parameters import ParameterTarget
 from skdp.estimators.trees import LeafTarget, is_tree
@@ -56,9 +57,10 @@ def check_release(estimator: Estimator, release: object) -> None:
         _check_trees(estimator)
 
 
-def warn_if_fitted(estimator: Estimator) -> None:
+def warn_if_fitted(*things: object) -> None:
     """Point out a fitted estimator: the wrapper keeps it as a parameter, with all it has seen."""
-    for _, part, _ in configured_members(estimator):
+    walked = (configured_members(each) for each in members_in(things))
+    for _, part, _ in chain.from_iterable(walked):
         if is_stateless(part):
             continue
         if any(name.endswith("_") and not name.startswith("_") for name in vars(part)):

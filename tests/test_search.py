@@ -3,6 +3,7 @@
 import functools
 import math
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from skdp import (
     BudgetExceededError,
     ExponentialMechanism,
     LaplaceMechanism,
+    PrivacyLeakWarning,
     PrivateEstimator,
     PrivateEvaluationError,
     PrivateSearchCV,
@@ -29,6 +31,7 @@ from skdp import (
     public_search,
 )
 from skdp.accounting import PrivacyAccountant
+from skdp.sensitivity.svm_bounds import linear_svc_l1
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(40, 2))
@@ -157,6 +160,7 @@ def test_a_classifier_and_other_estimators_in_its_place():
         model.fit(X[60:], np.array(["no", "maybe"])[y[60:]])
 
 
+SHUFFLED = KFold(2, shuffle=True)
 SEEN = []
 
 
@@ -175,6 +179,72 @@ def test_no_score_is_kept(leak_search):
     assert leak_search(pickle.dumps(model), secrets) == []
     model.forgotten_ = folds[3]
     assert leak_search(pickle.dumps(model), secrets) == [folds[3]]
+
+
+class Locked:
+    """A scorer that remembers, and cannot be copied deeply."""
+
+    def __init__(self):
+        self.seen, self.lock = [], threading.Lock()
+
+    def __call__(self, model, X, y):
+        self.seen.append(model.score(X, y))
+        return self.seen[-1]
+
+
+def test_a_scorer_that_holds_a_lock_remembers_nothing():
+    scorer = Locked()
+    assert search(scoring=scorer).fit(X, Y).scoring is scorer
+    assert scorer.seen == []
+
+
+@pytest.mark.parametrize("where", ["wrapped", "candidate"])
+def test_a_fitted_estimator_is_pointed_out_and_not_handed_on(where):
+    fitted = Ridge().fit(X, Y)
+    if where == "wrapped":
+        model = search(PrivateEstimator(fitted, mechanism=LaplaceMechanism(1.0), sensitivity=0.5))
+    else:
+        model = search(grid={"estimator": [fitted, Ridge(2.0)]}, epsilon=math.inf)
+    with pytest.warns(PrivacyLeakWarning, match="holds a fitted Ridge"):
+        model.fit(X, Y)
+    if where == "candidate":
+        assert not any(hasattr(each["estimator"], "coef_") for each in model.cv_results_["params"])
+        assert not hasattr(model.best_params_["estimator"], "coef_")
+
+
+class Loaded(ExponentialMechanism):
+    """Shows where its randomness begins."""
+
+    def release(self, value, sensitivity, rng=None):
+        if rng is not None and hasattr(rng, "bit_generator"):
+            STARTS.append(rng.bytes(8))
+        return super().release(value, sensitivity, rng)
+
+
+STARTS = []
+
+
+def test_choice_and_fit_of_one_seed_have_noise_of_their_own():
+    STARTS.clear()
+    search(random_state=7).set_params(mechanism=Loaded(0.5)).fit(X, Y)
+    fit = np.random.default_rng(7)
+    fit.bytes(4)  # the seed of the target
+    (choice,) = STARTS
+    assert choice != fit.bytes(8)
+
+
+def test_an_estimate_of_the_scores_is_rehearsed_once():
+    """As it is counted: two choices share its gamma, each fit has its own."""
+    ledger = PrivacyAccountant(":memory:", epsilon=9.0, gamma=0.61)
+    options = {"sensitivity": sampler(seed=1), "accountant": ledger}
+    for _ in range(2):
+        search(ridge(sensitivity=sampler()), **options).fit(X, Y)
+    assert_allclose(ledger.total().gamma, 0.6)
+
+
+def test_a_promise_that_is_weak_only_together_is_pointed_out():
+    with pytest.warns(UserWarning, match="weak, together: epsilon=25"):
+        search(ridge(15.0), epsilon=10.0).fit(X, Y)
 
 
 @pytest.mark.slow
@@ -264,6 +334,16 @@ def test_a_candidate_without_a_score_fails():
         ({"scoring": ["r2", "max_error"]}, TypeError, "must be one score"),
         ({"cv": TimeSeriesSplit()}, ValueError, "must not go by the position"),
         ({"cv": KFold(2, shuffle=True)}, ValueError, "must split alike"),
+        ({"cv": KFold(2).split(X)}, ValueError, "must not go by the position"),
+        ({"mechanism": ExponentialMechanism(0.5, monotone=True)}, ValueError, "not be monotone"),
+        ({"mechanism": ExponentialMechanism(0.5, base_measure=[1, 1])}, ValueError, "base_measure"),
+        ({"scoring": "nonsense"}, ValueError, "scoring"),
+        (
+            {"param_grid": {"estimator": [Ridge(), GridSearchCV(Ridge(), {}, cv=SHUFFLED)]}},
+            ValueError,
+            "must split alike",
+        ),
+        ({"sensitivity": linear_svc_l1(40, 2, 1.0, solver_error=0.1)}, ValueError, "bound scores"),
         ({"random_state": 1.5}, TypeError, "random_state"),
         ({"accountant": "ledger.db"}, TypeError, "'accountant' parameter of PrivateSearchCV"),
         ({"sensitivity": SensitivitySampler(lambda n, rng: X)}, ValueError, "holds the private"),
@@ -313,6 +393,11 @@ def test_a_public_search_scores_on_the_records_that_it_is_given():
         for each in (None, other)
     )
     assert (near > far + 10).all()
+
+
+def test_a_public_search_takes_no_candidate_without_a_score():
+    with pytest.raises(ValueError, match="Got NaN for candidate 1"):
+        public_search(noisy(1.0), ALPHAS, 40, scoring=nan_score, n_datasets=1, random_state=0)
 
 
 @pytest.mark.parametrize(

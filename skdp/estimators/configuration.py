@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from numbers import Integral, Real
 from typing import Any
 
@@ -85,7 +85,8 @@ def check_configuration(estimator: Estimator) -> None:
                 "members as they were fitted. PrivateEstimator fits from scratch: wrap a member "
                 "that has learned from public records in sklearn.frozen.FrozenEstimator."
             )
-        listed = name.rsplit("__", 1)[-1] == "cv" and isinstance(value, list | tuple)
+        folds = isinstance(value, Iterable) and not hasattr(value, "split")
+        listed = name.rsplit("__", 1)[-1] == "cv" and folds
         if listed or isinstance_by_name(value, *_BY_POSITION):
             raise ValueError(
                 f"The {name!r} parameter of {type(estimator).__name__} must not go by the position "
@@ -113,7 +114,7 @@ def make_quiet(estimator: Estimator) -> Estimator:
     """Switch off what shows or keeps something, in a clone and all its members, in place."""
     with warnings.catch_warnings():  # to some, scikit-learn says that they would not be called
         warnings.simplefilter("ignore")
-        for member in _with_members(estimator):
+        for member in members_in(estimator):
             if hasattr(member, "set_callbacks"):  # since scikit-learn 1.9; clones share them
                 member.set_callbacks()
     settings = {}
@@ -141,13 +142,13 @@ def _quiet(name: str, value: object) -> Any:
     return value
 
 
-def _with_members(value: object) -> Iterator[object]:
+def members_in(value: object) -> Iterator[object]:
     """Walk the estimators in a parameter, in lists and dicts too; what is frozen is not fitted."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list | tuple):
         for item in value:
-            yield from _with_members(item)
+            yield from members_in(item)
     elif hasattr(value, "get_params") and not isinstance(value, type) and not is_frozen(value):
         yield value
-        yield from _with_members(value.get_params(deep=False))
+        yield from members_in(value.get_params(deep=False))

@@ -176,10 +176,11 @@ class ExponentialMechanism(Mechanism):
         Returns
         -------
         PrivacyGuarantee
-            With this epsilon and ``delta = 0``.
+            With this epsilon and ``delta = 0``; it says that the scores are taken to be `monotone`.
         """
         self._check()
-        return PrivacyGuarantee(epsilon=float(self.epsilon), gamma=gamma)
+        assumed = "monotone scores asserted by the caller" if self.monotone else None
+        return PrivacyGuarantee(epsilon=float(self.epsilon), gamma=gamma, assumed=assumed)
 
     def _check_scores(self, scores: ArrayLike, sensitivity: float) -> NDArray[np.float64]:
         self._check()

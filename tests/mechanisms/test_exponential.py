@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.base import clone
 
+from skdp import SensitivitySampler, UniformOracle, plan_release
 from skdp.core.geometry import Geometry
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.noise import byte_source
@@ -269,3 +270,16 @@ def test_guarantee_and_parameters():
     assert (guarantee.epsilon, guarantee.delta, guarantee.gamma) == (0.5, 0.0, 0.1)
     assert set(mechanism.get_params()) == {"epsilon", "monotone", "base_measure", "method"}
     assert mechanism.geometry == Geometry(math.inf)
+
+
+@pytest.mark.parametrize("sensitivity", [SensitivitySampler(UniformOracle([(0, 1)])), 0.1])
+def test_monotone_scores_are_said_to_be_assumed(sensitivity):
+    options = {"n_samples": 9, "like": np.zeros((9, 1)), "sensitivity": sensitivity}
+
+    def promised(monotone):
+        mechanism = ExponentialMechanism(1.0, monotone=monotone)
+        return str(plan_release(np.ravel, mechanism=mechanism, **options).guarantee)
+
+    assert "monotone scores asserted by the caller" in promised(True)
+    assert ("sensitivity 0.1 asserted" in promised(True)) == (sensitivity == 0.1)
+    assert "monotone" not in promised(False)
