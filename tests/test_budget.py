@@ -300,7 +300,7 @@ def test_a_rehearsal_refuses_what_is_not_allowed_together_and_spends_nothing():
 
 @pytest.mark.parametrize("by", ["release", "time"])
 def test_the_display_of_a_budget_shows_what_is_left(path, by):
-    plt = pytest.importorskip("matplotlib.pyplot")
+    plt = pytest.importorskip("matplotlib.pyplot", reason="needs the 'plot' extra")
     accountant = PrivacyAccountant(path, epsilon=2.0)
     for part in ("north", "south"):
         with accountant.parallel("hospital", part):

@@ -389,7 +389,7 @@ def test_noise_is_not_calibrated_to_the_rounding_that_a_code_leaves():
         try:
             known = plan_release(wave_and_offset, **options).sensitivity
         except ValueError as error:
-            assert "is one of rounding errors" in str(error)  # noqa: PT017
+            assert "is one of rounding errors" in str(error)  # noqa: PT017 (either may happen)
             refused += 1
         else:
             assert known.value > 1e-4 * known.norms[np.isfinite(known.norms)].max()

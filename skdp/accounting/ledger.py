@@ -168,6 +168,7 @@ class Ledger:
         return kept
 
     def _connect(self) -> sqlite3.Connection:
+        # mypy cannot match options of several types in a dict: hence what is ignored below
         how = {"timeout": self.timeout, "isolation_level": None, "check_same_thread": False}
         if self.path == MEMORY:
             return sqlite3.connect(MEMORY, **how)  # type: ignore[call-overload]

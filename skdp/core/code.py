@@ -126,7 +126,8 @@ class PublicCode:
             if part is not None:
                 # what the caller could still write into is copied
                 own = type(part) is np.ndarray and part.flags.owndata and not part.flags.writeable
-                part = np.array(part, dtype=np.float64, order="C", copy=None if own else True)
+                copy = np.asarray if own else np.array
+                part = copy(part, dtype=np.float64, order="C")
                 part.flags.writeable = False
                 object.__setattr__(self, name, part)
                 if not np.isfinite(part).all():

@@ -68,7 +68,7 @@ def test_dask_with_a_worker_that_dies(expected, tmp_path):
     assert log.stat().st_size > n_calls  # the worker had begun a chunk
 
 
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore")  # of a cluster that starts
 def test_ray(expected):
     ray = pytest.importorskip("ray", reason="needs the 'ray' extra")
     from ray.util.joblib import register_ray

@@ -133,7 +133,9 @@ def in_memory(records):
 
 
 def as_frame(records):
-    return pytest.importorskip("pandas").DataFrame(records, columns=["a", "b"])
+    return pytest.importorskip("pandas", reason="needs the 'dataframe' extra").DataFrame(
+        records, columns=["a", "b"]
+    )
 
 
 TABLES = {
