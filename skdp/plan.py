@@ -39,6 +39,7 @@ from skdp.outcome import Release
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.progress import one_count
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public
 
@@ -413,9 +414,10 @@ def make_plan(
     promise = replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
     for weakness in weaknesses(promise, n_samples):
         warnings.warn(f"The promise is weak: {weakness}.", UserWarning, stacklevel=4)
-    if sampled and mechanism.learns_basis:
-        mechanism = _learn_coordinates(mechanism, sensitivity, target, n_samples, schema)
-    known, mechanism = sensitivity.settle(target, n_samples, schema, mechanism)
+    with one_count(getattr(sensitivity, "verbose", 0)):
+        if sampled and mechanism.learns_basis:
+            mechanism = _learn_coordinates(mechanism, sensitivity, target, n_samples, schema)
+        known, mechanism = sensitivity.settle(target, n_samples, schema, mechanism)
     mechanism.rehearse(known.shape, known.value)
     plan = ReleasePlan(
         target,
