@@ -10,7 +10,10 @@ from skdp.core.geometry import Geometry
 from skdp.core.guarantee import NeighboringRelation, PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.target import FunctionTarget, Target
-from skdp.displays import BudgetDisplay, RiskDisplay
+from skdp.displays.budget import BudgetDisplay
+from skdp.displays.release import ReleaseDisplay
+from skdp.displays.risk import RiskDisplay
+from skdp.displays.sensitivity import SensitivityDisplay
 from skdp.estimator import PrivateEstimator
 from skdp.estimators.catalog import register
 from skdp.estimators.catalog.table import supported_estimators
@@ -95,6 +98,7 @@ __all__ = [
     "RandomDensityOracle",
     "RandomTaskOracle",
     "Release",
+    "ReleaseDisplay",
     "ReleasePlan",
     "ReleaseSummary",
     "ReleasedClassifier",
@@ -104,6 +108,7 @@ __all__ = [
     "ReproductionWarning",
     "RiskDisplay",
     "SamplingPlan",
+    "SensitivityDisplay",
     "SensitivityEstimate",
     "SensitivitySampler",
     "Target",
