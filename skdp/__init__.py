@@ -14,6 +14,7 @@ from skdp.displays.budget import BudgetDisplay
 from skdp.displays.release import ReleaseDisplay
 from skdp.displays.risk import RiskDisplay
 from skdp.displays.sensitivity import SensitivityDisplay
+from skdp.displays.utility import PrivacyUtilityDisplay
 from skdp.estimator import PrivateEstimator
 from skdp.estimators.catalog import register
 from skdp.estimators.catalog.table import supported_estimators
@@ -89,6 +90,7 @@ __all__ = [
     "OrderStatistic",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
+    "PrivacyUtilityDisplay",
     "PrivateEstimator",
     "PrivateEvaluationError",
     "PrivateSearchCV",
