@@ -15,7 +15,7 @@ import uuid
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, fields
+from dataclasses import fields
 from pathlib import Path
 
 from skdp.accounting.tally import Limits, Spend
@@ -101,7 +101,7 @@ class Ledger:
 
     def append(self, spend: Spend) -> int:
         """Write a row, in a transaction, and return its number."""
-        number = self._connected().execute(INSERT, astuple(spend)).lastrowid
+        number = self._connected().execute(INSERT, tuple(vars(spend).values())).lastrowid
         assert number is not None
         return number
 
@@ -199,7 +199,7 @@ class Ledger:
                     connection.execute(statement)
                 connection.execute(
                     "INSERT INTO ledger VALUES (?, ?, ?, ?, ?)",
-                    (uuid.uuid4().hex, *astuple(limits)),
+                    (uuid.uuid4().hex, *vars(limits).values()),
                 )
             connection.execute("COMMIT")
         except BaseException:
