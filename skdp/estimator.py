@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import inspect
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -384,39 +384,53 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         return isinstance(self.release, Target) or uses_response(self.estimator)
 
     def _make_plan(self, example: Dataset) -> ReleasePlan:
-        """Settle what is public, from the form of the data; of its entries only labels are seen."""
+        make, _ = self._prepare(example)
+        return make()
+
+    def _prepare(self, example: Dataset) -> tuple[Callable[[], ReleasePlan], Dataset]:
+        """Settle what is public, from the form of the data; of its entries only labels are seen.
+
+        All is settled but the sensitivity, which may take long: the function that is returned
+        samples it and makes the plan. The dataset is that of the public fit.
+        """
         sensitivity = as_sensitivity(self.sensitivity, self.mechanism, example.n_records)
         sensitivity = sensitivity.for_estimator(
             self.estimator, self.release, example, self._uses_response()
         )
         allow_nan = takes(self.estimator, "allow_nan")
         sensitivity, schema, example = settle_form(sensitivity, example, allow_nan)
-        public_fit = self._make_public_fit(sensitivity, schema, example)
+        public_fit, public = self._make_public_fit(sensitivity, schema, example)
         weighted = example.sample_weight is not None
-        return make_plan(
+        make = partial(
+            make_plan,
             make_target(self.estimator, self.release, public_fit, weighted),
             schema,
-            example.n_records,
+            example,
             mechanism=self.mechanism,
             sensitivity=sensitivity,
             classes=classes_of_outputs(public_fit) if is_classifier(public_fit) else None,
             prepare=partial(check_data, clone(self.estimator), self._uses_response()),
         )
+        return make, public
 
-    def _make_public_fit(self, sensitivity: Any, schema: Schema, dataset: Dataset) -> Estimator:
-        """Make the public fit, and refuse private labels that it does not know."""
+    def _make_public_fit(
+        self, sensitivity: Any, schema: Schema, dataset: Dataset
+    ) -> tuple[Estimator, Dataset]:
+        """Make the public fit and its records, and refuse private labels that it does not know."""
         estimator = without_side_effects(self.estimator)
         classes = self._public_classes(sensitivity.draws_from, dataset)
         if sensitivity.draws_from is not None:
-            public_fit = _fit_to_oracle(estimator, sensitivity, schema, dataset.n_records, classes)
+            public = _draw_every_class(sensitivity, schema, dataset.n_records, classes)
+            public_fit = fit_seeded(estimator, public)
         else:
             rule = getattr(self.sensitivity, "estimator", None)  # of a bound on paper
             if rule is not None:
                 rule.check_classes(classes or [])
-            public_fit = fit_to_synthetic(estimator, synthetic_dataset(dataset, classes))
+            public = synthetic_dataset(dataset, classes)
+            public_fit = fit_to_synthetic(estimator, public)
         if is_classifier(public_fit):
             check_labels(dataset.y, classes_of_outputs(public_fit))
-        return public_fit
+        return public_fit, public
 
     def _public_classes(self, oracle: Oracle | None, dataset: Dataset) -> list[NDArray] | None:
         """Find the labels, of all outputs or output by output; None where only draws tell."""
@@ -438,7 +452,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             "The class labels are read from the private y, which makes them public. Declare them "
             "with the 'classes' parameter of PrivateEstimator.",
             PrivacyLeakWarning,
-            stacklevel=4,
+            stacklevel=6,
         )
         return [np.unique(column) for column in dataset.y.reshape(len(dataset.y), -1).T]
 
@@ -464,18 +478,14 @@ def check_data(
     return check_private_dataset(X, y, sample_weight, tags)
 
 
-def _fit_to_oracle(
-    estimator: Estimator,
-    sampler: SensitivitySampler,
-    schema: Schema,
-    n_samples: int,
-    classes: list[NDArray] | None,
-) -> Estimator:
-    """Fit to the oracle's records, drawn anew until they hold every class."""
+def _draw_every_class(
+    sampler: SensitivitySampler, schema: Schema, n_samples: int, classes: list[NDArray] | None
+) -> Dataset:
+    """Draw the oracle's records anew until they hold every class."""
     for attempt in range(MAX_ATTEMPTS):
         public = sampler.public_dataset(n_samples, schema, attempt)
         if classes is None or _holds_classes(public.y, classes):
-            return fit_seeded(estimator, public)
+            return public
     shown = [labels.tolist() for labels in classes or []]
     raise ValueError(
         f"The oracle must yield every class of {shown[0] if len(shown) == 1 else shown}. "
