@@ -28,7 +28,7 @@ from skdp.core.schema import Schema
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
 from skdp.estimators.catalog import entry_of
-from skdp.estimators.configuration import without_side_effects
+from skdp.estimators.configuration import members_in, without_side_effects
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes, takes_weights, uses_response
 from skdp.estimators.members import classes_of_outputs, last_step
@@ -352,6 +352,12 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             raise TypeError(
                 "The 'mechanism' parameter of PrivateEstimator must be a Mechanism, such as "
                 f"LaplaceMechanism(epsilon=1.0). Got {self.mechanism!r}."
+            )
+        if any(isinstance(each, DelegatedMethods) for each in members_in(self.estimator)):
+            raise TypeError(
+                "The 'estimator' parameter of PrivateEstimator must not hold another one that is "
+                "private, which would release and spend in each fit of a pair. Got "
+                f"{self.estimator!r}. Wrap the whole pipeline once."
             )
         check_accountant(self.accountant, "PrivateEstimator")
         byte_source(self.random_state)  # refuses what is no seed before any work is done

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -28,7 +28,7 @@ from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import reorder, takes
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
-from skdp.plan import Release, ReleasePlan, spend_of
+from skdp.plan import Release, ReleasePlan, spare, spend_of
 from skdp.release import plan_release
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -182,8 +182,9 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     def fit(self, X: Container, y: Container = None, sample_weight: None = None) -> Self:
         """Choose privately, then fit privately.
 
-        Both releases are rehearsed first: what they need of the budget, the fit of the first
-        candidate, the configuration of the others, and the form of the data.
+        Both releases are rehearsed first: every candidate is fitted and scored on records of the
+        oracle, or on made-up ones where there is none, the sensitivities of the scores and of the
+        fit of the first candidate are settled, and so is what both need of the budget.
 
         Parameters
         ----------
@@ -203,7 +204,7 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         ------
         ValueError
             If a parameter, an oracle or the data are not as they must be. If the sensitivity of
-            the chosen candidate alone cannot be had, the choice has been paid for.
+            the chosen candidate alone cannot be sampled, the choice has been paid for.
         TypeError
             If a parameter is of a wrong type, or there are weights.
         BudgetExceededError
@@ -212,7 +213,8 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         LedgerError
             If the budget cannot be read or written.
         PrivateEvaluationError
-            If a candidate cannot be scored or fitted on the private data. The budget has paid.
+            If a candidate cannot be scored or fitted on the private data, as it could in the
+            rehearsal. The budget has paid.
         """
         if sample_weight is not None:
             raise TypeError("PrivateSearchCV takes no sample_weight in fit. Got sample_weight.")
@@ -224,22 +226,22 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         for sensitivity in (self.sensitivity, self.estimator.sensitivity):
             check_is_public(getattr(sensitivity, "draws_from", None), Dataset(X, y))
         dataset = check_data(self.estimator.estimator, True, X, y)
-        fits = {0: models[0].plan(dataset.n_records, like=dataset)}
+        fits, public = self._plan_fits(models, dataset)
         choice = self._plan_choice([model.estimator for model in models], dataset)
         choice.mechanism.rehearse((len(models),), choice.sensitivity.value)
-        planned = replace(fits[0], n_alternatives=len(models))
+        planned = replace(fits[0](), n_alternatives=len(models))
         promise = together(choice.guarantee, planned.guarantee)
         for weakness in weaknesses(promise, dataset.n_records):
             warnings.warn(f"The promise is weak, together: {weakness}.", UserWarning, stacklevel=2)
         accountant.rehearse(*(spend_of(each, each.guarantee) for each in (choice, planned)))
+        if choice.sensitivity.shape is None:  # else they were scored on pairs
+            check_scores(_scored(choice.target, public), candidates, "PrivateSearchCV")
 
         chosen = choice.execute(
             *dataset.parts, accountant=accountant, random_state=_apart(self.random_state)
         )
         index = chosen.value
-        if index not in fits:
-            fits[index] = models[index].plan(dataset.n_records, like=dataset)
-        plan = replace(fits[index], n_alternatives=len(models))
+        plan = planned if index == 0 else replace(fits[index](), n_alternatives=len(models))
         released = plan.execute(
             *dataset.parts, accountant=accountant, random_state=self.estimator.random_state
         )
@@ -306,6 +308,17 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         if self.accountant is not None:
             return self.accountant
         return self.estimator.accountant or default_accountant()
+
+    def _plan_fits(
+        self, models: list[PrivateEstimator], dataset: Dataset
+    ) -> tuple[list[Callable[[], ReleasePlan]], Dataset]:
+        """Return what makes the plan of each fit, and public records; sample nothing yet."""
+        prepared = [model._prepare(dataset) for model in models]
+        fits = [make for make, _ in prepared]
+        if not isinstance(self.estimator.sensitivity, SensitivitySampler):
+            for make in fits:  # nothing is sampled, and what is given may not be for all of them
+                make()
+        return fits, prepared[0][1]
 
     def _plan_choice(self, estimators: list[Estimator], dataset: Dataset) -> ReleasePlan:
         sensitivity = self.sensitivity
@@ -447,12 +460,7 @@ def public_search(
             released = plan.execute(*copy.deepcopy(train), accountant=free, random_state=i).value
             row[i] = check_scoring(released, scoring)(released, *test.parts[:2])
     means = scores.mean(axis=1)
-    if np.isnan(means).any():
-        which = int(np.argmax(np.isnan(means)))
-        raise ValueError(
-            "The 'scoring' of public_search must give each candidate a number. Got NaN for "
-            f"candidate {which}, {candidates[which]}."
-        )
+    check_scores(means, candidates, "public_search")
     results = {"params": candidates, "mean_test_score": means}
     return models[int(np.argmax(means))], results
 
@@ -478,6 +486,25 @@ class CandidateScores(Target):
                 cross_val_score(_seeded(estimator, seed), *shuffled.parts, **how).mean()
                 for estimator in self.estimators
             ]
+        )
+
+
+def _scored(target: Target, public: Dataset) -> NDArray[np.float64]:
+    """Score the candidates on public records, which leaves no trace in the scorer."""
+    try:
+        return spare(target)(*copy.deepcopy(public).parts, seed=0)
+    except Exception as error:
+        error.add_note("Raised when the candidates were scored on public or made-up records.")
+        raise
+
+
+def check_scores(scores: NDArray[np.float64], candidates: list[dict[str, Any]], owner: str) -> None:
+    """Refuse scores that are no numbers; those of public records may be shown."""
+    strange = np.flatnonzero(~np.isfinite(scores))
+    if strange.size:
+        raise ValueError(
+            f"The 'scoring' of {owner} must give each candidate a number. Got {scores[strange[0]]} "
+            f"for candidate {strange[0]}, {candidates[strange[0]]}, on public records."
         )
 
 
