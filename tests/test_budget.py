@@ -4,6 +4,7 @@ import copy
 import os
 import pickle
 import signal
+import sqlite3
 import subprocess
 import sys
 
@@ -226,7 +227,8 @@ def test_other_mechanisms_are_known_by_their_guarantee():
 RELEASER = """
 import os, signal, sys
 import numpy as np
-from skdp import LaplaceMechanism, plan, release
+from sklearn.linear_model import Ridge
+from skdp import LaplaceMechanism, PrivateEstimator, plan
 from skdp.accounting import PrivacyAccountant
 
 path, when = sys.argv[1:]
@@ -245,23 +247,26 @@ accountant = PrivacyAccountant(path, epsilon=10.0)
 if when == "before":
     accountant.spend = lambda *args, **kwargs: kill()
     PrivacyAccountant.spend = lambda *args, **kwargs: kill()
-release(
-    np.mean, np.ones((60, 1)), mechanism=LaplaceMechanism(1.0), sensitivity=1 / 60,
-    accountant=accountant,
-)
+X = np.random.default_rng(0).uniform(size=(60, 1))
+PrivateEstimator(
+    Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=1 / 60, accountant=accountant
+).fit(X, X[:, 0])
 """
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL")
 @pytest.mark.parametrize(("when", "n_spent"), [("before", 0), ("between", 1), ("after", 1)])
-def test_a_kill_at_each_step_of_a_release(path, when, n_spent):
+def test_a_kill_at_each_step_of_a_fit(path, when, n_spent):
     run = subprocess.run(
         [sys.executable, "-c", RELEASER, path, when], capture_output=True, text=True
     )
     assert run.returncode == -signal.SIGKILL
     assert ("released" in run.stdout) == (when == "after")
     assert PrivacyAccountant(path, epsilon=10.0).total().n_releases == n_spent
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
 
 
 def test_nothing_private_is_in_the_ledger(path, leak_search):
