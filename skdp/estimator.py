@@ -14,11 +14,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils import Tags, estimator_html_repr, get_tags
 
-from skdp.accounting.accountant import (
-    PrivacyAccountant,
-    accountant_in_force,
-    check_accountant,
-)
+from skdp.accounting.accountant import PrivacyAccountant, check_accountant
+from skdp.accounting.in_force import accountant_in_force
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, n_records

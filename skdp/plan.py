@@ -19,7 +19,8 @@ from skdp.accounting.accountant import (
     check_accountant,
     default_accountant,
 )
-from skdp.accounting.tally import DOWN, UP, BudgetTotal, above, below, exact
+from skdp.accounting.spend import DOWN, UP, above, below, exact
+from skdp.accounting.tally import BudgetTotal
 from skdp.codes.encoder import with_learned_code
 from skdp.codes.learning import with_learned_basis
 from skdp.core.code import PublicCode

@@ -33,7 +33,7 @@ from skdp import (
     release,
 )
 from skdp.accounting import PrivacyAccountant, default_accountant
-from skdp.accounting.tally import check_law
+from skdp.accounting.spend import check_law
 
 X = np.random.default_rng(0).uniform(size=(60, 1))
 Y = X[:, 0]

@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 
-from skdp.accounting.tally import Limits, Spend
+from skdp.accounting.spend import Spend
+from skdp.accounting.tally import Limits
 from skdp.exceptions import LedgerError
 
 MEMORY = ":memory:"
