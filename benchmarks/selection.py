@@ -28,7 +28,7 @@ from skdp import (
     public_search,
 )
 from skdp.accounting import PrivacyAccountant
-from skdp.search import CandidateScores
+from skdp.search.candidates import CandidateScores
 
 EPSILON, CHOICE = 1.0, 0.3
 GRID = [1e-4, 1e-2, 1.0, 100.0]

@@ -40,7 +40,8 @@ from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.plan import Release, ReleasePlan
 from skdp.release import plan_release, release
-from skdp.search import PrivateSearchCV, public_search
+from skdp.search.private import PrivateSearchCV
+from skdp.search.public import public_search
 from skdp.sensitivity.bounds import KnownSensitivity, exponential_mean, mean_l1, mean_l2
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 from skdp.sensitivity.estimate import SensitivityEstimate

@@ -1,0 +1,402 @@
+"""Private model selection: choose by the exponential mechanism, then fit once."""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils import Tags, get_tags
+
+from skdp.accounting.accountant import PrivacyAccountant, check_accountant, default_accountant
+from skdp.accounting.tally import BudgetTotal
+from skdp.core.dataset import Dataset
+from skdp.core.guarantee import PrivacyGuarantee, weaknesses
+from skdp.core.target import Target
+from skdp.core.types import Container, Estimator
+from skdp.estimator import PrivateEstimator, check_data
+from skdp.estimators.configuration import check_configuration
+from skdp.estimators.delegation import DelegatedMethods
+from skdp.mechanisms.base import Mechanism
+from skdp.mechanisms.noise import byte_source
+from skdp.plan import Release, ReleasePlan, spare, spend_of
+from skdp.release import plan_release
+from skdp.search.candidates import CandidateScores, check_scores, list_candidates
+from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.sampler import SensitivitySampler
+from skdp.sensitivity.trial import check_is_public
+from skdp.targets import warn_if_fitted
+
+
+class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
+    """Choose hyper-parameters privately, and fit with them privately.
+
+    Every candidate is scored on the private records by cross-validation, of the wrapped estimator
+    without noise. One candidate is chosen by the exponential mechanism [1]_, calibrated to
+    how much one record can change the largest difference of a score, which is sampled like any
+    other sensitivity. With it the :class:`PrivateEstimator` is fitted once. These are two
+    releases: `guarantee_` is what they promise together. No score is kept.
+
+    Parameters
+    ----------
+    estimator : PrivateEstimator
+        What is fitted with the chosen candidate, and says how private that is. Its sampler calls
+        for more pairs here; see the notes.
+    param_grid : dict of str to sequence, or list of such dicts
+        The candidates, as in scikit-learn's GridSearchCV: names are parameters of `estimator`
+        such as ``"estimator__C"``, or ``"estimator"`` for another estimator in its place. With
+        `n_iter` a sequence may be a distribution that has a method `rvs`.
+    mechanism : Mechanism
+        How to choose, such as ``ExponentialMechanism(epsilon=0.5)``. Its epsilon is spent on top of
+        that of the fit.
+    sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
+        How much a score can change: sampled at each fit, sampled earlier for the same candidates,
+        or a bound in the sup norm.
+    scoring : str, callable or None, default=None
+        As in scikit-learn: one score, of which more is better. None takes the method `score` of the
+        wrapped estimator.
+    cv : int, splitter or None, default=5
+        As in scikit-learn. The records are brought into a random order first.
+    n_iter : int or None, default=None
+        How many candidates to draw at random from `param_grid`; None takes all.
+    accountant : PrivacyAccountant or None, default=None
+        Whose budget pays for the choice and the fit, each before it looks at private records. None
+        takes that of `estimator`.
+    random_state : int or None, default=None
+        Source of the randomness of the choice, and of `n_iter`. None takes the operating system's
+        generator. A seed is for tests and examples, as in PrivateEstimator; the fit has that of
+        `estimator`.
+
+    Attributes
+    ----------
+    best_params_ : dict of str to object
+        The candidate that was chosen.
+    best_index_ : int
+        Its place among the candidates.
+    best_estimator_ : estimator object
+        The released estimator, of released and public values only; `estimator_` is another name.
+    guarantee_ : PrivacyGuarantee
+        What choice and fit promise together, by basic composition.
+    choice_ : Release
+        The choice: its guarantee and the sensitivity of the scores.
+    plan_ : ReleasePlan
+        Of the fit.
+    sensitivity_ : SensitivityEstimate or KnownSensitivity
+        What the noise of the fit was calibrated to.
+    mechanism_ : Mechanism
+        The mechanism of the fit, with the basis that it learned.
+    budget_ : BudgetTotal
+        What these two and all earlier releases of their budget promise together.
+    cv_results_ : dict
+        The candidates, under "params". Their scores are private, and not there.
+    classes_ : ndarray of shape (n_classes,)
+        The class labels, for a classifier.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, when X and the oracle have them.
+
+    See Also
+    --------
+    public_search : Chooses on records of the oracle, at no cost in privacy.
+    ExponentialMechanism : Chooses.
+
+    Notes
+    -----
+    Which estimate of the sensitivity calibrates the fit hangs on the choice, so the promise needs
+    the estimates of all candidates to cover the pair. By the union bound they do, but for the
+    gamma of the sampler of `estimator`, if each is sampled at that gamma over the number of
+    candidates, and that is how the one that is used is sampled. A confidence is divided likewise.
+
+    References
+    ----------
+    .. [1] McSherry and Talwar, "Mechanism Design via Differential Privacy", FOCS 2007.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skdp import ExponentialMechanism, LaplaceMechanism, PrivateEstimator
+    >>> from skdp import PrivateSearchCV, PublicDataOracle, SensitivitySampler
+    >>> X, y = make_classification(n_samples=300, n_features=4, random_state=0)
+    >>> oracle = PublicDataOracle(X[:100], y[:100])
+    >>> search = PrivateSearchCV(
+    ...     PrivateEstimator(
+    ...         LogisticRegression(),
+    ...         mechanism=LaplaceMechanism(epsilon=1.0),
+    ...         sensitivity=SensitivitySampler(oracle, gamma=0.2, random_state=0),
+    ...     ),
+    ...     {"estimator__C": [0.001, 1.0]},
+    ...     mechanism=ExponentialMechanism(epsilon=0.5),
+    ...     sensitivity=SensitivitySampler(oracle, gamma=0.2, n_pairs=9, random_state=1),
+    ... )
+    >>> search.fit(X[100:], y[100:]).predict(X[:2]).shape
+    (2,)
+    >>> search.guarantee_.epsilon, round(search.guarantee_.gamma, 9)
+    (1.5, 0.4)
+    """
+
+    estimator_: Estimator
+    best_params_: dict[str, Any]
+    best_index_: int
+    guarantee_: PrivacyGuarantee
+    choice_: Release
+    plan_: ReleasePlan
+    sensitivity_: SensitivityEstimate | KnownSensitivity
+    mechanism_: Mechanism
+    budget_: BudgetTotal
+    cv_results_: dict[str, Any]
+
+    def __init__(
+        self,
+        estimator: PrivateEstimator,
+        param_grid: Mapping[str, Sequence] | Sequence[Mapping[str, Sequence]],
+        *,
+        mechanism: Mechanism,
+        sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
+        scoring: Any = None,
+        cv: Any = 5,
+        n_iter: int | None = None,
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+    ):
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.mechanism = mechanism
+        self.sensitivity = sensitivity
+        self.scoring = scoring
+        self.cv = cv
+        self.n_iter = n_iter
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X: Container, y: Container = None, sample_weight: None = None) -> Self:
+        """Choose privately, then fit privately.
+
+        Both releases are rehearsed first: every candidate is fitted and scored on records of the
+        oracle, or on made-up ones where there is none, the sensitivities of the scores and of the
+        fit of the first candidate are settled, and so is what both need of the budget.
+
+        Parameters
+        ----------
+        X : array-like, sparse or data frame of shape (n_samples, n_features)
+            The private records.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or None, default=None
+            The private responses.
+        sample_weight : None, default=None
+            There is no scoring with weights.
+
+        Returns
+        -------
+        self : PrivateSearchCV
+            Fitted. If anything fails it is as it was before.
+
+        Raises
+        ------
+        ValueError
+            If a parameter, an oracle or the data are not as they must be. If the sensitivity of
+            the chosen candidate alone cannot be sampled, the choice has been paid for.
+        TypeError
+            If a parameter is of a wrong type, or there are weights.
+        BudgetExceededError
+            If the budget does not allow both releases. No private record is then looked at, unless
+            another process has spent in between: the choice is then paid for, and not shown.
+        LedgerError
+            If the budget cannot be read or written.
+        PrivateEvaluationError
+            If a candidate cannot be scored or fitted on the private data, as it could in the
+            rehearsal. The budget has paid.
+        """
+        if sample_weight is not None:
+            raise TypeError("PrivateSearchCV takes no sample_weight in fit. Got sample_weight.")
+        candidates = self._candidates()
+        models = [_set(self.estimator, params, len(candidates)) for params in candidates]
+        self._check_parameters(models)
+        warn_if_fitted(self.estimator.estimator, self.param_grid)
+        accountant = self._accountant()
+        for sensitivity in (self.sensitivity, self.estimator.sensitivity):
+            check_is_public(getattr(sensitivity, "draws_from", None), Dataset(X, y))
+        dataset = check_data(self.estimator.estimator, True, X, y)
+        fits, public = self._plan_fits(models, dataset)
+        choice = self._plan_choice([model.estimator for model in models], dataset)
+        choice.mechanism.rehearse((len(models),), choice.sensitivity.value)
+        planned = replace(fits[0](), n_alternatives=len(models))
+        promise = together(choice.guarantee, planned.guarantee)
+        for weakness in weaknesses(promise, dataset.n_records):
+            warnings.warn(f"The promise is weak, together: {weakness}.", UserWarning, stacklevel=2)
+        accountant.rehearse(*(spend_of(each, each.guarantee) for each in (choice, planned)))
+        if choice.sensitivity.shape is None:  # else they were scored on pairs
+            check_scores(_scored(choice.target, public), candidates, "PrivateSearchCV")
+
+        chosen = choice.execute(
+            *dataset.parts, accountant=accountant, random_state=_apart(self.random_state)
+        )
+        index = chosen.value
+        plan = planned if index == 0 else replace(fits[index](), n_alternatives=len(models))
+        released = plan.execute(
+            *dataset.parts, accountant=accountant, random_state=self.estimator.random_state
+        )
+        self.best_index_, self.best_params_ = index, candidates[index]
+        self.cv_results_ = {"params": candidates}
+        self.choice_, self.plan_ = chosen, plan
+        self.estimator_ = released.value
+        self.guarantee_ = together(chosen.guarantee, released.guarantee)
+        self.budget_ = released.budget
+        self.sensitivity_, self.mechanism_ = released.sensitivity, plan.mechanism
+        return self
+
+    @property
+    def best_estimator_(self) -> Estimator:
+        """The released estimator."""
+        if "estimator_" not in vars(self):
+            raise AttributeError("PrivateSearchCV has no attribute 'best_estimator_' before fit.")
+        return self.estimator_
+
+    def _candidates(self) -> list[dict[str, Any]]:
+        """Return the candidates, or refuse names that no score depends on."""
+        if not isinstance(self.estimator, PrivateEstimator):
+            raise TypeError(
+                "The 'estimator' parameter of PrivateSearchCV must be a PrivateEstimator, since it "
+                f"is fitted privately, too. Got {self.estimator!r}."
+            )
+        candidates = list_candidates(self.param_grid, self.n_iter, self.random_state)
+        names = {name for params in candidates for name in params}
+        strange = sorted(name for name in names if name.split("__")[0] != "estimator")
+        if strange:
+            raise ValueError(
+                "The 'param_grid' parameter of PrivateSearchCV must name parameters of the wrapped "
+                f"estimator, such as 'estimator__C'. Got {strange}, on which no score depends."
+            )
+        return candidates
+
+    def _check_parameters(self, models: list[PrivateEstimator]) -> None:
+        """Refuse what no choice could use, whatever the data, and candidates that no fit could."""
+        from sklearn.metrics import check_scoring
+
+        if not isinstance(self.mechanism, Mechanism) or not self.mechanism.chooses:
+            raise TypeError(
+                "The 'mechanism' parameter of PrivateSearchCV must choose, such as "
+                f"ExponentialMechanism(epsilon=0.5). Got {self.mechanism!r}."
+            )
+        if getattr(self.mechanism, "monotone", False):
+            raise ValueError(
+                "The 'mechanism' parameter of PrivateSearchCV must not be monotone: to replace a "
+                f"record raises some scores and lowers others. Got {self.mechanism!r}."
+            )
+        if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
+            raise TypeError(
+                "The 'scoring' parameter of PrivateSearchCV must be one score: a name, a function "
+                f"or None. Got {self.scoring!r}."
+            )
+        byte_source(self.random_state)
+        check_accountant(self.accountant, "PrivateSearchCV")
+        check_configuration(self)
+        for model in models:
+            model._check_parameters()
+            check_scoring(model.estimator, self.scoring)
+
+    def _accountant(self) -> PrivacyAccountant:
+        if self.accountant is not None:
+            return self.accountant
+        return self.estimator.accountant or default_accountant()
+
+    def _plan_fits(
+        self, models: list[PrivateEstimator], dataset: Dataset
+    ) -> tuple[list[Callable[[], ReleasePlan]], Dataset]:
+        """Return what makes the plan of each fit, and public records; sample nothing yet."""
+        prepared = [model._prepare(dataset) for model in models]
+        fits = [make for make, _ in prepared]
+        if not isinstance(self.estimator.sensitivity, SensitivitySampler):
+            for make in fits:  # nothing is sampled, and what is given may not be for all of them
+                make()
+        return fits, prepared[0][1]
+
+    def _plan_choice(self, estimators: list[Estimator], dataset: Dataset) -> ReleasePlan:
+        sensitivity = self.sensitivity
+        if getattr(sensitivity, "estimator", None) is not None:
+            raise ValueError(
+                "The 'sensitivity' parameter of PrivateSearchCV must bound scores, and this bounds "
+                f"what a fit releases. Got {sensitivity!r}. Sample it, or bound the scores."
+            )
+        if isinstance(sensitivity, SensitivitySampler):
+            used = dataset.y is not None
+            sensitivity = sensitivity.for_estimator(estimators[0], "auto", dataset, used)
+        return plan_release(
+            CandidateScores(estimators, self.scoring, self.cv),
+            n_samples=dataset.n_records,
+            like=dataset,
+            mechanism=self.mechanism,
+            sensitivity=sensitivity,
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return the tags of the wrapped estimator."""
+        if hasattr(self.estimator, "get_params"):
+            return get_tags(self.estimator)
+        return super().__sklearn_tags__()
+
+    # What can be had from the released estimator is for the PrivateEstimator to say.
+
+    def _check_served(self, estimator: Estimator, name: str) -> None:
+        self.estimator._check_served(estimator, name)
+
+    def _check_takes(self, released: Estimator, method: str, parameter: str) -> None:
+        self.estimator._check_takes(released, method, parameter)
+
+
+def _set(model: PrivateEstimator, params: Mapping[str, Any], n_candidates: int) -> PrivateEstimator:
+    """Set a candidate, with its share of the probability that a sensitivity does not cover."""
+    copied = clone(model).set_params(**clone(dict(params), safe=False))
+    sampler = copied.sensitivity
+    if n_candidates > 1 and isinstance(sampler, SensitivitySampler):
+        if sampler.gamma is not None:
+            sampler.set_params(gamma=sampler.gamma / n_candidates * (1 - 2.0**-50))
+        if sampler.confidence is not None:
+            sampler.set_params(confidence=1 - (1 - sampler.confidence) / n_candidates)
+    return copied
+
+
+def _apart(random_state: int | None) -> int | None:
+    """Return a seed for the choice whose noise is not that of a fit with the same seed."""
+    if random_state is None:
+        return None
+    return int(np.random.SeedSequence(random_state, spawn_key=(1,)).generate_state(1, np.uint64)[0])
+
+
+def together(*guarantees: PrivacyGuarantee) -> PrivacyGuarantee:
+    """Compose the guarantees of releases of the same records, by basic composition."""
+    ledger = PrivacyAccountant(":memory:", epsilon=math.inf, delta=1.0)
+    for each in guarantees:
+        ledger.spend(each)
+    total = ledger.total()
+
+    def joined(name: str) -> str | None:
+        said = dict.fromkeys(filter(None, (getattr(each, name) for each in guarantees)))
+        return " and ".join(said) or None
+
+    return replace(
+        guarantees[-1],
+        epsilon=total.epsilon,
+        delta=total.delta,
+        gamma=total.gamma,
+        confidence=total.confidence,
+        oracle=joined("oracle"),
+        assumed=joined("assumed"),
+        seeded=any(each.seeded for each in guarantees),
+    )
+
+
+def _scored(target: Target, public: Dataset) -> NDArray[np.float64]:
+    """Score the candidates on public records, which leaves no trace in the scorer."""
+    try:
+        return spare(target)(*copy.deepcopy(public).parts, seed=0)
+    except Exception as error:
+        error.add_note("Raised when the candidates were scored on public or made-up records.")
+        raise
