@@ -25,7 +25,8 @@ from skdp.estimators.configuration import check_configuration
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
-from skdp.plan import Release, ReleasePlan, spare, spend_of
+from skdp.outcome import Release
+from skdp.plan import ReleasePlan, spare, spend_of
 from skdp.release import plan_release
 from skdp.search.candidates import CandidateScores, check_scores, list_candidates
 from skdp.sensitivity.bounds import KnownSensitivity
