@@ -92,6 +92,15 @@ def test_the_target_is_not_called_when_the_budget_does_not_allow_it():
     assert calls == [1.0]
 
 
+def test_a_fit_beyond_the_limit():
+    accountant = PrivacyAccountant(":memory:", epsilon=3.0)
+    model = ridge(accountant, epsilon=2.0)
+    total = model.fit(X, Y).budget_
+    with pytest.raises(BudgetExceededError, match="an epsilon of 1:"):
+        model.fit(X, Y)
+    assert accountant.total() == total
+
+
 def test_a_failure_has_been_paid_for_and_a_refusal_has_not():
     accountant = PrivacyAccountant(":memory:", epsilon=10.0)
     with pytest.raises(PrivateEvaluationError):
@@ -187,8 +196,8 @@ def test_without_an_accountant_the_process_counts():
     assert default_accountant().total() == model.budget_
     assert model.budget_.n_releases == before.n_releases + 1
     html = model._repr_html_()
-    assert f"<p>release {model.budget_.n_releases} of its budget, together (epsilon=" in html
-    assert model._repr_mimebundle_()["text/html"].count("<p>release") == 1
+    together = f"Release {model.budget_.n_releases} of its budget, together (epsilon="
+    assert model._repr_mimebundle_()["text/html"].count(together) == html.count(together) == 1
     assert "<p>" not in ridge()._repr_html_()
 
 
