@@ -155,7 +155,8 @@ class ReleasePlan:
                 f"The plan was made for another target: {target.description}. Got "
                 f"{self.target.description}, whose sensitivity was not settled. Make a plan of it."
             )
-        if target is not self.target or sensitivity is not self.sensitivity:
+        settled = target is self.target and sensitivity is self.sensitivity
+        if isinstance(self.sensitivity, SensitivityEstimate) and not settled:
             self.sensitivity.check_made_for(self.target)
         object.__setattr__(self, "settled", (self.target, self.sensitivity))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -225,10 +225,14 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         for sensitivity in (self.sensitivity, self.estimator.sensitivity):
             check_is_public(getattr(sensitivity, "draws_from", None), Dataset(X, y))
         dataset = check_data(self.estimator.estimator, True, X, y)
-        fits, public = self._plan_fits(models, dataset)
+        make_first, public = models[0]._prepare(dataset)
+        for model in models[1:]:
+            make, _ = model._prepare(dataset)
+            if not isinstance(model.sensitivity, SensitivitySampler):
+                make()  # which samples nothing, and what is given may be for one candidate only
         choice = self._plan_choice([model.estimator for model in models], dataset)
         choice.mechanism.rehearse((len(models),), choice.sensitivity.value)
-        planned = replace(fits[0](), n_alternatives=len(models))
+        planned = replace(make_first(), n_alternatives=len(models))
         promise = together(choice.guarantee, planned.guarantee)
         for weakness in weaknesses(promise, dataset.n_records):
             warnings.warn(f"The promise is weak, together: {weakness}.", UserWarning, stacklevel=2)
@@ -240,7 +244,9 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             *dataset.parts, accountant=accountant, random_state=_apart(self.random_state)
         )
         index = chosen.value
-        plan = planned if index == 0 else replace(fits[index](), n_alternatives=len(models))
+        plan = planned
+        if index > 0:
+            plan = replace(models[index]._make_plan(dataset), n_alternatives=len(models))
         released = plan.execute(
             *dataset.parts, accountant=accountant, random_state=self.estimator.random_state
         )
@@ -307,17 +313,6 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         if self.accountant is not None:
             return self.accountant
         return self.estimator.accountant or default_accountant()
-
-    def _plan_fits(
-        self, models: list[PrivateEstimator], dataset: Dataset
-    ) -> tuple[list[Callable[[], ReleasePlan]], Dataset]:
-        """Return what makes the plan of each fit, and public records; sample nothing yet."""
-        prepared = [model._prepare(dataset) for model in models]
-        fits = [make for make, _ in prepared]
-        if not isinstance(self.estimator.sensitivity, SensitivitySampler):
-            for make in fits:  # nothing is sampled, and what is given may not be for all of them
-                make()
-        return fits, prepared[0][1]
 
     def _plan_choice(self, estimators: list[Estimator], dataset: Dataset) -> ReleasePlan:
         sensitivity = self.sensitivity

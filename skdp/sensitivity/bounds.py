@@ -229,15 +229,6 @@ class KnownSensitivity(Sensitivity):
         """
         self.for_geometry(geometry, n_samples)
 
-    def check_made_for(self, target: Target) -> None:
-        """Accept any target: what the bound supposes of it, the guarantee says.
-
-        Parameters
-        ----------
-        target : Target
-            What is to be released.
-        """
-
     def bounded(self, target: Target) -> Target:
         """Make the function that the bound is for, of one that supposes the ranges.
 
