@@ -27,6 +27,7 @@ from skdp import (
     PrivateEvaluationError,
     PrivateSearchCV,
     PublicDataOracle,
+    RandomTaskOracle,
     SensitivitySampler,
     UniformOracle,
     public_search,
@@ -413,6 +414,20 @@ def test_a_public_search_scores_on_the_records_that_it_is_given():
         for each in (None, other)
     )
     assert (near > far + 10).all()
+
+
+def test_a_public_search_scores_on_the_rule_that_was_learned():
+    """Each dataset has a rule of its own: on records of another one any model is as good."""
+    oracle = RandomTaskOracle(X, classes=[0, 1])
+    model = PrivateEstimator(
+        LogisticRegression(),
+        mechanism=LaplaceMechanism(math.inf),
+        sensitivity=SensitivitySampler(oracle, gamma=0.2),
+    )
+    grid = {"estimator__C": [1e-9, 1.0]}
+    best, results = public_search(model, grid, 200, n_datasets=5, random_state=0)
+    assert best.estimator.C == 1.0
+    assert results["mean_test_score"][1] > 0.75
 
 
 def test_a_public_search_takes_no_candidate_without_a_score():

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import copy
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from skdp.accounting.accountant import PrivacyAccountant
-from skdp.core.checks import check_count
 from skdp.estimator import PrivateEstimator
 from skdp.search.candidates import check_scores, list_candidates
-from skdp.sensitivity.sampler import SensitivitySampler
+from skdp.simulation import Simulation
 
 
 def public_search(
@@ -44,9 +40,10 @@ def public_search(
     n_samples : int
         Number of private records that there will be.
     test_oracle : oracle or None, default=None
-        Where the records come from on which a released estimator is scored. None takes those of
-        the sampler. If that resamples a table, give another table here, since scores on records
-        of the fit prefer what overfits.
+        Where the records come from on which a released estimator is scored. None takes further
+        records of the same draw, so that an oracle may give each dataset a rule of its own. If it
+        resamples a table, give another table here, since scores on records of the fit prefer what
+        overfits.
     scoring : str, callable or None, default=None
         As for PrivateSearchCV.
     n_datasets : int, default=10
@@ -92,15 +89,6 @@ def public_search(
     >>> best.estimator.alpha in (1.0, 100.0), len(results["mean_test_score"])
     (True, 2)
     """
-    from sklearn.metrics import check_scoring
-
-    sampler = getattr(estimator, "sensitivity", None)
-    if not isinstance(estimator, PrivateEstimator) or not isinstance(sampler, SensitivitySampler):
-        raise TypeError(
-            "The 'estimator' parameter of public_search must be a PrivateEstimator whose "
-            f"sensitivity is a SensitivitySampler. Got {estimator!r}."
-        )
-    check_count("n_datasets", n_datasets, "public_search")
     rng = np.random.default_rng(random_state)
     candidates = list_candidates(param_grid, n_iter, int(rng.integers(2**31)))
     if any(name.split("__")[0] == "sensitivity" for params in candidates for name in params):
@@ -108,21 +96,18 @@ def public_search(
             "The 'param_grid' parameter of public_search must not name the sensitivity: what it "
             "promises is not for a score to decide."
         )
-    seed = int(rng.integers(2**62)) + 2**62  # as no fit has
-    tests = clone(sampler).set_params(random_state=seed)
-    if test_oracle is not None:
-        tests.set_params(oracle=test_oracle)
-    free = PrivacyAccountant(":memory:", epsilon=math.inf, delta=1.0)
-    scores = np.zeros((len(candidates), n_datasets))
+    simulation = Simulation(
+        estimator,
+        n_samples,
+        n_datasets=n_datasets,
+        test_oracle=test_oracle,
+        rng=rng,
+        owner="public_search",
+    )
     models = [clone(estimator).set_params(**clone(each, safe=False)) for each in candidates]
-    for row, model in zip(scores, models, strict=True):
-        drawn = clone(model.sensitivity).set_params(random_state=seed)
-        plan = clone(model).set_params(sensitivity=drawn).plan(n_samples)
-        for i in range(n_datasets):
-            train = drawn.public_dataset(n_samples, attempt=2 * i + 1)
-            test = tests.public_dataset(n_samples, attempt=2 * i + 2)
-            released = plan.execute(*copy.deepcopy(train), accountant=free, random_state=i).value
-            row[i] = check_scoring(released, scoring)(released, *test.parts[:2])
+    scores = np.array(
+        [simulation.private_scores(simulation.plan(model), scoring) for model in models]
+    )
     means = scores.mean(axis=1)
     check_scores(means, candidates, "public_search")
     results = {"params": candidates, "mean_test_score": means}
