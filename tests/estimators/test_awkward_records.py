@@ -232,7 +232,7 @@ def fitted_and_target(estimator, change):
     public, private, (new, *_) = (records(estimator, change, seed) for seed in range(3))
     ordered = reorder(Dataset(*private), seed=0).parts if order_matters(estimator) else private
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # scikit-learn warns of many such records
         try:
             fitted = clone(estimator).fit(*ordered)
             expected = outputs(fitted, released_entry(estimator).unserved, new)

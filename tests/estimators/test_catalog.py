@@ -261,7 +261,7 @@ class Case(NamedTuple):
     def make(self):
         """Return the estimator, in a pipeline if it releases nothing of its own."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)
+            warnings.simplefilter("ignore", FutureWarning)  # classes that are about to go
             estimator = self.kind(**CASES.get(self.name, ({}, None))[0] | self.parameters)
         if "random_state" in estimator.get_params():
             estimator.set_params(random_state=0)

@@ -152,7 +152,7 @@ def test_a_closed_form_has_the_value_of_refits_or_none(estimator, seed, kinds, n
     """To 1e-8, or as well as refits of the same records in another order agree."""
     rng = np.random.default_rng(seed)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # records as awkward as a search finds them
         public = draw_records(estimator, "normal", rng, max(n, 30), d, n_classes)
         try:
             target = target_of(estimator, public)
