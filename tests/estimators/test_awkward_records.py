@@ -6,6 +6,7 @@ tiny variance, linearly dependent, or more than records. With any noise it still
 """
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -225,6 +226,7 @@ def distance(output, expected, aligned):
     return errors[linear_sum_assignment(errors)].max()
 
 
+@cache
 def fitted_and_target(estimator, change):
     """Return the target, the released vector, what it is to compute, and new records; or None."""
     if is_regressor(estimator) and change is nearly_constant:
