@@ -324,7 +324,6 @@ def name_of(case):
     return case.name + "".join(f"-{value}" for value in case.parameters.values())
 
 
-for_every_class = pytest.mark.parametrize("case", SUPPORTED, ids=name_of)
 for_every_configuration = pytest.mark.parametrize("case", CONFIGURED, ids=name_of)
 
 
