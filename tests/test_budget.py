@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sqlite3
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ from skdp import (
 )
 from skdp import plan as plan_module
 from skdp.accounting import PrivacyAccountant, default_accountant
-from skdp.accounting.tally import check_law
+from skdp.accounting.spend import check_law
 
 X = np.random.default_rng(0).uniform(size=(60, 1))
 Y = X[:, 0]
@@ -89,6 +90,15 @@ def test_the_target_is_not_called_when_the_budget_does_not_allow_it():
     with pytest.raises(BudgetExceededError):
         plan.execute(X, accountant=accountant)
     assert calls == [1.0]
+
+
+def test_a_fit_beyond_the_limit():
+    accountant = PrivacyAccountant(":memory:", epsilon=3.0)
+    model = ridge(accountant, epsilon=2.0)
+    total = model.fit(X, Y).budget_
+    with pytest.raises(BudgetExceededError, match="an epsilon of 1:"):
+        model.fit(X, Y)
+    assert accountant.total() == total
 
 
 def test_a_failure_has_been_paid_for_and_a_refusal_has_not():
@@ -185,8 +195,8 @@ def test_without_an_accountant_the_process_counts():
     assert default_accountant().total() == model.budget_
     assert model.budget_.n_releases == before.n_releases + 1
     html = model._repr_html_()
-    assert f"<p>release {model.budget_.n_releases} of its budget, together (epsilon=" in html
-    assert model._repr_mimebundle_()["text/html"].count("<p>release") == 1
+    together = f"Release {model.budget_.n_releases} of its budget, together (epsilon="
+    assert model._repr_mimebundle_()["text/html"].count(together) == html.count(together) == 1
     assert "<p>" not in ridge()._repr_html_()
 
 
@@ -226,7 +236,7 @@ def kill(*args, **kwargs):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def release_and_be_killed(path, when, log):
+def fit_and_be_killed(path, when, log):
     """In a process that was forked off, so that what is replaced here is so nowhere else."""
     evaluate = plan_module.evaluate_privately
 
@@ -241,21 +251,25 @@ def release_and_be_killed(path, when, log):
     plan_module.evaluate_privately = evaluate_and_kill
     if when == "before":
         PrivacyAccountant.spend = kill
-    release(np.mean, X, accountant=PrivacyAccountant(path, epsilon=10.0), **KNOWN)
+    accountant = PrivacyAccountant(path, epsilon=10.0)
+    PrivateEstimator(Ridge(), accountant=accountant, **KNOWN).fit(X, Y)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # from 3.12 on, beside threads
 @pytest.mark.parametrize(("when", "n_spent"), [("before", 0), ("between", 1), ("after", 1)])
-def test_a_kill_at_each_step_of_a_release(path, tmp_path, when, n_spent):
+def test_a_kill_at_each_step_of_a_fit(path, tmp_path, when, n_spent):
     log = tmp_path / "log"
     context = multiprocessing.get_context("fork")
-    process = context.Process(target=release_and_be_killed, args=(path, when, log))
+    process = context.Process(target=fit_and_be_killed, args=(path, when, log))
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL
     assert log.exists() == (when == "after")
     assert PrivacyAccountant(path, epsilon=10.0).total().n_releases == n_spent
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
 
 
 def test_nothing_private_is_in_the_ledger(path, leak_search):
