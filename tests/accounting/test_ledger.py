@@ -333,14 +333,6 @@ def test_an_interrupt_before_the_commit(spent, after):
     assert accountant.total().epsilon == 3.0
 
 
-def spend_for_ever(path, log):
-    accountant = PrivacyAccountant(path, epsilon=1e9)
-    while True:
-        accountant.spend(ONE)
-        with log.open("a") as file:
-            file.write("x")
-
-
 FILLER = """
 import resource, signal, sys
 from skdp import LedgerError, PrivacyGuarantee
@@ -374,6 +366,14 @@ def test_a_disk_without_room(path, room):
     assert bool(released) == (room > 30_000)
     n_spent = PrivacyAccountant(path, epsilon=1e9).total().n_releases  # room has been made
     assert len(released) <= n_spent <= len(released) + 1
+
+
+def spend_for_ever(path, log):
+    accountant = PrivacyAccountant(path, epsilon=1e9)
+    while True:
+        accountant.spend(ONE)
+        with log.open("a") as file:
+            file.write("x")
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL")
