@@ -434,7 +434,7 @@ def make_plan(
     if sampled and mechanism.learns_basis:
         mechanism = _learn_coordinates(mechanism, sensitivity, target, n_samples, schema)
     known, mechanism = sensitivity.settle(target, n_samples, schema, mechanism)
-    mechanism.rehearse(known.shape, known.value)
+    mechanism.rehearse(target.value_shape if known.shape is None else known.shape, known.value)
     plan = ReleasePlan(
         target,
         schema,
