@@ -37,6 +37,7 @@ from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.bernstein import BernsteinMechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
+from skdp.mechanisms.l2_laplace import L2LaplaceMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.plan import Release, ReleasePlan
 from skdp.release import plan_release, release
@@ -74,6 +75,7 @@ __all__ = [
     "GaussianOracle",
     "Geometry",
     "KnownSensitivity",
+    "L2LaplaceMechanism",
     "LaplaceMechanism",
     "LeafTarget",
     "LedgerError",
