@@ -476,10 +476,12 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         """Make the public fit, and refuse private labels that it does not know."""
         estimator = without_side_effects(self.estimator)
         classes = self._public_classes(sensitivity.draws_from, dataset)
+        rule = getattr(self.sensitivity, "estimator", None)  # of a bound on paper
         if sensitivity.draws_from is not None:
             public_fit = _fit_to_oracle(estimator, sensitivity, schema, dataset.n_records, classes)
+            if rule is not None:
+                rule.check_classes([classes_of_outputs(public_fit)])
         else:
-            rule = getattr(self.sensitivity, "estimator", None)  # of a bound on paper
             if rule is not None:
                 rule.check_classes(classes or [])
             public_fit = fit_to_synthetic(estimator, synthetic_dataset(dataset, classes))
