@@ -10,7 +10,11 @@ from skdp.core.geometry import Geometry
 from skdp.core.guarantee import NeighboringRelation, PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.target import FunctionTarget, Target
-from skdp.displays import BudgetDisplay, RiskDisplay
+from skdp.displays.budget import BudgetDisplay
+from skdp.displays.release import ReleaseDisplay
+from skdp.displays.risk import RiskDisplay
+from skdp.displays.sensitivity import SensitivityDisplay
+from skdp.displays.utility import PrivacyUtilityDisplay
 from skdp.estimator import PrivateEstimator
 from skdp.estimators.catalog import register
 from skdp.estimators.catalog.table import supported_estimators
@@ -88,6 +92,7 @@ __all__ = [
     "OrderStatistic",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
+    "PrivacyUtilityDisplay",
     "PrivateEstimator",
     "PrivateEvaluationError",
     "PrivateSearchCV",
@@ -97,6 +102,7 @@ __all__ = [
     "RandomDensityOracle",
     "RandomTaskOracle",
     "Release",
+    "ReleaseDisplay",
     "ReleasePlan",
     "ReleaseSummary",
     "ReleasedClassifier",
@@ -106,6 +112,7 @@ __all__ = [
     "ReproductionWarning",
     "RiskDisplay",
     "SamplingPlan",
+    "SensitivityDisplay",
     "SensitivityEstimate",
     "SensitivitySampler",
     "Target",
