@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from skdp.codes.encoder import LEAST_PILOTS
+from skdp.codes.encoder import LEAST_PILOTS, NUMBERS
 from skdp.codes.learning import MAX_DENSE, MAX_RANK, check_pilots
 from skdp.codes.prior import OutputUnits, Prior
 from skdp.core.basis import LocalMetric
@@ -42,7 +42,7 @@ _INSIDE = 1 - 2.0**-30
 _SMALLEST, _LARGEST = 1e-120, 1e120
 _MOST_NOISE = 1e20
 
-_FEW, _MOST_CLIMBED = 200, 64  # beyond so many values only codes of so many rows are climbed
+_FEW, _MOST_CLIMBED = 200, 64  # beyond so many values fewer codes are tried, of so many rows
 _N_STEPS = 100
 _LEAST_GAIN = 1e-4  # of J, in a step
 
@@ -73,34 +73,14 @@ def with_bounded_code(
     return mechanism.with_geometry(Geometry(mechanism.order, code))
 
 
-def _learn(
-    mechanism: Any,
-    sensitivity: float,
-    values: Matrix,
-    differences: Matrix,
-    metric: Matrix | LocalMetric | None,
-    reach: float,
-) -> PublicCode:
-    center, d = values.mean(axis=0), values.shape[1]
-    values, changes = (values - center) / sensitivity, differences / sensitivity
-    local = isinstance(metric, LocalMetric)
-    changes, matrix = check_pilots(
-        changes, metric.matrix if isinstance(metric, LocalMetric) else metric
-    )
-    learn = _dense if d <= MAX_DENSE else _wide
-    encoder, with_code, variances, removable = learn(
-        mechanism, values, changes, matrix, local, reach
-    )
-    return PublicCode(
-        kind="bounded",
-        n_pilot_pairs=len(values),
-        shift=float(mechanism.shift),
-        encoder=encoder,
-        mean=center,
-        covariance=None if with_code is None else with_code * sensitivity**2,
-        deviations=sensitivity * np.sqrt(variances),
-        removable=removable * sensitivity**2,
-    )
+class _Pilots(NamedTuple):
+    """Values around their mean and changes, in units of the sensitivity, and the metric."""
+
+    values: Matrix
+    changes: Matrix
+    metric: Matrix | None
+    local: bool
+    reach: float
 
 
 class _Learned(NamedTuple):
@@ -112,15 +92,35 @@ class _Learned(NamedTuple):
     removable: Matrix
 
 
-def _dense(
+def _learn(
     mechanism: Any,
+    sensitivity: float,
     values: Matrix,
-    changes: Matrix,
-    metric: Matrix | None,
-    local: bool,
+    differences: Matrix,
+    metric: Matrix | LocalMetric | None,
     reach: float,
-) -> _Learned:
-    problem = _Problem.of(values, changes, metric, local, reach)
+) -> PublicCode:
+    center, d = values.mean(axis=0), values.shape[1]
+    local = isinstance(metric, LocalMetric)
+    given = metric.matrix if isinstance(metric, LocalMetric) else metric
+    changes, matrix = check_pilots(differences / sensitivity, given)
+    pilots = _Pilots((values - center) / sensitivity, changes, matrix, local, reach)
+    learned = (_dense if d <= MAX_DENSE else _wide)(mechanism, pilots)
+    covariance = learned.covariance
+    return PublicCode(
+        kind="bounded",
+        n_pilot_pairs=len(values),
+        shift=float(mechanism.shift),
+        encoder=learned.encoder,
+        mean=center,
+        covariance=None if covariance is None else covariance * sensitivity**2,
+        deviations=sensitivity * np.sqrt(learned.variances),
+        removable=learned.removable * sensitivity**2,
+    )
+
+
+def _dense(mechanism: Any, pilots: _Pilots) -> _Learned:
+    problem = _Problem.of(pilots)
     encoder = _best_encoder(mechanism, problem)
     with_code = problem.covariance @ encoder.T
     output = problem.to.T @ with_code
@@ -129,15 +129,9 @@ def _dense(
     return _Learned(encoder, with_code, variances, output.T @ output / spread)
 
 
-def _wide(
-    mechanism: Any,
-    values: Matrix,
-    changes: Matrix,
-    metric: Matrix | None,
-    local: bool,
-    reach: float,
-) -> _Learned:
+def _wide(mechanism: Any, pilots: _Pilots) -> _Learned:
     """Of very many values: each by itself, or where few are wanted the leading axes of pilots."""
+    values, changes, metric, _, reach = pilots
     m, d = values.shape
     weights = np.ones(d) if metric is None else metric if metric.ndim == 1 else np.diag(metric)
     variances = (1 + 1 / m) / (m - 1) * np.sum(values**2, axis=0)
@@ -146,15 +140,14 @@ def _wide(
     if mechanism.most_values is None:
         return _Learned(np.ones(d), None, variances, weights * variances**2 / spread)
     axes = linalg.svd(np.concatenate([values, changes]), full_matrices=False)[2][:MAX_RANK]
-    inner = (axes * weights) @ axes.T
-    problem = _Problem.of(values @ axes.T, changes @ axes.T, inner, local, reach)
+    along = {"values": values @ axes.T, "changes": changes @ axes.T}
+    problem = _Problem.of(pilots._replace(metric=(axes * weights) @ axes.T, **along))
     encoder = _best_encoder(mechanism, problem)
     with_code = axes.T @ (problem.covariance @ encoder.T)
     removable = with_code.T @ (weights[:, None] * with_code) / spread
     encoder = encoder @ axes
-    return _Learned(
-        encoder * (_INSIDE / np.linalg.norm(encoder, ord=2)), with_code, variances, removable
-    )
+    encoder *= _INSIDE / np.linalg.norm(encoder, ord=2)
+    return _Learned(encoder, with_code, variances, removable)
 
 
 class _Problem(NamedTuple):
@@ -166,9 +159,8 @@ class _Problem(NamedTuple):
     to: Matrix
 
     @classmethod
-    def of(
-        cls, values: Matrix, changes: Matrix, metric: Matrix | None, local: bool, reach: float
-    ) -> _Problem:
+    def of(cls, pilots: _Pilots) -> _Problem:
+        values, changes, metric, local, reach = pilots
         units = OutputUnits.of(changes, metric, local)
         prior = Prior.of(values @ units.to, changes @ units.to, reach)
         covariance = units.back.T @ prior.covariance @ units.back
@@ -204,7 +196,8 @@ def _best_encoder(mechanism: Any, problem: _Problem) -> Matrix:
     if mechanism.most_values is None:
         return np.eye(d)
     found = []
-    for k in range(1, min(d, mechanism.most_values) + 1):
+    most = min(d, mechanism.most_values)
+    for k in range(1, most + 1) if d <= _FEW else NUMBERS:
         rows, gains = problem.leading(mechanism.unit_deviation(k), k)
         found.append((float(gains.sum()), k, rows))
     _, k, rows = max(found, key=lambda each: each[0])
@@ -240,7 +233,7 @@ def _climb(problem: _Problem, deviation: float, encoder: Matrix) -> tuple[float,
     for _ in range(_N_STEPS):
         new = _in_balls(encoder + step * gradient)
         new_gain, new_gradient = problem.gain(new, deviation)
-        if new_gain <= gain:
+        if not new_gain > gain:
             step /= 4
             if step * np.abs(gradient).max() < 1e-4:
                 break

@@ -35,6 +35,8 @@ from skdp.core.basis import LocalMetric
 from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
 
+# How many rows a code is tried with, where its noise depends on that.
+NUMBERS = (1, 2, 3, 4, 6, 8, 12, 16)
 # With fewer pilots there is no prior to speak of.
 LEAST_PILOTS = 5
 # Per unit of sensitivity: with more noise squares would overflow, and nothing can be released.
@@ -124,7 +126,7 @@ def noises_of(mechanism: Any, level: float) -> list[Noise]:
     most = mechanism.most_values
     if most is None:
         return [Noise(mechanism.order, mechanism.unit_deviation(1), level)]
-    numbers = [n for n in (1, 2, 3, 4, 6, 8, 12, 16) if n <= most]
+    numbers = [n for n in NUMBERS if n <= most]
     return [Noise(mechanism.order, mechanism.unit_deviation(n), level, n) for n in numbers]
 
 

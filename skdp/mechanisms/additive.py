@@ -29,11 +29,6 @@ class AdditiveMechanism(Mechanism):
     order: ClassVar[int]
     """Which norm, 1 or 2."""
 
-    most_values: ClassVar[int | None] = None
-    """How many numbers can get noise together, where there is a limit.
-
-    The noise then depends on how many they are, and codes of several numbers are compared."""
-
     epsilon: float
     basis: BasisParameter
     shift: float

@@ -214,18 +214,6 @@ class GaussianMechanism(AdditiveMechanism):
         self.decode = decode
 
     def unit_deviation(self, n_values: int) -> float:
-        """Return the standard deviation of the noise for a sensitivity of 1, without a lattice.
-
-        Parameters
-        ----------
-        n_values : int
-            How many numbers get noise, on which it does not depend.
-
-        Returns
-        -------
-        float
-            0 where epsilon is infinite.
-        """
         epsilon, delta = float(self.epsilon), float(self.delta)
         return 0.0 if math.isinf(epsilon) else gaussian_ratio(epsilon, delta, self.method)
 

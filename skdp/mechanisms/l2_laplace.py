@@ -100,18 +100,6 @@ class L2LaplaceMechanism(PureAdditiveMechanism):
     most_values: ClassVar[int | None] = MOST_VALUES
 
     def unit_deviation(self, n_values: int) -> float:
-        """Return the standard deviation of the noise for a sensitivity of 1, without a lattice.
-
-        Parameters
-        ----------
-        n_values : int
-            How many numbers get noise.
-
-        Returns
-        -------
-        float
-            sqrt(n_values + 1) / epsilon.
-        """
         return math.sqrt(n_values + 1) / float(self.epsilon)
 
     def _add_noise(

@@ -143,18 +143,6 @@ class LaplaceMechanism(PureAdditiveMechanism):
     order: ClassVar[int] = 1
 
     def unit_deviation(self, n_values: int) -> float:
-        """Return the standard deviation of the noise for a sensitivity of 1, without a lattice.
-
-        Parameters
-        ----------
-        n_values : int
-            How many numbers get noise, on which it does not depend.
-
-        Returns
-        -------
-        float
-            sqrt(2) / epsilon.
-        """
         return math.sqrt(2) / float(self.epsilon)
 
     @property

@@ -10,7 +10,7 @@ that it is assumed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -113,8 +113,8 @@ class KnownSensitivity(Sensitivity):
     ranges: Ranges | None = None
     estimator: EstimatorRule | None = None
     prior: Any = None
-    n_pilot_pairs: int = 199
-    random_state: Seed = None
+    n_pilot_pairs: int = field(default=199, repr=False)
+    random_state: Seed = field(default=None, repr=False)
 
     confidence: ClassVar[None] = None
 

@@ -81,7 +81,8 @@ def encoded(
         sides = mean + reach - mean, mean - (mean - reach)  # of the box, which is rounded too
         farthest = float(np.nextafter(np.maximum(*sides).max(), np.inf))
         rounding = _rounding(encoder, farthest, order)
-    if not rounding < _MOST:
+        largest = farthest * float(np.abs(encoder).sum())
+    if not max(rounding, largest) < _MOST:
         raise ValueError(
             "The known sensitivity is too large for a public code, which would overflow. Got "
             f"{known.value!r}. Leave out the 'prior', or scale the target."
