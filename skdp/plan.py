@@ -76,7 +76,8 @@ class ReleasePlan:
     sensitivity : SensitivityEstimate or KnownSensitivity
         What the noise is calibrated to.
     oracle : Oracle or None, default=None
-        The source of records that was sampled; None where nothing was.
+        The source of records that was sampled, or the prior of a bound; None where nothing was
+        drawn.
     classes : list of ndarray, or None, default=None
         The public class labels, output by output.
     prepare : callable or None, default=None
@@ -416,7 +417,7 @@ def make_plan(
             f"to be released: {target.description}. Use a mechanism that adds noise, such as "
             "LaplaceMechanism."
         )
-    sampled = isinstance(sensitivity, SensitivitySampler)
+    oracle, sampled = sensitivity.draws_from, isinstance(sensitivity, SensitivitySampler)
     level = sensitivity.plan(n_samples).order_statistic if sampled else sensitivity
     promise = replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
     for weakness in weaknesses(promise, n_samples):
@@ -424,7 +425,7 @@ def make_plan(
     with one_count(getattr(sensitivity, "verbose", 0)):
         if sampled and mechanism.learns_basis:
             mechanism = _learn_coordinates(mechanism, sensitivity, target, n_samples, schema)
-        elif sensitivity.draws_from is not None and mechanism.learns_code:
+        elif oracle is not None and mechanism.learns_code:
             mechanism, sensitivity = _learn_within(
                 mechanism, sensitivity, target, n_samples, schema
             )
@@ -436,8 +437,8 @@ def make_plan(
         n_samples,
         mechanism,
         known,
-        oracle=sensitivity.draws_from,
-        seconds=perf_counter() - start if sensitivity.draws_from is not None else 0.0,
+        oracle=oracle,
+        seconds=0.0 if oracle is None else perf_counter() - start,
         **others,
     )
     if plan.share_learned < LEAST_SHARE:

@@ -24,6 +24,7 @@ from skdp import (
     plan_release,
     release,
 )
+from skdp.audit import audit_release
 
 N, D = 400, 30
 DIRECTIONS = np.random.default_rng(99).normal(size=(3, D)) / 30
@@ -76,6 +77,8 @@ def test_the_promise_is_plain_and_says_what_the_prior_is_for(mechanism, bound):
     without = known(bound, prior=None)
     assert plan.sensitivity.value == pytest.approx(without.value, rel=1e-8)
     released = pickle.loads(pickle.dumps(plan)).execute(X, random_state=0)
+    assert released.sensitivity.prior is None  # no record of an oracle goes out with a release
+    assert plan.oracle.description == "people"
     assert replace(released.guarantee, seeded=False) == guarantee
     np.testing.assert_array_equal(released.value, plan.execute(X, random_state=0).value)
 
@@ -238,6 +241,25 @@ def test_parameters_are_checked(options, message):
 def test_a_bound_that_may_fail_takes_no_prior():
     with pytest.raises(ValueError, match="without a gamma"):
         replace(exponential_mean(N, gamma=0.05, rate=1.0), prior=people)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mechanism", "bound"), MECHANISMS[::2], ids=["Laplace", "Gaussian"])
+def test_audits_find_the_promise_kept_and_a_third_of_the_noise_caught(mechanism, bound):
+    """A record that goes from corner to corner; seeded, and wrong with probability 1e-4."""
+    mechanism = with_epsilon(mechanism, 3.0)
+    plan = plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known(bound))
+    target, basis = plan.sensitivity.bounded(plan.target), plan.mechanism.geometry.basis
+    corner = basis.encoder[np.abs(basis.encoder).sum(axis=1).argmax()] > 0
+    first, second = X.copy(), X.copy()
+    first[0], second[0] = corner, ~corner
+    pair = [basis.forward(target(data, seed=0)) for data in (first, second)]
+    distance = Geometry(mechanism.order).distance(*pair)
+    assert distance <= plan.sensitivity.value
+    mechanism = mechanism.set_params(basis="identity")
+    options = {"stacked": True, "alpha": 1e-4, "rng": 0, "n_search": 5000, "n_final": 20_000}
+    assert not audit_release(*pair, mechanism, plan.sensitivity.value, **options).violated
+    assert audit_release(*pair, mechanism, distance / 3, **options).violated
 
 
 def test_a_single_number_has_no_code():

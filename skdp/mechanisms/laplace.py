@@ -101,9 +101,9 @@ class LaplaceMechanism(PureAdditiveMechanism):
         this epsilon. The others are bases of as many coordinates as values, without a decoder. A
         matrix T must be invertible and must not depend on private data. "diagonal" gives each value
         its own scale, "predictive" puts the noise where the output of the model does not change;
-        both are learned. With a sensitivity known on paper there are no pilot pairs, and "auto"
-        takes the coordinates that it was proved in, as a rule those of the value. So it does for
-        a single number.
+        both are learned. With a sensitivity known on paper and without a `prior` there are no pilot
+        pairs, and "auto" takes the coordinates that it was proved in, as a rule those of the value.
+        So it does for a single number.
     shift : float in [0, 1], default=0.2
         Which share of the private records may be unlike the oracle's. The decoder trusts public
         fits the less, the larger it is. Of the promise nothing depends on it. A code is learned

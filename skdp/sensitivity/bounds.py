@@ -275,7 +275,8 @@ class KnownSensitivity(Sensitivity):
     ) -> tuple[KnownSensitivity, MechanismType]:
         mechanism = in_basis_of(self.geometry, mechanism)
         refuse_zero(self.for_geometry(mechanism.geometry, n_samples))
-        return self, mechanism
+        # its work is done, and what is released holds no record of an oracle
+        return self if self.prior is None else replace(self, prior=None), mechanism
 
     def check_fits(self, n_samples: int, schema: Schema, geometry: Geometry) -> None:
         """Refuse another number of records, or another geometry, than the bound is for.
