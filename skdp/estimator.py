@@ -368,6 +368,34 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         self._release.save(folder)
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those of the parts as ``mechanism__epsilon``.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters by name.
+
+        Returns
+        -------
+        self : PrivateEstimator
+            This object.
+
+        Raises
+        ------
+        ValueError
+            If there is no such parameter; the message says in which part there is.
+        """
+        valid = self.get_params(deep=True)
+        for name in params:
+            parts = [each for each in valid if each.endswith(f"__{name}")]
+            if "__" not in name and name not in valid and parts:
+                raise ValueError(
+                    f"PrivateEstimator has no parameter {name!r} of its own. Set "
+                    f"{' or '.join(parts)}."
+                )
+        return super().set_params(**params)
+
     def __getstate__(self) -> dict[str, Any]:
         """Take the accountant in force along, so that a worker counts where its caller does."""
         state = super().__getstate__()
@@ -543,8 +571,11 @@ def _fit_to_oracle(
     classes: list[NDArray] | None,
 ) -> Estimator:
     """Fit to the oracle's records, drawn anew until they hold every class."""
+    oracle = sampler.draws_from.description
     for attempt in range(MAX_ATTEMPTS):
         public = sampler.public_dataset(n_samples, schema, attempt)
+        if is_classifier(estimator):
+            _check_labels_of(oracle, public.y, classes)
         if classes is None or _holds_classes(public.y, classes):
             return fit_seeded(estimator, public)
     shown = [labels.tolist() for labels in classes or []]
@@ -553,6 +584,28 @@ def _fit_to_oracle(
         f"{MAX_ATTEMPTS} datasets of {n_samples} records each lacked one. "
         "Use an oracle in which each class is common, or declare only its labels in 'classes'."
     )
+
+
+def _check_labels_of(oracle: str, y: Container, classes: list[NDArray] | None) -> None:
+    """Refuse public labels that are all alike, or that were not declared."""
+    columns = np.asarray(y).reshape(n_records(y), -1).T
+    drawn = [np.unique(column) for column in columns]
+    if classes is None:
+        alike = [labels for labels in drawn if len(labels) == 1]
+        if alike:
+            raise ValueError(
+                f"The oracle {oracle} must yield several classes. In a dataset of {n_records(y)} "
+                f"records all labels are {alike[0].tolist()[0]!r}."
+            )
+        return
+    for labels, known in zip(drawn, classes * len(drawn), strict=False):
+        unknown = labels[~np.isin(labels, known)]
+        if len(unknown):
+            raise ValueError(
+                f"The oracle {oracle} yields the label {unknown.tolist()[0]!r}, which is not among "
+                f"the declared {known.tolist()}. Declare all labels in 'classes', of the type that "
+                "the oracle yields and the data have."
+            )
 
 
 def _holds_classes(y: Container, classes: list[NDArray]) -> bool:

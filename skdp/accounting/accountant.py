@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from numbers import Real
 from typing import Any, Self
 from weakref import WeakValueDictionary
 
@@ -639,6 +640,13 @@ def _reopen(path: str, timeout: float, limits: Limits | None, identity: str) -> 
 
 
 def _check_limits(epsilon: float, delta: float, gamma: float | None, slack: float) -> Limits:
+    given = {"epsilon": epsilon, "delta": delta, "gamma": gamma, "slack": slack}
+    for name, number in given.items():
+        whole = name == "gamma" and number is None
+        if not whole and (not isinstance(number, Real) or isinstance(number, bool)):
+            raise TypeError(
+                f"The {name!r} parameter of PrivacyAccountant must be a number. Got {number!r}."
+            )
     rules = {
         "epsilon": (epsilon, epsilon > 0, "be above 0 (or inf)"),
         "delta": (delta, 0 <= delta <= 1, "be in [0, 1]"),
