@@ -492,7 +492,7 @@ def _learn_within(
     )
     if not mechanism.geometry.basis.digest:
         return mechanism, known
-    shape = target.value_shape
+    shape = target.value_shape if known.shape is None else known.shape
     if shape is None:
         public = known.public_dataset(n_samples, schema, attempt=OUTPUT_DATASET)
         with warnings.catch_warnings():

@@ -72,6 +72,9 @@ class KnownSensitivity(Sensitivity):
     estimator : EstimatorRule or None, default=None
         The estimators that the bound is for, which PrivateEstimator checks; of any other target
         the guarantee says that it is assumed to be one.
+    shape : tuple of int or None, default=None
+        Shape of the value, with which a plan tells the standard errors beforehand. None where it is
+        not known.
     prior : oracle or None, default=None
         Source of plausible records, as for SensitivitySampler, from which a mechanism with
         ``basis="auto"`` learns a public code that makes no difference larger. It must not be
@@ -112,16 +115,12 @@ class KnownSensitivity(Sensitivity):
     source: str = ""
     ranges: Ranges | None = None
     estimator: EstimatorRule | None = None
+    shape: tuple[int, ...] | None = None
     prior: Any = None
     n_pilot_pairs: int = field(default=199, repr=False)
     random_state: Seed = field(default=None, repr=False)
 
     confidence: ClassVar[None] = None
-
-    @property
-    def shape(self) -> tuple[int, ...] | None:
-        """The shape of the values; None, as nothing is known of it."""
-        return None
 
     @property
     def draws_from(self) -> Oracle | None:

@@ -43,12 +43,6 @@ class EncodedSensitivity(KnownSensitivity):
     """
 
     reach: float = 0.0
-    value_shape: tuple[int, ...] | None = None
-
-    @property
-    def shape(self) -> tuple[int, ...] | None:
-        """The shape of the values, as seen on public records."""
-        return self.value_shape
 
     def bounded(self, target: Target) -> Target:
         mean, _ = _parts_of(self.geometry)
@@ -90,8 +84,9 @@ def encoded(
     value = Fraction(known.value) * Fraction(operator_norm(encoder, order))
     value += 2 * Fraction(rounding)
     kept = {each.name: getattr(known, each.name) for each in fields(KnownSensitivity)}
-    changed = {"value": math.nextafter(float(value), math.inf), "geometry": geometry}
-    return EncodedSensitivity(**kept | changed, reach=reach, value_shape=shape)
+    up = math.nextafter(float(value), math.inf)
+    changed = {"value": up, "geometry": geometry, "shape": shape}
+    return EncodedSensitivity(**kept | changed, reach=reach)
 
 
 def operator_norm(encoder: NDArray[np.float64], order: int) -> float:
