@@ -267,9 +267,12 @@ def test_beyond_what_is_dense_a_code_is_learned_too(public):
     assert plan.share_learned > 0.5
 
 
-def test_an_estimator_that_has_too_many_coefficients_is_refused_before_its_fit(public):
+def test_too_many_numbers_are_refused_before_an_evaluation_where_they_are_known(public):
     model = PrivateEstimator(
         Ridge(), mechanism=L2LaplaceMechanism(1.0), sensitivity=KnownSensitivity(1.0, "l2", 150)
     )
     with pytest.raises(ValueError, match="exact draws of more take too long, and got 41: "):
         model.fit(public, public[:, 0])
+    shaped = KnownSensitivity(1.0, "l2", 150, shape=(40,))
+    with pytest.raises(ValueError, match="exact draws of more take too long, and got 40: "):
+        release(total, public, mechanism=L2LaplaceMechanism(1.0), sensitivity=shaped)
