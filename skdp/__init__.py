@@ -41,6 +41,7 @@ from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.bernstein import BernsteinMechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
+from skdp.mechanisms.l2_laplace import L2LaplaceMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.outcome import Release, load
 from skdp.plan import ReleasePlan
@@ -81,6 +82,7 @@ __all__ = [
     "GaussianOracle",
     "Geometry",
     "KnownSensitivity",
+    "L2LaplaceMechanism",
     "LaplaceMechanism",
     "LeafTarget",
     "LedgerError",

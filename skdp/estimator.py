@@ -519,12 +519,14 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         """Make the public fit and its records, and refuse private labels that it does not know."""
         estimator = without_side_effects(self.estimator)
         classes = self._public_classes(sensitivity.draws_from, dataset)
+        rule = getattr(self.sensitivity, "estimator", None)  # of a bound on paper
         if sensitivity.draws_from is not None:
             n_samples = dataset.n_records
             public = _draw_every_class(estimator, sensitivity, schema, n_samples, classes)
             public_fit = fit_seeded(estimator, public)
+            if rule is not None:
+                rule.check_classes([classes_of_outputs(public_fit)])
         else:
-            rule = getattr(self.sensitivity, "estimator", None)  # of a bound on paper
             if rule is not None:
                 rule.check_classes(classes or [])
             public = synthetic_dataset(dataset, classes)
