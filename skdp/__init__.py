@@ -14,6 +14,7 @@ from skdp.displays import BudgetDisplay, RiskDisplay
 from skdp.estimator import PrivateEstimator
 from skdp.estimators.catalog import register
 from skdp.estimators.catalog.table import supported_estimators
+from skdp.estimators.clip import ClipBox, ClipNorm
 from skdp.estimators.trees import LeafTarget
 from skdp.exceptions import (
     BudgetExceededError,
@@ -67,6 +68,8 @@ __all__ = [
     "BernsteinTransformer",
     "BudgetDisplay",
     "BudgetExceededError",
+    "ClipBox",
+    "ClipNorm",
     "ExponentialMechanism",
     "FittedFunctionTarget",
     "FunctionTarget",
