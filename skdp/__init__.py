@@ -15,6 +15,7 @@ from skdp.estimator import PrivateEstimator
 from skdp.estimators.catalog import register
 from skdp.estimators.catalog.table import supported_estimators
 from skdp.estimators.clip import ClipBox, ClipNorm
+from skdp.estimators.moments import MomentClassifier, MomentRegressor
 from skdp.estimators.trees import LeafTarget
 from skdp.exceptions import (
     BudgetExceededError,
@@ -82,6 +83,8 @@ __all__ = [
     "LedgerError",
     "MakeOracle",
     "Mechanism",
+    "MomentClassifier",
+    "MomentRegressor",
     "NeighboringRelation",
     "Oracle",
     "OrderStatistic",
