@@ -68,6 +68,9 @@ class KnownSensitivity(Sensitivity):
     estimator : EstimatorRule or None, default=None
         The estimators that the bound is for, which PrivateEstimator checks; of any other target
         the guarantee says that it is assumed to be one.
+    shape : tuple of int or None, default=None
+        Shape of the value, with which a plan tells the standard errors beforehand. None where it is
+        not known.
 
     Raises
     ------
@@ -99,9 +102,9 @@ class KnownSensitivity(Sensitivity):
     source: str = ""
     ranges: Ranges | None = None
     estimator: EstimatorRule | None = None
+    shape: tuple[int, ...] | None = None
 
     confidence: ClassVar[None] = None
-    shape: ClassVar[None] = None
 
     @property
     def oracle(self) -> str | None:
@@ -254,8 +257,8 @@ def as_sensitivity(sensitivity: object, mechanism: Measures, n_samples: int) -> 
     hint = " Pass an oracle as SensitivitySampler(oracle)." if callable(sensitivity) else ""
     raise TypeError(
         "The 'sensitivity' parameter must be a SensitivitySampler, a SensitivityEstimate, a "
-        "KnownSensitivity or a number. Got an object of type "
-        f"{type(sensitivity).__name__}.{hint}"
+        "KnownSensitivity or a number; of a PrivateEstimator it may be 'known'. Got an object of "
+        f"type {type(sensitivity).__name__}.{hint}"
     )
 
 

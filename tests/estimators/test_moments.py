@@ -21,7 +21,7 @@ from skdp.estimators.moments import class_codes
 @pytest.fixture
 def line():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 3)) + [1, 2, 3]
+    X = rng.normal(loc=[1, 2, 3], size=(200, 3))
     return X, X @ [1.0, -2.0, 0.5] + 4 + rng.normal(size=200)
 
 

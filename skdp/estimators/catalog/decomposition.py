@@ -124,6 +124,7 @@ _pca_entry = Entry(
     numbers="(k + 1) d",
     drop=tuple(_moments.split()),
     unserved=("score_samples", "score"),
+    by_record=True,
 )
 _sparse_pca = Entry(
     always("mean_", "components_"), align=_signed, numbers="(k + 1) d", drop=("error_",)
@@ -157,6 +158,7 @@ ENTRIES: dict[str, Entry] = {
         _signed,
         numbers="k d",
         drop=("explained_variance_", "explained_variance_ratio_", "singular_values_"),
+        by_record=True,
     ),
     "sklearn.decomposition.FactorAnalysis": Entry(
         always("mean_", "components_", "noise_variance_"),

@@ -50,7 +50,12 @@ def _shift_intercept(released: Estimator, public_fit: Estimator) -> None:
     released.intercept_ = at_origin - np.ravel(released.predict(origin))
 
 
-_linear = Entry(coefficients, numbers="k (d + 1)", drop=tuple(LEFT_OVERS.split()))
+_linear = Entry(
+    coefficients,
+    numbers="k (d + 1)",
+    drop=tuple(LEFT_OVERS.split()),
+    known="its coefficients are no sum over the records",
+)
 _of_one_stream = replace(_linear, one_stream=True)
 _bayesian = replace(_linear, unserved=("predict(return_std=True)",))
 _pls = Entry(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from skdp.core.types import Estimator
 from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.known import ClassMoment, ResponseMoment
 
 
 def _derive(released: Estimator, public_fit: Estimator) -> None:
@@ -13,9 +14,9 @@ def _derive(released: Estimator, public_fit: Estimator) -> None:
 
 ENTRIES: dict[str, Entry] = {
     "skdp.estimators.moments.MomentClassifier": Entry(
-        always("moment_"), _derive, numbers="(k - 1)(d + 1)"
+        always("moment_"), _derive, numbers="(k - 1)(d + 1)", known=ClassMoment
     ),
     "skdp.estimators.moments.MomentRegressor": Entry(
-        always("moment_"), _derive, numbers="d + 1"
+        always("moment_"), _derive, numbers="d + 1", known=ResponseMoment
     ),
 }
