@@ -8,10 +8,12 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.covariance import EmpiricalCovariance
 from sklearn.decomposition import NMF, PCA
 from sklearn.ensemble import RandomForestClassifier, RandomTreesEmbedding
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -125,6 +127,50 @@ def test_without_noise_the_regressor_is_exact_with_a_public_second_moment(data):
     np.testing.assert_allclose(released.predict(X), y, atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    "regressor", [Ridge(alpha=3.0), LinearRegression(), LinearRegression(fit_intercept=False)]
+)
+def test_without_noise_a_regression_is_exact(data, regressor):
+    X, _ = data
+    y = X @ [1.0, 2.0, 3.0] + 4 + np.random.default_rng(0).normal(size=300)
+    model = TransformedTargetRegressor(regressor, transformer=ClipBox(-30, 50))
+    released = private(model, ClipNorm(50.0), unlabeled=True).fit(X, y).estimator_[-1]
+    exact = clone(regressor).fit(X, y)
+    np.testing.assert_allclose(released.regressor_.coef_, exact.coef_, rtol=1e-7)
+    np.testing.assert_allclose(released.regressor_.intercept_, exact.intercept_, rtol=1e-7)
+    np.testing.assert_allclose(released.predict(X), exact.predict(X))
+
+
+@pytest.mark.parametrize("centered", [False, True])
+def test_without_noise_covariance_and_components_are_exact(data, centered):
+    X, _ = data
+    covariance = EmpiricalCovariance(assume_centered=centered)
+    released = private(covariance, ClipNorm(50.0), unlabeled=True).fit(X).estimator_[-1]
+    exact = clone(covariance).fit(X)
+    for name in ("location_", "covariance_", "precision_"):
+        np.testing.assert_allclose(getattr(released, name), getattr(exact, name), atol=1e-9)
+    for whiten in (False, True):
+        model = private(PCA(2, whiten=whiten), ClipBox(-9, 9), unlabeled=True).fit(X)
+        expected = PCA(2, whiten=whiten).fit_transform(X)
+        np.testing.assert_allclose(abs(model.transform(X)), abs(expected), atol=1e-9)
+
+
+def test_noise_leaves_a_covariance(data):
+    """More noise than there is to learn, for each repair to be needed."""
+    X, y = data
+    noise = LaplaceMechanism(0.01)
+    model = TransformedTargetRegressor(LinearRegression(), transformer=ClipBox(0, 1))
+    for estimator in (model, EmpiricalCovariance(), PCA(2), GaussianNB(), StandardScaler()):
+        others = {} if isinstance(estimator, GaussianNB) else {"unlabeled": True}
+        fitted = private(estimator, ClipNorm(2.0), mechanism=noise, **others).fit(X, y)
+        last = getattr(fitted.estimator_[-1], "regressor_", fitted.estimator_[-1])
+        for name in ("coef_", "covariance_", "components_", "var_", "theta_"):
+            assert np.isfinite(getattr(last, name, 0.0)).all()
+        if hasattr(last, "covariance_"):
+            assert np.linalg.eigvalsh(last.covariance_).min() >= 0
+        assert np.all(getattr(last, "var_", 1.0) > 0)
+
+
 @pytest.mark.parametrize("mechanism", [LaplaceMechanism(1.0), GaussianMechanism(1.0, 1e-5)])
 def test_the_sensitivity_is_in_the_norm_of_the_mechanism(data, mechanism):
     plan = private(BernoulliNB(), mechanism=mechanism).plan(300, like=data)
@@ -232,6 +278,20 @@ WRONG = [
     ([ClipNorm()], MomentRegressor(), {"unlabeled": True}, "'y_range' parameter"),
     ([ClipNorm()], MultinomialNB(), {}, "not negative"),
     ([ClipNorm()], BernoulliNB(binarize=None), {}, r"ClipBox\(0, 1\)"),
+    ([ClipNorm()], Ridge(), {"unlabeled": True}, "bounds on the response"),
+    (
+        [ClipNorm()],
+        TransformedTargetRegressor(Ridge(), transformer=StandardScaler()),
+        {"unlabeled": True},
+        "'transformer' parameter",
+    ),
+    (
+        [ClipNorm()],
+        TransformedTargetRegressor(Ridge(positive=True), transformer=ClipBox(0, 1)),
+        {"unlabeled": True},
+        "positive=False",
+    ),
+    ([ClipNorm()], PCA(0.9), {"unlabeled": True}, "number of components"),
     ([ClipNorm()], GaussianNB(), {"release": ["theta_"]}, "'release' parameter"),
 ]
 

@@ -147,6 +147,23 @@ class ClipBox(Clip):
         self.low = low
         self.high = high
 
+    def inverse_transform(self, X: Container) -> Container:
+        """Return the records as they are: what was clipped off is not known.
+
+        So it serves as the transformer of a TransformedTargetRegressor.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_samples, n_features)
+            Records.
+
+        Returns
+        -------
+        array-like or sparse of shape (n_samples, n_features)
+            The same.
+        """
+        return X
+
     def ranges(self, n_features: int) -> NDArray[np.float64]:
         """Return the two ends of the range of each column.
 

@@ -17,7 +17,7 @@ from skdp.core.dataset import Dataset
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import CATALOG, RECORD_ATTRIBUTES, Entry, entry_of
-from skdp.estimators.catalog.compositions import FROZEN, is_pipeline
+from skdp.estimators.catalog.compositions import FROZEN, is_pipeline, transforms_target
 from skdp.estimators.clip import ClipBox, ClipNorm
 from skdp.estimators.configuration import describe
 from skdp.estimators.copies import clean_copy
@@ -43,8 +43,10 @@ class KnownTarget(Target):
         self.public_fit = public_fit
         self.n_samples = n_samples
         self.steps = [*_flat(public_fit)][:-1]
-        last = last_step(public_fit)
-        self.statistic: Statistic = _statistic_of(last)(last, _front_of(self.steps, last))
+        model, y_range = _learner(public_fit)
+        self.statistic: Statistic = _statistic_of(model)(
+            model, _front_of(self.steps, model), y_range
+        )
         self.allow_nan = takes(estimator, "allow_nan")
         self.key_parts = (estimator, self.steps, self.statistic, n_samples)
         self.description = f"{self.statistic.name} of {describe(estimator)}"
@@ -59,13 +61,13 @@ class KnownTarget(Target):
     def restore(self, value: NDArray[np.float64]) -> Estimator:
         """Make a fitted estimator of a released vector, in the place of the public fit."""
         released = clean_copy(self.public_fit)
-        last = last_step(released)
-        entry = entry_of(last)
-        for name in RECORD_ATTRIBUTES.union(entry.drop) & vars(last).keys():
-            delattr(last, name)
-        self.statistic.put(last, value.reshape(self.statistic.shape), self.n_samples)
+        model, _ = _learner(released)
+        entry = entry_of(model)
+        for name in RECORD_ATTRIBUTES.union(entry.drop) & vars(model).keys():
+            delattr(model, name)
+        self.statistic.put(model, value.reshape(self.statistic.shape), self.n_samples)
         if entry.finish is not None:
-            entry.finish(last, last_step(self.public_fit))
+            entry.finish(model, _learner(self.public_fit)[0])
         return released
 
     def by_name(self, value: NDArray[np.float64]) -> Values:
@@ -90,11 +92,28 @@ def check_known(estimator: Estimator, release: object, example: Dataset) -> None
             "y must hold one response for each record with sensitivity='known'. "
             f"Got shape {np.shape(example.y)}."
         )
-    *steps, last = _flat(estimator)
-    _statistic_of(last)
+    *steps, _ = _flat(estimator)
+    _statistic_of(_learner(estimator)[0])
     for step in steps:
         if type(step) not in (ClipBox, ClipNorm):
             _check_public(step)
+
+
+def _learner(estimator: Estimator) -> tuple[Estimator, tuple[float, float] | None]:
+    """Return the step that learns, and the range to which responses are clipped for it."""
+    last = last_step(estimator)
+    if not transforms_target(last):
+        return last, None
+    if type(last.transformer) is not ClipBox:
+        raise ValueError(
+            "The 'transformer' parameter of TransformedTargetRegressor must be ClipBox(low, high) "
+            "with sensitivity='known', so that the response has a public range. "
+            f"Got {last.transformer!r}."
+        )
+    low, high = last.transformer.ranges(1)[:, 0].tolist()
+    if not low < high:
+        raise ValueError(f"The range of the response must not be empty. Got [{low}, {high}].")
+    return getattr(last, "regressor_", last.regressor), (low, high)
 
 
 def _statistic_of(last: Estimator) -> type[Statistic]:
@@ -114,13 +133,13 @@ def _is_known(entry: Entry) -> bool:
     return isinstance(entry.known, type)
 
 
-def _front_of(steps: list[Estimator], last: Estimator) -> Front:
+def _front_of(steps: list[Estimator], model: Estimator) -> Front:
     """Follow the clips right before the last step."""
     clips: list[ClipBox | ClipNorm] = []
     for step in steps:
         is_clip = type(step) in (ClipBox, ClipNorm)
         clips = [*clips, step] if is_clip else []  # any other step may take records anywhere
-    ends = np.full(last.n_features_in_, np.inf)
+    ends = np.full(model.n_features_in_, np.inf)
     front = Front(-ends, ends)
     for clip in clips:
         front = front.after(clip)

@@ -292,7 +292,7 @@ class MomentRegressor(RegressorMixin, MomentModel):
     Parameters
     ----------
     constant : float of at least 0, default=0.5
-        The constant c; 0 leaves the intercept out.
+        The constant c. With 0 no intercept is learned: it is 0, or the middle of `y_range`.
     shrinkage : float in [0, 1], default=0.0
         How far the second moment is shrunk toward an isotropic one around 0; 0 is least squares.
     second_moment : array-like of shape (n_features + 1, n_features + 1), or None, default=None

@@ -66,10 +66,10 @@ class Front:
 
 
 class Statistic(ABC):
-    """What is released of an estimator whose sensitivity is known on paper.
+    """What is released where the sensitivity is known on paper: a mean over the records.
 
     A subclass sets the `shape` of the mean, `l1` and `l2`, by how much one record can move the sum
-    over the records, and `largest`, the largest norm of code times that of the features.
+    over the records, and `largest`, the largest norm of what a record adds to it.
 
     Parameters
     ----------
@@ -77,6 +77,8 @@ class Statistic(ABC):
         Fitted to public records.
     front : Front
         Where records lie.
+    y_range : pair of float or None, default=None
+        Where responses lie.
     """
 
     shape: tuple[int, int]
@@ -88,8 +90,11 @@ class Statistic(ABC):
     needs_clip: ClassVar[bool] = True
     """Whether records must be clipped."""
 
-    def __init__(self, estimator: Estimator, front: Front):
+    def __init__(
+        self, estimator: Estimator, front: Front, y_range: tuple[float, float] | None = None
+    ):
         self.front = front
+        self.y_range = y_range
         self.n_features = len(front.low)
         if self.needs_clip and not front.radius < math.inf:
             raise ValueError(
@@ -104,20 +109,12 @@ class Statistic(ABC):
         """Set the bounds, or say which configuration has none."""
 
     @abstractmethod
-    def codes(self, y: NDArray | None, n_samples: int) -> Matrix:
-        """Return the code of each record."""
-
-    @abstractmethod
-    def features(self, X: Container) -> Container:
-        """Return the features of each clipped record."""
+    def __call__(self, X: Container, y: NDArray | None) -> Matrix:
+        """Return the mean over clipped records."""
 
     @abstractmethod
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
         """Make a fitted estimator of the mean, in the place of a public fit."""
-
-    def __call__(self, X: Container, y: NDArray | None) -> Matrix:
-        """Return the mean over the records."""
-        return mean_product(self.codes(y, X.shape[0]), self.features(X))
 
     def bound(self, order: float, n_samples: int) -> float:
         """Return how far one record can move the mean, in the norm of this order.
@@ -130,12 +127,27 @@ class Statistic(ABC):
         return ROUND_UP * (moved / n_samples + rounding)
 
 
-class OfClasses(Statistic):
+class Products(Statistic):
+    """The mean of code times features: the code is made of the response."""
+
+    @abstractmethod
+    def codes(self, y: NDArray | None, n_samples: int) -> Matrix:
+        """Return the code of each record."""
+
+    @abstractmethod
+    def features(self, X: Container) -> Container:
+        """Return the features of each clipped record."""
+
+    def __call__(self, X: Container, y: NDArray | None) -> Matrix:
+        """Return the mean over clipped records."""
+        return mean_product(self.codes(y, X.shape[0]), self.features(X))
+
+
+class OfClasses(Products):
     """A statistic in which each class has a code, its row of the identity unless overridden."""
 
-    def __init__(self, estimator: Estimator, front: Front):
+    def _bound(self, estimator: Estimator) -> None:
         self.classes = estimator.classes_
-        super().__init__(estimator, front)
 
     def codes(self, y: NDArray | None, n_samples: int) -> Matrix:
         """Return the code of each label."""

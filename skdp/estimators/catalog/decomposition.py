@@ -15,6 +15,7 @@ from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
 from skdp.estimators.catalog.alignment import NearestRows, SignedRows, scaled_as_public_fit
 from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.known_squares import PrincipalComponents
 from skdp.estimators.catalog.repairs import nonnegative, orthonormal, positive
 
 # Smallest topic weight of a release, unless the prior is smaller: its digamma function is moderate.
@@ -144,6 +145,7 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.decomposition.PCA": replace(
         _pca_entry,
         closed_form=(closed_forms.pca, {"svd_solver": ("auto", "full", "covariance_eigh")}),
+        known=PrincipalComponents,
     ),
     "sklearn.decomposition.IncrementalPCA": _pca_entry,
     **dict.fromkeys(named("sklearn.decomposition", "SparsePCA MiniBatchSparsePCA"), _sparse_pca),

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.catalog.repairs import on_simplex, positive
 from skdp.estimators.moments import class_codes, with_constant
-from skdp.estimators.statistics import OfClasses, Statistic
+from skdp.estimators.statistics import OfClasses, Products
 
 
 class ClassMoment(OfClasses):
@@ -22,6 +22,7 @@ class ClassMoment(OfClasses):
 
     def _bound(self, estimator: Estimator) -> None:
         """Two codes have the product [same] - 1/K; within a class the constant cancels."""
+        super()._bound(estimator)
         n_classes, radius, self.constant = len(self.classes), self.front.radius, estimator.constant
         square = radius**2 + self.constant**2
         self.l2 = math.sqrt(max(2 * square, 4 * radius**2 * (1 - 1 / n_classes)))
@@ -45,7 +46,7 @@ class ClassMoment(OfClasses):
             released.second_moment_ = np.diag(np.append(self.front.squares, 1.0))
 
 
-class ResponseMoment(Statistic):
+class ResponseMoment(Products):
     """The moment of a MomentRegressor."""
 
     name = "moment_"
@@ -71,7 +72,7 @@ class ResponseMoment(Statistic):
     put = ClassMoment.put
 
 
-class Moments(Statistic):
+class Moments(Products):
     """What the statistics with x and its square share: their scale, and how far they move.
 
     In a box x is scaled to [-1, 1]. In a ball it stays as it is. The square has a weight, with
@@ -146,6 +147,7 @@ class GaussianMoments(Moments, OfClasses):
 
     def _bound(self, estimator: Estimator) -> None:
         """The constant is as large as adds nothing to what can change within a class."""
+        super()._bound(estimator)
         self._scale(weight_in_box=math.sqrt(0.75))
         self.constant = math.sqrt(self.within_l2**2 / 2 - self.square)
         square = self.square + self.constant**2
@@ -176,6 +178,7 @@ class Counts(OfClasses):
 
     def _bound(self, estimator: Estimator) -> None:
         """Of amounts, two records of a class differ by less than two of different classes."""
+        super()._bound(estimator)
         if (self.front.low < 0).any():
             raise ValueError(
                 f"{type(estimator).__name__} counts amounts, which are not negative. Put "
@@ -208,6 +211,7 @@ class Bits(OfClasses):
 
     def _bound(self, estimator: Estimator) -> None:
         """Within a class all bits may turn; the constant is as large as adds nothing to that."""
+        super()._bound(estimator)
         self.threshold, d = estimator.binarize, self.n_features
         if self.threshold is None and ((self.front.low < 0) | (self.front.high > 1)).any():
             raise ValueError(

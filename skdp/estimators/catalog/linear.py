@@ -10,6 +10,7 @@ from skdp.core.classes import named
 from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
 from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.known_squares import LeastSquares
 
 # What the fits of linear models leave besides the coefficients: paths, scores, chosen penalties.
 LEFT_OVERS = (
@@ -74,9 +75,13 @@ _network = Entry(
 ENTRIES: dict[str, Entry] = {
     **dict.fromkeys(named("sklearn.linear_model", LINEAR_MODELS), _linear),
     "sklearn.linear_model.LinearRegression": replace(
-        _linear, closed_form=(closed_forms.linear_regression, {"positive": (False,)})
+        _linear,
+        closed_form=(closed_forms.linear_regression, {"positive": (False,)}),
+        known=LeastSquares,
     ),
-    "sklearn.linear_model.Ridge": replace(_of_one_stream, closed_form=(closed_forms.ridge, EXACT)),
+    "sklearn.linear_model.Ridge": replace(
+        _of_one_stream, closed_form=(closed_forms.ridge, EXACT), known=LeastSquares
+    ),
     "sklearn.linear_model.RidgeClassifier": replace(
         _of_one_stream,
         closed_form=(closed_forms.ridge_classifier, EXACT | {"class_weight": (None,)}),
