@@ -23,6 +23,7 @@ from sklearn.preprocessing import (
     PolynomialFeatures,
     StandardScaler,
 )
+from sklearn.svm import LinearSVC
 
 from skdp import (
     ClipBox,
@@ -139,6 +140,21 @@ def test_without_noise_a_regression_is_exact(data, regressor):
     np.testing.assert_allclose(released.regressor_.coef_, exact.coef_, rtol=1e-7)
     np.testing.assert_allclose(released.regressor_.intercept_, exact.intercept_, rtol=1e-7)
     np.testing.assert_allclose(released.predict(X), exact.predict(X))
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e5])
+@pytest.mark.parametrize(
+    "options", [{"fit_intercept": False}, {"solver": "liblinear", "intercept_scaling": 2.0}]
+)
+def test_without_noise_a_logistic_regression_is_exact(data, C, options):
+    X, y = data
+    estimator = LogisticRegression(C=C, tol=1e-12, max_iter=10_000, **options)
+    model = private(estimator, ClipNorm(50.0))
+    exact = clone(estimator).fit(X, y)
+    for container in (np.asarray, sparse.csr_array):
+        released = model.fit(container(X), y).estimator_[-1]
+        np.testing.assert_allclose(released.coef_, exact.coef_, rtol=1e-3)
+        np.testing.assert_allclose(released.intercept_, exact.intercept_, rtol=1e-3, atol=1e-9)
 
 
 @pytest.mark.parametrize("centered", [False, True])
@@ -271,8 +287,15 @@ WRONG = [
         {},
         "frozen step Centered",
     ),
-    ([ClipNorm()], LogisticRegression(), {}, "No sensitivity of LogisticRegression"),
-    ([ClipNorm()], LogisticRegression(class_weight="balanced"), {}, "No sensitivity of Logistic"),
+    ([ClipNorm()], LogisticRegression(), {}, "No bound holds for a free intercept"),
+    (
+        [ClipNorm()],
+        LogisticRegression(class_weight="balanced", solver="liblinear"),
+        {},
+        "class_weight=None",
+    ),
+    ([ClipNorm()], LogisticRegression(fit_intercept=False), {"classes": [0, 1, 2]}, "two classes"),
+    ([ClipNorm()], LinearSVC(), {}, "no sum over the records"),
     ([ClipNorm()], RandomForestClassifier(), {}, "No sensitivity of RandomForest"),
     ([ClipNorm()], MomentClassifier(), {"classes": None}, "'classes' parameter"),
     ([ClipNorm()], MomentRegressor(), {"unlabeled": True}, "'y_range' parameter"),

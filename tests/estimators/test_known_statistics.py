@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.covariance import EmpiricalCovariance
 from sklearn.decomposition import PCA
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -188,3 +188,25 @@ def test_sparse_records_give_the_same(clips):
         target = target_of([ClipBox(0, 9), *clips], estimator, 2)
         dense = target(X, y, seed=0)
         np.testing.assert_allclose(target(sparse.csr_array(X), y, seed=0), dense, atol=1e-12)
+
+
+@pytest.mark.parametrize("C", [1e-4, 0.1, 10.0])
+@pytest.mark.parametrize("options", [{"fit_intercept": False}, {"solver": "liblinear"}])
+def test_no_pair_moves_a_minimizer_farther_than_its_bound(C, options):
+    """The bound is attained where the penalty is strong."""
+    estimator = LogisticRegression(C=C, **options)
+    rng = np.random.default_rng(0)
+    reached = 0.0
+    for n_samples in (1, 2, 10):
+        target = target_of(BALL, estimator, 2, n_samples)
+        bound = target.statistic.bound(2, n_samples)
+        for _ in range(200):
+            X, y = extreme_records(rng, n_samples + 1, 2)
+            value, other = (
+                target(X[rows], y[rows], seed=0)
+                for rows in (np.arange(n_samples), np.r_[1:n_samples, n_samples])
+            )
+            reached = max(reached, math.hypot(*(value - other)) / bound)
+            assert np.abs(value - other).sum() <= target.statistic.bound(1, n_samples)
+    assert reached <= 1
+    assert reached >= 0.95 or C > 0.01

@@ -10,6 +10,7 @@ from skdp.core.classes import named
 from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
 from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.known_minimum import LogisticCoefficients
 from skdp.estimators.catalog.known_squares import LeastSquares
 
 # What the fits of linear models leave besides the coefficients: paths, scores, chosen penalties.
@@ -89,9 +90,8 @@ ENTRIES: dict[str, Entry] = {
     **dict.fromkeys(
         named("sklearn.linear_model", "RidgeCV RidgeClassifierCV"), replace(_linear, folds=False)
     ),
-    **dict.fromkeys(
-        named("sklearn.linear_model", "ElasticNet Lasso LogisticRegression"), _of_one_stream
-    ),
+    **dict.fromkeys(named("sklearn.linear_model", "ElasticNet Lasso"), _of_one_stream),
+    "sklearn.linear_model.LogisticRegression": replace(_of_one_stream, known=LogisticCoefficients),
     **dict.fromkeys(named("sklearn.svm", "LinearSVC LinearSVR"), _of_one_stream),
     **dict.fromkeys(named("sklearn.linear_model", "ARDRegression BayesianRidge"), _bayesian),
     "sklearn.linear_model.SGDOneClassSVM": Entry(always("coef_", "offset_"), numbers="d + 1"),
