@@ -18,6 +18,8 @@ from skdp.displays.utility import PrivacyUtilityDisplay
 from skdp.estimator import PrivateEstimator
 from skdp.estimators.catalog import register
 from skdp.estimators.catalog.table import supported_estimators
+from skdp.estimators.clip import ClipBox, ClipNorm
+from skdp.estimators.moments import MomentClassifier, MomentRegressor
 from skdp.estimators.trees import LeafTarget
 from skdp.exceptions import (
     BudgetExceededError,
@@ -75,6 +77,8 @@ __all__ = [
     "BernsteinTransformer",
     "BudgetDisplay",
     "BudgetExceededError",
+    "ClipBox",
+    "ClipNorm",
     "ExponentialMechanism",
     "FittedFunctionTarget",
     "FunctionTarget",
@@ -88,6 +92,8 @@ __all__ = [
     "LedgerError",
     "MakeOracle",
     "Mechanism",
+    "MomentClassifier",
+    "MomentRegressor",
     "NeighboringRelation",
     "Oracle",
     "OrderStatistic",

@@ -396,7 +396,7 @@ def _describe_errors(errors: NDArray[np.float64] | Values | None, what: str) -> 
 def example_dataset(n_samples: int, like: Container, sensitivity: Any, owner: str) -> Dataset:
     """Return records of the form and number of the data; nothing else of them is used."""
     if like is None:
-        if sensitivity.draws_from is None:
+        if getattr(sensitivity, "draws_from", None) is None:
             raise ValueError(
                 f"The 'like' parameter of {owner} must be given where no SensitivitySampler has an "
                 "oracle to take the form of the data from. Got None. Pass a few made-up records."

@@ -321,8 +321,8 @@ def as_sensitivity(sensitivity: object, mechanism: Measures, n_samples: int) -> 
     hint = " Pass an oracle as SensitivitySampler(oracle)." if callable(sensitivity) else ""
     raise TypeError(
         "The 'sensitivity' parameter must be a SensitivitySampler, a SensitivityEstimate, a "
-        "KnownSensitivity or a number. Got an object of type "
-        f"{type(sensitivity).__name__}.{hint}"
+        "KnownSensitivity or a number; of a PrivateEstimator it may be 'known'. Got an object of "
+        f"type {type(sensitivity).__name__}.{hint}"
     )
 
 
