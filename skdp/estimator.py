@@ -26,7 +26,7 @@ from skdp.core.dataset import Dataset, n_records
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema, canonical
-from skdp.core.target import Target
+from skdp.core.target import Target, target_key
 from skdp.core.types import Container, Estimator
 from skdp.estimators.catalog import entry_of
 from skdp.estimators.configuration import members_in, without_side_effects
@@ -522,9 +522,14 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         sensitivity, schema, example = settle_form(sensitivity, example, allow_nan)
         public_fit, public = self._make_public_fit(sensitivity, schema, example)
         weighted = example.sample_weight is not None
+        target = make_target(self.estimator, self.release, public_fit, weighted)
+        if (
+            getattr(self.sensitivity, "estimator", None) is not None
+        ):  # a bound, checked for this one
+            sensitivity = replace(sensitivity, key=target_key(target))
         make = partial(
             make_plan,
-            make_target(self.estimator, self.release, public_fit, weighted),
+            target,
             schema,
             example,
             mechanism=self.mechanism,
@@ -627,6 +632,7 @@ def known_sensitivity(target: KnownTarget, mechanism: Mechanism) -> KnownSensiti
         preconditions="that labels, bounds and frozen steps are public",
         source="user guide, 'Sensitivities on paper'",
         shape=(math.prod(target.statistic.shape),),
+        key=target_key(target),
     )
 
 

@@ -91,7 +91,7 @@ class ReleasePlan:
         sensitivities might have been used, so the gammas of all count, and are taken to be alike.
     settled : tuple of Target and sensitivity, or None, default=None
         Which target was found to have which sensitivity. Where it is not these two, what the
-        estimate is known by must be that of the target.
+        sensitivity is known by must be that of the target.
 
     Attributes
     ----------
@@ -159,8 +159,7 @@ class ReleasePlan:
                 f"The plan was made for another target: {target.description}. Got "
                 f"{self.target.description}, whose sensitivity was not settled. Make a plan of it."
             )
-        settled = target is self.target and sensitivity is self.sensitivity
-        if isinstance(self.sensitivity, SensitivityEstimate) and not settled:
+        if target is not self.target or sensitivity is not self.sensitivity:
             self.sensitivity.check_made_for(self.target)
         object.__setattr__(self, "settled", (self.target, self.sensitivity))
 

@@ -34,9 +34,11 @@ from skdp import (
     MomentRegressor,
     PrivacyLeakWarning,
     PrivateEstimator,
+    release,
 )
 from skdp.accounting import PrivacyAccountant
 from skdp.audit import audit_estimator
+from skdp.sensitivity.svm_bounds import linear_svc_l1
 
 EXACT = LaplaceMechanism(np.inf)
 
@@ -363,6 +365,41 @@ def test_bounds_that_are_a_part_of_the_records_are_pointed_out(data, as_frame):
     with pytest.warns(PrivacyLeakWarning, match="part of the private records"):
         model.fit(given, y)
     private(GaussianNB(), ClipBox(X[0].copy(), X[-1].copy())).fit(given, y)
+
+
+def test_a_bound_that_was_derived_is_for_its_target_alone(data):
+    """It says "known on paper": of another target it would promise what nobody proved."""
+    X, y = data
+    model = private(GaussianNB(), ClipBox(-5, 5), mechanism=LaplaceMechanism(1.0)).fit(X, y)
+    with pytest.raises(ValueError, match="derived for another target"):
+        clone(model).set_params(estimator=GaussianNB(), sensitivity=model.sensitivity_).fit(X, y)
+    with pytest.raises(ValueError, match="derived for another target"):
+        release(
+            lambda X: np.zeros(model.sensitivity_.shape),
+            X,
+            mechanism=LaplaceMechanism(1.0),
+            sensitivity=model.sensitivity_,
+        )
+    wider = private(GaussianNB(), ClipBox(-9, 9), mechanism=LaplaceMechanism(1.0)).fit(X, y)
+    with pytest.raises(ValueError, match="derived for another target"):
+        replace(wider.plan_, sensitivity=model.sensitivity_)
+
+
+def test_a_bound_that_was_checked_for_an_estimator_is_for_it_alone(data):
+    X, y = np.clip(data[0], 0, 1), data[1]
+    bound = linear_svc_l1(len(X), 3, C=0.01, solver_error=1e-6)
+    model = PrivateEstimator(
+        LinearSVC(C=0.01, loss="hinge"),
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=bound,
+        classes=[0, 1],
+    ).fit(X, y)
+    with pytest.raises(ValueError, match="derived for another target"):
+        clone(model).set_params(
+            estimator=LogisticRegression(C=1e6), sensitivity=model.sensitivity_
+        ).fit(X, y)
+    again = clone(model).set_params(sensitivity=model.sensitivity_, mechanism__epsilon=2.0)
+    assert again.fit(X, y).guarantee_.epsilon == 2.0
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
 from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
-from skdp.core.target import Target
+from skdp.core.target import Target, target_key
 from skdp.core.types import Estimator, Seed
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.base import Sensitivity, in_basis_of, refuse_zero
@@ -84,6 +84,9 @@ class KnownSensitivity(Sensitivity):
         From how many pairs of the prior the code is learned, at most 1000.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
         Seed of these pairs, which is public. None draws a fresh one.
+    key : str, default=""
+        What the only target is known by that the bound is for, where PrivateEstimator derived it or
+        checked it. Another target is refused. Empty for any.
 
     Raises
     ------
@@ -119,6 +122,7 @@ class KnownSensitivity(Sensitivity):
     prior: Any = None
     n_pilot_pairs: int = field(default=199, repr=False)
     random_state: Seed = field(default=None, repr=False)
+    key: str = field(default="", repr=False)
 
     confidence: ClassVar[None] = None
 
@@ -272,6 +276,7 @@ class KnownSensitivity(Sensitivity):
     def settle(
         self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
     ) -> tuple[KnownSensitivity, MechanismType]:
+        self.check_made_for(target)
         mechanism = in_basis_of(self.geometry, mechanism)
         refuse_zero(self.for_geometry(mechanism.geometry, n_samples))
         # its work is done, and what is released holds no record of an oracle
@@ -295,6 +300,26 @@ class KnownSensitivity(Sensitivity):
             If the bound is not one for these.
         """
         self.for_geometry(geometry, n_samples)
+
+    def check_made_for(self, target: Target) -> None:
+        """Refuse another target than the one that the bound was derived for.
+
+        Parameters
+        ----------
+        target : Target
+            What is to be released.
+
+        Raises
+        ------
+        ValueError
+            If it is known by another key.
+        """
+        if self.key and self.key != target_key(target):
+            raise ValueError(
+                f"The known sensitivity was derived for another target than {target.description}, "
+                "and bounds no other. Pass the bound from which it was made, or 'known', to the "
+                "PrivateEstimator."
+            )
 
     def bounded(self, target: Target) -> Target:
         """Make the function that the bound is for, of one that supposes the ranges.
