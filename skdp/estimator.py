@@ -523,9 +523,8 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         public_fit, public = self._make_public_fit(sensitivity, schema, example)
         weighted = example.sample_weight is not None
         target = make_target(self.estimator, self.release, public_fit, weighted)
-        if (
-            getattr(self.sensitivity, "estimator", None) is not None
-        ):  # a bound, checked for this one
+        checked = getattr(self.sensitivity, "estimator", None) is not None
+        if checked and isinstance(sensitivity, KnownSensitivity):
             sensitivity = replace(sensitivity, key=target_key(target))
         make = partial(
             make_plan,
