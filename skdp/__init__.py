@@ -18,6 +18,8 @@ from skdp.displays.utility import PrivacyUtilityDisplay
 from skdp.estimator import PrivateEstimator
 from skdp.estimators.catalog import register
 from skdp.estimators.catalog.table import supported_estimators
+from skdp.estimators.clip import ClipBox, ClipNorm
+from skdp.estimators.moments import MomentClassifier, MomentRegressor
 from skdp.estimators.trees import LeafTarget
 from skdp.exceptions import (
     BudgetExceededError,
@@ -41,6 +43,7 @@ from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.bernstein import BernsteinMechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
+from skdp.mechanisms.l2_laplace import L2LaplaceMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.outcome import Release, load
 from skdp.plan import ReleasePlan
@@ -74,6 +77,8 @@ __all__ = [
     "BernsteinTransformer",
     "BudgetDisplay",
     "BudgetExceededError",
+    "ClipBox",
+    "ClipNorm",
     "ExponentialMechanism",
     "FittedFunctionTarget",
     "FunctionTarget",
@@ -81,11 +86,14 @@ __all__ = [
     "GaussianOracle",
     "Geometry",
     "KnownSensitivity",
+    "L2LaplaceMechanism",
     "LaplaceMechanism",
     "LeafTarget",
     "LedgerError",
     "MakeOracle",
     "Mechanism",
+    "MomentClassifier",
+    "MomentRegressor",
     "NeighboringRelation",
     "Oracle",
     "OrderStatistic",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import inspect
+import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -24,13 +25,14 @@ from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, n_records
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.oracle import Oracle
-from skdp.core.schema import Schema
-from skdp.core.target import Target
+from skdp.core.schema import Schema, canonical
+from skdp.core.target import Target, target_key
 from skdp.core.types import Container, Estimator
 from skdp.estimators.catalog import entry_of
 from skdp.estimators.configuration import members_in, without_side_effects
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes, takes_weights, uses_response
+from skdp.estimators.known import KnownTarget, check_known, public_parameters
 from skdp.estimators.labels import labels_of
 from skdp.estimators.members import classes_of_outputs, last_step
 from skdp.estimators.public_fit import fit_seeded, fit_to_synthetic, synthetic_dataset
@@ -48,7 +50,7 @@ from skdp.plan import (
 from skdp.sensitivity.bounds import KnownSensitivity, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
-from skdp.sensitivity.trial import check_is_public
+from skdp.sensitivity.trial import check_is_public, shares_memory
 from skdp.summary import ReleaseSummary
 from skdp.targets import check_release, make_target, warn_if_fitted
 
@@ -75,11 +77,13 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         for public, and release nothing.
     mechanism : Mechanism
         Which noise, such as ``LaplaceMechanism(epsilon=1.0)``. Epsilon is the user's decision.
-    sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
+    sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity, "known" or float
         How much the parameters can change: sampled at each fit, sampled earlier, or known on
-        paper. With a bound on paper, the estimator is checked and the records are clipped to the
-        ranges of the bound. A number is a bound in the norm of the mechanism; the promise is then
-        plain differential privacy, and says that the caller asserts the number.
+        paper. "known" derives it from the estimator and from the ClipNorm or ClipBox right before
+        it in a pipeline, all other steps of which must be public; the promise is plain differential
+        privacy, and what has no such bound is refused. With a KnownSensitivity, the estimator is
+        checked and the records are clipped to the ranges of the bound. A number is a bound in the
+        norm of the mechanism; the promise is then plain too, and says that the caller asserts it.
     release : "auto", sequence of str, LeafTarget, BernsteinTransformer or target, default="auto"
         What to release. "auto" takes the fitted attributes of :func:`supported_estimators`, of
         compositions of them such as pipelines, and the leaves of trees and forests. Names such as
@@ -190,7 +194,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         estimator: Estimator,
         *,
         mechanism: Mechanism,
-        sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
+        sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | str | float,
         release: str | Sequence[str] = "auto",
         classes: Sequence[Any] | NDArray | None = None,
         accountant: PrivacyAccountant | None = None,
@@ -246,7 +250,9 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         """
         dataset = self._check_dataset(X, y, sample_weight)
         # before a draw, and of the records as given; `execute` asks again, of other data perhaps
-        check_is_public(getattr(self.sensitivity, "draws_from", None), Dataset(X, y, sample_weight))
+        given = Dataset(X, y, sample_weight)
+        check_is_public(getattr(self.sensitivity, "draws_from", None), given)
+        self._warn_of_shared_bounds(given)
         plan = self._make_plan(dataset)  # of which only the form is used, and labels
         released = plan.execute(
             *dataset, accountant=self.accountant, random_state=self.random_state
@@ -303,7 +309,8 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         """
         check_count("n_samples", n_samples, "PrivateEstimator.plan")
         self._check_parameters()
-        sensitivity = as_sensitivity(self.sensitivity, self.mechanism, n_samples)
+        known = self._is_derived()
+        sensitivity = None if known else as_sensitivity(self.sensitivity, self.mechanism, n_samples)
         example = example_dataset(n_samples, like, sensitivity, "PrivateEstimator.plan")
         return self._make_plan(self._check_dataset(*example))
 
@@ -479,6 +486,18 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             raise TypeError(f"PrivateEstimator takes {needs} with {name}. Got sample_weight.")
         return check_data(self.estimator, self._uses_response(), X, y, sample_weight)
 
+    def _warn_of_shared_bounds(self, given: Dataset) -> None:
+        """Point out public parameters that are a part of the private records."""
+        declared = public_parameters(self.estimator) if self._is_derived() else ()
+        if any(shares_memory(value, given) for value in declared):
+            warnings.warn(
+                "A parameter of the 'estimator' of PrivateEstimator is a part of the private "
+                "records, which makes it public, and a sensitivity is known for public parameters "
+                "only. Declare it.",
+                PrivacyLeakWarning,
+                stacklevel=3,
+            )
+
     def _uses_response(self) -> bool:
         """Return whether y has a use: to the estimator, or to a target of the user."""
         return isinstance(self.release, Target) or uses_response(self.estimator)
@@ -493,6 +512,8 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         All is settled but the sensitivity, which may take long: the function that is returned
         samples it and makes the plan. The dataset is that of the public fit.
         """
+        if self._is_derived():
+            return self._prepare_known(example)
         sensitivity = as_sensitivity(self.sensitivity, self.mechanism, example.n_records)
         sensitivity = sensitivity.for_estimator(
             self.estimator, self.release, example, self._uses_response()
@@ -501,14 +522,46 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         sensitivity, schema, example = settle_form(sensitivity, example, allow_nan)
         public_fit, public = self._make_public_fit(sensitivity, schema, example)
         weighted = example.sample_weight is not None
+        target = make_target(self.estimator, self.release, public_fit, weighted)
+        checked = getattr(self.sensitivity, "estimator", None) is not None
+        if checked and isinstance(sensitivity, KnownSensitivity):
+            sensitivity = replace(sensitivity, key=target_key(target))
         make = partial(
             make_plan,
-            make_target(self.estimator, self.release, public_fit, weighted),
+            target,
             schema,
             example,
             mechanism=self.mechanism,
             sensitivity=sensitivity,
             classes=classes_of_outputs(public_fit) if is_classifier(public_fit) else None,
+            prepare=partial(check_data, clone(self.estimator), self._uses_response()),
+        )
+        return make, public
+
+    def _is_derived(self) -> bool:
+        """Return whether the sensitivity is to be derived from the estimator."""
+        return isinstance(self.sensitivity, str) and self.sensitivity == "known"
+
+    def _prepare_known(self, example: Dataset) -> tuple[Callable[[], ReleasePlan], Dataset]:
+        """Do the same where the sensitivity follows from the estimator and from public clips."""
+        check_known(self.estimator, self.release, example)
+        classes = self._public_classes(None, example, may_read=False)
+        example = canonical(example)
+        schema = Schema.of(example, takes(self.estimator, "allow_nan"))
+        example = schema.convert(example, "The private dataset")
+        public = synthetic_dataset(example, classes)
+        public_fit = fit_to_synthetic(without_side_effects(self.estimator), public)
+        if classes is not None:
+            check_labels(example.y, classes)
+        target = KnownTarget(self.estimator, public_fit, example.n_records)
+        make = partial(
+            make_plan,
+            target,
+            schema,
+            example,
+            mechanism=self.mechanism,
+            sensitivity=known_sensitivity(target, self.mechanism),
+            classes=classes,
             prepare=partial(check_data, clone(self.estimator), self._uses_response()),
         )
         return make, public
@@ -519,12 +572,14 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         """Make the public fit and its records, and refuse private labels that it does not know."""
         estimator = without_side_effects(self.estimator)
         classes = self._public_classes(sensitivity.draws_from, dataset)
+        rule = getattr(self.sensitivity, "estimator", None)  # of a bound on paper
         if sensitivity.draws_from is not None:
             n_samples = dataset.n_records
             public = _draw_every_class(estimator, sensitivity, schema, n_samples, classes)
             public_fit = fit_seeded(estimator, public)
+            if rule is not None:
+                rule.check_classes([classes_of_outputs(public_fit)])
         else:
-            rule = getattr(self.sensitivity, "estimator", None)  # of a bound on paper
             if rule is not None:
                 rule.check_classes(classes or [])
             public = synthetic_dataset(dataset, classes)
@@ -533,7 +588,9 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             check_labels(dataset.y, classes_of_outputs(public_fit))
         return public_fit, public
 
-    def _public_classes(self, oracle: Oracle | None, dataset: Dataset) -> list[NDArray] | None:
+    def _public_classes(
+        self, oracle: Oracle | None, dataset: Dataset, may_read: bool = True
+    ) -> list[NDArray] | None:
         """Find the labels, of all outputs or output by output; None where only draws tell."""
         if not is_classifier(self.estimator):
             return None
@@ -549,6 +606,12 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         if oracle is not None:
             known = oracle.classes_
             return None if known is None else [known]
+        if not may_read:
+            raise ValueError(
+                "The 'classes' parameter of PrivateEstimator must declare the labels with "
+                "sensitivity='known': what is promised of all records may not depend on theirs. "
+                "Got None."
+            )
         warnings.warn(
             "The class labels are read from the private y, which makes them public. Declare them "
             "with the 'classes' parameter of PrivateEstimator.",
@@ -556,6 +619,20 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             stacklevel=6,
         )
         return [np.unique(column) for column in dataset.y.reshape(len(dataset.y), -1).T]
+
+
+def known_sensitivity(target: KnownTarget, mechanism: Mechanism) -> KnownSensitivity:
+    """Return the bound of a target in the norm of a mechanism."""
+    order = mechanism.geometry.order
+    return KnownSensitivity(
+        target.statistic.bound(order, target.n_samples),
+        "l1" if order == 1 else "l2",
+        target.n_samples,
+        preconditions="that labels, bounds and frozen steps are public",
+        source="user guide, 'Sensitivities on paper'",
+        shape=(math.prod(target.statistic.shape),),
+        key=target_key(target),
+    )
 
 
 def check_data(

@@ -21,8 +21,10 @@ from skdp.accounting.accountant import (
 )
 from skdp.accounting.spend import DOWN, UP, above, below, exact
 from skdp.accounting.tally import BudgetTotal
+from skdp.codes.bounded import with_bounded_code
 from skdp.codes.encoder import with_learned_code
 from skdp.codes.learning import with_learned_basis
+from skdp.core.basis import LocalMetric
 from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.fingerprint import key_of, obstacle_of
@@ -40,6 +42,7 @@ from skdp.mechanisms.noise import byte_source
 from skdp.outcome import Release
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.sensitivity.encoded import encoded, pilots_within
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.progress import one_count
 from skdp.sensitivity.sampler import SensitivitySampler
@@ -75,7 +78,8 @@ class ReleasePlan:
     sensitivity : SensitivityEstimate or KnownSensitivity
         What the noise is calibrated to.
     oracle : Oracle or None, default=None
-        The source of records that was sampled; None where nothing was.
+        The source of records that was sampled, or the prior of a bound; None where nothing was
+        drawn.
     classes : list of ndarray, or None, default=None
         The public class labels, output by output.
     prepare : callable or None, default=None
@@ -87,7 +91,7 @@ class ReleasePlan:
         sensitivities might have been used, so the gammas of all count, and are taken to be alike.
     settled : tuple of Target and sensitivity, or None, default=None
         Which target was found to have which sensitivity. Where it is not these two, what the
-        estimate is known by must be that of the target.
+        sensitivity is known by must be that of the target.
 
     Attributes
     ----------
@@ -155,8 +159,7 @@ class ReleasePlan:
                 f"The plan was made for another target: {target.description}. Got "
                 f"{self.target.description}, whose sensitivity was not settled. Make a plan of it."
             )
-        settled = target is self.target and sensitivity is self.sensitivity
-        if isinstance(self.sensitivity, SensitivityEstimate) and not settled:
+        if target is not self.target or sensitivity is not self.sensitivity:
             self.sensitivity.check_made_for(self.target)
         object.__setattr__(self, "settled", (self.target, self.sensitivity))
 
@@ -316,7 +319,8 @@ class ReleasePlan:
     def n_evaluations(self) -> int:
         """How often the target was evaluated on public records."""
         n_pairs = len(getattr(self.sensitivity, "norms", ()))
-        return 2 * (n_pairs + self.sensitivity.geometry.basis.n_pilot_pairs) if n_pairs else 0
+        drawn = n_pairs or self.oracle is not None
+        return 2 * (n_pairs + self.sensitivity.geometry.basis.n_pilot_pairs) if drawn else 0
 
     @property
     def standard_errors(self) -> NDArray[np.float64] | Values | None:
@@ -332,13 +336,16 @@ class ReleasePlan:
         return self.mechanism.share_learned(self.sensitivity.value)
 
     def __str__(self) -> str:
-        decoded, errors = [], "of the noise"
+        prior, decoded, errors = [], [], "of the noise"
         if isinstance(self.mechanism.geometry.basis, PublicCode):
             errors = "after decoding"
+            if isinstance(self.sensitivity, KnownSensitivity) and self.oracle is not None:
+                prior = [f"prior from {self.oracle.description}, for utility only"]
             share = f"{self.share_learned:.0%} of what could differ between models of this oracle"
             decoded = [f"read off the data: {share}"]
         lines = [
             f"promise: {self.guarantee}",
+            *prior,
             f"data: {self.n_samples} records, {describe_key(self.schema.key)}",
             f"evaluations: {self.n_evaluations} on public records ({self.seconds:.2g} s), then 1 "
             "on the data",
@@ -388,7 +395,7 @@ def _describe_errors(errors: NDArray[np.float64] | Values | None, what: str) -> 
 def example_dataset(n_samples: int, like: Container, sensitivity: Any, owner: str) -> Dataset:
     """Return records of the form and number of the data; nothing else of them is used."""
     if like is None:
-        if sensitivity.draws_from is None:
+        if getattr(sensitivity, "draws_from", None) is None:
             raise ValueError(
                 f"The 'like' parameter of {owner} must be given where no SensitivitySampler has an "
                 "oracle to take the form of the data from. Got None. Pass a few made-up records."
@@ -427,7 +434,7 @@ def make_plan(
             f"to be released: {target.description}. Use a mechanism that adds noise, such as "
             "LaplaceMechanism."
         )
-    sampled = sensitivity.draws_from is not None
+    oracle, sampled = sensitivity.draws_from, isinstance(sensitivity, SensitivitySampler)
     level = sensitivity.plan(n_samples).order_statistic if sampled else sensitivity
     promise = replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
     for weakness in weaknesses(promise, n_samples):
@@ -435,8 +442,12 @@ def make_plan(
     with one_count(getattr(sensitivity, "verbose", 0)):
         if sampled and mechanism.learns_basis:
             mechanism = _learn_coordinates(mechanism, sensitivity, target, n_samples, schema)
+        elif oracle is not None and mechanism.learns_code:
+            mechanism, sensitivity = _learn_within(
+                mechanism, sensitivity, target, n_samples, schema
+            )
         known, mechanism = sensitivity.settle(target, n_samples, schema, mechanism)
-    shape = known.shape
+    shape = target.value_shape if known.shape is None else known.shape
     if shape is None and mechanism.geometry.basis.size is not None:  # the basis may not fit
         shape = _shape_on_synthetic(target, example, others.get("classes"))
     mechanism.rehearse(shape, known.value)
@@ -446,8 +457,8 @@ def make_plan(
         n_samples,
         mechanism,
         known,
-        oracle=sensitivity.draws_from,
-        seconds=perf_counter() - start if sampled else 0.0,
+        oracle=oracle,
+        seconds=0.0 if oracle is None else perf_counter() - start,
         settled=(target, known),
         **others,
     )
@@ -481,10 +492,7 @@ def _learn_coordinates(
 ) -> Mechanism:
     """Fix the code or basis before a pair is measured, by learning it from pilot pairs."""
     values, differences = sampler.pilots(target, n_samples, schema, mechanism)
-    metric = None
-    if replaces(target, "output_metric"):
-        public = sampler.public_dataset(N_METRIC_RECORDS, schema, attempt=OUTPUT_DATASET)
-        metric = target.output_metric(*public.parts)
+    metric = _output_metric(target, sampler, schema)
     if not mechanism.learns_code:
         return with_learned_basis(mechanism, differences, metric)
     statistic = sampler.plan(n_samples, mechanism).order_statistic
@@ -492,3 +500,43 @@ def _learn_coordinates(
     return with_learned_code(
         mechanism, values, differences, metric, n_samples=n_samples, level=level
     )
+
+
+def _learn_within(
+    mechanism: Mechanism,
+    known: KnownSensitivity,
+    target: Target,
+    n_samples: int,
+    schema: Schema,
+) -> tuple[Mechanism, KnownSensitivity]:
+    """Learn a code from the prior of a bound, and bound the change of what it encodes."""
+    if isinstance(known.geometry.basis, PublicCode):  # learned for an earlier release
+        return mechanism, known
+    values, differences = pilots_within(known, target, n_samples, schema, mechanism)
+    mechanism = with_bounded_code(
+        mechanism,
+        known.value,
+        values,
+        differences,
+        _output_metric(target, known, schema),
+        n_samples=n_samples,
+    )
+    if not mechanism.geometry.basis.digest:
+        return mechanism, known
+    shape = target.value_shape if known.shape is None else known.shape
+    if shape is None:
+        public = known.public_dataset(n_samples, schema, attempt=OUTPUT_DATASET)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # as of pilots: no value is used
+            shape = np.shape(known.bounded(target)(*public.parts, seed=0))
+    return mechanism, encoded(known, mechanism.geometry, shape)
+
+
+def _output_metric(
+    target: Target, source: SensitivitySampler | KnownSensitivity, schema: Schema
+) -> NDArray[np.float64] | LocalMetric | None:
+    """How the output depends on the value, from records of the oracle."""
+    if not replaces(target, "output_metric"):
+        return None
+    public = source.public_dataset(N_METRIC_RECORDS, schema, attempt=OUTPUT_DATASET)
+    return target.output_metric(*public.parts)

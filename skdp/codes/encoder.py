@@ -18,7 +18,7 @@ neither its rows nor its weights, and the candidate of least expected error is t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -35,6 +35,8 @@ from skdp.core.basis import LocalMetric
 from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
 
+# How many rows a code is tried with, where its noise depends on that.
+NUMBERS = (1, 2, 3, 4, 6, 8, 12, 16)
 # With fewer pilots there is no prior to speak of.
 LEAST_PILOTS = 5
 # Per unit of sensitivity: with more noise squares would overflow, and nothing can be released.
@@ -59,11 +61,13 @@ class Rows(NamedTuple):
     variances: Matrix
     factors: Matrix | None
 
-    def encoder(self, order: int, budget: float) -> Matrix:
-        """Return T such that the typical norm of a change is about the budget."""
+    def encoder(self, noise: Noise, ratio: float) -> Matrix:
+        """Return T such that the noise has a variance of about 1; no rows where it must not."""
+        order, budget, most = noise.order, noise.budget(ratio), noise.most
         if self.factors is None:
-            return self.matrix * (budget / np.linalg.norm(self.changes, ord=order))
-        weights = fill(order, self.factors, self.variances, self.changes, budget)
+            rows = self.matrix if most in (None, len(self.matrix)) else self.matrix[:0]
+            return rows * (budget / np.linalg.norm(self.changes, ord=order))
+        weights = fill(order, self.factors, self.variances, self.changes, budget, most)
         return (weights[:, None] * self.matrix)[weights > 0]
 
 
@@ -99,11 +103,17 @@ def with_learned_code(
 
     `level` is the share of pairs that the calibration covers.
     """
-    noise = Noise(mechanism.order, mechanism.unit_deviation, level)
     shift = mechanism.shift
     try:
         with np.errstate(all="ignore"):
-            code = learn_code(values, differences, metric, noise, n_samples=n_samples, shift=shift)
+            code = learn_code(
+                values,
+                differences,
+                metric,
+                *noises_of(mechanism, level),
+                n_samples=n_samples,
+                shift=shift,
+            )
     except ValueError:  # pilots beyond what doubles can square, or singular to working precision
         code = PublicCode()
     if code.encoder is None:
@@ -111,16 +121,24 @@ def with_learned_code(
     return mechanism.with_geometry(Geometry(mechanism.order, code))
 
 
+def noises_of(mechanism: Any, level: float) -> list[Noise]:
+    """Return the noise of a mechanism: several, where it depends on how many numbers get it."""
+    most = mechanism.most_values
+    if most is None:
+        return [Noise(mechanism.order, mechanism.unit_deviation(1), level)]
+    numbers = [n for n in NUMBERS if n <= most]
+    return [Noise(mechanism.order, mechanism.unit_deviation(n), level, n) for n in numbers]
+
+
 def learn_code(
     values: Matrix,
     differences: Matrix,
     metric: Matrix | LocalMetric | None,
-    noise: Noise,
-    *,
+    *noises: Noise,
     n_samples: int,
     shift: float = 0.2,
 ) -> PublicCode:
-    """Learn a code from pilot pairs, for noise of one size.
+    """Learn a code from pilot pairs, for noise of one size, or of one for each number of rows.
 
     `values` are those of the first dataset of each pair, `differences` what the second one takes
     away, and `metric` is as for `learn_basis`. `shift` is the share of the records that may be
@@ -139,11 +157,11 @@ def learn_code(
         )
     n_pilots, d = values.shape
     plain = PublicCode(n_pilot_pairs=n_pilots)
-    fits = 0 < noise.deviation < _MOST_NOISE
+    fits = all(0 < noise.deviation < _MOST_NOISE for noise in noises)
     if not fits or n_pilots < LEAST_PILOTS or not differences.any():
         return plain
     learn = _learn_dense if d <= MAX_DENSE else learn_in_span
-    code = learn(values, differences, metric, local, noise, shift * n_samples)
+    code = learn(values, differences, metric, local, noises, shift * n_samples)
     return plain if code is None else replace(code, n_pilot_pairs=n_pilots, shift=float(shift))
 
 
@@ -152,7 +170,7 @@ def _learn_dense(
     differences: Matrix,
     metric: Matrix | None,
     local: bool,
-    noise: Noise,
+    noises: Sequence[Noise],
     reach: float,
 ) -> PublicCode | None:
     center = values.mean(axis=0)
@@ -172,15 +190,18 @@ def _learn_dense(
     if not covariance.any() or not all(part.prior.change.any() for _, part in parts):
         return None
     tried = []
+    order = noises[0].order
     for kind, find in CANDIDATES.items():
-        candidates = [(held_out, find(part, noise.order)) for held_out, part in parts]
-        ratio = FIRST_RATIO * _deviation(candidates, noise, FIRST_RATIO)
-        if ratio == 0:
-            continue
-        deviation = _deviation(candidates, noise, ratio)
-        encoder = find(whole, noise.order).encoder(noise.order, noise.budget(ratio))
-        if len(encoder):
-            tried.append((expected_error(encoder, deviation, covariance), kind, encoder))
+        candidates = [(held_out, find(part, order)) for held_out, part in parts]
+        rows = find(whole, order)
+        for noise in noises:
+            ratio = FIRST_RATIO * _deviation(candidates, noise, FIRST_RATIO)
+            if ratio == 0:
+                continue
+            deviation = _deviation(candidates, noise, ratio)
+            encoder = rows.encoder(noise, ratio)
+            if len(encoder):
+                tried.append((expected_error(encoder, deviation, covariance), kind, encoder))
     if not tried:
         return None
     _, kind, encoder = min(tried, key=itemgetter(0))
@@ -198,9 +219,7 @@ def _learn_dense(
 def _deviation(candidates: list[tuple[Matrix, Rows]], noise: Noise, ratio: float) -> float:
     """The noise that a candidate needs, on changes that did not learn it."""
     norms = [
-        np.linalg.norm(
-            changes @ rows.encoder(noise.order, noise.budget(ratio)).T, ord=noise.order, axis=1
-        )
+        np.linalg.norm(changes @ rows.encoder(noise, ratio).T, ord=noise.order, axis=1)
         for changes, rows in candidates
     ]
     return noise.of(np.concatenate(norms))

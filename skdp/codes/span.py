@@ -19,7 +19,7 @@ all values are kept and the noise is gone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -70,7 +70,7 @@ def learn_in_span(
     differences: Matrix,
     metric: Matrix | None,
     local: bool,
-    noise: Noise,
+    noises: Sequence[Noise],
     reach: float,
 ) -> PublicCode | None:
     """Learn a code as `skdp.codes.encoder.learn_code` does; of the metric the diagonal is used."""
@@ -85,7 +85,12 @@ def learn_in_span(
     for _, block in _blocks(values, center, differences, scale):
         products += block @ block.T
     pilots = _Pilots(values, center, differences, scale, products, reach)
-    found = [each for each in (_in_axes(pilots, noise), _by_value(pilots, noise)) if each]
+    found = [
+        each
+        for noise in noises
+        for learn in (_in_axes, _by_value)
+        if (each := learn(pilots, noise))
+    ]
     if not found:
         return None
     return max(found, key=lambda each: each[0].share_learned(each[1] ** 2))[0]
@@ -139,9 +144,8 @@ def _in_axes(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
         n = len(axes.variances)
         sizes = np.mean(np.abs(changes) ** noise.order, axis=0) ** (1 / noise.order)
         sizes = np.maximum(sizes, _LEAST_CHANGE * sizes.max())
-        return fill(
-            noise.order, np.ones(n), axes.variances + beyond[:n], sizes, noise.budget(ratio)
-        )
+        variances = axes.variances + beyond[:n]
+        return fill(noise.order, np.ones(n), variances, sizes, noise.budget(ratio), noise.most)
 
     parts = []
     for fold, rest in folds(m, _N_FOLDS):
@@ -223,7 +227,7 @@ def _by_value(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
     ]
 
     def weights_of(spread: Matrix, sizes: Matrix, ratio: float) -> Matrix:
-        return fill(order, np.ones_like(spread), spread, sizes, noise.budget(ratio))
+        return fill(order, np.ones_like(spread), spread, sizes, noise.budget(ratio), noise.most)
 
     def deviation_of(ratio: float) -> float:
         norms = []

@@ -37,12 +37,14 @@ _MOST_PRICE = 2 * _TURN / (1 + _TURN**2) ** 2
 class Noise(NamedTuple):
     """The order of the norm, the standard deviation of the noise per unit of sensitivity, a level.
 
-    The level is the share of pairs that a calibration covers.
+    The level is the share of pairs that a calibration covers. Where the deviation depends on how
+    many numbers get noise, it is that for `most` of them.
     """
 
     order: int
     deviation: float
     level: float = 0.95
+    most: int | None = None
 
     def of(self, norms: Vector) -> float:
         """Return the standard deviation of noise that is calibrated to these norms."""
@@ -54,14 +56,25 @@ class Noise(NamedTuple):
         return 1 / (self.deviation * ratio)
 
 
-def fill(order: int, factors: Vector, variances: Vector, changes: Vector, budget: float) -> Vector:
-    """Return the weight of each direction.
+def fill(
+    order: int,
+    factors: Vector,
+    variances: Vector,
+    changes: Vector,
+    budget: float,
+    most: int | None = None,
+) -> Vector:
+    """Return the weight of each direction, 0 of all but `most`.
 
     `factors` (g), `variances` (v) and `changes` (a) are per direction; a must be positive. For the
     order 1 of the norm the sum of ``a u`` is the budget, for 2 the root of the sum of squares.
     """
     weights = np.zeros(len(variances))
     useful = np.flatnonzero((variances > 0) & (factors > 0))
+    if most is not None:  # those that enter first
+        power = 2 - order / 2
+        useful = useful[np.argsort((changes / (factors ** (1 / order) * variances**power))[useful])]
+        useful = useful[:most]
     if len(useful):
         rule = _fill_absolute if order == 1 else _fill_squares
         weights[useful] = rule(factors[useful], variances[useful], changes[useful], budget)

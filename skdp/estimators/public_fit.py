@@ -122,11 +122,13 @@ def fit_seeded(estimator: Estimator, dataset: Dataset) -> Estimator:
 def fit_to_synthetic(estimator: Estimator, dataset: Dataset) -> Estimator:
     """Fit a clone of `estimator` on synthetic records.
 
-    A public fit that has not converged serves as well as another, so that warning is not shown.
+    A public fit that has not converged, or whose responses are outside of a declared range, serves
+    as well as another, so these warnings are not shown.
     `estimator` is already cloned and rid of side effects.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "The provided functions or transf", UserWarning)
         return fit_seeded(estimator, dataset)
 
 

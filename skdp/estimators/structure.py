@@ -19,6 +19,7 @@ from skdp.estimators.members import (
     is_composition,
     parameter_path,
 )
+from skdp.estimators.moments import MomentClassifier
 from skdp.estimators.packing import same
 from skdp.estimators.parts import CanonicalStep, ReleasedPart, columns_of
 
@@ -64,9 +65,10 @@ def _equal(value: Any, expected: Any) -> bool:
 
 
 def with_public_structure(estimator: Estimator, public_fit: Estimator) -> Estimator:
-    """Give encoders the categories, and kernel maps the landmarks, of the public fit.
+    """Give encoders the categories, kernel maps the landmarks, and models the classes, of a fit.
 
-    The nested `categories` that were "auto", and all `landmarks`, become arrays, in place. Refused
+    The nested `categories` that were "auto", `classes` that were None, and all `landmarks`, become
+    arrays, in place: a class that is missing in private records is no error then. Refused
     if the members of a bag have seen different landmarks.
     """
     settings: dict[str, list] = {}
@@ -75,6 +77,8 @@ def with_public_structure(estimator: Estimator, public_fit: Estimator) -> Estima
             parameter, found = "categories", list(part.categories_)
         elif type(part).__name__ == "PublicNystroem":
             parameter, found = "landmarks", [part.components_, part.normalization_]
+        elif isinstance(part, MomentClassifier):
+            parameter, found = "classes", list(part.classes_)
         else:
             continue
         name = "__".join((*parameter_path(public_fit, path), parameter))

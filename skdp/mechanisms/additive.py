@@ -18,7 +18,7 @@ from skdp.mechanisms.noise import OperatingSystemBytes, check_sensitivity, check
 
 
 class AdditiveMechanism(Mechanism):
-    """Independent noise on each coordinate of the value, in a public basis or code.
+    """Noise on each coordinate of the value, in a public basis or code.
 
     With T the basis, the coordinates T f(D) get the noise, calibrated to their norm, and T^-1 of
     the sum is released. A code has fewer coordinates, and a decoder in the place of T^-1. All of it
@@ -48,10 +48,20 @@ class AdditiveMechanism(Mechanism):
     def _deviation(self, n_values: int, sensitivity: float) -> float:
         """Return the standard deviation of the noise in each of so many coordinates."""
 
-    @property
     @abstractmethod
-    def unit_deviation(self) -> float:
-        """The standard deviation of the noise for a sensitivity of 1, without a lattice."""
+    def unit_deviation(self, n_values: int) -> float:
+        """Return the standard deviation of the noise for a sensitivity of 1, without a lattice.
+
+        Parameters
+        ----------
+        n_values : int
+            How many numbers get noise.
+
+        Returns
+        -------
+        float
+            In each of them.
+        """
 
     @property
     def learns_basis(self) -> bool:

@@ -45,7 +45,8 @@ class Mechanism(BaseEstimator, ABC):
     One that adds noise in a basis has a parameter `basis` too, overrides `with_geometry`, and sets
     `order`, the 1 or 2 of its norm. Where the parameter is "auto", "diagonal" or "predictive", the
     basis is learned for it. One that takes a public code in the place of a basis says so by
-    `learns_code`, and has `unit_deviation` and `shift`.
+    `learns_code`, and has ``unit_deviation(n_values)`` and `shift`. Where its noise depends on how
+    many numbers get it, `most_values` says up to how many, and codes of several sizes are compared.
 
     References
     ----------
@@ -58,6 +59,9 @@ class Mechanism(BaseEstimator, ABC):
 
     order: ClassVar[int]
     """The 1 or 2 of its norm, where it has a basis."""
+
+    most_values: ClassVar[int | None] = None
+    """How many numbers can get noise together, where there is a limit."""
 
     @property
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Exact draws of integers: discrete Laplace, discrete Gaussian, coins of weight exp(-x).
+"""Exact draws of integers: discrete Laplace and Gaussian, L2 Laplace, coins of weight exp(-x).
 
 Nothing here uses a floating-point operation on what is drawn: uniform integers come from random
 bytes, and every probability is a product of fractions [1]_.
@@ -11,8 +11,10 @@ References
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +26,9 @@ MAX_SCALE = 2**52
 
 Flip = Callable[[NDArray[np.intp]], NDArray[np.bool_]]
 """Flips one coin for each index that it is given, independently."""
+
+Digits = Callable[[int, int], int]
+"""``digits(i, bits)`` is ``floor(2**bits x_i)``, of a number x_i that need not be rational."""
 
 
 def discrete_laplace(scale: int, size: int, source: ByteSource) -> NDArray[np.int64]:
@@ -45,16 +50,70 @@ def discrete_laplace(scale: int, size: int, source: ByteSource) -> NDArray[np.in
     """
     _check_scale("scale", scale, "discrete_laplace")
     largest = (2**63 - scale) // scale  # largest V for which X stays within int64
-    kept = np.empty(0, dtype=np.int64)
-    while kept.size < size:
+    signs, low, high = _laplace_parts(scale, size, source)
+    return signs * (low + scale * np.minimum(high, largest))
+
+
+def _laplace_parts(scale: int, size: int, source: ByteSource) -> NDArray[np.int64]:
+    """Draw the sign, U and V of `discrete_laplace`, in three rows."""
+    kept = np.empty((3, 0), dtype=np.int64)
+    while kept.shape[1] < size:
         # Candidates are independent, so the first accepted ones have the law of an accepted one.
-        low = below(scale, int(1.7 * (size - kept.size)) + 8, source).astype(np.int64)
+        low = below(scale, int(1.7 * (size - kept.shape[1])) + 8, source).astype(np.int64)
         low = low[bernoulli_exp(coins(low, scale, source), low.size, source)]
-        magnitude = low + scale * np.minimum(_geometric(low.size, source), largest)
+        high = _geometric(low.size, source)
         negative = below(2, low.size, source) == 1
-        noise = np.where(negative, -magnitude, magnitude)
-        kept = np.concatenate([kept, noise[~(negative & (magnitude == 0))]])
-    return kept[:size]
+        parts = np.array([np.where(negative, -1, 1), low, high])
+        kept = np.concatenate([kept, parts[:, ~(negative & (low == 0) & (high == 0))]], axis=1)
+    return kept[:, :size]
+
+
+def discrete_l2_laplace(
+    scale: int, size: int, source: ByteSource, n_draws: int = 1
+) -> NDArray[np.int64]:
+    """Draw vectors Z of integers with ``P(Z = z)`` proportional to ``exp(-norm(z) / scale)``.
+
+    The norm is the Euclidean one, and the draw is exact. With t the scale, k the size and T an
+    integer of at least sqrt(k) t, candidates are k discrete Laplace variables of scale T. One is
+    accepted with probability exp(-x), where x = norm(z) / t - sum(abs(z)) / T is not negative, as
+    the sum is at most sqrt(k) times the norm. The product of both is proportional to
+    exp(-norm(z) / t). A coordinate beyond int64 is cut at its end after all of this;
+    `Lattice.to_floats` sends all of those to one and the same value anyway.
+
+    `scale` is in [1, 2^50] and `size` in [1, 16]: about one of 60 candidates is accepted at 16.
+    The draws are rows.
+    """
+    wide = math.isqrt(size * scale * scale - 1) + 1
+    _check_scale("sqrt(size) * scale", wide, "discrete_l2_laplace")
+    kept = np.empty((0, size), dtype=np.int64)
+    while len(kept) < n_draws:
+        # Candidates are independent, so the first accepted ones have the law of an accepted one.
+        n_candidates = math.ceil(1.3 * (n_draws - len(kept)) / _share_accepted(size)) + 1
+        signs, low, high = _laplace_parts(wide, n_candidates * size, source)
+        rows = (signs * low + wide * (signs * high).astype(object)).reshape(-1, size)
+        sums, squares = np.abs(rows).sum(axis=1), (rows**2).sum(axis=1)
+        excess = partial(excess_digits, squares.tolist(), sums.tolist(), scale, wide)
+        accepted = rows[bernoulli_exp_of(excess, len(rows), source)]
+        kept = np.concatenate([kept, np.clip(accepted, -(2**63) + 1, 2**63 - 1).astype(np.int64)])
+    return kept[:n_draws]
+
+
+def excess_digits(
+    squares: list[int], sums: list[int], scale: int, wide: int, i: int, bits: int
+) -> int:
+    """Return the floor of 2^bits (sqrt(squares_i) / scale - sums_i / wide), in whole numbers.
+
+    That is (sqrt(4^bits wide^2 squares) - 2^bits scale sums) / (scale wide), where the floor of the
+    root will do: what is taken off and what it is divided by are integers.
+    """
+    root = math.isqrt(squares[i] * wide**2 << 2 * bits)
+    return (root - (scale * sums[i] << bits)) // (scale * wide)
+
+
+def _share_accepted(size: int) -> float:
+    """The ratio of the integrals of exp(-norm(z)) and exp(-sum(abs(z)) / sqrt(size))."""
+    sphere = 2 * math.pi ** (size / 2) / math.gamma(size / 2)
+    return sphere * math.gamma(size) / (2 * math.sqrt(size)) ** size
 
 
 def discrete_gaussian(sigma: int, size: int, source: ByteSource) -> NDArray[np.int64]:
@@ -140,6 +199,38 @@ def bernoulli_exp_power(
         flipped += 1
         alive = alive[passed & (powers[alive] > flipped)]
     return heads
+
+
+def bernoulli_exp_of(
+    digits: Digits, size: int, source: ByteSource, bits: int = 52
+) -> NDArray[np.bool_]:
+    """Flip coins that show heads with probability exp(-x_i), x_i >= 0 known by its binary digits.
+
+    That is a coin of weight exp(-1) for each whole one in x_i, and one whose weight has the rest p
+    as its exponent. A coin of weight p shows heads where a uniform number is below p: both are
+    compared in so many `bits`, and in more where these are the same.
+    """
+    known = [digits(i, bits) for i in range(size)]
+    whole = np.array([number >> bits for number in known], dtype=np.int64)
+    rest = np.array([number & (1 << bits) - 1 for number in known], dtype=np.int64)
+
+    def flip(index: NDArray[np.intp]) -> NDArray[np.bool_]:
+        uniform = below(1 << bits, index.size, source).astype(np.int64)
+        heads = uniform < rest[index]
+        for place in np.flatnonzero(uniform == rest[index]).tolist():
+            heads[place] = decide(int(index[place]), int(uniform[place]))
+        return heads
+
+    def decide(i: int, uniform: int) -> bool:
+        for more in itertools.count(bits + 8, 8):
+            uniform = (uniform << 8) + source.bytes(1)[0]
+            part = digits(i, more) & (1 << more) - 1
+            if uniform != part:
+                break
+        return uniform < part
+
+    survives = bernoulli_exp_power(certain, whole, source)
+    return survives & bernoulli_exp(flip, size, source)
 
 
 def _all_of(*flips: Flip) -> Flip:

@@ -213,9 +213,7 @@ class GaussianMechanism(AdditiveMechanism):
         self.shift = shift
         self.decode = decode
 
-    @property
-    def unit_deviation(self) -> float:
-        """The standard deviation of the noise for a sensitivity of 1, without a lattice."""
+    def unit_deviation(self, n_values: int) -> float:
         epsilon, delta = float(self.epsilon), float(self.delta)
         return 0.0 if math.isinf(epsilon) else gaussian_ratio(epsilon, delta, self.method)
 

@@ -34,7 +34,50 @@ def laplace_scale(sensitivity: float, n_values: int, epsilon: float) -> tuple[La
     return lattice_scale(sensitivity, n_values, Fraction(epsilon), parts, "LaplaceMechanism")
 
 
-class LaplaceMechanism(AdditiveMechanism):
+class PureAdditiveMechanism(AdditiveMechanism):
+    """What the mechanisms whose only budget is an epsilon share."""
+
+    def __init__(
+        self,
+        epsilon: float,
+        basis: BasisParameter = "auto",
+        shift: float = 0.2,
+        decode: bool = True,
+    ):
+        self.epsilon = epsilon
+        self.basis = basis
+        self.shift = shift
+        self.decode = decode
+
+    def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
+        """Return the promise of one release.
+
+        Parameters
+        ----------
+        gamma : float in [0, 1), default=0.0
+            Probability that the sensitivity does not cover a pair of the oracle.
+
+        Returns
+        -------
+        PrivacyGuarantee
+            With this epsilon and ``delta = 0``.
+        """
+        self._check()
+        return PrivacyGuarantee(
+            epsilon=float(self.epsilon), gamma=gamma, basis=self._basis_description()
+        )
+
+    def _check(self) -> None:
+        epsilon = self.epsilon
+        if not isinstance(epsilon, numbers.Real) or isinstance(epsilon, bool) or not epsilon > 0:
+            raise ValueError(
+                f"The 'epsilon' parameter of {type(self).__name__} must be a number above 0 (or "
+                f"inf, which adds no noise). Got {epsilon!r}."
+            )
+        self._check_basis()
+
+
+class LaplaceMechanism(PureAdditiveMechanism):
     """Noise of the Laplace law, calibrated to the L1 norm in public coordinates.
 
     For a difference of L1 norm at most Delta, the value plus independent noise of scale
@@ -58,9 +101,9 @@ class LaplaceMechanism(AdditiveMechanism):
         this epsilon. The others are bases of as many coordinates as values, without a decoder. A
         matrix T must be invertible and must not depend on private data. "diagonal" gives each value
         its own scale, "predictive" puts the noise where the output of the model does not change;
-        both are learned. With a sensitivity known on paper there are no pilot pairs, and "auto"
-        takes the coordinates that it was proved in, as a rule those of the value. So it does for
-        a single number.
+        both are learned. With a sensitivity known on paper and without a `prior` there are no pilot
+        pairs, and "auto" takes the coordinates that it was proved in, as a rule those of the value.
+        So it does for a single number.
     shift : float in [0, 1], default=0.2
         Which share of the private records may be unlike the oracle's. The decoder trusts public
         fits the less, the larger it is. Of the promise nothing depends on it. A code is learned
@@ -99,40 +142,8 @@ class LaplaceMechanism(AdditiveMechanism):
 
     order: ClassVar[int] = 1
 
-    def __init__(
-        self,
-        epsilon: float,
-        basis: BasisParameter = "auto",
-        shift: float = 0.2,
-        decode: bool = True,
-    ):
-        self.epsilon = epsilon
-        self.basis = basis
-        self.shift = shift
-        self.decode = decode
-
-    @property
-    def unit_deviation(self) -> float:
-        """The standard deviation of the noise for a sensitivity of 1, without a lattice."""
+    def unit_deviation(self, n_values: int) -> float:
         return math.sqrt(2) / float(self.epsilon)
-
-    def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
-        """Return the promise of one release.
-
-        Parameters
-        ----------
-        gamma : float in [0, 1), default=0.0
-            Probability that the sensitivity does not cover a pair of the oracle.
-
-        Returns
-        -------
-        PrivacyGuarantee
-            With this epsilon and ``delta = 0``.
-        """
-        self._check()
-        return PrivacyGuarantee(
-            epsilon=float(self.epsilon), gamma=gamma, basis=self._basis_description()
-        )
 
     @property
     def noise_law(self) -> NoiseLaw:
@@ -149,12 +160,3 @@ class LaplaceMechanism(AdditiveMechanism):
     def _deviation(self, n_values: int, sensitivity: float) -> float:
         lattice, scale = laplace_scale(sensitivity, n_values, self.epsilon)
         return math.sqrt(2) * scale * 2.0**lattice.exponent
-
-    def _check(self) -> None:
-        epsilon = self.epsilon
-        if not isinstance(epsilon, numbers.Real) or isinstance(epsilon, bool) or not epsilon > 0:
-            raise ValueError(
-                "The 'epsilon' parameter of LaplaceMechanism must be a number above 0 (or inf, "
-                f"which adds no noise). Got {epsilon!r}."
-            )
-        self._check_basis()

@@ -168,7 +168,12 @@ class Lattice:
 
 
 def lattice_scale(
-    sensitivity: float, charge: int, epsilon: Fraction, parts: float, owner: str
+    sensitivity: float,
+    charge: int,
+    epsilon: Fraction,
+    parts: float,
+    owner: str,
+    most: int = MAX_SCALE,
 ) -> tuple[Lattice, int]:
     """Choose the lattice and the integer scale of the noise, from public numbers.
 
@@ -177,19 +182,19 @@ def lattice_scale(
 
     `charge` is what rounding can add to the norm, in steps. The step is at most ``sensitivity /
     (2**14 * parts)``, unless that takes too large a scale: then it is coarser. The scale is in [1,
-    2^52] steps; refused where epsilon is so small that rounding would cost about as much noise as
+    most] steps; refused where epsilon is so small that rounding would cost about as much noise as
     the sensitivity.
     """
     lattice = Lattice.fine(sensitivity, parts)
     while True:
         steps = lattice.integer_sensitivity(sensitivity, charge)
         scale = math.ceil(steps / epsilon)
-        if scale <= MAX_SCALE:
+        if scale <= most:
             return lattice, scale
         if steps <= 4 * charge:
             break
         lattice = Lattice(lattice.exponent + 1)
     raise ValueError(
         f"The 'epsilon' parameter of {owner} is too small: rounding to a lattice would cost "
-        f"as much as the noise. Raise it at least {scale / MAX_SCALE:.3g} times."
+        f"as much as the noise. Raise it at least {scale / most:.3g} times."
     )

@@ -23,6 +23,7 @@ from skdp.accounting.loss import PrivacyLossDistribution
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
+from skdp.mechanisms.l2_laplace import L2LaplaceMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.sensitivity.base import in_basis_of
 
@@ -38,9 +39,9 @@ def privacy_loss_distribution(
     Parameters
     ----------
     mechanism : Mechanism
-        The exact law for `LaplaceMechanism` and `GaussianMechanism`; for `ExponentialMechanism`
-        and any other one whose delta is 0, what its epsilon says. A class can bring its law by
-        ``privacy_loss_distribution.register``.
+        The exact law for `LaplaceMechanism` and `GaussianMechanism`; for `L2LaplaceMechanism`,
+        `ExponentialMechanism` and any other one whose delta is 0, what its epsilon says. A class
+        can bring its law by ``privacy_loss_distribution.register``.
     sensitivity : float in (0, inf), SensitivityEstimate or KnownSensitivity, default=1.0
         What the noise is calibrated to, as for `joint_risk`.
     distance : float in (0, inf) or None, default=None
@@ -99,14 +100,13 @@ def _(
     mechanism: GaussianMechanism, sensitivity: object = 1.0, *, distance: float | None = None
 ) -> GaussianLoss:
     _level(mechanism)  # refuses one without noise
-    return GaussianLoss(_ratio(mechanism, sensitivity, distance) / mechanism.unit_deviation)
+    return GaussianLoss(_ratio(mechanism, sensitivity, distance) / mechanism.unit_deviation(1))
 
 
-@privacy_loss_distribution.register
-def _(
-    mechanism: ExponentialMechanism, sensitivity: object = 1.0, *, distance: float | None = None
-) -> PureLoss:
-    # Scores that change less change the probabilities less: epsilon is proportional to the norm.
+@privacy_loss_distribution.register(ExponentialMechanism)
+@privacy_loss_distribution.register(L2LaplaceMechanism)
+def _(mechanism: Any, sensitivity: object = 1.0, *, distance: float | None = None) -> PureLoss:
+    # What changes less changes the probabilities less: epsilon is proportional to the norm.
     return PureLoss(_ratio(mechanism, sensitivity, distance) * _level(mechanism))
 
 

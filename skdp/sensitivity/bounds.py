@@ -10,19 +10,22 @@ that it is assumed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp.core.basis import PublicBasis
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
+from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
-from skdp.core.target import Target
-from skdp.core.types import Estimator
+from skdp.core.target import Target, target_key
+from skdp.core.types import Estimator, Seed
+from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.base import Sensitivity, in_basis_of, refuse_zero
 from skdp.sensitivity.preconditions import (
     ClippedTarget,
@@ -31,6 +34,7 @@ from skdp.sensitivity.preconditions import (
     as_ranges,
     check_clippable,
 )
+from skdp.sensitivity.sampler import SensitivitySampler
 
 ROUND_UP = 1 + 2.0**-48
 """Covers the rounding errors of a short formula, so that no bound is too small by one of them."""
@@ -68,6 +72,21 @@ class KnownSensitivity(Sensitivity):
     estimator : EstimatorRule or None, default=None
         The estimators that the bound is for, which PrivateEstimator checks; of any other target
         the guarantee says that it is assumed to be one.
+    shape : tuple of int or None, default=None
+        Shape of the value, with which a plan tells the standard errors beforehand. None where it is
+        not known.
+    prior : oracle or None, default=None
+        Source of plausible records, as for SensitivitySampler, from which a mechanism with
+        ``basis="auto"`` learns a public code that makes no difference larger. It must not be
+        derived from the private data. Otherwise the promise does not depend on it, and it need
+        only be useful. For a bound in the values as they are, without a gamma.
+    n_pilot_pairs : int, default=199
+        From how many pairs of the prior the code is learned, at most 1000.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
+        Seed of these pairs, which is public. None draws a fresh one.
+    key : str, default=""
+        What the only target is known by that the bound is for, where PrivateEstimator derived it or
+        checked it. Another target is refused. Empty for any.
 
     Raises
     ------
@@ -99,9 +118,45 @@ class KnownSensitivity(Sensitivity):
     source: str = ""
     ranges: Ranges | None = None
     estimator: EstimatorRule | None = None
+    shape: tuple[int, ...] | None = None
+    prior: Any = None
+    n_pilot_pairs: int = field(default=199, repr=False)
+    random_state: Seed = field(default=None, repr=False)
+    key: str = field(default="", repr=False)
 
     confidence: ClassVar[None] = None
-    shape: ClassVar[None] = None
+
+    @property
+    def draws_from(self) -> Oracle | None:
+        """The prior, ready to be drawn from."""
+        return None if self.prior is None else as_oracle(self.prior)
+
+    @property
+    def sampler(self) -> SensitivitySampler:
+        """What draws pilots and public records from the prior."""
+        number, seed = self.n_pilot_pairs, self.random_state
+        return SensitivitySampler(self.prior, gamma=None, n_pairs=number, random_state=seed)
+
+    def public_dataset(
+        self, n_samples: int, schema: Schema | None = None, attempt: int = 0
+    ) -> Dataset:
+        """Draw one dataset from the prior, apart from all pairs.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        schema : Schema or None, default=None
+            Their form; None takes that in which the prior yields them.
+        attempt : int, default=0
+            Another number gives another dataset.
+
+        Returns
+        -------
+        Dataset
+            As from SensitivitySampler.
+        """
+        return self.sampler.public_dataset(n_samples, schema, attempt)
 
     @property
     def oracle(self) -> str | None:
@@ -140,6 +195,14 @@ class KnownSensitivity(Sensitivity):
             raise ValueError(
                 f"The 'gamma' parameter of KnownSensitivity must be in [0, 1). Got {self.gamma!r}."
             )
+        if self.prior is not None:
+            as_oracle(self.prior)
+            check_count("n_pilot_pairs", self.n_pilot_pairs, "KnownSensitivity")
+            if self.gamma or (isinstance(geometry.basis, PublicBasis) and geometry.basis.digest):
+                raise ValueError(
+                    "The 'prior' parameter of KnownSensitivity is for a bound in the values as "
+                    f"they are, without a gamma. Got {geometry.key!r} and gamma={self.gamma!r}."
+                )
 
     def for_geometry(self, geometry: Geometry | str, n_samples: int) -> float:
         """Return the bound, if it is one in this geometry and for this number of records.
@@ -187,11 +250,15 @@ class KnownSensitivity(Sensitivity):
                 "records have weights, with an oracle that yields (X, y, sample_weight). Got a "
                 "sensitivity that is known, and bounds on paper are for records without weights."
             )
+        known = self
+        if self.prior is not None:
+            sampler = self.sampler.for_estimator(estimator, release, dataset, uses_response)
+            known = replace(self, prior=sampler.oracle)
         if self.estimator is None:
-            return self
+            return known
         self.estimator.check(estimator)
         self.estimator.check_release(release)
-        return replace(self, estimator=None)  # nothing is left to assume about it
+        return replace(known, estimator=None)  # nothing is left to assume about it
 
     def agree(self, schema: Schema, example: Dataset) -> tuple[KnownSensitivity, Schema]:
         if self.ranges is not None:
@@ -201,14 +268,19 @@ class KnownSensitivity(Sensitivity):
                     "Sample the sensitivity, with an oracle that yields (X, y, sample_weight)."
                 )
             check_clippable(example.X, self.ranges)
-        return self, schema
+        if self.prior is None:
+            return self, schema
+        sampler, schema = self.sampler.agree(schema, example)
+        return replace(self, random_state=sampler.random_state), schema
 
     def settle(
         self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
     ) -> tuple[KnownSensitivity, MechanismType]:
+        self.check_made_for(target)
         mechanism = in_basis_of(self.geometry, mechanism)
         refuse_zero(self.for_geometry(mechanism.geometry, n_samples))
-        return self, mechanism
+        # its work is done, and what is released holds no record of an oracle
+        return self if self.prior is None else replace(self, prior=None), mechanism
 
     def check_fits(self, n_samples: int, schema: Schema, geometry: Geometry) -> None:
         """Refuse another number of records, or another geometry, than the bound is for.
@@ -228,6 +300,26 @@ class KnownSensitivity(Sensitivity):
             If the bound is not one for these.
         """
         self.for_geometry(geometry, n_samples)
+
+    def check_made_for(self, target: Target) -> None:
+        """Refuse another target than the one that the bound was derived for.
+
+        Parameters
+        ----------
+        target : Target
+            What is to be released.
+
+        Raises
+        ------
+        ValueError
+            If it is known by another key.
+        """
+        if self.key and self.key != target_key(target):
+            raise ValueError(
+                f"The known sensitivity was derived for another target than {target.description}, "
+                "and bounds no other. Pass the bound from which it was made, or 'known', to the "
+                "PrivateEstimator."
+            )
 
     def bounded(self, target: Target) -> Target:
         """Make the function that the bound is for, of one that supposes the ranges.
@@ -254,8 +346,8 @@ def as_sensitivity(sensitivity: object, mechanism: Measures, n_samples: int) -> 
     hint = " Pass an oracle as SensitivitySampler(oracle)." if callable(sensitivity) else ""
     raise TypeError(
         "The 'sensitivity' parameter must be a SensitivitySampler, a SensitivityEstimate, a "
-        "KnownSensitivity or a number. Got an object of type "
-        f"{type(sensitivity).__name__}.{hint}"
+        "KnownSensitivity or a number; of a PrivateEstimator it may be 'known'. Got an object of "
+        f"type {type(sensitivity).__name__}.{hint}"
     )
 
 

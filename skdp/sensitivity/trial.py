@@ -65,17 +65,19 @@ def check_is_public(oracle: Oracle | None, dataset: Dataset) -> None:
     Only identity and shared memory are looked at, so that the answer tells nothing of a value. A
     copy is not recognized.
     """
-    if oracle is None:
-        return
+    if oracle is not None and any(shares_memory(held, dataset) for held in _held(oracle)):
+        raise ValueError(
+            f"The oracle {oracle.description} holds the private records. What is sampled from them "
+            "is not private, and nothing would be promised. An oracle must be made of public "
+            "records, or of knowledge."
+        )
+
+
+def shares_memory(thing: object, dataset: Dataset) -> bool:
+    """Return whether something is a part of a dataset, or a view of one."""
     private = [array for part in dataset.parts for array in _arrays(part)]
-    for held in _held(oracle):
-        same = any(held is part for part in dataset.parts)
-        if same or any(_overlap(array, other) for array in _arrays(held) for other in private):
-            raise ValueError(
-                f"The oracle {oracle.description} holds the private records. What is sampled "
-                "from them is not private, and nothing would be promised. An oracle must be made "
-                "of public records, or of knowledge."
-            )
+    same = any(thing is part for part in dataset.parts)
+    return same or any(_overlap(array, other) for array in _arrays(thing) for other in private)
 
 
 def _held(thing: Any, depth: int = 3) -> Iterator[object]:

@@ -12,6 +12,7 @@ from benchmarks.gallery import TextbookLaplace, representation
 from skdp import (
     ExponentialMechanism,
     GaussianMechanism,
+    L2LaplaceMechanism,
     LaplaceMechanism,
     SensitivitySampler,
     UniformOracle,
@@ -76,6 +77,14 @@ def test_vectors_in_the_norm_of_the_mechanism():
         honest, halved = both(x, x + step, mechanism, size, stacked=True, **FEW)
         assert not honest.violated
         assert halved.violated
+
+
+@pytest.mark.slow
+def test_l2_laplace():
+    mechanism = L2LaplaceMechanism(2.0)
+    honest, halved = both([0.0, 0.0], [0.6, 0.8], mechanism, 1.0, n_search=300, n_final=1000)
+    assert not honest.violated
+    assert halved.violated
 
 
 @pytest.mark.slow

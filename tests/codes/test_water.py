@@ -110,3 +110,15 @@ def test_a_larger_budget_fills_more_directions(order):
     assert counts == sorted(counts)
     assert counts[0] == 1
     assert counts[-1] == 30
+
+
+@given(seeds, st.sampled_from([1, 2]), st.sampled_from([0.3, 3.0, 1e3]), st.integers(1, 12))
+def test_a_limit_keeps_the_directions_that_enter_first(seed, order, budget, most):
+    g, v, a = directions(10, seed)
+    free = fill(order, g, v, a, budget)
+    u = fill(order, g, v, a, budget, most)
+    assert 1 <= np.count_nonzero(u) <= most
+    assert spent(order, u, a) == pytest.approx(budget, rel=1e-9)
+    if order == 2 and np.count_nonzero(free) <= most:
+        np.testing.assert_allclose(u, free, rtol=1e-9)
+    assert error(u, g, v) >= error(free, g, v) * (1 - (1e-9 if order == 2 else 0.06))

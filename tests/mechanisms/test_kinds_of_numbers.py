@@ -5,7 +5,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skdp import BernsteinMechanism, ExponentialMechanism, GaussianMechanism, LaplaceMechanism
+from skdp import (
+    BernsteinMechanism,
+    ExponentialMechanism,
+    GaussianMechanism,
+    L2LaplaceMechanism,
+    LaplaceMechanism,
+)
 
 EPSILONS = [
     *(kind(3) for kind in (np.uint8, np.int8, np.int64, np.uint64)),
@@ -14,7 +20,9 @@ EPSILONS = [
 ]
 
 
-@pytest.mark.parametrize("make", [LaplaceMechanism, ExponentialMechanism, BernsteinMechanism])
+@pytest.mark.parametrize(
+    "make", [LaplaceMechanism, L2LaplaceMechanism, ExponentialMechanism, BernsteinMechanism]
+)
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=lambda epsilon: type(epsilon).__name__)
 def test_an_epsilon_of_any_type_gives_the_noise_of_a_float(make, epsilon):
     value = np.array([0.2, 0.7, -3.0])

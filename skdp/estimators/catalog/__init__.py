@@ -21,6 +21,7 @@ from skdp.estimators.catalog import (
     density,
     ensembles,
     linear,
+    moments,
     preprocessing,
     probabilistic,
     refused,
@@ -61,7 +62,7 @@ RECORD_ATTRIBUTES = frozenset(
     }
 )
 
-_SCIKIT_LEARN: dict[str, Entry] = {
+_ENTRIES: dict[str, Entry] = {
     **linear.ENTRIES,
     **probabilistic.ENTRIES,
     **decomposition.ENTRIES,
@@ -72,12 +73,13 @@ _SCIKIT_LEARN: dict[str, Entry] = {
     **compositions.ENTRIES,
     **ensembles.ENTRIES,
     **refused.ENTRIES,
+    **moments.ENTRIES,
 }
-CATALOG = ClassTable(_SCIKIT_LEARN)
+CATALOG = ClassTable(_ENTRIES)
 _SUBSTITUTES = "skdp.estimators.substitutes"
 _OF_SUBSTITUTES = {
     entry.substitute.name: entry.substitute.entry or entry
-    for entry in _SCIKIT_LEARN.values()
+    for entry in _ENTRIES.values()
     if entry.substitute is not None
 }
 _UNKNOWN = Entry()
@@ -209,7 +211,7 @@ def register(
             "The 'kind' parameter of register must be a class of estimators. Got an object of "
             f"type {type(kind).__name__}."
         )
-    if public_name(kind) in _SCIKIT_LEARN:
+    if public_name(kind) in _ENTRIES:
         raise ValueError(
             f"The 'kind' parameter of register must be a class of your own. Got {kind.__name__}, "
             "about which the library has decided. Name attributes in 'release' instead."

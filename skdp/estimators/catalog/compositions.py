@@ -11,6 +11,7 @@ from skdp.estimators.catalog.entry import Entry, Members
 PIPELINE = "sklearn.pipeline.Pipeline"
 FROZEN = "sklearn.frozen.FrozenEstimator"
 CHAIN = "sklearn.multioutput.ClassifierChain"
+TRANSFORMED_TARGET = "sklearn.compose.TransformedTargetRegressor"
 
 
 def is_pipeline(estimator: Estimator) -> bool:
@@ -21,6 +22,11 @@ def is_pipeline(estimator: Estimator) -> bool:
 def is_frozen(estimator: Estimator) -> bool:
     """Return whether an estimator stays as it was fitted."""
     return isinstance_by_name(estimator, FROZEN)
+
+
+def transforms_target(estimator: Estimator) -> bool:
+    """Return whether an estimator fits another one to a transformed response."""
+    return isinstance_by_name(estimator, TRANSFORMED_TARGET)
 
 
 def is_classifier_chain(estimator: Estimator) -> bool:
@@ -87,7 +93,7 @@ ENTRIES: dict[str, Entry] = {
         takes_if=any,
         transforms=_all_transform,
     ),
-    "sklearn.compose.TransformedTargetRegressor": Entry(
+    TRANSFORMED_TARGET: Entry(
         members=lambda fitted: [
             ("transformer", fitted.transformer_),
             ("regressor", fitted.regressor_),

@@ -15,6 +15,7 @@ from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
 from skdp.estimators.catalog.alignment import NearestRows, SignedRows, scaled_as_public_fit
 from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.known_squares import PrincipalComponents
 from skdp.estimators.catalog.repairs import nonnegative, orthonormal, positive
 
 # Smallest topic weight of a release, unless the prior is smaller: its digamma function is moderate.
@@ -124,6 +125,7 @@ _pca_entry = Entry(
     numbers="(k + 1) d",
     drop=tuple(_moments.split()),
     unserved=("score_samples", "score"),
+    by_record=True,
 )
 _sparse_pca = Entry(
     always("mean_", "components_"), align=_signed, numbers="(k + 1) d", drop=("error_",)
@@ -143,6 +145,7 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.decomposition.PCA": replace(
         _pca_entry,
         closed_form=(closed_forms.pca, {"svd_solver": ("auto", "full", "covariance_eigh")}),
+        known=PrincipalComponents,
     ),
     "sklearn.decomposition.IncrementalPCA": _pca_entry,
     **dict.fromkeys(named("sklearn.decomposition", "SparsePCA MiniBatchSparsePCA"), _sparse_pca),
@@ -157,6 +160,7 @@ ENTRIES: dict[str, Entry] = {
         _signed,
         numbers="k d",
         drop=("explained_variance_", "explained_variance_ratio_", "singular_values_"),
+        by_record=True,
     ),
     "sklearn.decomposition.FactorAnalysis": Entry(
         always("mean_", "components_", "noise_variance_"),

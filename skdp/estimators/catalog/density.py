@@ -12,6 +12,7 @@ from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
 from skdp.estimators.catalog.alignment import NearestRows
 from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.known_squares import Covariance
 from skdp.estimators.catalog.repairs import (
     correlations,
     from_triangle,
@@ -190,6 +191,7 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.covariance.EmpiricalCovariance": replace(
         _covariance_entry,
         closed_form=(closed_forms.empirical_covariance, {"assume_centered": (False,)}),
+        known=Covariance,
     ),
     **dict.fromkeys(
         named("sklearn.covariance", "ShrunkCovariance LedoitWolf OAS MinCovDet"), _covariance_entry

@@ -17,7 +17,8 @@ def _boosted(kind: str) -> Entry:
 _tree = Entry(tree=True)
 _isolated = Entry(
     refuse="what it does with a record depends on the depth of a leaf and not on a value in it. "
-    "Grown on public records it can be used as it is, in a FrozenEstimator"
+    "Grown on public records it can be used as it is, in a FrozenEstimator",
+    by_record=True,
 )
 
 ENTRIES: dict[str, Entry] = {

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from skdp.core.types import Estimator, Values
 from skdp.estimators.closed_forms import ClosedForm
+from skdp.estimators.statistics import Statistic
 
 Members = Iterable[tuple[str, Estimator]]
 
@@ -98,6 +99,11 @@ class Entry:
         seeded serves it as well as the seed itself.
     learns_nothing : bool, default=False
         Whether fitting changes nothing, though an older scikit-learn does not say so.
+    by_record : bool, default=False
+        Whether, once fitted, it transforms each record by itself and fails on none.
+    known : type, str or None, default=None
+        The statistic that is released where the sensitivity is to be known on paper, or why there
+        is none.
     """
 
     attributes: Callable[[Estimator], tuple[str, ...]] | None = None
@@ -129,6 +135,8 @@ class Entry:
     uses_response: bool | None = None
     one_stream: bool = False
     learns_nothing: bool = False
+    by_record: bool = False
+    known: type[Statistic] | str | None = None
 
     @property
     def depends_on_public_fit(self) -> bool:

@@ -10,6 +10,8 @@ from skdp.core.classes import named
 from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
 from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.known_minimum import LogisticCoefficients
+from skdp.estimators.catalog.known_squares import LeastSquares
 
 # What the fits of linear models leave besides the coefficients: paths, scores, chosen penalties.
 LEFT_OVERS = (
@@ -50,7 +52,12 @@ def _shift_intercept(released: Estimator, public_fit: Estimator) -> None:
     released.intercept_ = at_origin - np.ravel(released.predict(origin))
 
 
-_linear = Entry(coefficients, numbers="k (d + 1)", drop=tuple(LEFT_OVERS.split()))
+_linear = Entry(
+    coefficients,
+    numbers="k (d + 1)",
+    drop=tuple(LEFT_OVERS.split()),
+    known="its coefficients are no sum over the records",
+)
 _of_one_stream = replace(_linear, one_stream=True)
 _bayesian = replace(_linear, unserved=("predict(return_std=True)",))
 _pls = Entry(
@@ -69,9 +76,13 @@ _network = Entry(
 ENTRIES: dict[str, Entry] = {
     **dict.fromkeys(named("sklearn.linear_model", LINEAR_MODELS), _linear),
     "sklearn.linear_model.LinearRegression": replace(
-        _linear, closed_form=(closed_forms.linear_regression, {"positive": (False,)})
+        _linear,
+        closed_form=(closed_forms.linear_regression, {"positive": (False,)}),
+        known=LeastSquares,
     ),
-    "sklearn.linear_model.Ridge": replace(_of_one_stream, closed_form=(closed_forms.ridge, EXACT)),
+    "sklearn.linear_model.Ridge": replace(
+        _of_one_stream, closed_form=(closed_forms.ridge, EXACT), known=LeastSquares
+    ),
     "sklearn.linear_model.RidgeClassifier": replace(
         _of_one_stream,
         closed_form=(closed_forms.ridge_classifier, EXACT | {"class_weight": (None,)}),
@@ -79,9 +90,8 @@ ENTRIES: dict[str, Entry] = {
     **dict.fromkeys(
         named("sklearn.linear_model", "RidgeCV RidgeClassifierCV"), replace(_linear, folds=False)
     ),
-    **dict.fromkeys(
-        named("sklearn.linear_model", "ElasticNet Lasso LogisticRegression"), _of_one_stream
-    ),
+    **dict.fromkeys(named("sklearn.linear_model", "ElasticNet Lasso"), _of_one_stream),
+    "sklearn.linear_model.LogisticRegression": replace(_of_one_stream, known=LogisticCoefficients),
     **dict.fromkeys(named("sklearn.svm", "LinearSVC LinearSVR"), _of_one_stream),
     **dict.fromkeys(named("sklearn.linear_model", "ARDRegression BayesianRidge"), _bayesian),
     "sklearn.linear_model.SGDOneClassSVM": Entry(always("coef_", "offset_"), numbers="d + 1"),

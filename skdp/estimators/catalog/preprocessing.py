@@ -13,6 +13,7 @@ from skdp.core.classes import ClassTable, named
 from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
 from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.known import ScalerMoments
 from skdp.estimators.catalog.linear import ENTRIES as LINEAR_ENTRIES
 from skdp.estimators.catalog.linear import coefficients
 from skdp.estimators.catalog.repairs import (
@@ -234,25 +235,39 @@ ENTRIES: dict[str, Entry] = {
         read=_read_standard_scaler,
         numbers="2 d",
         passes_gaps=True,
+        by_record=True,
         closed_form=(
             closed_forms.standard_scaler,
             {"with_mean": (True,), "with_std": (True,)},
         ),
+        known=ScalerMoments,
     ),
     "sklearn.preprocessing.MinMaxScaler": Entry(
-        always("data_min_", "data_max_"), _finish_min_max_scaler, numbers="2 d", passes_gaps=True
+        always("data_min_", "data_max_"),
+        _finish_min_max_scaler,
+        numbers="2 d",
+        passes_gaps=True,
+        by_record=True,
     ),
     "sklearn.preprocessing.MaxAbsScaler": Entry(
-        always("max_abs_"), _finish_max_abs_scaler, numbers="d", passes_gaps=True
+        always("max_abs_"), _finish_max_abs_scaler, numbers="d", passes_gaps=True, by_record=True
     ),
     "sklearn.preprocessing.RobustScaler": Entry(
-        _robust_scaler, _finish_robust_scaler, numbers="2 d", passes_gaps=True
+        _robust_scaler, _finish_robust_scaler, numbers="2 d", passes_gaps=True, by_record=True
     ),
     "sklearn.preprocessing.QuantileTransformer": Entry(
-        always("quantiles_"), _finish_quantiles, numbers="n_quantiles d", passes_gaps=True
+        always("quantiles_"),
+        _finish_quantiles,
+        numbers="n_quantiles d",
+        passes_gaps=True,
+        by_record=True,
     ),
     "sklearn.preprocessing.KBinsDiscretizer": Entry(
-        always("bin_edges_"), _finish_bins, read=_read_bin_edges, numbers="(n_bins + 1) d"
+        always("bin_edges_"),
+        _finish_bins,
+        read=_read_bin_edges,
+        numbers="(n_bins + 1) d",
+        by_record=True,
     ),
     "sklearn.preprocessing.SplineTransformer": Entry(
         _splines, _finish_splines, read=_read_knots, numbers="2 d, or n_knots d"
@@ -262,7 +277,11 @@ ENTRIES: dict[str, Entry] = {
     ),
     # Its inverse undoes indicators, which are refused.
     "sklearn.impute.SimpleImputer": Entry(
-        _statistics, refuse=_refuse_indicator, unserved=("inverse_transform",), numbers="d"
+        _statistics,
+        refuse=_refuse_indicator,
+        unserved=("inverse_transform",),
+        numbers="d",
+        by_record=True,
     ),
     "sklearn.impute.IterativeImputer": Entry(
         always("imputation_sequence_"),
@@ -275,10 +294,14 @@ ENTRIES: dict[str, Entry] = {
         uses_response=False,
     ),
     "sklearn.feature_extraction.text.TfidfTransformer": Entry(_tfidf, numbers="d"),
+    **dict.fromkeys(
+        named("sklearn.preprocessing", "Binarizer Normalizer"),
+        Entry(learns_nothing=True, by_record=True),
+    ),
     # Nothing to release: what they learn is the number of columns, or declared to be public.
     "sklearn.preprocessing.OneHotEncoder": _encoder,
     "sklearn.preprocessing.OrdinalEncoder": replace(_encoder, passes_gaps=True),
-    "sklearn.preprocessing.PolynomialFeatures": Entry(always(), numbers="0"),
+    "sklearn.preprocessing.PolynomialFeatures": Entry(always(), numbers="0", by_record=True),
     "sklearn.impute.MissingIndicator": Entry(
         always(), public=("features_",), refuse=_refuse_some_columns, numbers="0"
     ),
@@ -287,6 +310,7 @@ ENTRIES: dict[str, Entry] = {
         public=("random_weights_", "random_offset_"),
         refuse=_refuse_open_seed_or_gamma,
         numbers="0",
+        by_record=True,
     ),
     "sklearn.kernel_approximation.SkewedChi2Sampler": Entry(
         always(),
@@ -299,6 +323,12 @@ ENTRIES: dict[str, Entry] = {
     ),
     **dict.fromkeys(
         named("sklearn.random_projection", "GaussianRandomProjection SparseRandomProjection"),
-        Entry(always(), public=("components_",), refuse=_refuse_open_seed, numbers="0"),
+        Entry(
+            always(),
+            public=("components_",),
+            refuse=_refuse_open_seed,
+            numbers="0",
+            by_record=True,
+        ),
     ),
 }

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
 from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.known import Bits, Counts, GaussianMoments
 from skdp.estimators.catalog.repairs import (
     TINY,
     from_triangle,
@@ -167,12 +168,14 @@ ENTRIES: dict[str, Entry] = {
         numbers="2 k d + k",
         drop=("class_count_", "epsilon_"),
         closed_form=(closed_forms.gaussian_nb, {"priors": (None,)}),
+        known=GaussianMoments,
     ),
     "sklearn.naive_bayes.MultinomialNB": Entry(
         _counts,
         _finish_multinomial_nb,
         numbers="k (d + 1)",
         closed_form=(closed_forms.multinomial_nb, SMOOTHED),
+        known=Counts,
     ),
     "sklearn.naive_bayes.ComplementNB": Entry(
         always("feature_count_"),
@@ -186,6 +189,7 @@ ENTRIES: dict[str, Entry] = {
         _finish_bernoulli_nb,
         numbers="k (d + 1)",
         closed_form=(closed_forms.bernoulli_nb, SMOOTHED),
+        known=Bits,
     ),
     "sklearn.naive_bayes.CategoricalNB": Entry(
         always("category_count_"), _finish_categorical_nb, numbers="k times all categories"

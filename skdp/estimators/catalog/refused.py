@@ -117,6 +117,7 @@ ENTRIES: dict[str, Entry] = {
         "GenericUnivariateSelect SelectFdr SelectFpr SelectFwe SelectKBest SelectPercentile",
         SELECTION,
         uses_response=True,
+        by_record=True,
     ),
     **_refuse(
         "sklearn.feature_selection",
@@ -131,6 +132,7 @@ ENTRIES: dict[str, Entry] = {
         SELECTION,
         uses_response=False,
         passes_gaps=True,
+        by_record=True,
     ),
     **_refuse("sklearn.model_selection", "GridSearchCV RandomizedSearchCV", SEARCHED),
     **_refuse(

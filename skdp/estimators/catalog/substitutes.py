@@ -77,6 +77,7 @@ ENTRIES: dict[str, Entry] = {
         anchored=True,
         numbers="0",
         substitute=Substitute("PublicNystroem", _always),
+        by_record=True,
     ),
     "sklearn.preprocessing.PowerTransformer": Entry(
         _power_transformer,
@@ -84,6 +85,7 @@ ENTRIES: dict[str, Entry] = {
         read=_read_power_transformer,
         numbers="3 d",
         passes_gaps=True,
+        by_record=True,
         substitute=Substitute("StandardizedPowerTransformer", _standardizes),
     ),
 }

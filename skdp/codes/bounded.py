@@ -1,0 +1,262 @@
+"""Learn a public code for a sensitivity known on paper: one that makes no difference larger.
+
+A bound Delta on the norm of f(D) - f(D') holds for T f as well if T has an operator norm of at most
+1: for the L2 norm its largest singular value, for the L1 norm the largest sum of absolute values of
+a column. What the prior says is used to choose among these T, and the promise does not depend on
+it. In units of Delta let S be the prior covariance of the value, M the metric of the output, and s
+the standard deviation of the noise in each of the k rows. The expected error is
+
+    tr(M S) - J(T),    J(T) = tr(M S T' (T S T' + s^2 I)^-1 T S).
+
+*L2.* More signal in the same noise is never worse, so all singular values are 1, and T T' = I. Then
+T S T' + s^2 I = T (S + s^2 I) T', and J depends on the span of the rows only, as a ratio of traces:
+it is largest for the first k eigenvectors of S M S relative to S + s^2 I, and then the sum of their
+eigenvalues. If s does not depend on k, as for Gaussian noise, all of them are taken, and T = I. L2
+Laplace noise grows with sqrt(k + 1), and so k is chosen.
+
+*L1.* Noise has one size for any k, and a row that sums many values brings their sum for the price
+of one. J has no such maximum here, so it is climbed from several T: the identity, and the rows of
+the L2 problem with all columns stretched to their bound.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from skdp.codes.encoder import LEAST_PILOTS, NUMBERS
+from skdp.codes.learning import MAX_DENSE, MAX_RANK, check_pilots
+from skdp.codes.prior import OutputUnits, Prior
+from skdp.core.basis import LocalMetric
+from skdp.core.code import PublicCode
+from skdp.core.geometry import Geometry
+
+Matrix = NDArray[np.float64]
+
+# A norm stays so far below its bound that its own rounding does not matter.
+_INSIDE = 1 - 2.0**-30
+# Squares of smaller and larger sensitivities, or of so much noise, leave the range of doubles.
+_SMALLEST, _LARGEST = 1e-120, 1e120
+_MOST_NOISE = 1e20
+
+_FEW, _MOST_CLIMBED = 200, 64  # beyond so many values fewer codes are tried, of so many rows
+_N_STEPS = 100
+_LEAST_GAIN = 1e-4  # of J, in a step
+
+
+def with_bounded_code(
+    mechanism: Any,
+    sensitivity: float,
+    values: Matrix,
+    differences: Matrix,
+    metric: Matrix | LocalMetric | None,
+    *,
+    n_samples: int,
+) -> Any:
+    """Return a mechanism with a code for its noise, or as it is where none can be learned.
+
+    Pilots and metric are as for `skdp.codes.encoder.with_learned_code`.
+    """
+    noise = mechanism.unit_deviation(1)
+    in_range = _SMALLEST < sensitivity < _LARGEST and 0 < noise < _MOST_NOISE
+    if not in_range or len(values) < LEAST_PILOTS or not differences.any():
+        return mechanism
+    reach = mechanism.shift * n_samples
+    try:
+        with np.errstate(all="ignore"):
+            code = _learn(mechanism, sensitivity, values, differences, metric, reach)
+    except ValueError:  # pilots beyond what doubles can square
+        return mechanism
+    return mechanism.with_geometry(Geometry(mechanism.order, code))
+
+
+class _Pilots(NamedTuple):
+    """Values around their mean and changes, in units of the sensitivity, and the metric."""
+
+    values: Matrix
+    changes: Matrix
+    metric: Matrix | None
+    local: bool
+    reach: float
+
+
+class _Learned(NamedTuple):
+    """An encoder, and what goes with it of a code, in units of the sensitivity."""
+
+    encoder: Matrix
+    covariance: Matrix | None
+    variances: Matrix
+    removable: Matrix
+
+
+def _learn(
+    mechanism: Any,
+    sensitivity: float,
+    values: Matrix,
+    differences: Matrix,
+    metric: Matrix | LocalMetric | None,
+    reach: float,
+) -> PublicCode:
+    center, d = values.mean(axis=0), values.shape[1]
+    local = isinstance(metric, LocalMetric)
+    given = metric.matrix if isinstance(metric, LocalMetric) else metric
+    changes, matrix = check_pilots(differences / sensitivity, given)
+    pilots = _Pilots((values - center) / sensitivity, changes, matrix, local, reach)
+    learned = (_dense if d <= MAX_DENSE else _wide)(mechanism, pilots)
+    covariance = learned.covariance
+    return PublicCode(
+        kind="bounded",
+        n_pilot_pairs=len(values),
+        shift=float(mechanism.shift),
+        encoder=learned.encoder,
+        mean=center,
+        covariance=None if covariance is None else covariance * sensitivity**2,
+        deviations=sensitivity * np.sqrt(learned.variances),
+        removable=learned.removable * sensitivity**2,
+    )
+
+
+def _dense(mechanism: Any, pilots: _Pilots) -> _Learned:
+    problem = _Problem.of(pilots)
+    encoder = _best_encoder(mechanism, problem)
+    with_code = problem.covariance @ encoder.T
+    output = problem.to.T @ with_code
+    spread = np.sum(problem.to * (problem.covariance @ problem.to))
+    variances = np.maximum(np.diag(problem.covariance), 0)
+    return _Learned(encoder, with_code, variances, output.T @ output / spread)
+
+
+def _wide(mechanism: Any, pilots: _Pilots) -> _Learned:
+    """Of very many values: each by itself, or where few are wanted the leading axes of pilots."""
+    values, changes, metric, _, reach = pilots
+    m, d = values.shape
+    weights = np.ones(d) if metric is None else metric if metric.ndim == 1 else np.diag(metric)
+    variances = (1 + 1 / m) / (m - 1) * np.sum(values**2, axis=0)
+    variances += reach**2 / 2 * np.mean(changes**2, axis=0)
+    spread = weights @ variances
+    if mechanism.most_values is None:
+        return _Learned(np.ones(d), None, variances, weights * variances**2 / spread)
+    axes = linalg.svd(np.concatenate([values, changes]), full_matrices=False)[2][:MAX_RANK]
+    along = {"values": values @ axes.T, "changes": changes @ axes.T}
+    problem = _Problem.of(pilots._replace(metric=(axes * weights) @ axes.T, **along))
+    encoder = _best_encoder(mechanism, problem)
+    with_code = axes.T @ (problem.covariance @ encoder.T)
+    removable = with_code.T @ (weights[:, None] * with_code) / spread
+    encoder = encoder @ axes
+    encoder *= _INSIDE / np.linalg.norm(encoder, ord=2)
+    return _Learned(encoder, with_code, variances, removable)
+
+
+class _Problem(NamedTuple):
+    """What J is made of: S, its axes and variances, and a square root of M."""
+
+    covariance: Matrix
+    axes: Matrix
+    variances: Matrix
+    to: Matrix
+
+    @classmethod
+    def of(cls, pilots: _Pilots) -> _Problem:
+        values, changes, metric, local, reach = pilots
+        units = OutputUnits.of(changes, metric, local)
+        prior = Prior.of(values @ units.to, changes @ units.to, reach)
+        covariance = units.back.T @ prior.covariance @ units.back
+        variances, axes = np.linalg.eigh(covariance)
+        return cls(covariance, axes, np.maximum(variances, 0), units.to)
+
+    def leading(self, deviation: float, most: int) -> tuple[Matrix, Matrix]:
+        """Eigenvectors of S M S relative to S + s^2 I, as rows, and eigenvalues; first ones first.
+
+        The rows make S + s^2 I the identity.
+        """
+        total = np.sqrt(self.variances + deviation**2)
+        half = (self.variances / total)[:, None] * (self.axes.T @ self.to)
+        d = len(half)
+        values, vectors = linalg.eigh(half @ half.T, subset_by_index=[d - min(most, d), d - 1])
+        return (self.axes @ (vectors / total[:, None])).T[::-1], values[::-1]
+
+    def gain(self, encoder: Matrix, deviation: float) -> tuple[float, Matrix]:
+        """J of T, and half of its gradient."""
+        signal = encoder @ self.covariance
+        total = signal @ encoder.T + deviation**2 * np.eye(len(encoder))
+        output = signal @ self.to
+        half = np.linalg.solve(total, output)
+        gradient = half @ (self.to.T @ self.covariance) - (half @ half.T) @ signal
+        return float(np.sum(output * half)), gradient
+
+
+def _best_encoder(mechanism: Any, problem: _Problem) -> Matrix:
+    """Return T of operator norm at most 1 with a large J."""
+    if mechanism.order == 1:
+        return _climbed(problem, mechanism.unit_deviation(1))
+    d = len(problem.axes)
+    if mechanism.most_values is None:
+        return np.eye(d)
+    found = []
+    most = min(d, mechanism.most_values)
+    for k in range(1, most + 1) if d <= _FEW else NUMBERS:
+        rows, gains = problem.leading(mechanism.unit_deviation(k), k)
+        found.append((float(gains.sum()), k, rows))
+    _, k, rows = max(found, key=lambda each: each[0])
+    if k == d:
+        return np.eye(d)
+    encoder = linalg.qr(rows.T, mode="economic")[0].T
+    return encoder * (_INSIDE / np.linalg.norm(encoder, ord=2))
+
+
+def _climbed(problem: _Problem, deviation: float) -> Matrix:
+    """Climb J from several T whose columns have an L1 norm of at most 1."""
+    d = len(problem.axes)
+    identity = np.eye(d)
+    few = d <= _FEW
+    rows, _ = problem.leading(deviation, d if few else _MOST_CLIMBED)
+    numbers = sorted({min(2**i, len(rows)) for i in range(12)})
+    starts = [_stretched(rows[:k]) for k in numbers]
+    starts.sort(key=lambda start: -problem.gain(start, deviation)[0])
+    found = [(problem.gain(identity, deviation)[0], identity)]
+    for start in [*starts[:2], *([identity] if few else [])]:
+        found.append(_climb(problem, deviation, start))
+    _, encoder = max(found, key=lambda each: each[0])
+    encoder = encoder[np.abs(encoder).max(axis=1) > 0]
+    if np.array_equal(encoder, identity):
+        return encoder
+    return encoder * (_INSIDE / np.abs(encoder).sum(axis=0).max())
+
+
+def _climb(problem: _Problem, deviation: float, encoder: Matrix) -> tuple[float, Matrix]:
+    """Take steps along the gradient, each column back into its ball, while they gain."""
+    gain, gradient = problem.gain(encoder, deviation)
+    step = 1 / max(np.abs(gradient).sum(axis=0).max(), np.finfo(float).tiny)
+    for _ in range(_N_STEPS):
+        new = _in_balls(encoder + step * gradient)
+        new_gain, new_gradient = problem.gain(new, deviation)
+        if not new_gain > gain:
+            step /= 4
+            if step * np.abs(gradient).max() < 1e-4:
+                break
+            continue
+        small = new_gain < (1 + _LEAST_GAIN) * gain
+        encoder, gain, gradient, step = new, new_gain, new_gradient, 2 * step
+        if small:
+            break
+    return gain, encoder
+
+
+def _stretched(rows: Matrix) -> Matrix:
+    sizes = np.abs(rows).sum(axis=0)
+    return rows / np.where(sizes > 0, sizes, 1)
+
+
+def _in_balls(matrix: Matrix) -> Matrix:
+    """Move each column to the nearest one whose absolute values add up to at most 1."""
+    sizes = np.abs(matrix)
+    ordered = -np.sort(-sizes, axis=0)
+    excess = np.cumsum(ordered, axis=0) - 1
+    counts = np.arange(1, len(matrix) + 1)[:, None]
+    n_kept = np.sum(ordered * counts > excess, axis=0)
+    columns = np.arange(matrix.shape[1])
+    least = np.maximum(excess[n_kept - 1, columns] / n_kept, 0)
+    return np.sign(matrix) * np.maximum(sizes - least, 0)

@@ -1,0 +1,235 @@
+"""The statistics of single classes; the proofs are in the user guide, "Sensitivities on paper"."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import clone
+
+from skdp.core.types import Container, Estimator, Matrix
+from skdp.estimators.catalog.repairs import on_simplex, positive
+from skdp.estimators.moments import class_codes, with_constant
+from skdp.estimators.statistics import OfClasses, Products
+
+
+class ClassMoment(OfClasses):
+    """The moment of a MomentClassifier."""
+
+    name = "moment_"
+
+    def _bound(self, estimator: Estimator) -> None:
+        """Two codes have the product [same] - 1/K; within a class the constant cancels."""
+        super()._bound(estimator)
+        n_classes, radius, self.constant = len(self.classes), self.front.radius, estimator.constant
+        square = radius**2 + self.constant**2
+        self.l2 = math.sqrt(max(2 * square, 4 * radius**2 * (1 - 1 / n_classes)))
+        self.shape = (n_classes - 1, self.n_features + (self.constant > 0))
+        longest = float(np.abs(self._table()).sum(axis=1).max())
+        widest = self.front.absolute + self.constant
+        self.l1 = min(math.sqrt(math.prod(self.shape)) * self.l2, 2 * longest * widest)
+        self.largest = math.sqrt(square)
+
+    def _table(self) -> Matrix:
+        return class_codes(len(self.classes))
+
+    def features(self, X: Container) -> Container:
+        """Return (x, c)."""
+        return with_constant(X, self.constant)
+
+    def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
+        """Take the second moment that is given, or a diagonal one of the size of the clips."""
+        released.moment_ = mean
+        if released.second_moment is None:
+            released.second_moment_ = np.diag(np.append(self.front.squares, 1.0))
+
+
+class ResponseMoment(Products):
+    """The moment of a MomentRegressor."""
+
+    name = "moment_"
+
+    def _bound(self, estimator: Estimator) -> None:
+        """The response is within [-1, 1], so the product is within the ball of (x, c)."""
+        if estimator.y_range is None:
+            raise ValueError(
+                "No sensitivity of MomentRegressor is known on paper without bounds on the "
+                "response. Declare a public range with its 'y_range' parameter. Got None."
+            )
+        self.model, self.constant = clone(estimator), estimator.constant
+        self.shape = (1, self.n_features + (self.constant > 0))
+        self.largest = math.hypot(self.front.radius, self.constant)
+        self.l2 = 2 * self.largest
+        self.l1 = 2 * (self.front.absolute + self.constant)
+
+    def codes(self, y: NDArray | None, n_samples: int) -> Matrix:
+        """Return the response, scaled and clipped."""
+        return self.model.codes(y)
+
+    features = ClassMoment.features
+    put = ClassMoment.put
+
+
+class Moments(Products):
+    """What the statistics with x and its square share: their scale, and how far they move.
+
+    In a box x is scaled to [-1, 1]. In a ball it stays as it is. The square has a weight, with
+    which it adds nothing to what can change while the code stays.
+    """
+
+    def _scale(self, weight_in_box: float) -> None:
+        """Set scale and weight, largest sizes, and what changes at most while the code stays."""
+        front, d = self.front, self.n_features
+        box = np.linalg.norm(np.maximum(np.abs(front.low), np.abs(front.high)))
+        if front.radius < box:
+            self.middle, self.half, self.limit = np.zeros(d), np.ones(d), front.radius
+            self.weight = 1 / (2 * front.radius)
+            self.unvaried = front.radius**2 / d
+            self.square = front.radius**2 + self.weight**2 * front.radius**4
+            self.absolute = front.absolute + self.weight * front.radius**2
+            self.within_l1, self.within_l2 = 2 * self.absolute, 2 * front.radius
+            return
+        half = (front.high - front.low) / 2
+        self.middle, self.half, self.limit = front.low + half, np.where(half > 0, half, 1.0), 1.0
+        self.weight, self.unvaried = weight_in_box, 1 / 3
+        self.square = d * (1 + self.weight**2)
+        self.absolute = d * (1 + self.weight)
+        # t + weight t (2 - t) has its maximum at t = 1 + 1 / (2 weight), where that is at most 2
+        steepest = 1 + 1 / (2 * self.weight)
+        self.within_l1, self.within_l2 = d * self.weight * steepest**2, 2 * math.sqrt(d)
+
+    def features(self, X: Container) -> Matrix:
+        """Return scaled x, and its square times the weight."""
+        dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
+        scaled = np.clip((dense - self.middle) / self.half, -self.limit, self.limit)
+        return np.hstack([scaled, self.weight * scaled**2])
+
+    def _mean_and_variance(self, first: Matrix, second: Matrix) -> tuple[Matrix, Matrix]:
+        """Undo the scale; a variance that is not positive becomes a typical one."""
+        mean = np.clip(first, -self.limit, self.limit)
+        variance = np.minimum(second / self.weight - mean**2, self.limit**2)
+        variance = positive(variance, np.full_like(variance, self.unvaried))
+        return self.middle + self.half * mean, self.half**2 * variance
+
+
+class ScalerMoments(Moments):
+    """The first two moments of each column, for a StandardScaler."""
+
+    name = "moments"
+
+    def _bound(self, estimator: Estimator) -> None:
+        """There is one code, so all that can change is the features."""
+        self._scale(weight_in_box=1.5)
+        self.shape = (1, 2 * self.n_features)
+        self.l2 = self.within_l2
+        self.l1 = min(self.within_l1, math.sqrt(2 * self.n_features) * self.l2)
+        self.largest = math.sqrt(self.square)
+
+    def codes(self, y: NDArray | None, n_samples: int) -> Matrix:
+        """Return 1 for each record."""
+        return np.ones((n_samples, 1))
+
+    def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
+        """Set mean and variance."""
+        means, variances = self._mean_and_variance(*np.hsplit(mean[0], 2))
+        if released.mean_ is not None:
+            released.mean_ = means
+        if released.with_std:
+            released.var_ = variances
+
+
+class GaussianMoments(Moments, OfClasses):
+    """Class shares and the first two moments of each column and class, for a GaussianNB."""
+
+    name = "class_moments"
+
+    def _bound(self, estimator: Estimator) -> None:
+        """The constant is as large as adds nothing to what can change within a class."""
+        super()._bound(estimator)
+        self._scale(weight_in_box=math.sqrt(0.75))
+        self.constant = math.sqrt(self.within_l2**2 / 2 - self.square)
+        square = self.square + self.constant**2
+        self.l2 = max(math.sqrt(2 * square), self.within_l2)
+        self.shape = (len(self.classes), 2 * self.n_features + 1)
+        across = 2 * (self.absolute + self.constant)
+        self.l1 = min(math.sqrt(math.prod(self.shape)) * self.l2, max(self.within_l1, across))
+        self.largest = math.sqrt(square)
+
+    def features(self, X: Container) -> Matrix:
+        """Return (x, a x^2, c)."""
+        return np.asarray(with_constant(super().features(X), self.constant))
+
+    def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
+        """Divide by the shares of the classes; every variance grows as `var_smoothing` says."""
+        shares = on_simplex(mean[:, -1] / self.constant)
+        first, second = np.hsplit(mean[:, :-1] / shares[:, None], 2)
+        released.theta_, variances = self._mean_and_variance(first, second)
+        released.var_ = variances + released.var_smoothing * variances.max()
+        if released.priors is None:
+            released.class_prior_ = shares
+
+
+class Counts(OfClasses):
+    """Class counts and sums of each column and class, for a MultinomialNB."""
+
+    name = "class_sums"
+
+    def _bound(self, estimator: Estimator) -> None:
+        """Of amounts, two records of a class differ by less than two of different classes."""
+        super()._bound(estimator)
+        if (self.front.low < 0).any():
+            raise ValueError(
+                f"{type(estimator).__name__} counts amounts, which are not negative. Put "
+                "ClipBox(0, high) before it, or before the ClipNorm that stands there."
+            )
+        self.constant = self.front.radius / 2
+        self.shape = (len(self.classes), self.n_features + 1)
+        self.largest = math.hypot(self.front.radius, self.constant)
+        self.l2 = math.sqrt(2) * self.largest
+        self.l1 = 2 * (self.front.absolute + self.constant)
+
+    def features(self, X: Container) -> Container:
+        """Return (x, c)."""
+        return with_constant(X, self.constant)
+
+    def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
+        """Set the counts."""
+        released.feature_count_ = n_samples * mean[:, :-1]
+        released.class_count_ = n_samples * mean[:, -1] / self.constant
+
+
+class Bits(OfClasses):
+    """Class counts and how often each bit is set in each class, for a BernoulliNB.
+
+    A bit counts as 1/2 or -1/2, which halves what a record of another class can change.
+    """
+
+    name = "class_sums"
+    needs_clip = False  # a record is made of bits, whatever it was
+
+    def _bound(self, estimator: Estimator) -> None:
+        """Within a class all bits may turn; the constant is as large as adds nothing to that."""
+        super()._bound(estimator)
+        self.threshold, d = estimator.binarize, self.n_features
+        if self.threshold is None and ((self.front.low < 0) | (self.front.high > 1)).any():
+            raise ValueError(
+                "BernoulliNB(binarize=None) takes its records for bits. Put ClipBox(0, 1) right "
+                "before it, or give it a public threshold in 'binarize'."
+            )
+        self.constant = math.sqrt(d) / 2
+        self.shape = (len(self.classes), d + 1)
+        self.l2, self.l1 = math.sqrt(d), d + 2 * self.constant
+        self.largest = math.sqrt(d / 2)
+
+    def features(self, X: Container) -> Matrix:
+        """Return (bit - 1/2, c)."""
+        dense = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+        bits = dense if self.threshold is None else dense > self.threshold
+        return np.asarray(with_constant(bits - 0.5, self.constant))
+
+    def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
+        """Set the counts."""
+        released.class_count_ = n_samples * mean[:, -1] / self.constant
+        released.feature_count_ = n_samples * mean[:, :-1] + released.class_count_[:, None] / 2

@@ -1,0 +1,144 @@
+"""Statistics of second moments; the proofs are in the user guide, "Sensitivities on paper"."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from skdp.core.types import Container, Estimator, Matrix
+from skdp.estimators.catalog.repairs import from_triangle, nearest_covariance, triangle
+from skdp.estimators.moments import mean_product, with_constant
+from skdp.estimators.statistics import Statistic
+
+
+class SecondMoments(Statistic):
+    """The mean of v v^T, where v is x, a constant, and the response as far as there is one.
+
+    Each product counts once, those of two columns times sqrt 2: the length is that of the matrix.
+    """
+
+    name = "second_moments"
+
+    def _measure(self, has_constant: bool, weight_of_response: float = 0.0) -> None:
+        """Two matrices of rank one are farthest apart where they have nothing in common."""
+        radius = self.front.radius
+        self.constant, self.weight = radius / 2 * has_constant, radius * weight_of_response
+        width = self.n_features + (self.constant > 0) + (self.weight > 0)
+        self.scales = triangle(np.where(np.eye(width), 1.0, math.sqrt(2)))
+        self.shape = (1, width * (width + 1) // 2)
+        self.largest = radius**2 + self.constant**2 + self.weight**2
+        self.l2 = math.sqrt(2) * self.largest
+        # of a matrix v v^T all entries sum to |v|_1^2, of which those off the diagonal shrink
+        widest = self.front.absolute + self.constant + self.weight
+        longest = (widest**2 + (math.sqrt(2) - 1) * self.largest) / math.sqrt(2)
+        self.l1 = min(math.sqrt(self.shape[1]) * self.l2, 2 * longest)
+
+    def __call__(self, X: Container, y: NDArray | None) -> Matrix:
+        """Return the mean over clipped records."""
+        rows = self.rows(X, y)
+        return (self.scales * triangle(mean_product(rows, rows)))[None]
+
+    def rows(self, X: Container, y: NDArray | None) -> Matrix:
+        """Return v for each record."""
+        rows = with_constant(X.toarray() if sparse.issparse(X) else np.asarray(X), self.constant)
+        return np.hstack([rows, self.weight * self._response(y)[:, None]]) if self.weight else rows
+
+    def _response(self, y: NDArray | None) -> NDArray[np.float64]:
+        """Return the response, scaled to [-1, 1] and clipped."""
+        middle, half = self._scale_of_response()
+        return np.clip((np.asarray(y, dtype=np.float64) - middle) / half, -1, 1)
+
+    def _scale_of_response(self) -> tuple[float, float]:
+        low, high = self.y_range or (-1.0, 1.0)
+        if not self.constant:  # a model without an intercept depends on where 0 is
+            return 0.0, max(abs(low), abs(high))
+        return low + (high - low) / 2, (high - low) / 2
+
+    def _moments(self, mean: Matrix) -> tuple[NDArray, Matrix]:
+        """Return mean and covariance of x, and of the response where there is one, repaired.
+
+        A variance that is not positive becomes a typical one; without a constant the covariance is
+        around 0.
+        """
+        matrix = from_triangle(mean[0] / self.scales)
+        lengths = np.ones(len(matrix))
+        if self.weight:
+            lengths[-1] = self.weight
+        matrix /= np.outer(lengths, lengths)
+        center = np.zeros(len(matrix))
+        if self.constant:
+            place = self.n_features
+            center = matrix[place] / self.constant
+            center, matrix = np.delete(center, place), np.delete(matrix, place, 0)
+            matrix = np.delete(matrix, place, 1) - np.outer(center, center)
+        typical = np.append(self.front.squares, [1 / 3] * (self.weight > 0))
+        return center, nearest_covariance(matrix, np.diag(typical))
+
+
+class LeastSquares(SecondMoments):
+    """All that a LinearRegression or a Ridge is made of."""
+
+    def _bound(self, estimator: Estimator) -> None:
+        """The response has the weight of half the radius."""
+        if self.y_range is None:
+            raise ValueError(
+                f"No sensitivity of {type(estimator).__name__} is known on paper without bounds on "
+                "the response. Wrap it as TransformedTargetRegressor(regressor, "
+                "transformer=ClipBox(low, high)), with a public range."
+            )
+        alpha = getattr(estimator, "alpha", 0.0)
+        if estimator.positive or np.ndim(alpha):
+            raise ValueError(
+                f"A sensitivity of {type(estimator).__name__} is known on paper for positive=False "
+                f"and one alpha. Got positive={estimator.positive!r}, alpha={alpha!r}."
+            )
+        self._measure(estimator.fit_intercept, 0.5)
+
+    def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
+        """Solve the normal equations."""
+        center, covariance = self._moments(mean)
+        penalty = getattr(released, "alpha", 0.0) / n_samples
+        features = covariance[:-1, :-1] + penalty * np.eye(self.n_features)
+        slopes = np.linalg.solve(features, covariance[:-1, -1])
+        middle, half = self._scale_of_response()
+        released.coef_ = half * slopes
+        if released.fit_intercept:
+            released.intercept_ = float(middle + half * (center[-1] - slopes @ center[:-1]))
+
+
+class Covariance(SecondMoments):
+    """Mean and covariance, for an EmpiricalCovariance."""
+
+    def _bound(self, estimator: Estimator) -> None:
+        """There is a constant unless the mean is taken to be 0."""
+        self._measure(not estimator.assume_centered)
+
+    def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
+        """Set mean and covariance."""
+        released.location_, covariance = self._moments(mean)
+        released.covariance_ = triangle(covariance)
+
+
+class PrincipalComponents(SecondMoments):
+    """Mean and covariance, for a PCA."""
+
+    def _bound(self, estimator: Estimator) -> None:
+        """The number of components must not depend on the records."""
+        number = estimator.n_components
+        if isinstance(number, str | float):
+            raise ValueError(
+                "A sensitivity of PCA is known on paper for a number of components that does not "
+                f"depend on the records. Got n_components={number!r}."
+            )
+        self._measure(has_constant=True)
+
+    def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
+        """Set mean, components and what they explain."""
+        released.mean_, covariance = self._moments(mean)
+        variances, vectors = np.linalg.eigh(covariance)
+        number = len(released.components_)
+        released.components_ = vectors.T[::-1][:number]
+        released.explained_variance_ = variances[::-1][:number] * n_samples / max(n_samples - 1, 1)

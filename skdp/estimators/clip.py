@@ -1,0 +1,314 @@
+"""Transformers that bring each record within public bounds, whatever it holds."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import validate_data
+
+from skdp.core.types import Container, Matrix
+
+EPS = float(np.finfo(np.float64).eps)
+LEAST, MOST = 1e-100, 1e100
+"""Radii between which no norm near the radius over- or underflows."""
+
+
+class Clip(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """What both have in common: nothing is learned, and no record is refused."""
+
+    def fit(self, X: Container, y: Container = None) -> Self:
+        """Check the parameters; nothing is learned.
+
+        Parameters
+        ----------
+        X : array-like, sparse or data frame of shape (n_samples, n_features)
+            Records.
+        y : object
+            Ignored.
+
+        Returns
+        -------
+        self : transformer
+            The same.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range or does not fit the columns.
+        """
+        self._check(self._rows(X, reset=True))
+        return self
+
+    def transform(self, X: Container) -> Container:
+        """Clip each record by itself.
+
+        Parameters
+        ----------
+        X : array-like, sparse or data frame of shape (n_samples, n_features)
+            Records. They are not modified.
+
+        Returns
+        -------
+        ndarray, or sparse where X is, of shape (n_samples, n_features)
+            The clipped records, in double precision.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range or does not fit the columns.
+        """
+        rows = self._rows(X, reset=False)
+        self._check(rows)
+        return self._clip_sparse(rows) if sparse.issparse(rows) else self._clip(rows)
+
+    def _rows(self, X: Container, reset: bool) -> Container:
+        """Return a copy in doubles without gaps."""
+        rows = validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=np.float64,
+            ensure_all_finite=False,
+            copy=True,
+        )
+        if sparse.issparse(rows):
+            rows.sum_duplicates()
+        numbers = rows.data if sparse.issparse(rows) else rows
+        numbers[np.isnan(numbers)] = 0.0
+        return rows
+
+    def _check(self, rows: Container) -> None:
+        """Refuse parameters that are out of range."""
+        raise NotImplementedError
+
+    def _clip(self, rows: Matrix) -> Matrix:
+        raise NotImplementedError
+
+    def _clip_sparse(self, rows: Container) -> Container:
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class ClipBox(Clip):
+    """Move each value into the declared range of its column.
+
+    A record that cannot occur, such as an age of 1000, then moves a model no further than one that
+    can. With declared bounds some sensitivities are known on paper: see ``sensitivity="known"`` of
+    :class:`PrivateEstimator`.
+
+    No record is refused, since an error would tell that it is there: a missing number counts as 0
+    and is clipped like any other, and an infinite one becomes the bound.
+
+    Parameters
+    ----------
+    low : float or array-like of shape (n_features,)
+        Lowest value, of all columns or column by column. Public: declare it, or take it from public
+        records, never from the private ones.
+    high : float or array-like of shape (n_features,)
+        Highest value, as `low`.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X has them.
+
+    See Also
+    --------
+    ClipNorm : Clips the length of each record.
+
+    Notes
+    -----
+    Nothing is learned, so `transform` works without `fit`. Sparse records need ranges that hold 0.
+
+    Examples
+    --------
+    >>> from skdp import ClipBox
+    >>> ClipBox([0, 18], [1, 98]).fit_transform([[2.0, 1000.0], [0.5, float("nan")]])
+    array([[ 1. , 98. ],
+           [ 0.5, 18. ]])
+    """
+
+    def __init__(self, low: ArrayLike, high: ArrayLike):
+        self.low = low
+        self.high = high
+
+    def inverse_transform(self, X: Container) -> Container:
+        """Return the records as they are: what was clipped off is not known.
+
+        So it serves as the transformer of a TransformedTargetRegressor.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_samples, n_features)
+            Records.
+
+        Returns
+        -------
+        array-like or sparse of shape (n_samples, n_features)
+            The same.
+        """
+        return X
+
+    def ranges(self, n_features: int) -> NDArray[np.float64]:
+        """Return the two ends of the range of each column.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns.
+
+        Returns
+        -------
+        ndarray of shape (2, n_features)
+            Lowest and highest values.
+
+        Raises
+        ------
+        ValueError
+            If they are no finite numbers, of another number of columns, or the lowest above the
+            highest.
+        """
+        try:
+            ends = np.array(
+                [
+                    np.broadcast_to(np.asarray(end, dtype=np.float64), n_features)
+                    for end in (self.low, self.high)
+                ]
+            )
+        except (TypeError, ValueError):
+            ends = np.full((2, n_features), np.nan)
+        if not np.isfinite(ends).all() or (ends[0] > ends[1]).any():
+            raise ValueError(
+                "The 'low' and 'high' parameters of ClipBox must be finite numbers, one for all or "
+                f"one for each of the {n_features} columns, with low at most high. Got "
+                f"low={self.low!r}, high={self.high!r}."
+            )
+        return ends
+
+    def _check(self, rows: Container) -> None:
+        low, high = self.ranges(rows.shape[1])
+        if sparse.issparse(rows) and ((low > 0) | (high < 0)).any():
+            raise ValueError(
+                "The 'low' and 'high' parameters of ClipBox must have 0 between them where X is "
+                f"sparse, or else clipping would fill it. Got low={self.low!r}, "
+                f"high={self.high!r}."
+            )
+
+    def _clip(self, rows: Matrix) -> Matrix:
+        return np.clip(rows, *self.ranges(rows.shape[1]))
+
+    def _clip_sparse(self, rows: Container) -> Container:
+        low, high = self.ranges(rows.shape[1])
+        rows.data = np.clip(rows.data, low[rows.indices], high[rows.indices])
+        return rows
+
+
+class ClipNorm(Clip):
+    """Shorten each record that is longer than a public radius.
+
+    Directions stay, so this suits records that a public scaler has brought to one scale. With a
+    declared radius some sensitivities are known on paper: see ``sensitivity="known"`` of
+    :class:`PrivateEstimator`.
+
+    No record is refused, since an error would tell that it is there: a missing number counts as 0,
+    and infinite ones leave the finite ones of their record no weight.
+
+    Parameters
+    ----------
+    radius : float in [1e-100, 1e100], default=1.0
+        Largest Euclidean norm. Public: declare it, or take it from public records.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X has them.
+
+    See Also
+    --------
+    ClipBox : Clips each value.
+
+    Notes
+    -----
+    Nothing is learned, so `transform` works without `fit`. No norm exceeds the radius, neither the
+    exact one of the returned doubles nor a computed one: a record is taken for too long unless it
+    is shorter by more than rounding may hide, and is then shortened by a little more than that.
+
+    Examples
+    --------
+    >>> from skdp import ClipNorm
+    >>> ClipNorm().fit_transform([[3.0, 4.0], [0.3, 0.4]])
+    array([[0.6, 0.8],
+           [0.3, 0.4]])
+    """
+
+    def __init__(self, radius: float = 1.0):
+        self.radius = radius
+
+    def _check(self, rows: Container) -> None:
+        number = isinstance(self.radius, Real) and not isinstance(self.radius, bool)
+        if not (number and LEAST <= float(self.radius) <= MOST):
+            raise ValueError(
+                f"The 'radius' parameter of ClipNorm must be a number in [{LEAST}, {MOST}]. "
+                f"Got {self.radius!r}."
+            )
+
+    def _clip(self, rows: Matrix) -> Matrix:
+        exponents, infinite = _exponents(np.abs(rows).max(axis=1))
+        rows[infinite] = np.isinf(rows[infinite]) * np.sign(rows[infinite])
+        scaled = _times_power(rows, -exponents[:, None])
+        norms = np.sqrt((scaled * scaled).sum(axis=1))
+        factors, too_long = self._factors(norms, exponents, infinite, rows.shape[1])
+        return np.where(too_long[:, None], scaled * factors[:, None], rows)
+
+    def _clip_sparse(self, rows: Container) -> Container:
+        """Do the same with the stored entries, each sum over those of one record only."""
+        n_rows, n_features = rows.shape
+        owner = np.repeat(np.arange(n_rows), np.diff(rows.indptr))
+        largest = np.zeros(n_rows)
+        np.maximum.at(largest, owner, np.abs(rows.data))
+        exponents, infinite = _exponents(largest)
+        within = infinite[owner]
+        rows.data[within] = np.isinf(rows.data[within]) * np.sign(rows.data[within])
+        scaled = _times_power(rows.data, -exponents[owner])
+        norms = np.sqrt(np.bincount(owner, scaled * scaled, minlength=n_rows))
+        factors, too_long = self._factors(norms, exponents, infinite, n_features)
+        rows.data = np.where(too_long[owner], scaled * factors[owner], rows.data)
+        return rows
+
+    def _factors(
+        self, norms: NDArray, exponents: NDArray, infinite: NDArray, n_features: int
+    ) -> tuple[NDArray, NDArray]:
+        """Return by what to multiply the scaled records, and which are too long."""
+        radius, room = float(self.radius), EPS * (n_features + 8)
+        too_long = infinite | (_times_power(norms * (1 + room), exponents) > radius)
+        shorter = radius * (1 - 2 * room)
+        return np.divide(shorter, norms, out=np.zeros_like(norms), where=too_long), too_long
+
+
+def _exponents(largest: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
+    """Return the power of two near the largest entry of each record, and which are infinite."""
+    infinite = np.isinf(largest)
+    return np.frexp(np.where(infinite, 1.0, largest))[1], infinite
+
+
+def _times_power(numbers: NDArray[np.float64], exponents: NDArray) -> NDArray[np.float64]:
+    """Multiply by powers of two, which is exact but for what is far too large or too small."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.ldexp(numbers, exponents)

@@ -1,0 +1,183 @@
+"""The release of an estimator whose sensitivity is known on paper: its target, and what is refused.
+
+The steps before the last one of a pipeline must be public and treat each record by itself. What the
+clips right before the last step promise of every record is what the bound is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.core.classes import public_name
+from skdp.core.dataset import Dataset
+from skdp.core.target import Target
+from skdp.core.types import Container, Estimator, Values
+from skdp.estimators.catalog import CATALOG, RECORD_ATTRIBUTES, Entry, entry_of
+from skdp.estimators.catalog.compositions import FROZEN, is_pipeline, transforms_target
+from skdp.estimators.clip import ClipBox, ClipNorm
+from skdp.estimators.configuration import describe
+from skdp.estimators.copies import clean_copy
+from skdp.estimators.inputs import takes
+from skdp.estimators.members import last_step
+from skdp.estimators.statistics import Front, Statistic
+
+
+class KnownTarget(Target):
+    """The statistic of an estimator, and the estimator that is made of it.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        As configured by the user.
+    public_fit : estimator object
+        The same, fitted to public records.
+    n_samples : int
+        Number of private records.
+    """
+
+    def __init__(self, estimator: Estimator, public_fit: Estimator, n_samples: int):
+        self.public_fit = public_fit
+        self.n_samples = n_samples
+        self.steps = [*_flat(public_fit)][:-1]
+        model, y_range = _learner(public_fit)
+        self.statistic: Statistic = _statistic_of(model)(
+            model, _front_of(self.steps, model), y_range
+        )
+        self.allow_nan = takes(estimator, "allow_nan")
+        self.key_parts = (estimator, self.steps, self.statistic, n_samples)
+        self.description = f"{self.statistic.name} of {describe(estimator)}"
+
+    def __call__(self, *parts: Container, seed: int) -> NDArray[np.float64]:
+        """Return the mean over the records, as a vector."""
+        X, *response = parts
+        for step in self.steps:
+            X = step.transform(X)
+        return self.statistic(X, np.asarray(*response) if response else None).ravel()
+
+    def restore(self, value: NDArray[np.float64]) -> Estimator:
+        """Make a fitted estimator of a released vector, in the place of the public fit."""
+        released = clean_copy(self.public_fit)
+        model, _ = _learner(released)
+        entry = entry_of(model)
+        for name in RECORD_ATTRIBUTES.union(entry.drop) & vars(model).keys():
+            delattr(model, name)
+        self.statistic.put(model, value.reshape(self.statistic.shape), self.n_samples)
+        if entry.finish is not None:
+            entry.finish(model, _learner(self.public_fit)[0])
+        return released
+
+    def by_name(self, value: NDArray[np.float64]) -> Values:
+        """Return a vector as the matrix that it is."""
+        return {self.statistic.name: value.reshape(self.statistic.shape)}
+
+
+def check_known(estimator: Estimator, release: object, example: Dataset) -> None:
+    """Refuse, before any fit, what has no sensitivity on paper."""
+    if not (isinstance(release, str) and release == "auto"):
+        raise ValueError(
+            "The 'release' parameter of PrivateEstimator must be 'auto' with sensitivity='known', "
+            f"which knows what is released. Got {release!r}."
+        )
+    if example.sample_weight is not None:
+        raise ValueError(
+            "The 'sensitivity' parameter of PrivateEstimator is 'known', and what is known on "
+            "paper is for records without weights. Got sample_weight. Sample the sensitivity."
+        )
+    if np.ndim(example.y) > 1:
+        raise ValueError(
+            "y must hold one response for each record with sensitivity='known'. "
+            f"Got shape {np.shape(example.y)}."
+        )
+    *steps, _ = _flat(estimator)
+    _statistic_of(_learner(estimator)[0])
+    for step in steps:
+        if type(step) not in (ClipBox, ClipNorm):
+            _check_public(step)
+
+
+def _learner(estimator: Estimator) -> tuple[Estimator, tuple[float, float] | None]:
+    """Return the step that learns, and the range to which responses are clipped for it."""
+    last = last_step(estimator)
+    if not transforms_target(last):
+        return last, None
+    if type(last.transformer) is not ClipBox:
+        raise ValueError(
+            "The 'transformer' parameter of TransformedTargetRegressor must be ClipBox(low, high) "
+            "with sensitivity='known', so that the response has a public range. "
+            f"Got {last.transformer!r}."
+        )
+    low, high = last.transformer.ranges(1)[:, 0].tolist()
+    if not low < high:
+        raise ValueError(f"The range of the response must not be empty. Got [{low}, {high}].")
+    return getattr(last, "regressor_", last.regressor), (low, high)
+
+
+def _statistic_of(last: Estimator) -> type[Statistic]:
+    """Return how an estimator is released, or say why no bound is known."""
+    known = entry_of(last).known
+    if isinstance(known, type):
+        return known
+    reason = f": {known}" if known else ""
+    names = sorted(kind.__name__ for kind in CATALOG.where(_is_known))
+    raise ValueError(
+        f"No sensitivity of {type(last).__name__} is known on paper{reason}. "
+        f"One is of {', '.join(names)}. Use one of these, or sample the sensitivity."
+    )
+
+
+def _is_known(entry: Entry) -> bool:
+    return isinstance(entry.known, type)
+
+
+def _front_of(steps: list[Estimator], model: Estimator) -> Front:
+    """Follow the clips right before the last step."""
+    clips: list[ClipBox | ClipNorm] = []
+    for step in steps:
+        is_clip = type(step) in (ClipBox, ClipNorm)
+        clips = [*clips, step] if is_clip else []  # any other step may take records anywhere
+    ends = np.full(model.n_features_in_, np.inf)
+    front = Front(-ends, ends)
+    for clip in clips:
+        front = front.after(clip)
+    return front
+
+
+def public_parameters(estimator: Estimator) -> Iterator[object]:
+    """Walk the parameters of the steps, all of which were declared to be public."""
+    return chain.from_iterable(step.get_params(deep=False).values() for step in _flat(estimator))
+
+
+def _flat(estimator: Estimator) -> Iterator[Estimator]:
+    """Walk the steps of nested pipelines, without placeholders."""
+    if not is_pipeline(estimator):
+        return iter([] if estimator in (None, "passthrough") else [estimator])
+    return chain.from_iterable(_flat(step) for _, step in estimator.steps)
+
+
+def _check_public(step: Estimator) -> None:
+    """Refuse a step that is fitted to private records, or that may mix them."""
+    frozen = public_name(type(step)) == FROZEN
+    if not (frozen or _learns_nothing(step)):
+        raise ValueError(
+            f"The step {type(step).__name__} in front of the estimator is fitted to the private "
+            "records, or may mix them, so that one of them moves all others: no sensitivity is "
+            "known on paper. Fit it to public records and wrap it in "
+            "sklearn.frozen.FrozenEstimator, or sample the sensitivity."
+        )
+    for inner in _flat(step.estimator) if frozen else ():
+        if type(inner) not in (ClipBox, ClipNorm) and not entry_of(inner).by_record:
+            raise ValueError(
+                f"It is not known of the frozen step {type(inner).__name__} that it treats each "
+                "record by itself, as scalers, PCA and selections of columns do, so no sensitivity "
+                "is known on paper. Use one of those, or sample the sensitivity."
+            )
+
+
+def _learns_nothing(step: Estimator) -> bool:
+    entry = entry_of(step)
+    made_of_parameters = entry.attributes is not None and not entry.names(step)
+    return entry.by_record and (entry.learns_nothing or made_of_parameters)

@@ -1,0 +1,456 @@
+"""Linear models that learn one sum over the records, and take the rest from public knowledge."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg, sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import Tags
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdp.core.types import Container, Matrix
+
+
+def class_codes(n_classes: int) -> Matrix:
+    """Return a code for each class, of which two have the product [same class] - 1 / n_classes.
+
+    They are the corners of a simplex around 0, in one dimension less than there are classes.
+
+    Examples
+    --------
+    >>> from skdp.estimators.moments import class_codes
+    >>> class_codes(2)
+    array([[-0.70710678],
+           [ 0.70710678]])
+    """
+    codes = np.zeros((n_classes, n_classes - 1))
+    for k in range(1, n_classes):  # Helmert's contrasts: orthonormal columns, each of sum 0
+        codes[:k, k - 1] = -1 / np.sqrt(k * (k + 1))
+        codes[k, k - 1] = k / np.sqrt(k * (k + 1))
+    return codes
+
+
+def mean_product(codes: Matrix, features: Container) -> Matrix:
+    """Return the mean over the records of code times features, shape (n_codes, n_features)."""
+    return np.asarray(safe_sparse_dot(codes.T, features, dense_output=True)) / len(codes)
+
+
+def with_constant(features: Container, constant: float) -> Container:
+    """Append a constant column; none where it is 0."""
+    if constant == 0:
+        return features
+    column = np.full((features.shape[0], 1), float(constant))
+    if sparse.issparse(features):
+        return sparse.hstack([features, sparse.csr_array(column)], format="csr")
+    return np.hstack([features, column])
+
+
+class MomentModel(BaseEstimator):
+    """What both models have in common: from a moment and a second moment to coefficients."""
+
+    constant: float
+    shrinkage: float
+    second_moment: Any
+
+    def _learn(self, codes: Matrix, X: Container) -> None:
+        """Set the moment and the second moment from records."""
+        self.moment_ = mean_product(codes, with_constant(X, self.constant))
+        self.second_moment_ = (
+            mean_second_moment(X)
+            if self.second_moment is None
+            else as_second_moment(self.second_moment, X.shape[1], type(self).__name__)
+        )
+        self.derive()
+
+    def _solve(self) -> Matrix:
+        """Return the least squares coefficients of (x, 1) for each code."""
+        second, moment = self.second_moment_, self.moment_
+        d = len(second) - 1
+        isotropic = np.zeros_like(second)
+        np.fill_diagonal(isotropic, np.trace(second[:d, :d]) / d)
+        isotropic[d, d] = 1.0
+        shrunk = (1 - self.shrinkage) * second + self.shrinkage * isotropic
+        if self.constant == 0:
+            solved = moment @ linalg.pinvh(shrunk[:d, :d])
+            return np.hstack([solved, np.zeros((len(moment), 1))])
+        unit = np.append(np.ones(d), 1 / self.constant)
+        return (moment * unit) @ linalg.pinvh(shrunk)
+
+    def derive(self) -> None:
+        """Compute the coefficients from `moment_` and `second_moment_`."""
+        raise NotImplementedError
+
+    def _check(self) -> None:
+        owner = type(self).__name__
+        for name, most in (("constant", np.inf), ("shrinkage", 1.0)):
+            value = getattr(self, name)
+            number = isinstance(value, Real) and not isinstance(value, bool)
+            if not (number and 0 <= float(value) <= most and np.isfinite(float(value))):
+                rule = "in [0, 1]" if most == 1 else "finite and at least 0"
+                raise ValueError(
+                    f"The {name!r} parameter of {owner} must be a number {rule}. Got {value!r}."
+                )
+
+    def _scores(self, X: Container) -> Matrix:
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True)) + self.intercept_
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class MomentClassifier(ClassifierMixin, MomentModel):
+    """Classify by least squares on class codes, of which one moment is all that is learned.
+
+    Each class has a code, a corner of a simplex around 0. The moment is the mean over the records
+    of code times (x, c), with a constant c. Multiplied by the inverse of the second moment of
+    (x, c) it is the least squares prediction of the code, and a record goes to the class whose code
+    is nearest. To few private numbers of a small sensitivity belongs much that may be public.
+
+    Parameters
+    ----------
+    constant : float of at least 0, default=0.5
+        The constant c. A larger one costs more noise in all numbers, and leaves less in the
+        intercept; 0 leaves the intercept out.
+    shrinkage : float in [0, 1], default=0.1
+        How far the second moment is shrunk toward an isotropic one around 0. 0 is least squares,
+        which suffers where the second moment is that of other records.
+    second_moment : array-like of shape (n_features + 1, n_features + 1), or None, default=None
+        Public mean of (x, 1)(x, 1)^T, such as `second_moment_` of a model fitted on public
+        features; or of x x^T, shape (n_features, n_features), where features have mean 0. None
+        takes that of the records of fit. Where it is private, only the moment is released: the
+        second moment is then that of the oracle's records, or isotropic where the sensitivity is
+        known on paper.
+    classes : array-like of shape (n_classes,) or None, default=None
+        The class labels; None takes those that occur in fit.
+
+    Attributes
+    ----------
+    moment_ : ndarray of shape (n_classes - 1, n_features + 1)
+        What is released: the mean of code times (x, c), without its last column where c is 0.
+    second_moment_ : ndarray of shape (n_features + 1, n_features + 1)
+        The mean of (x, 1)(x, 1)^T, given or computed, before shrinkage.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Coefficients of the decision function; one row for two classes.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Its intercepts.
+    classes_ : ndarray of shape (n_classes,)
+        The class labels.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X has them.
+
+    See Also
+    --------
+    MomentRegressor : The same for a real response.
+    ClipNorm : Bounds the records, so that the sensitivity of the moment is known.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skdp import MomentClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MomentClassifier(shrinkage=0).fit(X, y)
+    >>> model.moment_.shape, round(model.score(X, y), 2)
+    ((2, 5), 0.85)
+    """
+
+    moment_: Matrix
+    second_moment_: Matrix
+    coef_: Matrix
+    intercept_: NDArray[np.float64]
+    classes_: NDArray
+
+    def __init__(
+        self,
+        *,
+        constant: float = 0.5,
+        shrinkage: float = 0.1,
+        second_moment: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+    ):
+        self.constant = constant
+        self.shrinkage = shrinkage
+        self.second_moment = second_moment
+        self.classes = classes
+
+    def fit(self, X: Container, y: Container) -> Self:
+        """Compute the moments and the coefficients.
+
+        Parameters
+        ----------
+        X : array-like, sparse or data frame of shape (n_samples, n_features)
+            Records.
+        y : array-like of shape (n_samples,)
+            Their labels.
+
+        Returns
+        -------
+        self : MomentClassifier
+            Fitted.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as they must be.
+        """
+        self._check()
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        check_classification_targets(y)
+        self.classes_ = np.unique(y if self.classes is None else np.asarray(self.classes))
+        if len(self.classes_) < 2:
+            raise ValueError(
+                "MomentClassifier needs at least two classes. Got one class; declare the labels "
+                "with the 'classes' parameter where not all of them occur."
+            )
+        self._learn(self.codes(y), X)
+        return self
+
+    def codes(self, y: NDArray) -> Matrix:
+        """Return the code of each label.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes - 1)
+            Their codes.
+
+        Raises
+        ------
+        ValueError
+            If a label is none of `classes_`.
+        """
+        places = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
+        if not np.array_equal(self.classes_[places], y):
+            raise ValueError("y holds a label that is not among 'classes' of MomentClassifier.")
+        return class_codes(len(self.classes_))[places]
+
+    def derive(self) -> None:
+        """Compute the coefficients from `moment_` and `second_moment_`."""
+        codes = class_codes(len(self.classes_))
+        scores = codes @ self._solve()
+        if len(codes) == 2:
+            scores = scores[1:] - scores[:1]
+        self.coef_, self.intercept_ = scores[:, :-1], scores[:, -1]
+
+    def decision_function(self, X: Container) -> NDArray[np.float64]:
+        """Score each class.
+
+        Parameters
+        ----------
+        X : array-like, sparse or data frame of shape (n_samples, n_features)
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Product of the predicted code with that of each class; for two classes that of the
+            second one less that of the first.
+        """
+        scores = self._scores(X)
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Container) -> NDArray:
+        """Predict the class whose code is nearest.
+
+        Parameters
+        ----------
+        X : array-like, sparse or data frame of shape (n_samples, n_features)
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        scores = self._scores(X)
+        best = scores[:, 0] > 0 if len(self.classes_) == 2 else scores.argmax(axis=1)
+        return self.classes_[np.asarray(best, dtype=np.intp)]
+
+
+class MomentRegressor(RegressorMixin, MomentModel):
+    """Least squares, of which one moment is all that is learned.
+
+    The moment is the mean over the records of t times (x, c), with a constant c and t the response,
+    scaled to [-1, 1] if a range of it is declared. Multiplied by the inverse of the second moment
+    of (x, c) it is the least squares fit. See :class:`MomentClassifier`.
+
+    Parameters
+    ----------
+    constant : float of at least 0, default=0.5
+        The constant c. With 0 no intercept is learned: it is 0, or the middle of `y_range`.
+    shrinkage : float in [0, 1], default=0.0
+        How far the second moment is shrunk toward an isotropic one around 0; 0 is least squares.
+    second_moment : array-like of shape (n_features + 1, n_features + 1), or None, default=None
+        As for :class:`MomentClassifier`.
+    y_range : pair of float, or None, default=None
+        Lowest and highest response, to which responses are clipped. Public. None leaves responses
+        as they are, and then no sensitivity is known on paper.
+
+    Attributes
+    ----------
+    moment_ : ndarray of shape (1, n_features + 1)
+        What is released: the mean of t times (x, c), without its last column where c is 0.
+    second_moment_ : ndarray of shape (n_features + 1, n_features + 1)
+        The mean of (x, 1)(x, 1)^T, given or computed, before shrinkage.
+    coef_ : ndarray of shape (n_features,)
+        Coefficients.
+    intercept_ : float
+        Intercept.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X has them.
+
+    See Also
+    --------
+    MomentClassifier : The same for classes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skdp import MomentRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> round(MomentRegressor().fit(X, y).score(X, y), 3)
+    0.518
+    """
+
+    moment_: Matrix
+    second_moment_: Matrix
+    coef_: NDArray[np.float64]
+    intercept_: float
+
+    def __init__(
+        self,
+        *,
+        constant: float = 0.5,
+        shrinkage: float = 0.0,
+        second_moment: ArrayLike | None = None,
+        y_range: tuple[float, float] | None = None,
+    ):
+        self.constant = constant
+        self.shrinkage = shrinkage
+        self.second_moment = second_moment
+        self.y_range = y_range
+
+    def fit(self, X: Container, y: Container) -> Self:
+        """Compute the moments and the coefficients.
+
+        Parameters
+        ----------
+        X : array-like, sparse or data frame of shape (n_samples, n_features)
+            Records.
+        y : array-like of shape (n_samples,)
+            Their responses.
+
+        Returns
+        -------
+        self : MomentRegressor
+            Fitted.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as they must be.
+        """
+        self._check()
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
+        self._learn(self.codes(y), X)
+        return self
+
+    def codes(self, y: NDArray) -> Matrix:
+        """Return the scaled responses.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_samples,)
+            Responses.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 1)
+            Within [-1, 1] where a range is declared.
+        """
+        middle, half = self._scale()
+        scaled = (np.asarray(y, dtype=np.float64) - middle) / half
+        return (scaled if self.y_range is None else np.clip(scaled, -1, 1))[:, None]
+
+    def derive(self) -> None:
+        """Compute the coefficients from `moment_` and `second_moment_`."""
+        middle, half = self._scale()
+        scores = half * self._solve()[0]
+        self.coef_, self.intercept_ = scores[:-1], float(scores[-1] + middle)
+
+    def predict(self, X: Container) -> NDArray[np.float64]:
+        """Predict the response.
+
+        Parameters
+        ----------
+        X : array-like, sparse or data frame of shape (n_samples, n_features)
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Responses.
+        """
+        return self._scores(X)
+
+    def _scale(self) -> tuple[float, float]:
+        """Return middle and half the width of the range of the response."""
+        if self.y_range is None:
+            return 0.0, 1.0
+        low, high = map(float, self.y_range)
+        return low + (high - low) / 2, (high - low) / 2
+
+    def _check(self) -> None:
+        super()._check()
+        try:
+            low, high = map(float, (-1, 1) if self.y_range is None else self.y_range)
+        except (TypeError, ValueError):
+            low, high = 0.0, 0.0
+        if not (low < high and np.isfinite([low, high, high - low]).all()):
+            raise ValueError(
+                "The 'y_range' parameter of MomentRegressor must be a pair of finite numbers, the "
+                f"lower one first. Got {self.y_range!r}."
+            )
+
+
+def mean_second_moment(X: Container) -> Matrix:
+    """Return the mean of (x, 1)(x, 1)^T."""
+    rows = with_constant(X, 1.0)
+    return np.asarray(safe_sparse_dot(rows.T, rows, dense_output=True)) / rows.shape[0]
+
+
+def isotropic_moment(n_features: int, square: float) -> Matrix:
+    """Return the second moment of (x, 1) where x has no direction and this mean square length."""
+    return np.diag(np.append(np.full(n_features, square / n_features), 1.0))
+
+
+def as_second_moment(given: ArrayLike, n_features: int, owner: str) -> Matrix:
+    """Check a given second moment, and append the constant where it is that of x alone."""
+    matrix = np.asarray(given, dtype=np.float64)
+    if matrix.shape == (n_features, n_features):
+        matrix = linalg.block_diag(matrix, 1.0)
+    fits = matrix.shape == (n_features + 1,) * 2 and np.isfinite(matrix).all()
+    if not fits or not np.allclose(matrix, matrix.T):
+        raise ValueError(
+            f"The 'second_moment' parameter of {owner} must be a symmetric matrix of finite "
+            f"numbers for {n_features} features or for them and the constant 1. Got an array of "
+            f"shape {matrix.shape}."
+        )
+    return matrix

@@ -1,0 +1,143 @@
+"""A sensitivity known on paper, of the public code of a value.
+
+Whatever the code T is, and wherever it comes from: the value is clipped to a box of half width R
+around the mean mu of the code, which makes no difference larger, and then T (f - mu) is computed in
+doubles. In the norm of the mechanism it changes by at most
+
+    Delta norm(T) + 2 (rounding error of one T (f - mu)),
+
+and both are bounded here from above. With u = 2^-53 the rounding error of row i is at most
+(d + 2) u / (1 - (d + 2) u) R sum_j abs(T_ij), however the sum is ordered, and a little for numbers
+below the normal ones. R is n times Delta: between two datasets of n records lie n replacements, so
+that no value is farther from the values of datasets for which the bound holds, nor from their mean.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.core.code import PublicCode
+from skdp.core.geometry import Geometry, Measures
+from skdp.core.schema import Schema
+from skdp.core.target import Target
+from skdp.core.types import Container, Matrix
+from skdp.sensitivity.base import refuse_zero
+from skdp.sensitivity.bounds import KnownSensitivity
+
+_UNIT = 2.0**-53
+_PILOT_ROUNDING = 1e-12  # of the size of the values: what a computed pair is off by
+_LEAST = 2.0**-1074  # the smallest number of all: what a product that underflows is off by
+_MOST = 1e300  # beyond it a code might overflow
+
+
+@dataclass(frozen=True)
+class EncodedSensitivity(KnownSensitivity):
+    """A bound on how much one record can change the code of a target, from one on its values.
+
+    Values are clipped to within `reach` of the mean of the code.
+    """
+
+    reach: float = 0.0
+
+    def bounded(self, target: Target) -> Target:
+        mean, _ = _parts_of(self.geometry)
+        return _BoxedTarget(super().bounded(target), mean - self.reach, mean + self.reach)
+
+
+def pilots_within(
+    known: KnownSensitivity, target: Target, n_samples: int, schema: Schema, mechanism: Measures
+) -> tuple[Matrix, Matrix]:
+    """Evaluate pilot pairs of the prior, and refuse a bound that one of them exceeds."""
+    refuse_zero(known.for_geometry(Geometry(mechanism.order), n_samples))
+    values, differences = known.sampler.pilots(known.bounded(target), n_samples, schema, mechanism)
+    largest = max((known.geometry.distance(row, 0 * row) for row in differences), default=0.0)
+    if largest > known.value + _PILOT_ROUNDING * np.abs(values).sum(axis=1).max(initial=0):
+        raise ValueError(
+            f"The known sensitivity is {known.value:.6g}, but a pair of the 'prior' has values "
+            f"that are {largest:.6g} apart. The bound is wrong, or the prior draws records that "
+            "it is not for."
+        )
+    return values, differences
+
+
+def encoded(
+    known: KnownSensitivity, geometry: Geometry, shape: tuple[int, ...]
+) -> EncodedSensitivity:
+    """Return a bound on values as one on their code, in the norm of a geometry with a code."""
+    (mean, encoder), order = _parts_of(geometry), int(geometry.order)
+    reach = known.value * known.n_samples * (1 + 2.0**-20)
+    with np.errstate(over="ignore"):
+        sides = mean + reach - mean, mean - (mean - reach)  # of the box, which is rounded too
+        farthest = float(np.nextafter(np.maximum(*sides).max(), np.inf))
+        rounding = _rounding(encoder, farthest, order)
+        largest = farthest * float(np.abs(encoder).sum())
+    if not max(rounding, largest) < _MOST:
+        raise ValueError(
+            "The known sensitivity is too large for a public code, which would overflow. Got "
+            f"{known.value!r}. Leave out the 'prior', or scale the target."
+        )
+    value = Fraction(known.value) * Fraction(operator_norm(encoder, order))
+    value += 2 * Fraction(rounding)
+    kept = {each.name: getattr(known, each.name) for each in fields(KnownSensitivity)}
+    up = math.nextafter(float(value), math.inf)
+    changed = {"value": up, "geometry": geometry, "shape": shape}
+    return EncodedSensitivity(**kept | changed, reach=reach)
+
+
+def operator_norm(encoder: NDArray[np.float64], order: int) -> float:
+    """Bound how much an encoder can enlarge a norm, from above, rounding included.
+
+    For the L2 norm the square of it is the largest eigenvalue of T T', and at most its largest sum
+    of absolute values of a row. That is close where the rows are nearly orthogonal.
+    """
+    size = np.abs(encoder)
+    if encoder.ndim == 1:
+        return float(size.max())
+    k, d = encoder.shape
+    up = 1 + 4 * (k + 4) * _UNIT
+    if order == 1:
+        return math.nextafter(float(size.sum(axis=0).max()) * up, math.inf)
+    products = np.abs(encoder @ encoder.T) + _share(d) * (size @ size.T) * (1 + 2 * _share(d))
+    square = float(products.sum(axis=1).max()) * up + 4 * k * d * _LEAST
+    return math.nextafter(math.sqrt(square), math.inf)
+
+
+def _rounding(encoder: NDArray[np.float64], farthest: float, order: int) -> float:
+    """Bound the norm of the rounding error of a code, for values so far from its mean."""
+    k, d = (encoder.size, 1) if encoder.ndim == 1 else encoder.shape
+    rows = np.abs(encoder).reshape(k, -1).sum(axis=1)
+    errors = _share(d) * farthest * rows + (d + 1) * _LEAST
+    norm = math.hypot(*errors.tolist()) if order == 2 else math.fsum(errors.tolist())
+    return math.nextafter(norm * (1 + 4 * (k + d + 8) * _UNIT), math.inf)
+
+
+def _share(n_terms: int) -> float:
+    """The relative rounding error of a sum of so many products of differences, rounded up."""
+    return (n_terms + 2) * _UNIT / (1 - (n_terms + 2) * _UNIT) * (1 + 2.0**-40)
+
+
+def _parts_of(geometry: Geometry) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The mean and the encoder of a code."""
+    code = geometry.basis
+    assert isinstance(code, PublicCode)
+    assert code.mean is not None
+    assert code.encoder is not None
+    return code.mean, code.encoder
+
+
+class _BoxedTarget(Target):
+    """A target whose values are clipped to a box."""
+
+    def __init__(self, target: Target, low: NDArray[np.float64], high: NDArray[np.float64]):
+        self.target, self.low, self.high = target, low, high
+        self.description = target.description
+
+    def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
+        """Evaluate the target, and move each number into its range."""
+        value = np.asarray(self.target(*dataset, seed=seed), dtype=np.float64)
+        return np.clip(value, self.low.reshape(value.shape), self.high.reshape(value.shape))

@@ -1,0 +1,147 @@
+"""MomentClassifier and MomentRegressor: least squares, of which one sum is learned."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_digits, load_iris, make_blobs
+from sklearn.linear_model import LinearRegression
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from skdp import (
+    LaplaceMechanism,
+    MomentClassifier,
+    MomentRegressor,
+    PrivateEstimator,
+    PublicDataOracle,
+    SensitivitySampler,
+)
+from skdp.estimators.moments import class_codes
+
+
+@pytest.fixture
+def line():
+    rng = np.random.default_rng(0)
+    X = rng.normal(loc=[1, 2, 3], size=(200, 3))
+    return X, X @ [1.0, -2.0, 0.5] + 4 + rng.normal(size=200)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+def test_codes_are_the_corners_of_a_simplex(n_classes):
+    codes = class_codes(n_classes)
+    assert codes.shape == (n_classes, n_classes - 1)
+    np.testing.assert_allclose(codes @ codes.T, np.eye(n_classes) - 1 / n_classes, atol=1e-15)
+
+
+@pytest.mark.parametrize("constant", [0.1, 1.0, 30.0])
+@pytest.mark.parametrize("y_range", [None, (-100, 300)])
+def test_the_regressor_is_least_squares(line, constant, y_range):
+    X, y = line
+    exact = LinearRegression().fit(X, y)
+    model = MomentRegressor(constant=constant, y_range=y_range).fit(X, y)
+    np.testing.assert_allclose(model.coef_, exact.coef_, rtol=1e-9)
+    np.testing.assert_allclose(model.intercept_, exact.intercept_, rtol=1e-9)
+    np.testing.assert_allclose(model.predict(X), exact.predict(X), rtol=1e-9)
+    assert model.score(X, y) == pytest.approx(exact.score(X, y))
+
+
+def test_without_a_constant_there_is_no_intercept(line):
+    X, y = line
+    model = MomentRegressor(constant=0).fit(X, y)
+    exact = LinearRegression(fit_intercept=False).fit(X, y)
+    np.testing.assert_allclose(model.coef_, exact.coef_, rtol=1e-9)
+    assert model.intercept_ == 0
+    assert model.moment_.shape == (1, 3)
+
+
+def test_responses_are_clipped_to_their_range(line):
+    X, y = line
+    model = MomentRegressor(y_range=(0, 2))
+    np.testing.assert_array_equal(model.fit(X, y).moment_, model.fit(X, np.clip(y, 0, 2)).moment_)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_classifier_is_least_squares_on_codes(n_classes):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y < n_classes], y[y < n_classes]
+    codes = class_codes(n_classes)
+    exact = LinearRegression().fit(X, codes[y]).predict(X) @ codes.T
+    model = MomentClassifier(shrinkage=0).fit(X, y)
+    scores = exact[:, 1] - exact[:, 0] if n_classes == 2 else exact
+    np.testing.assert_allclose(model.decision_function(X), scores, atol=1e-9)
+    np.testing.assert_array_equal(model.predict(X), exact.argmax(axis=1))
+
+
+def test_a_given_second_moment_takes_the_place_of_that_of_the_records():
+    X, y = load_iris(return_X_y=True)
+    own = MomentClassifier().fit(X, y)
+    given = MomentClassifier(second_moment=own.second_moment_).fit(X, y)
+    np.testing.assert_array_equal(given.coef_, own.coef_)
+    centered = MomentClassifier(second_moment=np.eye(4)).fit(X, y)
+    np.testing.assert_array_equal(centered.second_moment_, np.eye(5))
+
+
+def test_declared_classes_may_be_absent():
+    X, y = make_blobs(60, centers=2, random_state=0)
+    model = MomentClassifier(classes=[0, 1, 2]).fit(X, y)
+    assert model.moment_.shape == (2, 3)
+    assert set(model.predict(X)) <= {0, 1}
+    with pytest.raises(ValueError, match="not among 'classes'"):
+        MomentClassifier(classes=[1, 2]).fit(X, y)
+
+
+def test_sparse_records_give_the_same():
+    X, y = load_digits(return_X_y=True)
+    dense, thin = (MomentClassifier().fit(each, y) for each in (X, sparse.csr_array(X)))
+    np.testing.assert_allclose(thin.coef_, dense.coef_, atol=1e-9)
+    np.testing.assert_array_equal(thin.predict(sparse.csr_array(X)), dense.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (MomentClassifier(constant=-1), "'constant' parameter of MomentClassifier"),
+        (MomentClassifier(constant=np.inf), "'constant'"),
+        (MomentClassifier(shrinkage=1.5), "'shrinkage'"),
+        (MomentRegressor(shrinkage="auto"), "'shrinkage' parameter of MomentRegressor"),
+        (MomentClassifier(second_moment=np.eye(7)), "'second_moment'"),
+        (MomentClassifier(second_moment=[[1, 2], [3, 4]]), "'second_moment'"),
+        (MomentRegressor(y_range=(1, 1)), "'y_range'"),
+        (MomentRegressor(y_range=5), "'y_range'"),
+        (MomentRegressor(y_range=(0, np.inf)), "'y_range'"),
+    ],
+)
+def test_impossible_parameters_are_refused(model, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit([[1.0, 2.0], [3.0, 4.0]], [0, 1])
+
+
+def test_what_is_sampled_and_released_is_the_moment():
+    """A rare class may be absent from a dataset of a pair, and the pair still counts."""
+    X, y = make_blobs(400, centers=3, random_state=0)
+    y[y == 2] = np.arange((y == 2).sum()) % 2
+    y[:6] = 2
+    private = PrivateEstimator(
+        MomentClassifier(),
+        mechanism=LaplaceMechanism(np.inf),
+        sensitivity=SensitivitySampler(
+            PublicDataOracle(X.copy(), y.copy()), gamma=0.2, random_state=0
+        ),
+    ).fit(X, y)
+    released = private.estimator_
+    np.testing.assert_allclose(released.moment_, MomentClassifier().fit(X, y).moment_)
+    assert not private.sensitivity_.failures
+    own = MomentClassifier(second_moment=released.second_moment_).fit(X, y)
+    np.testing.assert_allclose(released.coef_, own.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("model", "check"),
+    [
+        pytest.param(model, check, id=f"{type(model).__name__}-{check.func.__name__}")
+        for made in (MomentClassifier(), MomentRegressor())
+        for model, check in estimator_checks_generator(made)
+        if "array_api" not in check.func.__name__  # needs libraries that skdp has no use for
+    ],
+)
+def test_check_estimator(model, check):
+    check(model)

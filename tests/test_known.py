@@ -1,0 +1,419 @@
+"""sensitivity="known": plain differential privacy by one word, or a reason why not."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.covariance import EmpiricalCovariance
+from sklearn.decomposition import NMF, PCA
+from sklearn.ensemble import RandomForestClassifier, RandomTreesEmbedding
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    Normalizer,
+    PolynomialFeatures,
+    StandardScaler,
+)
+from sklearn.svm import LinearSVC
+
+from skdp import (
+    ClipBox,
+    ClipNorm,
+    GaussianMechanism,
+    LaplaceMechanism,
+    MomentClassifier,
+    MomentRegressor,
+    PrivacyLeakWarning,
+    PrivateEstimator,
+    release,
+)
+from skdp.accounting import PrivacyAccountant
+from skdp.audit import audit_estimator
+from skdp.sensitivity.svm_bounds import linear_svc_l1
+
+EXACT = LaplaceMechanism(np.inf)
+
+
+def blobs(n_records=300, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n_records) % 2
+    return rng.normal(loc=np.outer(y, [2.0, -1.0, 0.5]), scale=0.7), y
+
+
+X_PUBLIC = blobs(seed=1)[0]
+
+
+@pytest.fixture
+def data():
+    return blobs()
+
+
+@pytest.fixture
+def scaler():
+    return FrozenEstimator(StandardScaler().fit(X_PUBLIC))
+
+
+def private(estimator, *steps, mechanism=EXACT, **others):
+    if not others.pop("unlabeled", False):
+        others = {"classes": [0, 1]} | others
+    return PrivateEstimator(
+        make_pipeline(*steps, estimator), mechanism=mechanism, sensitivity="known", **others
+    )
+
+
+def test_one_word_gives_a_plain_promise(data, scaler):
+    model = private(
+        MomentClassifier(),
+        ClipBox(-5, 5),
+        scaler,
+        ClipNorm(2.0),
+        mechanism=LaplaceMechanism(3.0),
+        random_state=0,
+    ).fit(*data)
+    assert model.score(*data) > 0.9
+    assert model.guarantee_.gamma == 0
+    assert model.guarantee_.delta == 0
+    assert str(replace(model.guarantee_, seeded=False)) == (
+        "epsilon=3 differential privacy, replace-one, n=300, sensitivity 0.018687 known on paper, "
+        "assuming that labels, bounds and frozen steps are public"
+    )
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [MomentClassifier(), MomentClassifier(second_moment=np.eye(3)), GaussianNB(), BernoulliNB()],
+)
+def test_without_noise_it_is_nearly_the_estimator(data, scaler, estimator):
+    X, y = data
+    model = private(estimator, scaler, ClipNorm(3.0)).fit(X, y)
+    exact = make_pipeline(scaler, ClipNorm(3.0), clone(estimator)).fit(X, y)
+    assert (model.predict(X) == exact.predict(X)).mean() > 0.95
+
+
+def test_without_noise_naive_bayes_and_the_scaler_are_exact(data):
+    X, y = data
+    box = ClipBox([-4, -5, -4], [6, 4, 9])
+    released = private(GaussianNB(), box).fit(X, y).estimator_[-1]
+    exact = GaussianNB().fit(X, y)
+    for name in ("theta_", "var_", "class_prior_"):
+        np.testing.assert_allclose(getattr(released, name), getattr(exact, name), rtol=1e-6)
+
+    scaler = private(StandardScaler(), box, unlabeled=True).fit(X).estimator_[-1]
+    for name in ("mean_", "var_", "scale_"):
+        np.testing.assert_allclose(
+            getattr(scaler, name), getattr(StandardScaler().fit(X), name), rtol=1e-9
+        )
+
+    amounts = np.random.default_rng(0).poisson(2, size=(300, 3)).astype(float)
+    for estimator in (MultinomialNB(), BernoulliNB(binarize=1.5)):
+        released = private(estimator, ClipBox(0, 50)).fit(amounts, y).estimator_[-1]
+        exact = clone(estimator).fit(amounts, y)
+        np.testing.assert_allclose(released.feature_log_prob_, exact.feature_log_prob_)
+        np.testing.assert_allclose(released.class_log_prior_, exact.class_log_prior_)
+
+
+def test_without_noise_the_regressor_is_exact_with_a_public_second_moment(data):
+    X, _ = data
+    y = X @ [1.0, 2.0, 3.0] + 4
+    moment = MomentRegressor().fit(X, y).second_moment_
+    model = MomentRegressor(second_moment=moment, y_range=(-50, 50))
+    released = private(model, ClipNorm(50.0), unlabeled=True).fit(X, y)
+    np.testing.assert_allclose(released.predict(X), y, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "regressor", [Ridge(alpha=3.0), LinearRegression(), LinearRegression(fit_intercept=False)]
+)
+def test_without_noise_a_regression_is_exact(data, regressor):
+    X, _ = data
+    y = X @ [1.0, 2.0, 3.0] + 4 + np.random.default_rng(0).normal(size=300)
+    model = TransformedTargetRegressor(regressor, transformer=ClipBox(-30, 50))
+    released = private(model, ClipNorm(50.0), unlabeled=True).fit(X, y).estimator_[-1]
+    exact = clone(regressor).fit(X, y)
+    np.testing.assert_allclose(released.regressor_.coef_, exact.coef_, rtol=1e-7)
+    np.testing.assert_allclose(released.regressor_.intercept_, exact.intercept_, rtol=1e-7)
+    np.testing.assert_allclose(released.predict(X), exact.predict(X))
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e5])
+@pytest.mark.parametrize(
+    "options", [{"fit_intercept": False}, {"solver": "liblinear", "intercept_scaling": 2.0}]
+)
+def test_without_noise_a_logistic_regression_is_exact(data, C, options):
+    X, y = data
+    estimator = LogisticRegression(C=C, tol=1e-12, max_iter=10_000, **options)
+    model = private(estimator, ClipNorm(50.0))
+    exact = clone(estimator).fit(X, y)
+    for container in (np.asarray, sparse.csr_array):
+        released = model.fit(container(X), y).estimator_[-1]
+        np.testing.assert_allclose(released.coef_, exact.coef_, rtol=1e-3)
+        np.testing.assert_allclose(released.intercept_, exact.intercept_, rtol=1e-3, atol=1e-9)
+
+
+@pytest.mark.parametrize("centered", [False, True])
+def test_without_noise_covariance_and_components_are_exact(data, centered):
+    X, _ = data
+    covariance = EmpiricalCovariance(assume_centered=centered)
+    released = private(covariance, ClipNorm(50.0), unlabeled=True).fit(X).estimator_[-1]
+    exact = clone(covariance).fit(X)
+    for name in ("location_", "covariance_", "precision_"):
+        np.testing.assert_allclose(getattr(released, name), getattr(exact, name), atol=1e-9)
+    for whiten in (False, True):
+        model = private(PCA(2, whiten=whiten), ClipBox(-9, 9), unlabeled=True).fit(X)
+        expected = PCA(2, whiten=whiten).fit_transform(X)
+        np.testing.assert_allclose(abs(model.transform(X)), abs(expected), atol=1e-9)
+
+
+def test_noise_leaves_a_covariance(data):
+    """More noise than there is to learn, for each repair to be needed."""
+    X, y = data
+    noise = LaplaceMechanism(0.01)
+    model = TransformedTargetRegressor(LinearRegression(), transformer=ClipBox(0, 1))
+    for estimator in (model, EmpiricalCovariance(), PCA(2), GaussianNB(), StandardScaler()):
+        others = {} if isinstance(estimator, GaussianNB) else {"unlabeled": True}
+        fitted = private(estimator, ClipNorm(2.0), mechanism=noise, **others).fit(X, y)
+        last = getattr(fitted.estimator_[-1], "regressor_", fitted.estimator_[-1])
+        for name in ("coef_", "covariance_", "components_", "var_", "theta_"):
+            assert np.isfinite(getattr(last, name, 0.0)).all()
+        if hasattr(last, "covariance_"):
+            assert np.linalg.eigvalsh(last.covariance_).min() >= 0
+        assert np.all(getattr(last, "var_", 1.0) > 0)
+
+
+@pytest.mark.parametrize("mechanism", [LaplaceMechanism(1.0), GaussianMechanism(1.0, 1e-5)])
+def test_the_sensitivity_is_in_the_norm_of_the_mechanism(data, mechanism):
+    plan = private(BernoulliNB(), mechanism=mechanism).plan(300, like=data)
+    expected = 3 + 3**0.5 if mechanism.order == 1 else 3**0.5
+    assert plan.sensitivity.value == pytest.approx(expected / 300)
+    assert plan.sensitivity.value >= expected / 300
+    assert set(plan.standard_errors) == {"class_sums"}
+    assert plan.n_evaluations == 0
+
+
+def test_a_plan_is_public_and_can_be_stored(data):
+    plan = private(GaussianNB(), ClipNorm(3.0)).plan(300, like=(data[0] * 0, data[1] * 0))
+    released = pickle.loads(pickle.dumps(plan)).execute(*data)
+    assert released.value.predict(data[0]).shape == (300,)
+    model = pickle.loads(pickle.dumps(private(GaussianNB(), ClipNorm(3.0)).fit(*data)))
+    np.testing.assert_array_equal(model.predict(data[0]), released.value.predict(data[0]))
+
+
+@pytest.mark.parametrize(
+    "estimator", [MomentClassifier(), GaussianNB(), MultinomialNB(), BernoulliNB()]
+)
+def test_an_absent_class_is_no_error(data, estimator):
+    """An error would tell that nobody in the data has the label."""
+    X, y = data
+    model = private(
+        estimator, ClipBox(0, 1), mechanism=LaplaceMechanism(1.0), classes=["a", "b", "c"]
+    )
+    assert np.isin(model.fit(X, np.array(["a", "b"])[y]).predict(X), ["a", "b", "c"]).all()
+    assert np.isin(model.fit(X, np.full(300, "c")).predict(X), ["a", "b", "c"]).all()
+
+
+def test_awkward_records_do_not_fail(data):
+    X, y = data
+    X = X.copy()
+    X[0], X[1], X[2, 0] = 1e308, 5e-324, np.nan
+    for estimator in (MomentClassifier(), GaussianNB(), BernoulliNB()):
+        assert private(estimator, ClipNorm()).fit(X, y).predict(X).shape == (300,)
+
+
+def test_frames_and_sparse_records(data):
+    X, y = data
+    frame = pd.DataFrame(X, columns=list("abc"))
+    model = private(MomentClassifier(), ClipBox(-2, 2), ClipNorm())
+    expected = model.fit(X, y).predict(X)
+    np.testing.assert_array_equal(model.fit(frame, y).predict(frame), expected)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    thin = sparse.csr_array(X)
+    np.testing.assert_array_equal(model.fit(thin, y).predict(thin), expected)
+
+
+def test_public_steps_may_stand_anywhere_before_the_clips(data):
+    X, y = data
+    steps = [
+        Normalizer(),
+        FrozenEstimator(make_pipeline(PCA(2), RandomTreesEmbedding(3)).fit(X_PUBLIC)),
+        PolynomialFeatures(1, include_bias=False),
+        "passthrough",
+        make_pipeline(ClipBox(0, 1), ClipNorm(3**0.5)),
+    ]
+    model = private(MomentClassifier(), *steps).fit(X, y)
+    assert model.guarantee_.gamma == 0
+    assert model.predict(X).shape == (300,)
+
+
+class Centered(TransformerMixin, BaseEstimator):
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X - X.mean(axis=0)
+
+
+class MyFrozen(FrozenEstimator):
+    pass
+
+
+WRONG = [
+    ([], MomentClassifier(), {}, "without bounds on the records"),
+    ([ClipNorm(), FrozenEstimator(StandardScaler().fit(X_PUBLIC))], GaussianNB(), {}, "right bef"),
+    ([StandardScaler(), ClipNorm()], MomentClassifier(), {}, "StandardScaler in front"),
+    ([FunctionTransformer(), ClipNorm()], GaussianNB(), {}, "FunctionTransformer in front"),
+    ([MyFrozen(StandardScaler().fit(X_PUBLIC)), ClipNorm()], GaussianNB(), {}, "MyFrozen in front"),
+    (
+        [FrozenEstimator(Centered().fit(X_PUBLIC)), ClipNorm()],
+        GaussianNB(),
+        {},
+        "frozen step Centered",
+    ),
+    (
+        [FrozenEstimator(NMF(2).fit(abs(X_PUBLIC))), ClipNorm()],
+        GaussianNB(),
+        {},
+        "frozen step NMF",
+    ),
+    (
+        [FrozenEstimator(make_pipeline(MinMaxScaler(), Centered()).fit(X_PUBLIC)), ClipNorm()],
+        GaussianNB(),
+        {},
+        "frozen step Centered",
+    ),
+    ([ClipNorm()], LogisticRegression(), {}, "No bound holds for a free intercept"),
+    (
+        [ClipNorm()],
+        LogisticRegression(class_weight="balanced", solver="liblinear"),
+        {},
+        "class_weight=None",
+    ),
+    ([ClipNorm()], LogisticRegression(fit_intercept=False), {"classes": [0, 1, 2]}, "two classes"),
+    ([ClipNorm()], LinearSVC(), {}, "no sum over the records"),
+    ([ClipNorm()], RandomForestClassifier(), {}, "No sensitivity of RandomForest"),
+    ([ClipNorm()], MomentClassifier(), {"classes": None}, "'classes' parameter"),
+    ([ClipNorm()], MomentRegressor(), {"unlabeled": True}, "'y_range' parameter"),
+    ([ClipNorm()], MultinomialNB(), {}, "not negative"),
+    ([ClipNorm()], BernoulliNB(binarize=None), {}, r"ClipBox\(0, 1\)"),
+    ([ClipNorm()], Ridge(), {"unlabeled": True}, "bounds on the response"),
+    (
+        [ClipNorm()],
+        TransformedTargetRegressor(Ridge(), transformer=StandardScaler()),
+        {"unlabeled": True},
+        "'transformer' parameter",
+    ),
+    (
+        [ClipNorm()],
+        TransformedTargetRegressor(Ridge(positive=True), transformer=ClipBox(0, 1)),
+        {"unlabeled": True},
+        "positive=False",
+    ),
+    ([ClipNorm()], PCA(0.9), {"unlabeled": True}, "number of components"),
+    ([ClipNorm()], GaussianNB(), {"release": ["theta_"]}, "'release' parameter"),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of NMF on few rows
+@pytest.mark.parametrize(("steps", "estimator", "others", "message"), WRONG)
+def test_what_has_no_bound_is_refused_before_the_budget_pays(
+    data, steps, estimator, others, message, tmp_path
+):
+    accountant = PrivacyAccountant(tmp_path / "budget.db", epsilon=1.0)
+    model = private(
+        estimator, *steps, mechanism=LaplaceMechanism(1.0), accountant=accountant, **others
+    )
+    with pytest.raises(ValueError, match=message):
+        model.fit(*data)
+    assert accountant.total().n_releases == 0
+
+
+def test_weights_and_several_responses_are_refused(data):
+    X, y = data
+    with pytest.raises(ValueError, match="without weights"):
+        private(GaussianNB(), ClipNorm()).fit(X, y, np.ones(300))
+    model = private(MomentRegressor(y_range=(0, 1)), ClipNorm(), unlabeled=True)
+    with pytest.raises(ValueError, match="one response for each record"):
+        model.fit(X, np.column_stack([y, y]))
+
+
+def test_an_undeclared_label_is_refused(data):
+    X, y = data
+    with pytest.raises(ValueError, match="label that is not public"):
+        private(GaussianNB(), ClipNorm()).fit(X, y + 1)
+
+
+def test_another_word_is_no_sensitivity(data):
+    model = private(GaussianNB(), ClipNorm()).set_params(sensitivity="paper")
+    with pytest.raises(TypeError, match="'known'"):
+        model.fit(*data)
+
+
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_bounds_that_are_a_part_of_the_records_are_pointed_out(data, as_frame):
+    X, y = data
+    X[:, :] = np.sort(X, axis=0)
+    given = pd.DataFrame(X, copy=False) if as_frame else X
+    model = private(GaussianNB(), ClipBox(X[0], X[-1]))
+    with pytest.warns(PrivacyLeakWarning, match="part of the private records"):
+        model.fit(given, y)
+    private(GaussianNB(), ClipBox(X[0].copy(), X[-1].copy())).fit(given, y)
+
+
+def test_a_bound_that_was_derived_is_for_its_target_alone(data):
+    """It says "known on paper": of another target it would promise what nobody proved."""
+    X, y = data
+    model = private(GaussianNB(), ClipBox(-5, 5), mechanism=LaplaceMechanism(1.0)).fit(X, y)
+    with pytest.raises(ValueError, match="derived for another target"):
+        clone(model).set_params(estimator=GaussianNB(), sensitivity=model.sensitivity_).fit(X, y)
+    with pytest.raises(ValueError, match="derived for another target"):
+        release(
+            lambda X: np.zeros(model.sensitivity_.shape),
+            X,
+            mechanism=LaplaceMechanism(1.0),
+            sensitivity=model.sensitivity_,
+        )
+    wider = private(GaussianNB(), ClipBox(-9, 9), mechanism=LaplaceMechanism(1.0)).fit(X, y)
+    with pytest.raises(ValueError, match="derived for another target"):
+        replace(wider.plan_, sensitivity=model.sensitivity_)
+
+
+def test_a_bound_that_was_checked_for_an_estimator_is_for_it_alone(data):
+    X, y = np.clip(data[0], 0, 1), data[1]
+    bound = linear_svc_l1(len(X), 3, C=0.01, solver_error=1e-6)
+    model = PrivateEstimator(
+        LinearSVC(C=0.01, loss="hinge"),
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=bound,
+        classes=[0, 1],
+    ).fit(X, y)
+    with pytest.raises(ValueError, match="derived for another target"):
+        clone(model).set_params(
+            estimator=LogisticRegression(C=1e6), sensitivity=model.sensitivity_
+        ).fit(X, y)
+    again = clone(model).set_params(sensitivity=model.sensitivity_, mechanism__epsilon=2.0)
+    assert again.fit(X, y).guarantee_.epsilon == 2.0
+
+
+@pytest.mark.slow
+def test_an_audit_finds_nothing_and_half_the_noise_is_caught(data):
+    """On the worst pair: a long record on the diagonal changes its class."""
+    X, y = data
+    X[0], y[0] = 3.0, 0
+    for mechanism in (LaplaceMechanism(1.0), GaussianMechanism(1.0, 1e-3)):
+        model = private(MomentClassifier(), ClipNorm(), mechanism=mechanism).fit(X, y)
+        settings = {"record": (X[0], 1), "pairs": 1, "stacked": True, "alpha": 1e-4, "rng": 0}
+        kept = audit_estimator(model, X, y, **settings)
+        assert kept.n_exceeding == 0
+        assert kept.norms[0] > 0.99 * kept.sensitivity
+        halved = replace(model.sensitivity_, value=model.sensitivity_.value / 2)
+        model.sensitivity_ = halved
+        model.plan_ = replace(model.plan_, sensitivity=halved)
+        assert audit_estimator(model, X, y, **settings).n_exceeding == 1

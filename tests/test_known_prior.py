@@ -1,0 +1,302 @@
+"""A bound on paper with a prior: plain promises, decoded by what only has to be useful."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.svm import LinearSVC
+
+from skdp import (
+    GaussianMechanism,
+    Geometry,
+    KnownSensitivity,
+    L2LaplaceMechanism,
+    LaplaceMechanism,
+    PrivateEstimator,
+    PublicBasis,
+    PublicCode,
+    PublicDataOracle,
+    exponential_mean,
+    linear_svc_l1,
+    mean_l1,
+    mean_l2,
+    plan_release,
+    release,
+)
+from skdp.audit import audit_release
+
+N, D = 400, 30
+DIRECTIONS = np.random.default_rng(99).normal(size=(3, D)) / 30
+MECHANISMS = [
+    (LaplaceMechanism(0.3), mean_l1),
+    (L2LaplaceMechanism(0.3), mean_l2),
+    (GaussianMechanism(0.3, 1e-5), mean_l2),
+]
+
+every_mechanism = pytest.mark.parametrize(
+    ("mechanism", "bound"), MECHANISMS, ids=[type(each).__name__ for each, _ in MECHANISMS]
+)
+
+
+def people(n, rng):
+    """Columns that move together, from one dataset to the next."""
+    common = rng.normal(size=3)
+    noise = 0.02 * rng.normal(size=(n, D))
+    return np.clip(0.5 + (common + rng.normal(size=(n, 3))) @ DIRECTIONS + noise, 0, 1)
+
+
+def means(X):
+    return X.mean(axis=0)
+
+
+def known(bound, **options):
+    return replace(bound(N, D), **{"prior": people, "random_state": 0} | options)
+
+
+X = people(N, np.random.default_rng(7))
+
+
+def with_epsilon(mechanism, epsilon):
+    return type(mechanism)(**mechanism.get_params() | {"epsilon": epsilon})
+
+
+@every_mechanism
+def test_the_promise_is_plain_and_says_what_the_prior_is_for(mechanism, bound):
+    plan = plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known(bound))
+    guarantee = plan.guarantee
+    assert guarantee.gamma == 0
+    assert guarantee.oracle is None
+    assert "people" not in str(guarantee)
+    assert "records clipped to [0, 1], assuming that the target is the mean" in str(guarantee)
+    assert "decoded by a prior from 199 public fits" in guarantee.basis
+    assert "\n  prior from people, for utility only\n" in str(plan)
+    assert plan.n_evaluations == 398
+    assert plan.standard_errors.shape == (D,)
+    assert isinstance(plan.mechanism.geometry.basis, PublicCode)
+    without = known(bound, prior=None)
+    assert plan.sensitivity.value == pytest.approx(without.value, rel=1e-8)
+    released = pickle.loads(pickle.dumps(plan)).execute(X, random_state=0)
+    assert released.sensitivity.prior is None  # no record of an oracle goes out with a release
+    assert plan.oracle.description == "people"
+    assert replace(released.guarantee, seeded=False) == guarantee
+    np.testing.assert_array_equal(released.value, plan.execute(X, random_state=0).value)
+
+
+@every_mechanism
+def test_a_mean_of_correlated_columns_is_closer_with_the_prior(mechanism, bound):
+    """Seeded; the factor is above 5 for each, over 20 datasets."""
+    prior = plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known(bound))
+    plain = mechanism
+    if isinstance(mechanism, L2LaplaceMechanism):  # 30 numbers are too many without a code
+        plain = GaussianMechanism(0.3, 1e-5)
+    plain = plan_release(
+        means, n_samples=N, like=X, mechanism=plain, sensitivity=known(bound, prior=None)
+    )
+    errors = []
+    for seed in range(20):
+        data = people(N, np.random.default_rng(1000 + seed))
+        errors.append(
+            [
+                np.linalg.norm(plan.execute(data, random_state=seed).value - data.mean(axis=0))
+                for plan in (prior, plain)
+            ]
+        )
+    with_prior, without = np.mean(errors, axis=0)
+    assert without > 4 * with_prior
+    spread = np.sqrt(np.sum(prior.standard_errors**2))
+    assert 0.5 * spread < with_prior < 1.5 * spread
+
+
+@every_mechanism
+def test_an_infinite_epsilon_releases_the_exact_value(mechanism, bound):
+    mechanism = with_epsilon(mechanism, np.inf)
+    released = release(means, X, mechanism=mechanism, sensitivity=known(bound))
+    np.testing.assert_array_equal(released.value, X.mean(axis=0))
+
+
+@every_mechanism
+def test_much_epsilon_releases_nearly_the_exact_value_where_all_numbers_are_kept(mechanism, bound):
+    def few(X):
+        return X[:, :6].mean(axis=0)
+
+    released = release(
+        few,
+        X,
+        mechanism=with_epsilon(mechanism, 1e5),
+        sensitivity=known(bound),
+        random_state=0,
+    )
+    assert "6 of 6 directions" in released.guarantee.basis
+    np.testing.assert_allclose(released.value, few(X), atol=1e-4)
+
+
+@every_mechanism
+def test_data_unlike_the_prior_are_as_private_and_worse_served(mechanism, bound):
+    """The box around the prior mean is as wide as any dataset allows, so it clips nothing."""
+    far = np.ones((N, D))
+    plan = plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known(bound))
+    boxed = plan.sensitivity.bounded(plan.target)
+    for data in (far, 0 * far, X):
+        np.testing.assert_array_equal(boxed(data, seed=0), data.mean(axis=0))
+
+
+def test_a_code_is_kept_for_later_releases_at_another_epsilon():
+    mechanism = L2LaplaceMechanism(0.3)
+    first = plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known(mean_l2))
+    again = plan_release(
+        means,
+        n_samples=N,
+        like=X,
+        mechanism=L2LaplaceMechanism(3.0),
+        sensitivity=first.sensitivity,
+    )
+    assert again.mechanism.geometry == first.mechanism.geometry
+    assert again.sensitivity == first.sensitivity
+    assert again.share_learned > first.share_learned
+    with pytest.raises(ValueError, match="bounds neither larger norms nor those in another basis"):
+        plan_release(
+            means,
+            n_samples=N,
+            like=X,
+            mechanism=GaussianMechanism(1.0, 1e-5, basis="identity"),
+            sensitivity=first.sensitivity,
+        )
+
+
+def test_the_same_seed_learns_the_same_code_and_without_one_pilots_differ():
+    mechanism = L2LaplaceMechanism(0.3)
+    codes = [
+        plan_release(
+            means,
+            n_samples=N,
+            mechanism=mechanism,
+            sensitivity=known(mean_l2, random_state=seed, n_pilot_pairs=50),
+        ).mechanism.geometry.basis
+        for seed in (1, 1, 2, None)
+    ]
+    assert codes[0] == codes[1]
+    assert codes[0].n_pilot_pairs == 50
+    assert len({code.digest for code in codes}) == 3
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "bound", "message"),
+    [
+        (LaplaceMechanism(1.0), mean_l2, "bounds neither larger norms"),
+        (LaplaceMechanism(1.0, basis="predictive"), mean_l1, "learned from pilot pairs"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_an_evaluation(mechanism, bound, message):
+    def never(X):
+        raise AssertionError
+
+    with pytest.raises(ValueError, match=message):
+        plan_release(never, n_samples=N, mechanism=mechanism, sensitivity=known(bound))
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [LaplaceMechanism(1.0, decode=False), LaplaceMechanism(1.0, basis="identity")],
+)
+def test_a_mechanism_that_learns_no_code_has_no_use_for_the_prior(mechanism):
+    plan = plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known(mean_l1))
+    assert plan.sensitivity.value == known(mean_l1).value
+    assert plan.n_evaluations == 0
+    assert "prior from" not in str(plan)
+
+
+def test_a_pair_of_the_prior_that_exceeds_the_bound_shows_that_it_is_none():
+    bound = KnownSensitivity(1e-5, "l2", N, prior=people)
+    with pytest.raises(ValueError, match=r"is 1e-05, but a pair of the 'prior' has values that"):
+        plan_release(means, n_samples=N, mechanism=L2LaplaceMechanism(1.0), sensitivity=bound)
+
+
+def test_a_prior_that_holds_the_private_records_is_refused():
+    bound = replace(mean_l2(N, D), prior=PublicDataOracle(X))
+    with pytest.raises(ValueError, match="holds the private records"):
+        release(means, X, mechanism=L2LaplaceMechanism(1.0), sensitivity=bound)
+
+
+def test_a_bound_of_zero_is_refused():
+    bound = KnownSensitivity(0.0, "l2", N, prior=people)
+    with pytest.raises(ValueError, match="sensitivity is zero"):
+        plan_release(means, n_samples=N, mechanism=L2LaplaceMechanism(1.0), sensitivity=bound)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"prior": 3}, "An oracle must be a callable"),
+        ({"n_pilot_pairs": 0}, "'n_pilot_pairs' parameter of KnownSensitivity"),
+        ({"geometry": Geometry(2, PublicBasis("given", scale=[1.0, 2.0]))}, "values as they are"),
+    ],
+)
+def test_parameters_are_checked(options, message):
+    options = {"value": 1.0, "geometry": "l2", "n_samples": N, "prior": people} | options
+    with pytest.raises((TypeError, ValueError), match=message):
+        KnownSensitivity(**options)
+
+
+def test_a_bound_that_may_fail_takes_no_prior():
+    with pytest.raises(ValueError, match="without a gamma"):
+        replace(exponential_mean(N, gamma=0.05, rate=1.0), prior=people)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mechanism", "bound"), MECHANISMS[::2], ids=["Laplace", "Gaussian"])
+def test_audits_find_the_promise_kept_and_a_third_of_the_noise_caught(mechanism, bound):
+    """A record that goes from corner to corner; seeded, and wrong with probability 1e-4."""
+    mechanism = with_epsilon(mechanism, 3.0)
+    plan = plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known(bound))
+    target, basis = plan.sensitivity.bounded(plan.target), plan.mechanism.geometry.basis
+    corner = basis.encoder[np.abs(basis.encoder).sum(axis=1).argmax()] > 0
+    first, second = X.copy(), X.copy()
+    first[0], second[0] = corner, ~corner
+    pair = [basis.forward(target(data, seed=0)) for data in (first, second)]
+    distance = Geometry(mechanism.order).distance(*pair)
+    assert distance <= plan.sensitivity.value
+    mechanism = mechanism.set_params(basis="identity")
+    options = {"stacked": True, "alpha": 1e-4, "rng": 0, "n_search": 5000, "n_final": 20_000}
+    assert not audit_release(*pair, mechanism, plan.sensitivity.value, **options).violated
+    assert audit_release(*pair, mechanism, distance / 3, **options).violated
+
+
+def test_a_single_number_has_no_code():
+    plan = plan_release(
+        np.mean,
+        n_samples=N,
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=KnownSensitivity(D / N, "l1", N, prior=people),
+    )
+    assert not plan.mechanism.geometry.basis.digest
+    assert plan.n_evaluations == 0
+
+
+def labeled(n, rng):
+    X = rng.uniform(size=(n, 4))
+    return X, (X @ [1.0, 2.0, -1.0, -2.0] + 0.1 * rng.normal(size=n) > 0).astype(int)
+
+
+def test_an_estimator_whose_bound_is_known_is_decoded_too():
+    """The public fit is one to the prior's records, and so are the labels."""
+    X, y = labeled(500, np.random.default_rng(1))
+    bound = linear_svc_l1(500, 4, C=0.01, solver_error=1e-4)
+    model = PrivateEstimator(
+        LinearSVC(C=0.01, loss="hinge", tol=1e-8, max_iter=100_000),
+        mechanism=LaplaceMechanism(5.0),
+        sensitivity=replace(bound, prior=labeled, random_state=0, n_pilot_pairs=40),
+        random_state=0,
+    ).fit(X, y)
+    assert model.guarantee_.gamma == 0
+    assert "decoded by a prior from 40 public fits" in str(model.guarantee_)
+    assert model.score(X, y) > 0.8
+    assert set(model.standard_errors_) == {"coef_", "intercept_"}
+
+    def three(n, rng):
+        X, y = labeled(n, rng)
+        return X, y + (X[:, 0] > 0.9)
+
+    wrong = model.set_params(sensitivity=replace(bound, prior=three, random_state=0))
+    with pytest.raises(ValueError, match="known sensitivity is for 2 classes"):
+        wrong.fit(X, y)
