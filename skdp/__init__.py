@@ -46,7 +46,8 @@ from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.outcome import Release, load
 from skdp.plan import ReleasePlan
 from skdp.release import plan_release, release
-from skdp.search import PrivateSearchCV, public_search
+from skdp.search.private import PrivateSearchCV
+from skdp.search.public import public_search
 from skdp.sensitivity.bounds import KnownSensitivity, exponential_mean, mean_l1, mean_l2
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 from skdp.sensitivity.estimate import SensitivityEstimate

@@ -34,7 +34,7 @@ class Simulation:
         *,
         n_datasets: int,
         test_oracle: Any,
-        random_state: int | None,
+        rng: np.random.Generator,
         owner: str,
     ):
         sampler = getattr(estimator, "sensitivity", None)
@@ -46,7 +46,6 @@ class Simulation:
             )
         check_count("n_datasets", n_datasets, owner)
         self.n_samples = check_count("n_samples", n_samples, owner)
-        rng = np.random.default_rng(random_state)
         self.seed = int(rng.integers(2**62)) + 2**62
         train = clone(sampler).set_params(random_state=self.seed)
         test = clone(train).set_params(oracle=test_oracle) if test_oracle is not None else None

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.accounting.tally import Limits, Spend, Tally
+from skdp.accounting.spend import Spend
+from skdp.accounting.tally import Limits, Tally
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -148,7 +148,7 @@ class PrivacyUtilityDisplay:
             n_samples,
             n_datasets=n_datasets,
             test_oracle=test_oracle,
-            random_state=random_state,
+            rng=np.random.default_rng(random_state),
             owner=owner,
         )
         models = [clone(estimator).set_params(mechanism__epsilon=float(level)) for level in levels]
