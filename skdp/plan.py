@@ -447,8 +447,8 @@ def make_plan(
                 mechanism, sensitivity, target, n_samples, schema
             )
         known, mechanism = sensitivity.settle(target, n_samples, schema, mechanism)
-    shape = target.value_shape if known.shape is None else known.shape
-    if shape is None and mechanism.geometry.basis.size is not None:  # the basis may not fit
+    shape, limits = known.shape, (mechanism.geometry.basis.size, mechanism.most_values)
+    if shape is None and limits != (None, None):  # they may not fit in, or be too many
         shape = _shape_on_synthetic(target, example, others.get("classes"))
     mechanism.rehearse(shape, known.value)
     plan = ReleasePlan(
@@ -523,7 +523,7 @@ def _learn_within(
     )
     if not mechanism.geometry.basis.digest:
         return mechanism, known
-    shape = target.value_shape if known.shape is None else known.shape
+    shape = known.shape
     if shape is None:
         public = known.public_dataset(n_samples, schema, attempt=OUTPUT_DATASET)
         with warnings.catch_warnings():

@@ -37,9 +37,6 @@ class Target(ABC):
         function.
     allow_nan : bool
         Whether entries of X may be missing. By default they may not.
-    value_shape : tuple of int or None
-        The shape of the values, where it is known before any record is seen. By default it is not.
-        A mechanism is tried with it before private data are read.
 
     See Also
     --------
@@ -60,7 +57,6 @@ class Target(ABC):
     description: str = default(class_name)
     key: str = default(key_of)
     allow_nan: bool = False
-    value_shape: tuple[int, ...] | None = None
 
     # All that the values of a class of skdp depend on besides the dataset; None: every attribute.
     key_parts: Any = None

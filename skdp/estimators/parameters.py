@@ -58,7 +58,6 @@ class ParameterTarget(Target):
         self._parts = _released_parts(public_fit, self.names, auto=_is_auto(release))
         self.estimator, self._parts = with_canonical_steps(self.estimator, public_fit, self._parts)
         self._like = self._values(public_fit)
-        self.value_shape = (sum(flat(value).size for value in self._like.values()),)
         self.allow_nan = takes(estimator, "allow_nan")
         self._shuffled = order_matters(estimator)
         self._seeds = seed_names(self.estimator)

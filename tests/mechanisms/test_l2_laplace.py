@@ -273,6 +273,6 @@ def test_too_many_numbers_are_refused_before_an_evaluation_where_they_are_known(
     )
     with pytest.raises(ValueError, match="exact draws of more take too long, and got 41: "):
         model.fit(public, public[:, 0])
-    shaped = KnownSensitivity(1.0, "l2", 150, shape=(40,))
+    known = KnownSensitivity(1.0, "l2", 150)
     with pytest.raises(ValueError, match="exact draws of more take too long, and got 40: "):
-        release(total, public, mechanism=L2LaplaceMechanism(1.0), sensitivity=shaped)
+        release(total, public, mechanism=L2LaplaceMechanism(1.0), sensitivity=known)
