@@ -28,12 +28,14 @@ from sklearn.svm import LinearSVC
 from skdp import (
     ClipBox,
     ClipNorm,
+    ExponentialMechanism,
     GaussianMechanism,
     LaplaceMechanism,
     MomentClassifier,
     MomentRegressor,
     PrivacyLeakWarning,
     PrivateEstimator,
+    PrivateSearchCV,
 )
 from skdp.accounting import PrivacyAccountant
 from skdp.audit import audit_estimator
@@ -224,6 +226,32 @@ def test_awkward_records_do_not_fail(data):
     X[0], X[1], X[2, 0] = 1e308, 5e-324, np.nan
     for estimator in (MomentClassifier(), GaussianNB(), BernoulliNB()):
         assert private(estimator, ClipNorm()).fit(X, y).predict(X).shape == (300,)
+
+
+def test_nothing_of_the_private_fit_is_kept(data):
+    X, y = data
+    X = X / 7
+    for estimator in (MomentClassifier(), GaussianNB(), BernoulliNB(), LogisticRegression(C=1e-3)):
+        if isinstance(estimator, LogisticRegression):
+            estimator.set_params(fit_intercept=False)
+        model = private(estimator, ClipNorm(3.0), mechanism=LaplaceMechanism(1.0)).fit(X, y)
+        exact = model.plan_.target(X, y, seed=0)
+        stored = pickle.dumps(model)
+        secrets = [*X.ravel(), *exact[np.abs(exact) < 0.1], *(300 * exact[np.abs(exact) > 1e-9])]
+        assert not any(np.float64(secret).tobytes() in stored for secret in secrets if secret % 1)
+
+
+def test_a_search_may_choose_the_radius(data):
+    search = PrivateSearchCV(
+        private(MomentClassifier(), ClipNorm(), mechanism=LaplaceMechanism(1.0)),
+        {"estimator__clipnorm__radius": [0.5, 1.0]},
+        mechanism=ExponentialMechanism(1.0),
+        sensitivity=0.01,
+        scoring="accuracy",
+        cv=3,
+    ).fit(*data)
+    assert search.guarantee_.gamma == 0
+    assert search.guarantee_.epsilon == 2
 
 
 def test_frames_and_sparse_records(data):
