@@ -4,6 +4,7 @@ import copy
 import os
 import pickle
 import signal
+import sqlite3
 import subprocess
 import sys
 
@@ -32,7 +33,7 @@ from skdp import (
     release,
 )
 from skdp.accounting import PrivacyAccountant, default_accountant
-from skdp.accounting.tally import check_law
+from skdp.accounting.spend import check_law
 
 X = np.random.default_rng(0).uniform(size=(60, 1))
 Y = X[:, 0]
@@ -89,6 +90,15 @@ def test_the_target_is_not_called_when_the_budget_does_not_allow_it():
     with pytest.raises(BudgetExceededError):
         plan.execute(X, accountant=accountant)
     assert calls == [1.0]
+
+
+def test_a_fit_beyond_the_limit():
+    accountant = PrivacyAccountant(":memory:", epsilon=3.0)
+    model = ridge(accountant, epsilon=2.0)
+    total = model.fit(X, Y).budget_
+    with pytest.raises(BudgetExceededError, match="an epsilon of 1:"):
+        model.fit(X, Y)
+    assert accountant.total() == total
 
 
 def test_a_failure_has_been_paid_for_and_a_refusal_has_not():
@@ -186,8 +196,8 @@ def test_without_an_accountant_the_process_counts():
     assert default_accountant().total() == model.budget_
     assert model.budget_.n_releases == before.n_releases + 1
     html = model._repr_html_()
-    assert f"<p>release {model.budget_.n_releases} of its budget, together (epsilon=" in html
-    assert model._repr_mimebundle_()["text/html"].count("<p>release") == 1
+    together = f"Release {model.budget_.n_releases} of its budget, together (epsilon="
+    assert model._repr_mimebundle_()["text/html"].count(together) == html.count(together) == 1
     assert "<p>" not in ridge()._repr_html_()
 
 
@@ -226,7 +236,8 @@ def test_other_mechanisms_are_known_by_their_guarantee():
 RELEASER = """
 import os, signal, sys
 import numpy as np
-from skdp import LaplaceMechanism, plan, release
+from sklearn.linear_model import Ridge
+from skdp import LaplaceMechanism, PrivateEstimator, plan
 from skdp.accounting import PrivacyAccountant
 
 path, when = sys.argv[1:]
@@ -245,23 +256,26 @@ accountant = PrivacyAccountant(path, epsilon=10.0)
 if when == "before":
     accountant.spend = lambda *args, **kwargs: kill()
     PrivacyAccountant.spend = lambda *args, **kwargs: kill()
-release(
-    np.mean, np.ones((60, 1)), mechanism=LaplaceMechanism(1.0), sensitivity=1 / 60,
-    accountant=accountant,
-)
+X = np.random.default_rng(0).uniform(size=(60, 1))
+PrivateEstimator(
+    Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=1 / 60, accountant=accountant
+).fit(X, X[:, 0])
 """
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL")
 @pytest.mark.parametrize(("when", "n_spent"), [("before", 0), ("between", 1), ("after", 1)])
-def test_a_kill_at_each_step_of_a_release(path, when, n_spent):
+def test_a_kill_at_each_step_of_a_fit(path, when, n_spent):
     run = subprocess.run(
         [sys.executable, "-c", RELEASER, path, when], capture_output=True, text=True
     )
     assert run.returncode == -signal.SIGKILL
     assert ("released" in run.stdout) == (when == "after")
     assert PrivacyAccountant(path, epsilon=10.0).total().n_releases == n_spent
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
 
 
 def test_nothing_private_is_in_the_ledger(path, leak_search):
