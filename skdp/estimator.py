@@ -26,7 +26,7 @@ from skdp.core.dataset import Dataset, n_records
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema, canonical
-from skdp.core.target import Target
+from skdp.core.target import Target, target_key
 from skdp.core.types import Container, Estimator
 from skdp.estimators.catalog import entry_of
 from skdp.estimators.configuration import members_in, without_side_effects
@@ -48,6 +48,7 @@ from skdp.plan import (
     settle_form,
 )
 from skdp.sensitivity.bounds import KnownSensitivity, as_sensitivity
+from skdp.sensitivity.derived import DerivedSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public, shares_memory
@@ -618,13 +619,14 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
 def known_sensitivity(target: KnownTarget, mechanism: Mechanism) -> KnownSensitivity:
     """Return the bound of a target in the norm of a mechanism."""
     order = mechanism.geometry.order
-    return KnownSensitivity(
+    return DerivedSensitivity(
         target.statistic.bound(order, target.n_samples),
         "l1" if order == 1 else "l2",
         target.n_samples,
         preconditions="that labels, bounds and frozen steps are public",
         source="user guide, 'Sensitivities on paper'",
         shape=(math.prod(target.statistic.shape),),
+        target_key=target_key(target),
     )
 
 

@@ -36,6 +36,7 @@ from skdp import (
     PrivacyLeakWarning,
     PrivateEstimator,
     PrivateSearchCV,
+    release,
 )
 from skdp.accounting import PrivacyAccountant
 from skdp.audit import audit_estimator
@@ -380,6 +381,39 @@ def test_another_word_is_no_sensitivity(data):
     model = private(GaussianNB(), ClipNorm()).set_params(sensitivity="paper")
     with pytest.raises(TypeError, match="'known'"):
         model.fit(*data)
+
+
+def test_a_derived_bound_serves_no_other_target(data):
+    X, y = data
+    model = private(GaussianNB(), ClipNorm(), mechanism=LaplaceMechanism(1.0)).fit(X, y)
+    with pytest.raises(ValueError, match="derived for another target"):
+        clone(model).set_params(sensitivity=model.sensitivity_).fit(X, y)
+    with pytest.raises(ValueError, match="derived for another target"):
+        release(np.mean, X, mechanism=model.mechanism, sensitivity=model.sensitivity_)
+
+
+def test_a_number_that_a_step_would_refuse_is_cut_off(data):
+    X, y = data
+    steps = [
+        FrozenEstimator(StandardScaler().fit(X_PUBLIC / 1e200)),
+        FrozenEstimator(PCA(2).fit(X_PUBLIC)),
+        FrozenEstimator(RandomTreesEmbedding(3).fit(X_PUBLIC[:, :2])),
+    ]
+    for container in (np.asarray, sparse.csr_array):
+        first = steps if container is np.asarray else steps[2:]
+        given = np.where(np.arange(300)[:, None] == 5, 1e308, X)[:, : 3 if first is steps else 2]
+        assert private(MomentClassifier(), *first, ClipNorm()).fit(container(given), y)
+
+
+@pytest.mark.parametrize("radius", [1e-100, 1e-50, 1e50, 1e100])
+def test_extreme_radii_have_the_bounds_of_radius_one(data, radius):
+    for estimator in (MomentClassifier(constant=0), GaussianNB(), BernoulliNB()):
+        bounds = [
+            private(estimator, ClipNorm(each)).plan(300, like=data).sensitivity.value
+            for each in (1.0, radius)
+        ]
+        scale = 1 if isinstance(estimator, BernoulliNB) else radius
+        assert bounds[1] / scale == pytest.approx(bounds[0])
 
 
 @pytest.mark.parametrize("as_frame", [False, True])
