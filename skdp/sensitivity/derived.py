@@ -24,12 +24,11 @@ class DerivedSensitivity(KnownSensitivity):
 
     def settle(
         self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
-    ) -> tuple[DerivedSensitivity, MechanismType]:
+    ) -> tuple[KnownSensitivity, MechanismType]:
         if target_key(target) != self.target_key:
             raise ValueError(
                 "The sensitivity was derived for another target than the one to be released, which "
                 f"is {target.description}. Pass sensitivity='known' to PrivateEstimator, which "
                 "derives the one that is needed."
             )
-        _, mechanism = super().settle(target, n_samples, schema, mechanism)
-        return self, mechanism
+        return super().settle(target, n_samples, schema, mechanism)
