@@ -28,12 +28,14 @@ from sklearn.svm import LinearSVC
 from skdp import (
     ClipBox,
     ClipNorm,
+    ExponentialMechanism,
     GaussianMechanism,
     LaplaceMechanism,
     MomentClassifier,
     MomentRegressor,
     PrivacyLeakWarning,
     PrivateEstimator,
+    PrivateSearchCV,
     release,
 )
 from skdp.accounting import PrivacyAccountant
@@ -228,6 +230,32 @@ def test_awkward_records_do_not_fail(data):
         assert private(estimator, ClipNorm()).fit(X, y).predict(X).shape == (300,)
 
 
+def test_nothing_of_the_private_fit_is_kept(data):
+    X, y = data
+    X = X / 7
+    for estimator in (MomentClassifier(), GaussianNB(), BernoulliNB(), LogisticRegression(C=1e-3)):
+        if isinstance(estimator, LogisticRegression):
+            estimator.set_params(fit_intercept=False)
+        model = private(estimator, ClipNorm(3.0), mechanism=LaplaceMechanism(1.0)).fit(X, y)
+        exact = model.plan_.target(X, y, seed=0)
+        stored = pickle.dumps(model)
+        secrets = [*X.ravel(), *exact[np.abs(exact) < 0.1], *(300 * exact[np.abs(exact) > 1e-9])]
+        assert not any(np.float64(secret).tobytes() in stored for secret in secrets if secret % 1)
+
+
+def test_a_search_may_choose_the_radius(data):
+    search = PrivateSearchCV(
+        private(MomentClassifier(), ClipNorm(), mechanism=LaplaceMechanism(1.0)),
+        {"estimator__clipnorm__radius": [0.5, 1.0]},
+        mechanism=ExponentialMechanism(1.0),
+        sensitivity=0.01,
+        scoring="accuracy",
+        cv=3,
+    ).fit(*data)
+    assert search.guarantee_.gamma == 0
+    assert search.guarantee_.epsilon == 2
+
+
 def test_frames_and_sparse_records(data):
     X, y = data
     frame = pd.DataFrame(X, columns=list("abc"))
@@ -354,6 +382,39 @@ def test_another_word_is_no_sensitivity(data):
     model = private(GaussianNB(), ClipNorm()).set_params(sensitivity="paper")
     with pytest.raises(TypeError, match="'known'"):
         model.fit(*data)
+
+
+def test_a_derived_bound_serves_no_other_target(data):
+    X, y = data
+    model = private(GaussianNB(), ClipNorm(), mechanism=LaplaceMechanism(1.0)).fit(X, y)
+    with pytest.raises(ValueError, match="derived for another target"):
+        clone(model).set_params(sensitivity=model.sensitivity_).fit(X, y)
+    with pytest.raises(ValueError, match="derived for another target"):
+        release(np.mean, X, mechanism=model.mechanism, sensitivity=model.sensitivity_)
+
+
+def test_a_number_that_a_step_would_refuse_is_cut_off(data):
+    X, y = data
+    steps = [
+        FrozenEstimator(StandardScaler().fit(X_PUBLIC / 1e200)),
+        FrozenEstimator(PCA(2).fit(X_PUBLIC)),
+        FrozenEstimator(RandomTreesEmbedding(3).fit(X_PUBLIC[:, :2])),
+    ]
+    for container in (np.asarray, sparse.csr_array):
+        first = steps if container is np.asarray else steps[2:]
+        given = np.where(np.arange(300)[:, None] == 5, 1e308, X)[:, : 3 if first is steps else 2]
+        assert private(MomentClassifier(), *first, ClipNorm()).fit(container(given), y)
+
+
+@pytest.mark.parametrize("radius", [1e-100, 1e-50, 1e50, 1e100])
+def test_extreme_radii_have_the_bounds_of_radius_one(data, radius):
+    for estimator in (MomentClassifier(constant=0), GaussianNB(), BernoulliNB()):
+        bounds = [
+            private(estimator, ClipNorm(each)).plan(300, like=data).sensitivity.value
+            for each in (1.0, radius)
+        ]
+        scale = 1 if isinstance(estimator, BernoulliNB) else radius
+        assert bounds[1] / scale == pytest.approx(bounds[0])
 
 
 @pytest.mark.parametrize("as_frame", [False, True])

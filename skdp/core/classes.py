@@ -14,14 +14,17 @@ from typing import TypeVar
 
 Value = TypeVar("Value")
 
+OWN = ("skdp.estimators.clip", "skdp.estimators.moments")
+"""Modules with estimators for everybody; others have what stands in for one of scikit-learn's."""
+
 
 def public_name(kind: type) -> str:
-    """Name a class of scikit-learn, or an estimator of skdp, as it is imported.
+    """Name a class of scikit-learn, or a public estimator of skdp, as it is imported.
 
     It is empty for a class of anybody else.
     """
     home = kind.__module__  # such as sklearn.svm._classes
-    if not home.startswith(("sklearn.", "skdp.estimators.")) or home not in sys.modules:
+    if not (home.startswith("sklearn.") or home in OWN) or home not in sys.modules:
         return ""
     found = vars(sys.modules[home]).get(kind.__name__)
     return f"{home.partition('._')[0]}.{kind.__name__}" if found is kind else ""

@@ -11,6 +11,7 @@ from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset
@@ -24,6 +25,9 @@ from skdp.estimators.copies import clean_copy
 from skdp.estimators.inputs import takes
 from skdp.estimators.members import last_step
 from skdp.estimators.statistics import Front, Statistic
+
+LARGEST = 1e30
+"""What every transformer takes, in single precision too."""
 
 
 class KnownTarget(Target):
@@ -55,7 +59,7 @@ class KnownTarget(Target):
         """Return the mean over the records, as a vector."""
         X, *response = parts
         for step in self.steps:
-            X = step.transform(X)
+            X = _takeable(step.transform(_takeable(X)))
         return self.statistic(X, np.asarray(*response) if response else None).ravel()
 
     def restore(self, value: NDArray[np.float64]) -> Estimator:
@@ -73,6 +77,16 @@ class KnownTarget(Target):
     def by_name(self, value: NDArray[np.float64]) -> Values:
         """Return a vector as the matrix that it is."""
         return {self.statistic.name: value.reshape(self.statistic.shape)}
+
+
+def _takeable(X: Container) -> Container:
+    """Cut off numbers that a step may refuse, since an error would tell that they are there."""
+    if sparse.issparse(X) and X.dtype.kind == "f":
+        X = X.copy()
+        X.data = np.clip(X.data, -LARGEST, LARGEST)
+    elif isinstance(X, np.ndarray) and X.dtype.kind == "f":
+        X = np.clip(X, -LARGEST, LARGEST)
+    return X
 
 
 def check_known(estimator: Estimator, release: object, example: Dataset) -> None:

@@ -120,10 +120,11 @@ class MomentClassifier(ClassifierMixin, MomentModel):
     ----------
     constant : float of at least 0, default=0.5
         The constant c. A larger one costs more noise in all numbers, and leaves less in the
-        intercept; 0 leaves the intercept out.
+        intercept; 0 leaves the intercept out. It suits records of length 1.
     shrinkage : float in [0, 1], default=0.1
         How far the second moment is shrunk toward an isotropic one around 0. 0 is least squares,
-        which suffers where the second moment is that of other records.
+        which suffers where the second moment is that of other records, and where there is noise in
+        directions in which features hardly vary: the more noise, the nearer to 1.
     second_moment : array-like of shape (n_features + 1, n_features + 1), or None, default=None
         Public mean of (x, 1)(x, 1)^T, such as `second_moment_` of a model fitted on public
         features; or of x x^T, shape (n_features, n_features), where features have mean 0. None

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.types import Container, Estimator, Matrix
-from skdp.estimators.clip import ClipBox, ClipNorm
+from skdp.estimators.clip import LEAST, MOST, ClipBox, ClipNorm
 from skdp.estimators.moments import mean_product
 
 ROUND_UP = 1 + 2.0**-48
@@ -59,7 +59,7 @@ class Front:
             low, high = np.clip(self.low, -radius, 0.0), np.clip(self.high, 0.0, radius)
             return Front(low, high, min(self.radius, radius))
         low, high = step.ranges(len(self.low))
-        farthest = ROUND_UP * float(np.linalg.norm(np.maximum(np.abs(low), np.abs(high))))
+        farthest = ROUND_UP * math.hypot(*np.maximum(np.abs(low), np.abs(high)).tolist())
         shortens = bool((low <= 0).all() and (high >= 0).all())
         radius = min(self.radius, farthest) if shortens else farthest
         return Front(np.clip(self.low, low, high), np.clip(self.high, low, high), radius)
@@ -96,11 +96,11 @@ class Statistic(ABC):
         self.front = front
         self.y_range = y_range
         self.n_features = len(front.low)
-        if self.needs_clip and not front.radius < math.inf:
+        if self.needs_clip and not LEAST <= front.radius <= ROUND_UP * MOST:
             raise ValueError(
                 f"No sensitivity of {type(estimator).__name__} is known on paper without bounds on "
-                "the records. Put ClipNorm(radius) or ClipBox(low, high), with public parameters, "
-                "right before it in a pipeline."
+                "the records. Put ClipNorm(radius) or ClipBox(low, high), with public parameters "
+                f"of a size between {LEAST} and {MOST}, right before it in a pipeline."
             )
         self._bound(estimator)
 

@@ -24,13 +24,12 @@ class ClassMoment(OfClasses):
         """Two codes have the product [same] - 1/K; within a class the constant cancels."""
         super()._bound(estimator)
         n_classes, radius, self.constant = len(self.classes), self.front.radius, estimator.constant
-        square = radius**2 + self.constant**2
-        self.l2 = math.sqrt(max(2 * square, 4 * radius**2 * (1 - 1 / n_classes)))
+        self.largest = math.hypot(radius, self.constant)
+        self.l2 = max(math.sqrt(2) * self.largest, 2 * radius * math.sqrt(1 - 1 / n_classes))
         self.shape = (n_classes - 1, self.n_features + (self.constant > 0))
         longest = float(np.abs(self._table()).sum(axis=1).max())
         widest = self.front.absolute + self.constant
         self.l1 = min(math.sqrt(math.prod(self.shape)) * self.l2, 2 * longest * widest)
-        self.largest = math.sqrt(square)
 
     def _table(self) -> Matrix:
         return class_codes(len(self.classes))
@@ -87,7 +86,7 @@ class Moments(Products):
             self.middle, self.half, self.limit = np.zeros(d), np.ones(d), front.radius
             self.weight = 1 / (2 * front.radius)
             self.unvaried = front.radius**2 / d
-            self.square = front.radius**2 + self.weight**2 * front.radius**4
+            self.square = front.radius**2 + (self.weight * front.radius**2) ** 2
             self.absolute = front.absolute + self.weight * front.radius**2
             self.within_l1, self.within_l2 = 2 * self.absolute, 2 * front.radius
             return
