@@ -9,15 +9,16 @@ candidate has rows Q and a weight u of each: ``T = diag(u) Q``, the rows of weig
 - They are those of a square basis: the values, the axes of the metric, or the axes of A.
 
 Either of the former two is weighted for this epsilon, so that most of its rows are left out. All
-are decoded by the same prior. What noise a candidate needs is estimated on pilot pairs that learned
-neither its rows nor its weights, and so is the expected error of each:
+are decoded by the same prior. A candidate is judged on pilot pairs that learned nothing of it. They
+say what noise of deviation s it needs, and with B its decoder, z a value around the mean, v a
+change and rho n the number of records that may be unlike, the mean of
 
-    tr(S) - tr(S T' (T S T' + s^2 I)^-1 T S).
+    |z - B T z|^2 + (rho n)^2 / 2 |v - B T v|^2 + s^2 |B|^2
 
-It follows from two variances that m pilots tell to about sqrt(2 / m) each, that of the value and
-that of the noise, and is right to 2 / sqrt(m). Among candidates that are within this of the least
-error, the one that releases the fewest numbers is taken, and of those that release as many the
-generalized eigenvectors: a record changes them least.
+is the error to be expected. It is one of data like the oracle's, shifted in one common way, and
+private data are neither quite. So of the candidates within `_AS_GOOD` of the least, the one is
+taken that releases the fewest numbers, and of those that release as many the generalized
+eigenvectors: a record changes them least.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ LEAST_PILOTS = 5
 _MOST_NOISE = 1e100
 
 _N_FOLDS = 3
+_AS_GOOD = 1.15  # of the least squared error, which is 7 % of the error itself
 _LEAST_CHANGE = 1e-3  # of the largest change: directions said to change less are not believed
 _ORDINARY = math.sqrt(2 / math.pi)  # mean absolute value of a normal variable of variance 1
 
@@ -170,25 +172,33 @@ def _learn_dense(
         return Pilots(changes[rows], Prior.of(values[rows], changes[rows], reach), units)
 
     whole = view(slice(None))
-    parts = [(changes[fold], view(rest)) for fold, rest in folds(len(values), _N_FOLDS)]
+    parts = []
+    for fold, rest in folds(len(values), _N_FOLDS):
+        learned = view(rest)
+        parts.append(_Part(learned, values[fold] - learned.prior.mean, changes[fold], reach))
     covariance = whole.prior.covariance
     # Nothing differs between pilots, or most pairs do not change it.
-    if not covariance.any() or not all(part.prior.change.any() for _, part in parts):
+    if not covariance.any() or not all(part.learned.prior.change.any() for part in parts):
         return None
     tried: list[_Candidate] = []
     for kind, find in CANDIDATES.items():
-        candidates = [(held_out, find(part, noise.order)) for held_out, part in parts]
-        ratio = FIRST_RATIO * _deviation(candidates, noise, FIRST_RATIO)
-        if ratio == 0:
+        rows = [find(part.learned, noise.order) for part in parts]
+
+        def encoders(ratio: float, rows: list[Rows] = rows) -> list[Matrix]:
+            return [each.encoder(noise.order, noise.budget(ratio)) for each in rows]
+
+        ratio = FIRST_RATIO * _deviation(parts, encoders(FIRST_RATIO), noise)
+        encoder = find(whole, noise.order).encoder(noise.order, noise.budget(ratio or FIRST_RATIO))
+        if ratio == 0 or not len(encoder):
             continue
-        deviation = _deviation(candidates, noise, ratio)
-        encoder = find(whole, noise.order).encoder(noise.order, noise.budget(ratio))
-        if len(encoder):
-            error = expected_error(encoder, deviation, covariance)
+        fitted = encoders(ratio)
+        deviation = _deviation(parts, fitted, noise)
+        error = sum(each.error(T, deviation) for each, T in zip(parts, fitted, strict=True))
+        if math.isfinite(error):
             tried.append(_Candidate(error, kind, encoder))
     if not tried:
         return None
-    _, kind, encoder = _simplest(tried, len(values))
+    _, kind, encoder = _simplest(tried)
     with_code = covariance @ encoder.T
     return PublicCode(
         kind=kind,
@@ -200,13 +210,33 @@ def _learn_dense(
     )
 
 
-def _deviation(candidates: list[tuple[Matrix, Rows]], noise: Noise, ratio: float) -> float:
+class _Part(NamedTuple):
+    """What some pilots say, and values around their mean and changes of the others."""
+
+    learned: Pilots
+    values: Matrix
+    changes: Matrix
+    reach: float
+
+    def error(self, encoder: Matrix, deviation: float) -> float:
+        """The expected squared error of the decoded output, times the number of the others."""
+        with_code = encoder @ self.learned.prior.covariance
+        total = with_code @ encoder.T + deviation**2 * np.eye(len(encoder))
+        decoder = np.linalg.solve(total, with_code)
+
+        def missed(rows: Matrix) -> float:
+            return float(np.sum((rows - (rows @ encoder.T) @ decoder) ** 2))
+
+        shifted = self.reach**2 / 2 * missed(self.changes)
+        noise = len(self.values) * deviation**2 * np.sum(decoder**2)
+        return missed(self.values) + shifted + float(noise)
+
+
+def _deviation(parts: list[_Part], encoders: list[Matrix], noise: Noise) -> float:
     """The noise that a candidate needs, on changes that did not learn it."""
     norms = [
-        np.linalg.norm(
-            changes @ rows.encoder(noise.order, noise.budget(ratio)).T, ord=noise.order, axis=1
-        )
-        for changes, rows in candidates
+        np.linalg.norm(part.changes @ encoder.T, ord=noise.order, axis=1)
+        for part, encoder in zip(parts, encoders, strict=True)
     ]
     return noise.of(np.concatenate(norms))
 
@@ -219,18 +249,9 @@ class _Candidate(NamedTuple):
     encoder: Matrix
 
 
-def expected_error(encoder: Matrix, deviation: float, covariance: Matrix) -> float:
-    """The expected squared error of the decoded output, for noise of this standard deviation."""
-    with_code = encoder @ covariance
-    total = with_code @ encoder.T + deviation**2 * np.eye(len(encoder))
-    removed = np.sum(with_code * linalg.solve(total, with_code, assume_a="pos"))
-    before = np.trace(covariance)
-    return float(max(before - removed, np.finfo(float).eps * len(covariance) * before))
-
-
-def _simplest(tried: list[_Candidate], n_pilots: int) -> _Candidate:
-    """The candidate of fewest numbers that is as good as the best, for all that pilots can tell."""
-    most = min(each.error for each in tried) * (1 + 2 / math.sqrt(n_pilots))
+def _simplest(tried: list[_Candidate]) -> _Candidate:
+    """The candidate of fewest numbers among those that are about as good as the best."""
+    most = _AS_GOOD * min(each.error for each in tried)
     return min((each for each in tried if each.error <= most), key=lambda each: len(each.encoder))
 
 
