@@ -10,7 +10,11 @@ from skdp.core.geometry import Geometry
 from skdp.core.guarantee import NeighboringRelation, PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.target import FunctionTarget, Target
-from skdp.displays import BudgetDisplay, RiskDisplay
+from skdp.displays.budget import BudgetDisplay
+from skdp.displays.release import ReleaseDisplay
+from skdp.displays.risk import RiskDisplay
+from skdp.displays.sensitivity import SensitivityDisplay
+from skdp.displays.utility import PrivacyUtilityDisplay
 from skdp.estimator import PrivateEstimator
 from skdp.estimators.catalog import register
 from skdp.estimators.catalog.table import supported_estimators
@@ -38,9 +42,11 @@ from skdp.mechanisms.bernstein import BernsteinMechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
-from skdp.plan import Release, ReleasePlan
+from skdp.outcome import Release, load
+from skdp.plan import ReleasePlan
 from skdp.release import plan_release, release
-from skdp.search import PrivateSearchCV, public_search
+from skdp.search.private import PrivateSearchCV
+from skdp.search.public import public_search
 from skdp.sensitivity.bounds import KnownSensitivity, exponential_mean, mean_l1, mean_l2
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -55,6 +61,7 @@ from skdp.sensitivity.random_density import RandomDensityOracle
 from skdp.sensitivity.random_task import RandomTaskOracle
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.svm_bounds import linear_svc_l1, linear_svm_l1, svm_l1
+from skdp.summary import ReleaseSummary
 
 if TYPE_CHECKING:
     from skdp import accounting, audit, risk
@@ -84,6 +91,7 @@ __all__ = [
     "OrderStatistic",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
+    "PrivacyUtilityDisplay",
     "PrivateEstimator",
     "PrivateEvaluationError",
     "PrivateSearchCV",
@@ -93,7 +101,9 @@ __all__ = [
     "RandomDensityOracle",
     "RandomTaskOracle",
     "Release",
+    "ReleaseDisplay",
     "ReleasePlan",
+    "ReleaseSummary",
     "ReleasedClassifier",
     "ReleasedDensity",
     "ReleasedOutlierDetector",
@@ -101,6 +111,7 @@ __all__ = [
     "ReproductionWarning",
     "RiskDisplay",
     "SamplingPlan",
+    "SensitivityDisplay",
     "SensitivityEstimate",
     "SensitivitySampler",
     "Target",
@@ -110,6 +121,7 @@ __all__ = [
     "exponential_mean",
     "linear_svc_l1",
     "linear_svm_l1",
+    "load",
     "mean_l1",
     "mean_l2",
     "order_statistic",

@@ -19,7 +19,8 @@ from skdp.accounting.accountant import (
     check_accountant,
     default_accountant,
 )
-from skdp.accounting.tally import DOWN, UP, BudgetTotal, above, below, exact
+from skdp.accounting.spend import DOWN, UP, above, below, exact
+from skdp.accounting.tally import BudgetTotal
 from skdp.codes.encoder import with_learned_code
 from skdp.codes.learning import with_learned_basis
 from skdp.core.code import PublicCode
@@ -31,13 +32,16 @@ from skdp.core.schema import Schema, canonical, describe_key
 from skdp.core.streams import OUTPUT_DATASET
 from skdp.core.target import Target, replaces, target_key
 from skdp.core.types import Container, Values
+from skdp.estimators.public_fit import synthetic_dataset
 from skdp.estimators.validation import check_labels
 from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
+from skdp.outcome import Release
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.progress import one_count
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public
 
@@ -48,42 +52,6 @@ LEAST_SHARE = 0.1
 
 N_METRIC_RECORDS = 500
 """From so many records of the oracle it is learned how the output depends on the value."""
-
-
-@dataclass(frozen=True)
-class Release:
-    """A released value with what was promised for it.
-
-    Parameters
-    ----------
-    value : object
-        The private value: a float array in the shape of the target's value, for the mechanisms
-        that add noise; the response that was chosen, for those that choose; or what the target
-        makes of it, such as a function.
-    guarantee : PrivacyGuarantee
-        The promise.
-    sensitivity : SensitivityEstimate or KnownSensitivity
-        The sensitivity that the noise was calibrated to.
-    budget : BudgetTotal
-        What this release and all earlier ones of its budget promise together.
-    standard_errors : ndarray, dict of str to ndarray, or None, default=None
-        As those of the plan, but larger where what was released contradicts the prior of a code.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp import LaplaceMechanism, release
-    >>> X = np.random.default_rng(0).uniform(size=(100, 1))
-    >>> released = release(np.mean, X, mechanism=LaplaceMechanism(1.0), sensitivity=1 / 100)
-    >>> print(released.guarantee)
-    epsilon=1 differential privacy, replace-one, n=100, sensitivity 0.01 asserted by the caller
-    """
-
-    value: Any
-    guarantee: PrivacyGuarantee
-    sensitivity: SensitivityEstimate | KnownSensitivity
-    budget: BudgetTotal
-    standard_errors: NDArray[np.float64] | Values | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +85,9 @@ class ReleasePlan:
     n_alternatives : int of at least 1, default=1
         From how many plans this one was chosen by the outcome of a release. Any of their
         sensitivities might have been used, so the gammas of all count, and are taken to be alike.
+    settled : tuple of Target and sensitivity, or None, default=None
+        Which target was found to have which sensitivity. Where it is not these two, what the
+        estimate is known by must be that of the target.
 
     Attributes
     ----------
@@ -171,10 +142,23 @@ class ReleasePlan:
     prepare: Callable[..., Dataset] | None = field(default=None, repr=False)
     seconds: float = 0.0
     n_alternatives: int = 1
+    settled: tuple[Target, SensitivityEstimate | KnownSensitivity] | None = field(
+        default=None, repr=False
+    )
 
     def __post_init__(self) -> None:
         """Refuse parts that do not belong together, as `dataclasses.replace` may bring in."""
         self.sensitivity.check_fits(self.n_samples, self.schema, self.mechanism.geometry)
+        target, sensitivity = self.settled or (self.target, None)
+        if target is not self.target and target_key(target) != target_key(self.target):
+            raise ValueError(
+                f"The plan was made for another target: {target.description}. Got "
+                f"{self.target.description}, whose sensitivity was not settled. Make a plan of it."
+            )
+        settled = target is self.target and sensitivity is self.sensitivity
+        if isinstance(self.sensitivity, SensitivityEstimate) and not settled:
+            self.sensitivity.check_made_for(self.target)
+        object.__setattr__(self, "settled", (self.target, self.sensitivity))
 
     def __getstate__(self) -> dict[str, Any]:
         """Note by what the target is known: its code may be edited until the plan is executed."""
@@ -229,8 +213,8 @@ class ReleasePlan:
         guarantee = replace(self.guarantee, seeded=random_state is not None)
         self._check_target()
         dataset = self._check(X, y, sample_weight)
-        add_noise = _spare(self.mechanism).release_with_errors
-        target = self.sensitivity.bounded(_spare(self.target))
+        add_noise = spare(self.mechanism).release_with_errors
+        target = self.sensitivity.bounded(spare(self.target))
         budget = self._spend(guarantee, accountant)
         value, errors = evaluate_privately(  # the one private evaluation
             target,
@@ -239,8 +223,26 @@ class ReleasePlan:
             shape=self.sensitivity.shape,
             add_noise=lambda exact: add_noise(exact, self.sensitivity.value, noise),
         )
-        named = None if errors is None else self.target.by_name(errors)
-        return Release(self.target.restore(value), guarantee, self.sensitivity, budget, named)
+        return Release(
+            self.target.restore(value),
+            guarantee,
+            self.sensitivity,
+            budget,
+            standard_errors=self._named(errors),
+            numbers=None if self.mechanism.chooses else self._named(value),
+            prior_errors=self._named(self._prior_errors),
+            plan=str(self),
+        )
+
+    def _named(self, numbers: Any) -> NDArray[np.float64] | Values | None:
+        return None if numbers is None else self.target.by_name(numbers)
+
+    @property
+    def _prior_errors(self) -> NDArray[np.float64] | None:
+        """What the prior of a code leaves open, in the shape of the value."""
+        deviations = getattr(self.mechanism.geometry.basis, "deviations", None)
+        shape = self.sensitivity.shape
+        return None if deviations is None or shape is None else deviations.reshape(shape)
 
     def _spend(
         self, guarantee: PrivacyGuarantee, accountant: PrivacyAccountant | None
@@ -322,8 +324,7 @@ class ReleasePlan:
         shape = self.sensitivity.shape
         if shape is None:
             return None
-        deviations = self.mechanism.standard_errors(shape, self.sensitivity.value)
-        return None if deviations is None else self.target.by_name(deviations)
+        return self._named(self.mechanism.standard_errors(shape, self.sensitivity.value))
 
     @property
     def share_learned(self) -> float:
@@ -357,16 +358,16 @@ def spend_of(plan: ReleasePlan, guarantee: PrivacyGuarantee) -> dict[str, Any]:
     }
 
 
-def _spare(thing: T, depth: int = 3) -> T:
+def spare(thing: T, depth: int = 3) -> T:
     """Copy what sees private data, so that the original keeps nothing of them."""
     try:
         return copy.deepcopy(thing)
     except Exception:  # it holds a lock, a file or the like
-        spare = copy.copy(thing)
-    for name, value in vars(spare).items() if depth else ():
+        copied = copy.copy(thing)
+    for name, value in vars(copied).items() if depth else ():
         with suppress(Exception):
-            vars(spare)[name] = _spare(value, depth - 1)
-    return spare
+            vars(copied)[name] = spare(value, depth - 1)
+    return copied
 
 
 def _describe_errors(errors: NDArray[np.float64] | Values | None, what: str) -> list[str]:
@@ -411,14 +412,14 @@ def settle_form(
 def make_plan(
     target: Target,
     schema: Schema,
-    n_samples: int,
+    example: Dataset,
     *,
     mechanism: Mechanism,
     sensitivity: Any,
     **others: Any,
 ) -> ReleasePlan:
     """Sample the sensitivity if need be, and fix the promise; `others` are fields of the plan."""
-    start = perf_counter()
+    start, n_samples = perf_counter(), example.n_records
     mechanism = clone(mechanism)
     if mechanism.chooses and replaces(target, "restore") and not isinstance(target, ChoiceTarget):
         raise ValueError(
@@ -431,10 +432,14 @@ def make_plan(
     promise = replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
     for weakness in weaknesses(promise, n_samples):
         warnings.warn(f"The promise is weak: {weakness}.", UserWarning, stacklevel=4)
-    if sampled and mechanism.learns_basis:
-        mechanism = _learn_coordinates(mechanism, sensitivity, target, n_samples, schema)
-    known, mechanism = sensitivity.settle(target, n_samples, schema, mechanism)
-    mechanism.rehearse(known.shape, known.value)
+    with one_count(getattr(sensitivity, "verbose", 0)):
+        if sampled and mechanism.learns_basis:
+            mechanism = _learn_coordinates(mechanism, sensitivity, target, n_samples, schema)
+        known, mechanism = sensitivity.settle(target, n_samples, schema, mechanism)
+    shape = known.shape
+    if shape is None and mechanism.geometry.basis.size is not None:  # the basis may not fit
+        shape = _shape_on_synthetic(target, example, others.get("classes"))
+    mechanism.rehearse(shape, known.value)
     plan = ReleasePlan(
         target,
         schema,
@@ -443,6 +448,7 @@ def make_plan(
         known,
         oracle=sensitivity.draws_from,
         seconds=perf_counter() - start if sampled else 0.0,
+        settled=(target, known),
         **others,
     )
     if plan.share_learned < LEAST_SHARE:
@@ -454,6 +460,16 @@ def make_plan(
             stacklevel=4,
         )
     return plan
+
+
+def _shape_on_synthetic(
+    target: Target, example: Dataset, classes: list[NDArray] | None
+) -> tuple[int, ...] | None:
+    """Evaluate a target on records of a form; None where it cannot be told of what shape it is."""
+    try:
+        return np.shape(spare(target)(*synthetic_dataset(example, classes).parts, seed=0))
+    except Exception:  # what it fails on are not its records, and the private ones may do
+        return None
 
 
 def _learn_coordinates(

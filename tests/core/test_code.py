@@ -128,6 +128,7 @@ def test_the_decoder_is_the_mean_of_the_mixture(seed, variance, size, shift):
     assert code.share_learned(variance, noisy) == pytest.approx(shares @ learned, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_standard_errors_are_those_of_a_simulation():
     """Mean squares of 4,000 errors: off by 6.5 of their deviations once in 10^10 runs."""
     code, mean, covariance = random_code(5, 3)
