@@ -38,7 +38,8 @@ from skdp.mechanisms.bernstein import BernsteinMechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
-from skdp.plan import Release, ReleasePlan
+from skdp.outcome import Release, load
+from skdp.plan import ReleasePlan
 from skdp.release import plan_release, release
 from skdp.search import PrivateSearchCV, public_search
 from skdp.sensitivity.bounds import KnownSensitivity, exponential_mean, mean_l1, mean_l2
@@ -55,6 +56,7 @@ from skdp.sensitivity.random_density import RandomDensityOracle
 from skdp.sensitivity.random_task import RandomTaskOracle
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.svm_bounds import linear_svc_l1, linear_svm_l1, svm_l1
+from skdp.summary import ReleaseSummary
 
 if TYPE_CHECKING:
     from skdp import accounting, audit, risk
@@ -94,6 +96,7 @@ __all__ = [
     "RandomTaskOracle",
     "Release",
     "ReleasePlan",
+    "ReleaseSummary",
     "ReleasedClassifier",
     "ReleasedDensity",
     "ReleasedOutlierDetector",
@@ -110,6 +113,7 @@ __all__ = [
     "exponential_mean",
     "linear_svc_l1",
     "linear_svm_l1",
+    "load",
     "mean_l1",
     "mean_l2",
     "order_statistic",

@@ -6,13 +6,16 @@ import html
 import inspect
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils import Tags, estimator_html_repr, get_tags
+from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting.accountant import (
     PrivacyAccountant,
@@ -31,12 +34,14 @@ from skdp.estimators.catalog import entry_of
 from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes, takes_weights, uses_response
+from skdp.estimators.labels import labels_of
 from skdp.estimators.members import classes_of_outputs, last_step
 from skdp.estimators.public_fit import fit_seeded, fit_to_synthetic, synthetic_dataset
 from skdp.estimators.validation import check_labels, check_private_dataset
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
+from skdp.outcome import Release
 from skdp.plan import (
     ReleasePlan,
     example_dataset,
@@ -47,6 +52,7 @@ from skdp.sensitivity.bounds import KnownSensitivity, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public
+from skdp.summary import ReleaseSummary
 from skdp.targets import check_release, make_target, warn_if_fitted
 
 # How often public records are drawn anew until they hold every class.
@@ -180,6 +186,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     standard_errors_: Any
     mechanism_: Mechanism
     plan_: ReleasePlan
+    _release: Release
 
     def __init__(
         self,
@@ -247,6 +254,10 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         released = plan.execute(
             *dataset, accountant=self.accountant, random_state=self.random_state
         )
+        if isinstance(released.numbers, dict):
+            labels = labels_of(released.value, released.numbers)
+            released = replace(released, labels=labels)
+        self._release = released
         self.plan_ = plan
         self.estimator_ = released.value
         self.guarantee_ = released.guarantee
@@ -299,6 +310,64 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         example = example_dataset(n_samples, like, sensitivity, "PrivateEstimator.plan")
         return self._make_plan(self._check_dataset(*example))
 
+    def summary(self) -> ReleaseSummary:
+        """Tell the released numbers from their noise.
+
+        Returns
+        -------
+        ReleaseSummary
+            Every released number by attribute, class and column, beside its standard error: a text,
+            a table in a notebook, a data frame.
+
+        Raises
+        ------
+        NotFittedError
+            Before fit.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import Ridge
+        >>> from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler, UniformOracle
+        >>> oracle = UniformOracle([(0, 1)], y_bounds=(0, 1))
+        >>> model = PrivateEstimator(
+        ...     Ridge(),
+        ...     mechanism=LaplaceMechanism(epsilon=1.0),
+        ...     sensitivity=SensitivitySampler(oracle, random_state=0),
+        ...     random_state=0,
+        ... )
+        >>> x = np.linspace(0, 1, 100)
+        >>> print(model.fit(x[:, None], x).summary())
+        (epsilon=1, gamma=0.05)-random differential privacy, ...
+                      released   std. error    ratio
+        coef_[0]   ...
+        intercept_ ...
+        """
+        check_is_fitted(self)
+        return self._release.summary()
+
+    def save(self, folder: str | Path) -> None:
+        """Write the released model to a folder, with the promise and a card for people.
+
+        Parameters
+        ----------
+        folder : str or path-like
+            Made if it is not there. It must be empty.
+
+        Raises
+        ------
+        NotFittedError
+            Before fit.
+        ValueError
+            If the folder holds something.
+
+        See Also
+        --------
+        skdp.load : Reads the folder, and returns a Release, whose `value` is the model.
+        """
+        check_is_fitted(self)
+        self._release.save(folder)
+
     def __getstate__(self) -> dict[str, Any]:
         """Take the accountant in force along, so that a worker counts where its caller does."""
         state = super().__getstate__()
@@ -310,13 +379,13 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def _repr_html_(self) -> str:
-        """Show the diagram, what was promised, and what all releases of the budget promise."""
+        """Show what was promised, alone and with the releases before it, above the diagram."""
         diagram = estimator_html_repr(self)
         if not hasattr(self, "guarantee_"):
             return diagram
-        together = f"release {self.budget_.n_releases} of its budget, together {self.budget_}"
-        promises = (html.escape(promise) for promise in (str(self.guarantee_), together))
-        return diagram + "".join(f"<p>{promise}</p>" for promise in promises)
+        together = f"Release {self.budget_.n_releases} of its budget, together {self.budget_}."
+        promise = f"<strong>{html.escape(str(self.guarantee_))}</strong>"
+        return f"<div><p>{promise}<br>{html.escape(together)}</p>{diagram}</div>"
 
     def __sklearn_tags__(self) -> Tags:
         """Return the tags of the wrapped estimator: what it takes and gives is unchanged."""

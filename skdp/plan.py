@@ -35,9 +35,11 @@ from skdp.estimators.validation import check_labels
 from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
+from skdp.outcome import Release
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.progress import one_count
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public
 
@@ -48,42 +50,6 @@ LEAST_SHARE = 0.1
 
 N_METRIC_RECORDS = 500
 """From so many records of the oracle it is learned how the output depends on the value."""
-
-
-@dataclass(frozen=True)
-class Release:
-    """A released value with what was promised for it.
-
-    Parameters
-    ----------
-    value : object
-        The private value: a float array in the shape of the target's value, for the mechanisms
-        that add noise; the response that was chosen, for those that choose; or what the target
-        makes of it, such as a function.
-    guarantee : PrivacyGuarantee
-        The promise.
-    sensitivity : SensitivityEstimate or KnownSensitivity
-        The sensitivity that the noise was calibrated to.
-    budget : BudgetTotal
-        What this release and all earlier ones of its budget promise together.
-    standard_errors : ndarray, dict of str to ndarray, or None, default=None
-        As those of the plan, but larger where what was released contradicts the prior of a code.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp import LaplaceMechanism, release
-    >>> X = np.random.default_rng(0).uniform(size=(100, 1))
-    >>> released = release(np.mean, X, mechanism=LaplaceMechanism(1.0), sensitivity=1 / 100)
-    >>> print(released.guarantee)
-    epsilon=1 differential privacy, replace-one, n=100, sensitivity 0.01 asserted by the caller
-    """
-
-    value: Any
-    guarantee: PrivacyGuarantee
-    sensitivity: SensitivityEstimate | KnownSensitivity
-    budget: BudgetTotal
-    standard_errors: NDArray[np.float64] | Values | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,8 +205,26 @@ class ReleasePlan:
             shape=self.sensitivity.shape,
             add_noise=lambda exact: add_noise(exact, self.sensitivity.value, noise),
         )
-        named = None if errors is None else self.target.by_name(errors)
-        return Release(self.target.restore(value), guarantee, self.sensitivity, budget, named)
+        return Release(
+            self.target.restore(value),
+            guarantee,
+            self.sensitivity,
+            budget,
+            standard_errors=self._named(errors),
+            numbers=None if self.mechanism.chooses else self._named(value),
+            prior_errors=self._named(self._prior_errors),
+            plan=str(self),
+        )
+
+    def _named(self, numbers: Any) -> NDArray[np.float64] | Values | None:
+        return None if numbers is None else self.target.by_name(numbers)
+
+    @property
+    def _prior_errors(self) -> NDArray[np.float64] | None:
+        """What the prior of a code leaves open, in the shape of the value."""
+        deviations = getattr(self.mechanism.geometry.basis, "deviations", None)
+        shape = self.sensitivity.shape
+        return None if deviations is None or shape is None else deviations.reshape(shape)
 
     def _spend(
         self, guarantee: PrivacyGuarantee, accountant: PrivacyAccountant | None
@@ -322,8 +306,7 @@ class ReleasePlan:
         shape = self.sensitivity.shape
         if shape is None:
             return None
-        deviations = self.mechanism.standard_errors(shape, self.sensitivity.value)
-        return None if deviations is None else self.target.by_name(deviations)
+        return self._named(self.mechanism.standard_errors(shape, self.sensitivity.value))
 
     @property
     def share_learned(self) -> float:
@@ -431,9 +414,10 @@ def make_plan(
     promise = replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
     for weakness in weaknesses(promise, n_samples):
         warnings.warn(f"The promise is weak: {weakness}.", UserWarning, stacklevel=4)
-    if sampled and mechanism.learns_basis:
-        mechanism = _learn_coordinates(mechanism, sensitivity, target, n_samples, schema)
-    known, mechanism = sensitivity.settle(target, n_samples, schema, mechanism)
+    with one_count(getattr(sensitivity, "verbose", 0)):
+        if sampled and mechanism.learns_basis:
+            mechanism = _learn_coordinates(mechanism, sensitivity, target, n_samples, schema)
+        known, mechanism = sensitivity.settle(target, n_samples, schema, mechanism)
     mechanism.rehearse(known.shape, known.value)
     plan = ReleasePlan(
         target,

@@ -12,8 +12,8 @@ from skdp.core.types import Container
 from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
+from skdp.outcome import Release
 from skdp.plan import (
-    Release,
     ReleasePlan,
     example_dataset,
     make_plan,

@@ -28,7 +28,8 @@ from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import reorder, takes
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
-from skdp.plan import Release, ReleasePlan, spend_of
+from skdp.outcome import Release
+from skdp.plan import ReleasePlan, spend_of
 from skdp.release import plan_release
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate

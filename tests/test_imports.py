@@ -20,7 +20,15 @@ TOP = {"displays", "audit", "risk", "search"}
 LEVELS = (
     {"exceptions": 0, "_version": 0, "core": 1}
     | dict.fromkeys(WINGS, 2)
-    | {"fitted_function": 3, "targets": 4, "plan": 5, "release": 6, "estimator": 6}
+    | {
+        "summary": 3,
+        "fitted_function": 3,
+        "targets": 4,
+        "outcome": 4,
+        "plan": 5,
+        "release": 6,
+        "estimator": 6,
+    }
     | dict.fromkeys(TOP, 7)
     | {"__main__": 8}
 )

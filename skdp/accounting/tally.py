@@ -39,9 +39,9 @@ from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 if TYPE_CHECKING:
     from skdp.accounting.loss import PrivacyLossDistribution
 
-# Sums are of decimals as they were typed, exact to 60 digits: ten times .1 is 1.
-UP = Context(prec=60, rounding=ROUND_CEILING)
-DOWN = Context(prec=60, rounding=ROUND_FLOOR)
+# Sums are of decimals as they were typed, and exact whatever floats they are of: ten times .1 is 1.
+UP = Context(prec=700, rounding=ROUND_CEILING)
+DOWN = Context(prec=700, rounding=ROUND_FLOOR)
 ROUNDED = 1 + 1e-12  # more than the rounding errors of a formula in floats
 
 MOST_LAWS = 24  # so many laws are convolved in a few seconds

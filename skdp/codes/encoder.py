@@ -210,7 +210,7 @@ def expected_error(encoder: Matrix, deviation: float, covariance: Matrix) -> flo
     """The expected squared error of the decoded output, for noise of this standard deviation."""
     with_code = encoder @ covariance
     total = with_code @ encoder.T + deviation**2 * np.eye(len(encoder))
-    removed = np.sum(with_code * linalg.solve(total, with_code, assume_a="pos"))
+    removed = np.sum(with_code * np.linalg.solve(total, with_code))
     return float(np.trace(covariance) - removed)
 
 

@@ -1,52 +1,143 @@
-"""The progress of a run: a bar in a terminal or notebook, else a line per chunk."""
+"""The progress of a run: silence at first, then a bar where somebody looks."""
 
 from __future__ import annotations
 
 import math
+import multiprocessing
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from skdp.sensitivity.calibration import OrderStatistic
 from skdp.sensitivity.pairs import Outcomes
 
+PATIENCE = 2.0
+"""Seconds without a word, if nobody asked for one."""
+
+T = TypeVar("T")
+
+
+class Progress:
+    """One count of pairs, of the pilots and of those that calibrate.
+
+    With `verbose` None it is shown after two seconds, in a terminal or notebook only: as a bar by
+    tqdm, or in one line. With a positive number it is shown from the start, elsewhere by a line per
+    chunk; with 0 never.
+    """
+
+    def __init__(self, verbose: int | None):
+        self.verbose = verbose
+        self.count = self.total = 0
+        self.start = perf_counter()
+        self.bar: Any = None
+        self.told = verbose == 0 or (verbose is None and not _somebody_looks())
+
+    def add(self, n_pairs: int, value: float | None) -> None:
+        """Count pairs, and show what is known: the estimate so far, if there is one."""
+        self.count += n_pairs
+        if self.bar is not None:
+            self._advance(n_pairs, value)
+        elif self.told:
+            pass
+        elif self.verbose is not None and not _somebody_looks():
+            print(self._line(value), file=sys.stderr, flush=True)
+        elif self.verbose is not None or perf_counter() - self.start > PATIENCE:
+            self._begin(value)
+
+    def _begin(self, value: float | None) -> None:
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            hint = "; n_jobs uses more cores, and memory keeps what is done"
+            hint = hint if self.verbose is None else ""
+            self.told = self.verbose is None
+            print(f"{self._line(value)}{hint}", file=sys.stderr, flush=True)
+        else:
+            # without a name before it, a million pairs and hours fit into 80 columns
+            self.bar = tqdm(total=self.total, unit="pair")
+            self.bar.start_t -= perf_counter() - self.start
+            self._advance(self.count, value)
+
+    def _advance(self, n_pairs: int, value: float | None) -> None:
+        self.bar.total = self.total
+        if value is not None:
+            self.bar.set_postfix_str(f"sensitivity {value:.4g}", refresh=False)
+        self.bar.update(n_pairs)
+
+    def _line(self, value: float | None) -> str:
+        rate = self.count / max(perf_counter() - self.start, 1e-9)
+        left = (self.total - self.count) / rate
+        estimate = "" if value is None else f", sensitivity {value:.4g}"
+        return (
+            f"SensitivitySampler: {self.count} of {self.total} pairs, {rate:.4g} pairs/s, "
+            f"{left:.0f} s left{estimate}"
+        )
+
+    def close(self) -> None:
+        """Take the bar away, or leave it as it is if all is done."""
+        if self.bar is not None:
+            self.bar.close()
+
+
+_count: ContextVar[Progress | None] = ContextVar("count", default=None)
+
+
+@contextmanager
+def one_count(verbose: int | None) -> Iterator[None]:
+    """Count the pilots of a block and the pairs that calibrate together."""
+    progress = Progress(verbose)
+    token = _count.set(progress)
+    try:
+        yield
+    finally:
+        _count.reset(token)
+        progress.close()
+
 
 def follow(
-    chunks: Generator[Outcomes, None, None], statistic: OrderStatistic
-) -> Generator[Outcomes, None, None]:
+    chunks: Generator[T, None, None],
+    n_pairs: int,
+    statistic: OrderStatistic,
+    *,
+    verbose: int | None,
+    are_pilots: bool = False,
+) -> Generator[T, None, None]:
     """Pass chunks through, and show rate, remaining time and the estimate so far.
 
-    The bar needs tqdm and a terminal or a notebook; otherwise each chunk writes a line to the
-    standard error stream. `chunks` is closed at the end, whatever the end.
+    In one count, as many pairs as the order statistic needs come after pilots. `chunks` is closed
+    at the end, whatever the end.
     """
+    shared = _count.get()
+    progress = shared or Progress(verbose)
+    more = statistic.n_pairs if shared and are_pilots else 0
+    progress.total = progress.count + n_pairs + more
     running = _Running(statistic)
-    bar = _bar(statistic.n_pairs)
     try:
         for chunk in chunks:
-            running.add(chunk)
-            if bar is None:
-                print(running, file=sys.stderr, flush=True)
-            else:
-                bar.set_postfix_str(f"sensitivity {running.value():.4g}", refresh=False)
-                bar.update(len(chunk.norms))
+            if isinstance(chunk, Outcomes):
+                running.add(chunk)
+                progress.add(len(chunk.norms), running.value())
+            elif isinstance(chunk, list):  # of pilot pairs
+                progress.add(len(chunk), None)
             yield chunk
     finally:
         chunks.close()
-        if bar is not None:
-            bar.close()
+        if not shared:
+            progress.close()
 
 
 class _Running:
-    """What is known after some of the chunks."""
+    """The estimate after some of the chunks."""
 
     def __init__(self, statistic: OrderStatistic):
         self.statistic = statistic
         self.norms = np.empty(statistic.n_pairs)
         self.count = 0
-        self.start = perf_counter()
 
     def add(self, chunk: Outcomes) -> None:
         self.norms[self.count : self.count + len(chunk.norms)] = chunk.norms
@@ -57,22 +148,9 @@ class _Running:
         k = math.ceil(self.statistic.k / self.statistic.n_pairs * self.count)
         return float(np.partition(self.norms[: self.count], k - 1)[k - 1])
 
-    def __str__(self) -> str:
-        rate = self.count / max(perf_counter() - self.start, 1e-9)
-        left = (self.statistic.n_pairs - self.count) / rate
-        return (
-            f"SensitivitySampler: {self.count} of {self.statistic.n_pairs} pairs, {rate:.4g} "
-            f"pairs/s, {left:.0f} s left, sensitivity {self.value():.4g}"
-        )
 
-
-def _bar(n_pairs: int) -> Any:
-    """Return a progress bar; None outside a terminal or notebook, or without tqdm."""
-    if not sys.stderr.isatty() and "ipykernel" not in sys.modules:
-        return None
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        return None
-    # without a name before it, a million pairs and hours fit into 80 columns
-    return tqdm(total=n_pairs, unit="pair")
+def _somebody_looks() -> bool:
+    """Return whether this is the main process, in a terminal or notebook."""
+    if multiprocessing.current_process().name != "MainProcess":
+        return False
+    return sys.stderr.isatty() or "ipykernel" in sys.modules

@@ -94,9 +94,10 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         was. Several processes may share it. It holds public numbers only. A run finds its chunks
         by oracle, target and seed: give `random_state`. Functions and classes count by their
         text and by all that they read; those without a text are refused.
-    verbose : int, default=0
-        If positive, show a progress bar with the estimate so far in terminals and notebooks where
-        tqdm is installed, and a line per chunk of pairs elsewhere.
+    verbose : int or None, default=None
+        What is shown of the progress. None shows, after two seconds and in terminals and notebooks
+        only, a bar with the estimate so far where tqdm is installed, or else one line. A positive
+        number shows it from the start, and elsewhere as a line per chunk of pairs. 0 shows nothing.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
         Seed of the sampling, which is public. None draws a fresh one. It is recorded in the
         estimate either way. A generator gives each fit another seed, but `clone` copies it with
@@ -131,7 +132,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         confidence: float | None = None,
         n_jobs: int | None = None,
         memory: object = None,
-        verbose: int = 0,
+        verbose: int | None = None,
         random_state: Seed = None,
     ):
         self.oracle = oracle
@@ -263,8 +264,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         statistic = self._statistic(few=has_code and pairs.moments is None)
         parts = geometry.key, None if type(geometry) is Geometry else geometry
         chunks = self._run(measure, range(statistic.n_pairs), chunk_size, pairs, *parts)
-        if self.verbose:
-            chunks = follow(chunks, statistic)
+        chunks = follow(chunks, statistic.n_pairs, statistic, verbose=self.verbose)
         with closing(chunks):
             outcomes = Outcomes.join(chunks)
         shape, norms, failures = _summarize(outcomes)
@@ -338,10 +338,12 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         if size < 2:
             return np.empty((0, size)), np.empty((0, size))
         n_pairs = min(n_pairs, max(1, MAX_PILOT_VALUES // size))
-        chunks = self._run(evaluate, range(tried + 1, n_pairs), CHUNK_SIZE, pairs, "pilots")
+        rest = range(tried + 1, n_pairs)
+        chunks = self._run(evaluate, rest, CHUNK_SIZE, pairs, "pilots")
+        chunks = follow(chunks, len(rest), statistic, verbose=self.verbose, are_pilots=True)
         with closing(chunks):
-            rest = chain.from_iterable(chunks)
-            kept = [each for each in rest if each is not None and each.shape == first.shape]
+            found = chain.from_iterable(chunks)
+            kept = [each for each in found if each is not None and each.shape == first.shape]
         values, differences = zip(first, *kept, strict=True)
         return np.array(values), np.array(differences)
 

@@ -69,6 +69,16 @@ def test_what_remains_is_read_as_the_decimal_typed():
     assert spend_often(thirds, 9, PrivacyGuarantee(epsilon=thirds.remaining(3))) == 3
 
 
+def test_what_remains_may_be_spent_however_little_it_is():
+    accountant = PrivacyAccountant(":memory:", epsilon=2.0)
+    n_rounds = 0
+    while left := accountant.remaining(3):
+        assert spend_often(accountant, 3, PrivacyGuarantee(epsilon=left)) == 3
+        n_rounds += 1
+    assert n_rounds > 15  # down to the smallest float there is
+    assert accountant.total().epsilon == 2.0
+
+
 @pytest.mark.parametrize("n", [1, 3, 7, 100])
 @pytest.mark.parametrize("slack", [0.0, 1e-6, 0.1])
 @pytest.mark.parametrize("epsilon", [0.7, 3.3e-10])

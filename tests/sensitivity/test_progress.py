@@ -1,6 +1,7 @@
 """What a run shows."""
 
 import io
+import multiprocessing
 import os
 import re
 import select
@@ -10,7 +11,8 @@ import types
 import numpy as np
 import pytest
 
-from skdp import SensitivitySampler
+from skdp import LaplaceMechanism, SensitivitySampler, plan_release
+from skdp.sensitivity import progress
 from skdp.sensitivity.calibration import order_statistic
 from skdp.sensitivity.pairs import Outcomes
 from skdp.sensitivity.progress import follow
@@ -96,13 +98,71 @@ def test_lines_in_a_terminal_without_tqdm(monkeypatch):
 def test_running_value_is_the_order_statistic_of_the_pairs_so_far(capsys):
     norms = list(np.random.default_rng(0).permutation(99) + 1.0)
     norms[70] = np.inf
-    passed = list(follow(chunks_of(norms, 33), order_statistic(0.1, 99)))  # k = 90
+    statistic = order_statistic(0.1, 99)  # k = 90
+    passed = list(follow(chunks_of(norms, 33), 99, statistic, verbose=1))
     assert list(Outcomes.join(passed).norms) == norms
     shown = [float(line.split()[-1]) for line in capsys.readouterr().err.splitlines()]
     expected = [np.sort(norms[:count])[k - 1] for count, k in ((33, 30), (66, 60), (99, 90))]
     assert shown == expected
 
 
-def test_silence_by_default(capsys):
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+
+
+def test_silence_where_nobody_looks(impatient, capsys):
     SensitivitySampler(normal, gamma=0.2).sample(np.mean, 4, "l1")
     assert capsys.readouterr().err == ""
+
+
+def test_silence_of_a_short_run(monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 1e9)
+    stream = terminal(monkeypatch)
+    SensitivitySampler(normal, gamma=0.2).sample(np.mean, 4, "l1")
+    assert stream.getvalue() == ""
+
+
+def test_silence_where_it_is_asked_for(impatient, monkeypatch):
+    stream = terminal(monkeypatch)
+    SensitivitySampler(normal, gamma=0.2, verbose=0).sample(np.mean, 4, "l1")
+    assert stream.getvalue() == ""
+
+
+def test_silence_in_a_worker(impatient, monkeypatch):
+    stream = terminal(monkeypatch)
+    worker = types.SimpleNamespace(name="LokyProcess-1")
+    monkeypatch.setattr(multiprocessing, "current_process", lambda: worker)
+    SensitivitySampler(normal, gamma=0.2).sample(np.mean, 4, "l1")
+    assert stream.getvalue() == ""
+
+
+def test_a_long_run_shows_itself(impatient, monkeypatch):
+    pytest.importorskip("tqdm", reason="the bar is drawn by tqdm")
+    stream = terminal(monkeypatch)
+    SensitivitySampler(normal, n_pairs=99).sample(np.mean, 4, "l1")
+    assert "99/99" in stream.getvalue()
+
+
+def test_pilots_and_pairs_are_one_count(impatient, monkeypatch):
+    pytest.importorskip("tqdm", reason="the bar is drawn by tqdm")
+    stream = terminal(monkeypatch)
+    plan_release(
+        lambda X: np.array([X.mean(), X.std()]),
+        n_samples=9,
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=SensitivitySampler(normal, n_pairs=99, random_state=0),
+    )
+    shown = stream.getvalue()
+    assert re.findall(r"(\d+)/(\d+) \[", shown)[-1] == ("197", "197")  # the first pilot came before
+    assert shown.count("\n") == 1
+
+
+def test_one_line_without_tqdm(impatient, monkeypatch):
+    stream = terminal(monkeypatch)
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    SensitivitySampler(normal, n_pairs=199).sample(np.mean, 4, "l1")
+    (line,) = stream.getvalue().splitlines()
+    assert line.startswith("SensitivitySampler: 50 of 199 pairs")
+    assert "n_jobs" in line
+    assert "memory" in line

@@ -1,0 +1,233 @@
+"""Release: a released value with what was promised for it; to be read, summarized and saved."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.accounting.tally import BudgetTotal
+from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.types import Values
+from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.summary import Labels, ReleaseSummary, flat_names, flat_numbers
+
+# The files of a folder, and with what it was written.
+CARD, FACTS, OBJECT = "README.md", "release.json", "release.joblib"
+LIBRARIES = ("skdp", "scikit-learn", "numpy", "scipy", "joblib")
+
+
+@dataclass(frozen=True)
+class Release:
+    """A released value with what was promised for it.
+
+    Parameters
+    ----------
+    value : object
+        The private value: a float array in the shape of the target's value, for the mechanisms
+        that add noise; the response that was chosen, for those that choose; or what the target
+        makes of it, such as a function.
+    guarantee : PrivacyGuarantee
+        The promise.
+    sensitivity : SensitivityEstimate or KnownSensitivity
+        The sensitivity that the noise was calibrated to.
+    budget : BudgetTotal
+        What this release and all earlier ones of its budget promise together.
+    standard_errors : ndarray, dict of str to ndarray, or None, default=None
+        As those of the plan, but larger where what was released contradicts the prior of a code.
+    numbers : ndarray, dict of str to ndarray, or None, default=None
+        What was released, by attribute and before any repair; None where a response was chosen.
+    prior_errors : ndarray, dict of str to ndarray, or None, default=None
+        The standard deviations that the prior of a public code gives to the same numbers; None
+        without a code.
+    plan : str, default=""
+        The plan that was executed, in words.
+    labels : dict of str to pair of lists of str or None, or None, default=None
+        By attribute what the entries of its first and of its last axis are called, such as classes
+        and columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import LaplaceMechanism, release
+    >>> X = np.random.default_rng(0).uniform(size=(100, 1))
+    >>> released = release(np.mean, X, mechanism=LaplaceMechanism(1.0), sensitivity=1 / 100)
+    >>> print(released.guarantee)
+    epsilon=1 differential privacy, replace-one, n=100, sensitivity 0.01 asserted by the caller
+    """
+
+    value: Any
+    guarantee: PrivacyGuarantee
+    sensitivity: SensitivityEstimate | KnownSensitivity
+    budget: BudgetTotal
+    standard_errors: NDArray[np.float64] | Values | None = None
+    numbers: NDArray[np.float64] | Values | None = None
+    prior_errors: NDArray[np.float64] | Values | None = None
+    plan: str = ""
+    labels: dict[str, tuple[Labels, Labels]] | None = None
+
+    def summary(self) -> ReleaseSummary:
+        """Tell the released numbers from their noise.
+
+        Returns
+        -------
+        ReleaseSummary
+            Every number beside its standard error.
+
+        Raises
+        ------
+        TypeError
+            If a response was chosen: there are no numbers.
+        """
+        if self.numbers is None:
+            raise TypeError(
+                "A summary is of released numbers. Here a response was chosen: see its 'value'."
+            )
+        values = flat_numbers(self.numbers)
+        errors, learned = np.full(len(values), np.nan), np.ones(len(values))
+        if self.standard_errors is not None:
+            errors = flat_numbers(self.standard_errors)
+            if self.prior_errors is not None:
+                prior = flat_numbers(self.prior_errors)
+                left = np.divide(errors, prior, out=np.ones_like(errors), where=prior > 0)
+                learned = np.clip(1 - left**2, 0, 1)
+        names = flat_names(self.numbers, self.labels)
+        return ReleaseSummary(str(self.guarantee), names, values, errors, learned)
+
+    def save(self, folder: str | Path) -> None:
+        """Write all that may be handed on to a folder, with a card that says what it is.
+
+        Nothing private is in it, and no record of the oracle. `release.joblib` holds this object,
+        `release.json` the promise, the plan in words and the versions, for programs in any
+        language, and `README.md` the same for people.
+
+        Parameters
+        ----------
+        folder : str or path-like
+            Made if it is not there. It must be empty.
+
+        Raises
+        ------
+        ValueError
+            If the folder holds something.
+
+        See Also
+        --------
+        skdp.load : Reads the folder.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise ValueError(
+                f"The 'folder' parameter of Release.save must be an empty folder. {folder} holds "
+                "something."
+            )
+        joblib.dump(self, folder / OBJECT)
+        versions = {name: version(name) for name in LIBRARIES}
+        facts = {
+            "sha256": _digest(folder / OBJECT),
+            "saved": datetime.now(UTC).isoformat(timespec="seconds"),
+            "promise": str(self.guarantee),
+            "guarantee": self.guarantee.to_dict(),
+            "budget": asdict(self.budget),
+            "plan": self.plan,
+            "versions": versions,
+        }
+        text = json.dumps(_finite(facts), indent=2, allow_nan=False)
+        (folder / FACTS).write_text(text, encoding="utf-8")
+        (folder / CARD).write_text(self._card(versions), encoding="utf-8")
+
+    def _card(self, versions: dict[str, str]) -> str:
+        """The model card."""
+        numbers = [] if self.numbers is None else ["## What was released", _code(self.summary())]
+        used = ", ".join(f"{name} {number}" for name, number in versions.items())
+        parts = [
+            f"# {type(self.value).__name__}, released privately",
+            "## What is promised",
+            f"{self.guarantee}.",
+            f"With all earlier releases of its budget: {self.budget}.",
+            "The promise is about the records that it was fitted to: what is released would be "
+            "almost as likely if one of them had been another. It says nothing about how well the "
+            "model does, nor about people who are like those of the records.",
+            *numbers,
+            "## How it came about",
+            _code(self.plan),
+            "## How to load it",
+            '```python\nimport skdp\n\nreleased = skdp.load("this folder")\nreleased.value  '
+            "# the model\n```",
+            f"Loading `{OBJECT}` executes what is in it: load only what you trust. Written with "
+            f"{used}.",
+        ]
+        return "\n\n".join(parts) + "\n"
+
+
+def load(folder: str | Path) -> Release:
+    """Read what :meth:`Release.save` or :meth:`PrivateEstimator.save` wrote.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        The folder. Reading it executes what is in its file, as with any pickle: load only what you
+        trust.
+
+    Returns
+    -------
+    Release
+        The model is its `value`.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds no release, or its file is not the one that was saved.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from skdp import LaplaceMechanism, load, release
+    >>> X = np.random.default_rng(0).uniform(size=(100, 1))
+    >>> released = release(np.mean, X, mechanism=LaplaceMechanism(1.0), sensitivity=1 / 100)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     released.save(folder)
+    ...     loaded = load(folder)
+    >>> bool(loaded.value == released.value)
+    True
+    """
+    folder = Path(folder)
+    if not ((folder / FACTS).is_file() and (folder / OBJECT).is_file()):
+        raise ValueError(
+            f"The 'folder' parameter of load must be one that Release.save wrote. {folder} lacks "
+            f"{FACTS} or {OBJECT}."
+        )
+    facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+    if facts["sha256"] != _digest(folder / OBJECT):
+        raise ValueError(
+            f"{folder / OBJECT} is not the file that was saved: it has another checksum than "
+            f"{FACTS} says. Copy the folder anew."
+        )
+    return joblib.load(folder / OBJECT)
+
+
+def _code(thing: object) -> str:
+    return f"```text\n{thing}\n```"
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _finite(nested: Any) -> Any:
+    """Write infinity as a word, for which JSON has no number."""
+    if isinstance(nested, dict):
+        return {name: _finite(value) for name, value in nested.items()}
+    return "inf" if nested == float("inf") else nested

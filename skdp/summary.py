@@ -1,0 +1,179 @@
+"""ReleaseSummary: what was released, number by number, beside its standard error."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.core.types import Values
+
+# A number whose release took away less of its prior variance is as the oracle had it; one that is
+# nearer to zero than so many standard errors may be zero, or have the other sign.
+LEAST_LEARNED = 0.1
+TOLD_FROM_ZERO = 2.0
+
+MOST_ROWS = 20
+
+Labels: TypeAlias = Sequence[str] | None
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseSummary:
+    """What was released, number by number. It is made of released and public numbers only.
+
+    Printed, it shows the first numbers of each attribute, about twenty in all; in a notebook it is
+    a table of these.
+
+    Parameters
+    ----------
+    promise : str
+        What was promised.
+    names : list of str
+        What each number is: an attribute and, where they are known, its column and class.
+    values : ndarray of shape (n_numbers,)
+        The released numbers, before any repair.
+    errors : ndarray of shape (n_numbers,)
+        Their standard errors; NaN where they are not known.
+    learned : ndarray of shape (n_numbers,)
+        Which share of the prior variance of each number the release took away, in [0, 1]: near 0 it
+        is as the oracle had it. 1 without a public code, where there is no prior.
+
+    See Also
+    --------
+    PrivateEstimator.summary : Makes that of a fitted model.
+    Release.summary : Makes that of any release.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import LaplaceMechanism, release
+    >>> X = np.random.default_rng(0).uniform(size=(100, 2))
+    >>> mechanism = LaplaceMechanism(1.0)
+    >>> released = release(
+    ...     lambda X: X.mean(axis=0), X, mechanism=mechanism, sensitivity=0.02, random_state=0
+    ... )
+    >>> print(released.summary())
+    epsilon=1 differential privacy, replace-one, n=100, ...
+               released   std. error    ratio
+    value[0]  ...
+    value[1]  ...
+    """
+
+    promise: str
+    names: list[str]
+    values: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    learned: NDArray[np.float64]
+
+    @property
+    def ratios(self) -> NDArray[np.float64]:
+        """How many standard errors each number is from zero."""
+        size = np.abs(self.values)
+        out = np.where(size > 0, np.inf, 0.0)
+        return np.divide(size, self.errors, out=out, where=self.errors != 0)
+
+    @property
+    def notes(self) -> list[str]:
+        """What to beware of, number by number; mostly empty."""
+        as_oracle = self.learned < LEAST_LEARNED
+        near = self.ratios < TOLD_FROM_ZERO
+        return [
+            "indistinguishable from the oracle" if same else "not told from 0" if low else ""
+            for same, low in zip(as_oracle, near, strict=True)
+        ]
+
+    def to_frame(self) -> Any:
+        """Return all rows as a data frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``released``, ``standard error``, ``ratio``, ``learned`` and ``note``, with the
+            names as the index.
+        """
+        import pandas as pd
+
+        columns = {
+            "released": self.values,
+            "standard error": self.errors,
+            "ratio": self.ratios,
+            "learned": self.learned,
+            "note": self.notes,
+        }
+        return pd.DataFrame(columns, index=pd.Index(self.names, name="name"))
+
+    def __str__(self) -> str:
+        rows = list(self._rows())
+        width = max((len(name) for name, *numbers in rows if numbers), default=0)
+        lines = [self.promise, f"{'':{width}}  {'released':>11}{'std. error':>13}{'ratio':>9}"]
+        for name, *cells in rows:
+            value, error, ratio, note = cells or [""] * 4
+            line = f"{name:{width}}  {value:>11}{error:>13}{ratio:>9}  {note}"
+            lines.append(line.rstrip())
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        heads = ("", "released", "standard error", "ratio", "")
+        head = "".join(f"<th>{text}</th>" for text in heads)
+        rows = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self._rows())
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        return f"<p>{html.escape(self.promise)}</p><table><tr>{head}</tr>{body}</table>"
+
+    def _rows(self) -> Iterator[tuple[str, ...]]:
+        """The first rows of each attribute, and how many are left out."""
+        attributes: dict[str, list[int]] = {}
+        for i, name in enumerate(self.names):
+            attributes.setdefault(name.rpartition("[")[0] or name, []).append(i)
+        most = max(2, MOST_ROWS // max(1, len(attributes)))
+        ratios, notes = self.ratios, self.notes
+        for attribute, rows in attributes.items():
+            for i in rows[:most]:
+                numbers = f"{self.values[i]:.4g}", f"{self.errors[i]:.2g}", f"{ratios[i]:.2g}"
+                yield self.names[i], *numbers, notes[i]
+            if len(rows) > most:
+                yield (f"... {len(rows) - most} more of {attribute}: see to_frame()",)
+
+
+def flat_names(
+    numbers: NDArray[np.float64] | Values, labels: dict[str, tuple[Labels, Labels]] | None = None
+) -> list[str]:
+    """Name each number: by its attribute, and by class and column where `labels` has them."""
+    names = []
+    for attribute, name, part in _arrays(numbers):
+        names += _indexed(name, np.shape(part), (labels or {}).get(attribute, (None, None)))
+    return names
+
+
+def flat_numbers(numbers: NDArray[np.float64] | Values) -> NDArray[np.float64]:
+    """Join the numbers in the order of `flat_names`."""
+    parts = [np.ravel(part).astype(np.float64) for *_, part in _arrays(numbers)]
+    return np.concatenate(parts)
+
+
+def _arrays(numbers: NDArray[np.float64] | Values) -> Iterator[tuple[str, str, Any]]:
+    """Each array with the attribute that it belongs to and its own name."""
+    for name, values in (numbers if isinstance(numbers, dict) else {"value": numbers}).items():
+        if isinstance(values, list):
+            yield from ((name, f"{name}[{i}]", part) for i, part in enumerate(values))
+        else:
+            yield name, name, values
+
+
+def _indexed(name: str, shape: tuple[int, ...], labels: tuple[Labels, Labels]) -> list[str]:
+    """Write the index of each entry of an array; labels are of its first and of its last axis."""
+    of_first, of_last = labels
+    axes: list[Sequence[str]] = [[str(i) for i in range(n)] for n in shape]
+    if len(shape) > 1 and of_first is not None and len(of_first) == shape[0]:
+        axes[0] = of_first
+    if shape and of_last is not None and len(of_last) == shape[-1]:
+        axes[-1] = of_last
+    if len(shape) > 1 and shape[0] == 1:  # the only row, as of two classes
+        axes, shape = axes[1:], shape[1:]
+    entries = np.ndindex(*shape)
+    inner = (", ".join(axis[i] for axis, i in zip(axes, at, strict=True)) for at in entries)
+    return [f"{name}[{at}]" if at else name for at in inner]

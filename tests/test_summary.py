@@ -1,0 +1,225 @@
+"""What a release says of itself: the summary, the folder, the card."""
+
+import json
+import pickle
+import subprocess
+import sys
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import SelectKBest
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neighbors import KernelDensity
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skdp import (
+    BernsteinTransformer,
+    ExponentialMechanism,
+    LaplaceMechanism,
+    PrivateEstimator,
+    PublicDataOracle,
+    SensitivitySampler,
+    UniformOracle,
+    load,
+    release,
+)
+
+pd = pytest.importorskip("pandas", reason="needs the 'dataframe' extra")
+
+IRIS = load_iris(return_X_y=True, as_frame=True)
+PUBLIC = [part[::2] for part in IRIS]
+PRIVATE = [part[1::2] for part in IRIS]
+
+
+def private(estimator, oracle=None, release="auto", **options):
+    sampler = SensitivitySampler(
+        oracle or PublicDataOracle(*PUBLIC), gamma=0.2, n_pairs=19, random_state=0
+    )
+    mechanism = LaplaceMechanism(**{"epsilon": 2.0} | options)
+    return PrivateEstimator(
+        estimator, mechanism=mechanism, sensitivity=sampler, release=release, random_state=0
+    )
+
+
+@pytest.fixture(scope="module")
+def model():
+    scaler = FrozenEstimator(StandardScaler().fit(PUBLIC[0]))
+    return private(make_pipeline(scaler, LogisticRegression(C=0.1))).fit(*PRIVATE)
+
+
+def test_each_released_number_stands_beside_its_standard_error(model):
+    frame = model.summary().to_frame()
+    assert frame.shape == (15, 5)
+    row = frame.loc["logisticregression__coef_[2, petal length (cm)]"]
+    assert row["released"] == model.estimator_[-1].coef_[2, 2]
+    assert row["standard error"] == model.standard_errors_["logisticregression__coef_"][2, 2]
+    assert row["ratio"] == abs(row["released"]) / row["standard error"]
+    assert frame["learned"].between(0, 1).all()
+
+
+def test_a_number_that_was_not_learned_is_said_to_be_the_oracles():
+    model = private(LogisticRegression(C=0.1), epsilon=0.02)
+    with pytest.warns(UserWarning, match="nearly the oracle's model"):
+        model.fit(*PRIVATE)
+    assert set(model.summary().notes) == {"indistinguishable from the oracle"}
+    far = private(LogisticRegression(C=0.1), epsilon=1e6).fit(*PRIVATE).summary()
+    assert "indistinguishable from the oracle" not in far.notes
+
+
+def test_without_a_prior_a_number_in_its_noise_is_said_to_be_so():
+    model = private(LogisticRegression(C=0.1), epsilon=0.02, decode=False).fit(*PRIVATE)
+    summary = model.summary()
+    near = np.abs(summary.values) < 2 * summary.errors
+    assert near.any()
+    assert [note == "not told from 0" for note in summary.notes] == near.tolist()
+
+
+def test_text_and_html_hold_the_same_rows(model):
+    summary = model.summary()
+    text, html = str(summary), summary._repr_html_()
+    assert text.startswith("(epsilon=2, gamma=0.2)-random differential privacy")
+    assert html.startswith("<p>(epsilon=2, gamma=0.2)-random differential privacy")
+    assert f"{summary.values[0]:.4g}" in text
+    assert f"<td>{summary.values[0]:.4g}</td>" in html
+    assert "... 2 more of logisticregression__coef_: see to_frame()" in text
+
+
+def test_columns_are_named_after_the_steps_before():
+    chosen = FrozenEstimator(SelectKBest(k=2).fit(*PUBLIC))
+    model = private(make_pipeline(chosen, StandardScaler(), LogisticRegression(C=0.1)))
+    names = model.fit(*PRIVATE).summary().names
+    assert names[:2] == [
+        "standardscaler__mean_[petal length (cm)]",
+        "standardscaler__mean_[petal width (cm)]",
+    ]
+    assert "logisticregression__coef_[1, petal width (cm)]" in names
+
+
+def test_without_names_of_columns_numbers_are_counted():
+    oracle = UniformOracle([(0, 1)] * 2, y_bounds=(0, 1))
+    x = np.linspace(0, 1, 100)
+    model = private(Ridge(), oracle).fit(np.c_[x, x[::-1]], x)
+    assert model.summary().names == ["coef_[0]", "coef_[1]", "intercept_"]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few steps are enough
+def test_lists_of_arrays_are_named_one_by_one():
+    oracle = UniformOracle([(0, 1)] * 2, y_bounds=(0, 1))
+    x = np.linspace(0, 1, 100)
+    network = MLPRegressor(hidden_layer_sizes=2, max_iter=3, random_state=0)
+    model = private(network, oracle, release=["coefs_", "intercepts_"]).fit(np.c_[x, x[::-1]], x)
+    names = model.summary().names
+    assert "coefs_[0][1, 0]" in names
+    assert names[-1] == "intercepts_[1][0]"
+
+
+def test_a_function_is_summarized_by_its_coefficients():
+    oracle = UniformOracle([(0, 1)])
+    lattice = BernsteinTransformer(degree=3, feature_range=(0, 1))
+    model = private(KernelDensity(bandwidth=0.1), oracle, lattice)
+    model.fit(np.linspace(0, 1, 100)[:, None])
+    assert model.summary().names == [f"value[{i}]" for i in range(4)]
+
+
+def test_what_was_chosen_has_no_summary():
+    chosen = release(
+        lambda X: [X.sum(), -X.sum()],
+        np.ones((20, 1)),
+        mechanism=ExponentialMechanism(1.0),
+        sensitivity=1,
+        responses=["more", "less"],
+    )
+    with pytest.raises(TypeError, match="a response was chosen"):
+        chosen.summary()
+
+
+@pytest.mark.parametrize("method", ["summary", "save"])
+def test_nothing_is_said_before_fit(method, tmp_path):
+    arguments = [tmp_path] if method == "save" else []
+    with pytest.raises(NotFittedError):
+        getattr(private(Ridge()), method)(*arguments)
+
+
+def test_a_saved_model_predicts_alike_in_another_process(model, tmp_path):
+    model.save(tmp_path / "model")
+    np.save(tmp_path / "X.npy", PRIVATE[0])
+    script = (
+        "import sys, numpy as np, warnings, skdp\n"
+        "warnings.simplefilter('ignore')\n"  # an array has no names of columns
+        "released = skdp.load(sys.argv[1] + '/model')\n"
+        "print(released.value.decision_function(np.load(sys.argv[1] + '/X.npy')).sum())\n"
+        "print(released.guarantee)"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert float(lines[0]) == model.decision_function(PRIVATE[0]).sum()
+    assert lines[1] == str(model.guarantee_)
+
+
+def test_the_card_and_the_facts_say_what_was_promised(model, tmp_path):
+    model.save(tmp_path)
+    card = (tmp_path / "README.md").read_text()
+    assert card.startswith("# Pipeline, released privately\n")
+    assert str(model.guarantee_) in card
+    assert "petal length" in card
+    facts = json.loads((tmp_path / "release.json").read_text())
+    assert facts["guarantee"] == model.guarantee_.to_dict()
+    assert facts["budget"]["n_releases"] == model.budget_.n_releases
+    assert facts["plan"] == str(model.plan_)
+    assert facts["versions"]["joblib"] == joblib.__version__
+
+
+def test_infinite_epsilon_is_written_as_a_word(tmp_path):
+    released = release(
+        np.mean, np.ones(5), mechanism=LaplaceMechanism(np.inf), sensitivity=0.2, random_state=0
+    )
+    released.save(tmp_path)
+    assert json.loads((tmp_path / "release.json").read_text())["guarantee"]["epsilon"] == "inf"
+    assert load(tmp_path).value == 1
+
+
+def test_no_record_is_in_the_folder(model, tmp_path):
+    model.save(tmp_path)
+    files = list(tmp_path.iterdir())
+    assert len(files) == 3
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))  # all numbers different, so that each can be searched for
+    oracle = UniformOracle([(-3, 3)] * 3, y_bounds=(-3, 3))
+    own = private(Ridge(), oracle).fit(X, X[:, 0] - X[:, 1])
+    own.save(tmp_path / "own")
+    exact = Ridge().fit(X, X[:, 0] - X[:, 1])
+    for path in (tmp_path / "own").iterdir():
+        content = path.read_bytes()
+        for number in [*X.ravel(), *exact.coef_, exact.intercept_]:
+            assert number.tobytes() not in content
+            assert repr(float(number)).encode() not in content
+
+
+def test_a_folder_that_holds_something_is_left_alone(model, tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(ValueError, match="must be an empty folder"):
+        model.save(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_a_file_that_was_changed_is_refused(model, tmp_path):
+    model.save(tmp_path)
+    (tmp_path / "release.joblib").write_bytes(pickle.dumps(print))
+    with pytest.raises(ValueError, match="not the file that was saved"):
+        load(tmp_path)
+
+
+def test_a_folder_without_a_release_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="lacks"):
+        load(tmp_path)
+
+
+def test_the_promise_stands_above_the_diagram(model):
+    html = model._repr_html_()
+    assert html.index("random differential privacy") < html.index("sk-")
