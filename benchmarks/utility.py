@@ -44,12 +44,12 @@ class Column:
     options: dict = field(default_factory=dict)
 
 
-def published(epsilon):
-    return LaplaceMechanism(epsilon, basis="identity", decode=False)
+def basis(kind):
+    return lambda epsilon: LaplaceMechanism(epsilon, basis=kind, decode=False)
 
 
-def basis(epsilon):
-    return LaplaceMechanism(epsilon, basis="predictive", decode=False)
+def gaussian_basis(kind):
+    return lambda epsilon: GaussianMechanism(epsilon, 1e-5, basis=kind, decode=False)
 
 
 def code(shift):
@@ -63,24 +63,30 @@ def gaussian(epsilon):
 # Colors that the color-blind tell apart; each line has a mark and a dash of its own besides.
 COLUMNS = {
     "published": Column(
-        published,
+        basis("identity"),
         {"color": "#CC79A7", "marker": "x", "linestyle": "--"},
         {"n_pairs": N_PAIRS, "calibration": "dkw"},
     ),
-    "basis": Column(basis, {"color": "#E69F00", "marker": "s", "linestyle": "-."}),
+    "basis": Column(basis("predictive"), {"color": "#E69F00", "marker": "s", "linestyle": "-."}),
     "code, shift 0": Column(code(0), {"color": "#56B4E9", "marker": "v", "linestyle": ":"}),
     "code, shift .2": Column(code(0.2), {"color": "#0072B2", "marker": "o", "linewidth": 2.5}),
     "code, shift 1": Column(code(1), {"color": "#56B4E9", "marker": "^", "linestyle": "--"}),
     "Gaussian code, .2": Column(gaussian, {"color": "#009E73", "marker": "D", "linestyle": "-."}),
 }
-FEWER = {
-    f"{n_pairs} + {n_pairs}": Column(code(0.2), {}, {"n_pairs": n_pairs})
-    for n_pairs in (199, 59, 19)
+KINDS = ("identity", "diagonal", "predictive")
+TABLES = {
+    "codes": COLUMNS,
+    "bases": {f"Laplace {kind}": Column(basis(kind), {}) for kind in KINDS}
+    | {f"Gaussian {kind}": Column(gaussian_basis(kind), {}) for kind in KINDS},
+    "fewer": {
+        f"{n_pairs} + {n_pairs}": Column(code(0.2), {}, {"n_pairs": n_pairs})
+        for n_pairs in (199, 59, 19)
+    },
 }
 PEER_LINE = {"color": "#D55E00", "marker": "P", "linestyle": ":"}
 
 
-def run(name, seed, columns, options):
+def run(name, seed, options):
     """Return the scores of a row in one split: two single ones, and for each column an array."""
     with warnings.catch_warnings(), threadpool_limits(limits=1):
         # fits to random labels do not all converge, and plans warn of little that is learned
@@ -89,7 +95,7 @@ def run(name, seed, columns, options):
         if seed == 0:
             kept.check()
         scores = {"exact": [kept.score(kept.exact)], "public": [kept.score(kept.public_mean)]}
-        for title, column in columns.items():
+        for title, column in TABLES[options.table].items():
             source = byte_source(seed)
             scores[title] = [
                 releases(kept, column, epsilon, options.releases, source)
@@ -250,25 +256,25 @@ def main():
     parser.add_argument("--n-jobs", type=int, default=-1)
     parser.add_argument("--cache", type=Path, default=Path(".cache/utility"))
     parser.add_argument("--figures", type=Path, help="a folder for one figure per data set")
-    parser.add_argument("--fewer", action="store_true", help="the table of fewer pairs alone")
+    parser.add_argument("--table", choices=TABLES, default="codes")
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
-    python = None if options.fewer else peer_python(options.cache.absolute())
-    columns = FEWER if options.fewer else COLUMNS
+    whole = options.table == "codes"
+    python = peer_python(options.cache.absolute()) if whole else None
     tasks = list(product(options.rows, range(options.splits)))
-    found = joblib.Parallel(n_jobs=options.n_jobs, verbose=0)(
-        joblib.delayed(run)(*task, columns, options) for task in tasks
+    found = joblib.Parallel(n_jobs=options.n_jobs)(
+        joblib.delayed(run)(*task, options) for task in tasks
     )
     results = {name: [] for name in options.rows}
     for task, scores in zip(tasks, found, strict=True):
-        if not options.fewer:
+        if whole:
             scores["diffprivlib"] = run_peer(python, *task, options)
         results[task[0]].append(scores)
     print(f"\nMeans over {options.splits} splits and {options.releases} releases of each")
     print_table(results, mean)
     print("\nStandard errors over the splits")
     print_table(results, standard_error)
-    if options.figures:
+    if options.figures and whole:
         for figure in dict.fromkeys(ROWS[name].figure for name in options.rows):
             draw(figure, results, options.figures / f"utility_{figure}.png")
         if "density" in options.rows:
