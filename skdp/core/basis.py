@@ -279,6 +279,9 @@ class PublicBasis:
         how = "kept after" if self.kind == "identity" else "learned from"
         return f"{self.kind} basis {how} {self.n_pilot_pairs} pilot pairs"
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(frozen(state))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the basis as plain values, ready for JSON.
 
@@ -306,6 +309,14 @@ class PublicBasis:
             Equal to the one that was stored, bit for bit.
         """
         return cls(**values)
+
+
+def frozen(state: dict[str, Any]) -> dict[str, Any]:
+    """Forbid writing into the arrays of an object again, which a pickle forgets."""
+    for part in state.values():
+        if isinstance(part, np.ndarray):
+            part.flags.writeable = False
+    return state
 
 
 def _invert(matrix: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,8 +10,10 @@ covariance S T' of value and code, H = T S T', the linear estimate of least mean
 
     mu + alpha C (alpha H + s^2 I)^-1 y,   with covariance   alpha S - alpha^2 C (..)^-1 C'.
 
-alpha is 1 but for a release that contradicts the prior: it is the one on a list that makes the
-code most likely, where both laws are normal and each other than 1 is 100 times less likely before.
+How much wider than S the prior should be is not known. The decoded value is the mean of the above
+over a list of alphas, each with its probability given y where both laws are normal. Before, alpha
+is .02 / alpha + rho / 4 times as likely as 1, with rho the shift that the prior allows for: so it
+stays at 1 for data of the oracle where no shift is expected. The errors are those of the mixture.
 
 Denoising of a release by a prior is in the spirit of Balle and Wang (ICML 2018, section 4), and
 unequal noise by coordinate in that of Muthukrishnan and Kalyani (2023).
@@ -20,7 +22,6 @@ unequal noise by coordinate in that of Muthukrishnan and Kalyani (2023).
 from __future__ import annotations
 
 import hashlib
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -28,14 +29,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.core.basis import frozen
+
 Matrix = NDArray[np.float64]
 
 _PARTS = ("encoder", "mean", "covariance", "deviations", "removable")
 
-# By how much the variance of the prior may be multiplied, and how much less likely than 1 each of
-# these is before the release is seen.
-_WIDENINGS = (1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0, 1e4)
-_UNLIKELY = math.log(100)
+# By how much the variance of the prior may be multiplied.
+_WIDENINGS = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0, 1e4])
+# How likely each of these is beside 1 before the release is seen, were it not for a shift.
+_LIKELY = 0.02
 
 # Of the largest variance of the code: the rounding errors of H are about as large.
 _LEAST_VARIANCE = 1e-15
@@ -54,11 +57,12 @@ class _Spectrum(NamedTuple):
     def back(self, code: Matrix) -> Matrix:
         return code if self.axes is None else self.axes @ code
 
-    def inverse(self, widening: float, variance: float) -> Matrix:
-        """The diagonal of (alpha H + s^2 I)^-1, and 0 where that is all rounding."""
-        total = widening * self.variances + variance
-        least = _LEAST_VARIANCE * len(total) * total.max(initial=0)
-        return np.divide(1, total, out=np.zeros_like(total), where=total > least)
+    def gains(self, widenings: Matrix, variance: float) -> Matrix:
+        """The diagonal of alpha (alpha H + s^2 I)^-1, a row per alpha; 0 where all is rounding."""
+        total = widenings[:, None] * self.variances + variance
+        least = _LEAST_VARIANCE * total.shape[1] * total.max(axis=1, keepdims=True, initial=0)
+        inverse = np.divide(1, total, out=np.zeros_like(total), where=total > least)
+        return widenings[:, None] * inverse
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +224,7 @@ class PublicCode:
             return e
         if self.encoder.ndim == 1:
             return e[self._kept] * np.abs(self.encoder[self._kept])
-        return np.abs(self.encoder) @ e
+        return np.array([np.abs(row) @ e for row in self.encoder])  # no copy of a huge encoder
 
     def decode(self, noisy: ArrayLike, variance: float) -> Matrix:
         """Return what the prior makes of a noisy code.
@@ -246,8 +250,8 @@ class PublicCode:
             return y
         if variance == 0 and self._is_square:
             return self.mean + _solve(self.encoder, y)
-        spectrum, widening = self._spectrum, self._widening(y, variance)
-        change = spectrum.back(widening * spectrum.inverse(widening, variance) * spectrum.along(y))
+        spectrum, (shares, gains) = self._spectrum, self._mixture(y, variance)
+        change = spectrum.back((shares @ gains) * spectrum.along(y))
         if self.covariance is not None:
             return self.mean + self.covariance @ change
         value = self.mean.copy()
@@ -274,17 +278,26 @@ class PublicCode:
             return None
         if variance == 0 and self._is_square:
             return np.zeros(self.encoder.shape[-1])
-        spectrum, widening = self._spectrum, self._widening(noisy, variance)
-        removed = np.zeros_like(self.deviations)
+        spectrum, (shares, gains) = self._spectrum, self._mixture(noisy, variance)
+        widenings = shares * _WIDENINGS[: len(shares)]
+        apart = np.zeros_like(gains)  # what the widenings say of the value, around their mean
+        if noisy is not None:
+            apart = (gains - shares @ gains) * spectrum.along(np.asarray(noisy, dtype=np.float64))
+            apart *= np.sqrt(shares)[:, None]
+        kept = slice(None) if self.covariance is not None else self._kept
+        scale = 1 / _nonzero(self.deviations[kept])
+        left = np.full_like(self.deviations, widenings.sum())
         if self.covariance is None:
-            loadings = self._loadings / _nonzero(self.deviations[self._kept])
-            removed[self._kept] = loadings**2 * spectrum.inverse(widening, variance)
+            loadings = (self._loadings * scale) ** 2
+            left[kept] += loadings * (np.sum(apart**2, axis=0) - widenings @ gains)
         else:
+            for each in apart[apart.any(axis=1)]:
+                left += (self.covariance @ spectrum.back(each) * scale) ** 2
             loadings = self.covariance @ spectrum.axes
-            loadings /= _nonzero(self.deviations)[:, None]  # in place: it may be large
+            loadings *= scale[:, None]  # in place: it may be large
             loadings *= loadings
-            removed = loadings @ spectrum.inverse(widening, variance)
-        return self.deviations * np.sqrt(widening * np.maximum(1 - widening * removed, 0))
+            left -= loadings @ (widenings @ gains)
+        return self.deviations * np.sqrt(np.maximum(left, 0))
 
     def share_learned(self, variance: float, noisy: ArrayLike | None = None) -> float:
         """Return how much of the decoded value comes from the private data.
@@ -304,9 +317,8 @@ class PublicCode:
         """
         if self.encoder is None:
             return 1.0
-        spectrum, widening = self._spectrum, self._widening(noisy, variance)
-        removed = spectrum.removable @ spectrum.inverse(widening, variance)
-        return float(np.clip(widening * removed, 0, 1))
+        shares, gains = self._mixture(noisy, variance)
+        return float(np.clip(shares @ gains @ self._spectrum.removable, 0, 1))
 
     @property
     def _is_square(self) -> bool:
@@ -330,19 +342,19 @@ class PublicCode:
         removable = np.sum(axes * (self.removable @ axes), axis=0)
         return _Spectrum(axes, np.maximum(variances, 0), np.maximum(removable, 0))
 
-    def _widening(self, noisy: ArrayLike | None, variance: float) -> float:
-        """The most likely alpha."""
+    def _mixture(self, noisy: ArrayLike | None, variance: float) -> tuple[Matrix, Matrix]:
+        """The probability of each alpha, and its gains; before a release alpha is 1."""
         if noisy is None:
-            return 1.0
-        known = self._spectrum.inverse(1.0, variance) > 0
+            return np.ones(1), self._spectrum.gains(_WIDENINGS[:1], variance)
+        gains = self._spectrum.gains(_WIDENINGS, variance)
+        known = gains[0] > 0
         squares = self._spectrum.along(np.asarray(noisy, dtype=np.float64))[known] ** 2
-
-        def surprise(widening: float) -> float:
-            total = widening * self._spectrum.variances[known] + variance
-            unlikely = 2 * _UNLIKELY if widening > 1 else 0.0
-            return float(np.sum(squares / total + np.log(total)) + unlikely)
-
-        return min(_WIDENINGS, key=surprise)
+        total = _WIDENINGS[:, None] * self._spectrum.variances[known] + variance
+        prior = _LIKELY / _WIDENINGS + self.shift / 4
+        prior[0] = 1.0
+        likely = np.log(prior) - np.sum(squares / total + np.log(total), axis=1) / 2
+        shares = np.exp(likely - likely.max())
+        return shares / shares.sum(), gains
 
     @cached_property
     def digest(self) -> str:
@@ -382,11 +394,7 @@ class PublicCode:
         )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Forbid writing again, which a pickle forgets."""
-        vars(self).update(state)
-        for name in _PARTS:
-            if state[name] is not None:
-                state[name].flags.writeable = False
+        vars(self).update(frozen(state))
 
     def __deepcopy__(self, memo: Any) -> PublicCode:
         # it may be large, and keeps nothing but what it is made of; a subclass might

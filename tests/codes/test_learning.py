@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 from fractions import Fraction
 from functools import partial
 
@@ -135,8 +136,9 @@ def test_basis_is_a_value(low_rank):
     assert len({basis.digest for basis in BASES.values()}) == len(BASES)
     assert BASES["diagonal"] != BASES["predictive"]
     assert BASES["diagonal"] != "diagonal"
-    with pytest.raises(ValueError, match="read-only"):
-        BASES["diagonal"].scale[0] = 0.0
+    for basis in (BASES["diagonal"], pickle.loads(pickle.dumps(BASES["diagonal"]))):
+        with pytest.raises(ValueError, match="read-only"):
+            basis.scale[0] = 0.0
 
 
 def test_basis_says_where_it_comes_from():

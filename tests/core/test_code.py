@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -69,40 +70,75 @@ def posterior(mean, covariance, encoder, noisy, variance):
     return mean + gain @ noisy, joint[:d, :d] - gain @ joint[d:, :d]
 
 
+WIDENINGS = np.array([1, 2, 4, 8, 16, 64, 256, 1e4])
+
+
+def mixture(mean, covariance, encoder, noisy, variance, shift=0.0):
+    """Mean and covariance of the mixture of posteriors, and the probability of each."""
+    likely, means, left = [], [], []
+    for widening in WIDENINGS:
+        prior = 1.0 if widening == 1 else 0.02 / widening + shift / 4
+        spread = widening * encoder @ covariance @ encoder.T + variance * np.eye(len(encoder))
+        law = stats.multivariate_normal(np.zeros(len(encoder)), spread)
+        likely.append(law.logpdf(noisy) + np.log(prior))
+        each, around = posterior(mean, widening * covariance, encoder, noisy, variance)
+        means.append(each)
+        left.append(around)
+    shares = np.exp(np.array(likely) - max(likely))
+    shares /= shares.sum()
+    center = shares @ means
+    apart = np.array(means) - center
+    spread = np.einsum("a,aij->ij", shares, left) + np.einsum("a,ai,aj->ij", shares, apart, apart)
+    return center, spread, shares
+
+
 # Against theory.
 
 
 @given(seeds, st.integers(1, 6), st.integers(1, 6), st.sampled_from([0.01, 1.0, 100.0]))
-def test_the_decoder_is_the_posterior_of_a_normal_value(seed, d, k, variance):
+def test_before_a_release_the_errors_are_those_of_the_prior(seed, d, k, variance):
     code, mean, covariance = random_code(d, min(k, d), seed)
-    rng = np.random.default_rng(seed)
-    value = rng.multivariate_normal(mean, covariance)
-    noisy = code.forward(value) / 10  # small enough that no prior is contradicted
-    expected, left = posterior(mean, covariance, code.encoder, noisy, variance)
-    scale = np.sqrt(np.diag(covariance))
-    np.testing.assert_allclose(code.decode(noisy, variance) / scale, expected / scale, atol=1e-6)
-    errors = code.standard_errors(variance) / scale
-    np.testing.assert_allclose(errors**2, np.diag(left) / scale**2, atol=1e-7)
+    _, left = posterior(mean, covariance, code.encoder, np.zeros(code.n_released), variance)
+    errors = code.standard_errors(variance) / np.sqrt(np.diag(covariance))
+    np.testing.assert_allclose(errors**2, np.diag(left) / np.diag(covariance), atol=1e-7)
     share = 1 - np.trace(left) / np.trace(covariance)
     assert code.share_learned(variance) == pytest.approx(share, abs=1e-9)
 
 
-def test_standard_errors_are_those_of_a_simulation():
-    """Mean squares of 20,000 errors: off by 6.5 of their deviations once in 10^10 runs.
+@given(
+    seeds,
+    st.sampled_from([0.1, 10.0]),
+    st.sampled_from([0.1, 3.0, 30.0, 1e3, 1e6]),
+    st.sampled_from([0.0, 0.2, 1.0]),
+)
+def test_the_decoder_is_the_mean_of_the_mixture(seed, variance, size, shift):
+    code, mean, covariance = random_code(4, 2, seed)
+    code = replace(code, shift=shift)
+    noisy = size * np.random.default_rng(seed).normal(size=2)
+    expected, left, shares = mixture(mean, covariance, code.encoder, noisy, variance, shift)
+    scale = np.linalg.norm(noisy) + np.linalg.norm(mean)
+    np.testing.assert_allclose(code.decode(noisy, variance) / scale, expected / scale, atol=1e-6)
+    errors = code.standard_errors(variance, noisy)
+    np.testing.assert_allclose(errors, np.sqrt(np.diag(left)), rtol=1e-4)
+    spread = code.encoder @ covariance @ code.encoder.T
+    learned = [
+        np.trace(np.linalg.solve(w * spread + variance * np.eye(2), w * code.removable))
+        for w in WIDENINGS
+    ]
+    assert code.share_learned(variance, noisy) == pytest.approx(shares @ learned, abs=1e-6)
 
-    About one prior in 100 is widened, without need: up to .06 of a mean square may be lost with it.
-    """
+
+def test_standard_errors_are_those_of_a_simulation():
+    """Mean squares of 4,000 errors: off by 6.5 of their deviations once in 10^10 runs."""
     code, mean, covariance = random_code(5, 3)
-    rng, n = np.random.default_rng(1), 20_000
-    values = rng.multivariate_normal(mean, covariance, size=n)
-    errors = []
-    for value in values:
+    rng, n = np.random.default_rng(1), 4_000
+    squares = []
+    for value in rng.multivariate_normal(mean, covariance, size=n):
         noisy = code.forward(value) + rng.normal(scale=0.7, size=3)
-        if code.share_learned(0.49, noisy) == code.share_learned(0.49):
-            errors.append(code.decode(noisy, 0.49) - value)
-    assert len(errors) > 0.97 * n
-    ratio = np.mean(np.square(errors), axis=0) / code.standard_errors(0.49) ** 2
-    np.testing.assert_allclose(ratio, 1, atol=6.5 * np.sqrt(2 / len(errors)) + 0.06)
+        error = code.decode(noisy, 0.49) - value
+        squares.append((error / code.standard_errors(0.49, noisy)) ** 2)
+    # A prior that might be wider makes the errors a little too large.
+    np.testing.assert_allclose(np.mean(squares, axis=0), 0.96, atol=6.5 * np.sqrt(2 / n))
 
 
 @pytest.mark.parametrize("variance", [0.0, 1e-12, 0.3, 50.0])
@@ -183,8 +219,9 @@ def test_a_prior_of_no_variance_is_not_moved():
         deviations=[0.0, 1.0],
         removable=[[0.0, 0.0], [0.0, 1.0]],
     )
-    np.testing.assert_allclose(code.decode([1.0, 1.0], 1.0), [3.0, 4.5])
+    np.testing.assert_allclose(code.decode([1.0, 1.0], 1.0), [3.0, 4.5], rtol=2e-3)
     np.testing.assert_allclose(code.standard_errors(1.0), [0, np.sqrt(0.5)])
+    assert code.standard_errors(1.0, [1.0, 1.0])[0] == 0
     np.testing.assert_allclose(code.decode([5.0, 1.0], 0.0), [8.0, 5.0])
 
 
@@ -195,26 +232,11 @@ def test_a_contradicted_prior_is_believed_less():
     code, mean, _ = random_code(6, 3)
     usual = code.forward(mean + 0.1)
     far = usual * 1e3
-    assert code.share_learned(1.0, usual) == code.share_learned(1.0)
+    assert code.share_learned(1.0, usual) == pytest.approx(code.share_learned(1.0), rel=0.01)
     assert code.share_learned(1.0, far) > code.share_learned(1.0)
     kept = code.forward(code.decode(far, 1.0)) / far
     np.testing.assert_allclose(kept, 1, atol=0.01)
     assert (code.standard_errors(1.0, far) >= code.standard_errors(1.0)).all()
-
-
-@given(seeds, st.sampled_from([0.0, 0.1, 10.0]), st.sampled_from([0.1, 3.0, 30.0, 1e3, 1e9]))
-def test_the_widening_is_the_most_likely_on_its_list(seed, variance, size):
-    code, mean, covariance = random_code(4, 2, seed)
-    noisy = size * np.random.default_rng(seed).normal(size=2)
-    spread = code.encoder @ covariance @ code.encoder.T
-    likely = {}
-    for widening in (1, 2, 4, 8, 16, 64, 256, 1e4):
-        law = stats.multivariate_normal(np.zeros(2), widening * spread + variance * np.eye(2))
-        likely[widening] = law.logpdf(noisy) - (np.log(100) if widening > 1 else 0)
-    best = max(likely, key=likely.get)
-    expected, _ = posterior(mean, best * covariance, code.encoder, noisy, variance)
-    scale = np.linalg.norm(noisy) + np.linalg.norm(mean)
-    np.testing.assert_allclose(code.decode(noisy, variance) / scale, expected / scale, atol=1e-6)
 
 
 @pytest.mark.parametrize("law", ["normal", "laplace"])
@@ -331,3 +353,10 @@ def test_nobody_can_write_into_a_code():
     for each in (code, pickle.loads(pickle.dumps(code))):
         with pytest.raises(ValueError, match="read-only"):
             each.encoder[0] = 100
+
+
+def test_errors_reach_a_code_at_their_largest():
+    code = random_code(5, 3)[0]
+    errors = np.arange(5.0)
+    signs = np.sign(code.encoder)
+    np.testing.assert_allclose(code.reach(errors), np.sum(signs * code.encoder * errors, axis=1))
