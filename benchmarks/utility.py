@@ -1,344 +1,282 @@
-"""Accuracy of released models by basis: how much a good basis is worth.
+"""How good released models are, by mechanism and epsilon, beside the exact and the public ones.
 
-For each row (data, model, oracle) and each mechanism and basis the sensitivity is sampled once a
-split; the exact parameters are then released many times at each epsilon, and the released models
-are scored on test records. Half of the records are public, .35 private and .15 for tests. Reading
-the same private data many times is for benchmarks only. There are two protocols:
+The columns are the published sampler (noise on every number, 1305 pairs by the "dkw" rule), a basis
+without a prior, codes, and diffprivlib in an environment that this script makes. All pairs of a row
+and split are evaluated once and kept in `--cache`; the library then learns, calibrates and releases
+from the kept values, which is cheap. Whoever reads the same private data as often as this has no
+privacy: it is for benchmarks only.
 
-- "reference": what the reference figures below were measured with, over three or four splits. The
-  scalers are fitted on all records; random tasks have no noise and equal classes. Each cell is
-  printed with its difference from the figure, and "<" if it is more than .02 below.
-- "own": the scalers are fitted on the public half, and random tasks are as by default. It has
-  further rows.
-
-A cell is the mean over splits. The standard error in brackets takes the splits for independent;
-seven at a time test on every record about once, so it errs on the large side.
-
-Usage: python benchmarks/utility.py [--protocol own] [--rows NAME ...] [--splits 21]
+Usage: python benchmarks/utility.py [--rows NAME ...] [--splits 7] [--releases 20]
 """
 
 import argparse
-import hashlib
-import time
-from collections import Counter, defaultdict
-from dataclasses import dataclass
+import subprocess
+import tempfile
+import venv
+import warnings
+from dataclasses import dataclass, field
 from itertools import product
+from pathlib import Path
 
+import joblib
+import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from sklearn.svm import LinearSVC
+from rows import GRID, N_PAIRS, ROWS, Kept
+from threadpoolctl import threadpool_limits
 
-from skdp import PublicDataOracle, RandomTaskOracle, SensitivitySampler, release
-from skdp.estimators.parameters import ParameterTarget
-from skdp.mechanisms.gaussian import GaussianMechanism
-from skdp.mechanisms.laplace import LaplaceMechanism
+from skdp import GaussianMechanism, LaplaceMechanism
 from skdp.mechanisms.noise import byte_source
 
-BASES = ("identity", "diagonal", "predictive", "auto")
-MECHANISMS = {
-    "Laplace": lambda epsilon, basis: LaplaceMechanism(epsilon, basis=basis),
-    "Gaussian": lambda epsilon, basis: GaussianMechanism(epsilon, 1e-5, basis=basis),
-}
-
-
-class FlatMLP(MLPClassifier):
-    """A neural network whose weights are one array, so that they can be released by name."""
-
-    @property
-    def weights_(self):
-        return np.concatenate([layer.ravel() for layer in (*self.coefs_, *self.intercepts_)])
-
-    @weights_.setter
-    def weights_(self, vector):
-        layers = [*self.coefs_, *self.intercepts_]
-        parts = np.split(vector, np.cumsum([layer.size for layer in layers])[:-1])
-        shaped = [part.reshape(layer.shape) for part, layer in zip(parts, layers, strict=True)]
-        self.coefs_, self.intercepts_ = shaped[: len(self.coefs_)], shaped[len(self.coefs_) :]
+PEER = "diffprivlib==0.6.6", "scikit-learn==1.7.*"
+PROMISE = (
+    "diffprivlib promises more: its bounds hold for every pair (gamma 0). Its neighbors add or "
+    "remove a record, here one is replaced. It is told public bounds, and has the best of three "
+    "settings, chosen on the test records."
+)
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line of the table."""
+class Column:
+    """One way to release: its mechanism at an epsilon, the options of its sampler, its line."""
 
-    load: object
-    model: object
-    scaler: object = None
-    oracle: str = "labeled"
-    release: object = "auto"
-    epsilons: tuple = (0.3, 1.0, 3.0)
+    mechanism: object
+    line: dict
+    options: dict = field(default_factory=dict)
 
 
-def digits():
-    X, y = load_digits(return_X_y=True)
-    return X / 16, y  # the range of a pixel is public
+def basis(kind):
+    return lambda epsilon: LaplaceMechanism(epsilon, basis=kind, decode=False)
 
 
-def digits_3_8():
-    X, y = digits()
-    keep = np.isin(y, [3, 8])
-    return X[keep], y[keep]
+def gaussian_basis(kind):
+    return lambda epsilon: GaussianMechanism(epsilon, 1e-5, basis=kind, decode=False)
 
 
-def load(loader):
-    return lambda: loader(return_X_y=True)
+def code(shift):
+    return lambda epsilon: LaplaceMechanism(epsilon, shift=shift)
 
 
-cancer, diabetes = load(load_breast_cancer), load(load_diabetes)
-logistic = LogisticRegression(max_iter=1000)
-svc = LinearSVC(C=0.01)
-ROWS = {
-    "cancer-minmax-C1-labeled": Row(cancer, clone(logistic).set_params(C=1), MinMaxScaler()),
-    "cancer-minmax-C10-labeled": Row(cancer, clone(logistic).set_params(C=10), MinMaxScaler()),
-    "cancer-minmax-C1-features": Row(
-        cancer, clone(logistic).set_params(C=1), MinMaxScaler(), "features"
+def gaussian(epsilon):
+    return GaussianMechanism(epsilon, 1e-5, shift=0.2)
+
+
+# Colors that the color-blind tell apart; each line has a mark and a dash of its own besides.
+COLUMNS = {
+    "published": Column(
+        basis("identity"),
+        {"color": "#CC79A7", "marker": "x", "linestyle": "--"},
+        {"n_pairs": N_PAIRS, "calibration": "dkw"},
     ),
-    "cancer-minmax-C10-features": Row(
-        cancer, clone(logistic).set_params(C=10), MinMaxScaler(), "features"
-    ),
-    "cancer-std-C.01-features": Row(
-        cancer, clone(logistic).set_params(C=0.01), StandardScaler(), "features"
-    ),
-    "digits38-C.1-labeled": Row(digits_3_8, clone(logistic).set_params(C=0.1)),
-    "digits38-C.1-features": Row(digits_3_8, clone(logistic).set_params(C=0.1), oracle="features"),
-    "diabetes-ridge": Row(diabetes, Ridge(0.1), StandardScaler(), epsilons=(0.3, 1.0, 3.0, 10.0)),
-    "cancer-svc": Row(cancer, svc, StandardScaler()),
-    "digits10-C.1-labeled": Row(
-        digits, clone(logistic).set_params(C=0.1), epsilons=(1.0, 3.0, 10.0)
-    ),
-    "cancer-mlp": Row(
-        cancer,
-        FlatMLP((4,), alpha=1.0, solver="lbfgs", max_iter=300, random_state=0),
-        StandardScaler(),
-        release=["weights_"],
-        epsilons=(1.0, 3.0, 10.0, 30.0),
-    ),
-    "cancer-pipeline-raw": Row(
-        cancer, make_pipeline(StandardScaler(), svc), epsilons=(1.0, 3.0, 10.0, 30.0)
-    ),
+    "basis": Column(basis("predictive"), {"color": "#E69F00", "marker": "s", "linestyle": "-."}),
+    "code, shift 0": Column(code(0), {"color": "#56B4E9", "marker": "v", "linestyle": ":"}),
+    "code, shift .2": Column(code(0.2), {"color": "#0072B2", "marker": "o", "linewidth": 2.5}),
+    "code, shift 1": Column(code(1), {"color": "#56B4E9", "marker": "^", "linestyle": "--"}),
+    "Gaussian code, .2": Column(gaussian, {"color": "#009E73", "marker": "D", "linestyle": "-."}),
 }
-
-
-@dataclass(frozen=True)
-class Reference:
-    """Figures of a row, by mechanism and basis, at its values of epsilon."""
-
-    exact: float
-    cells: dict
-
-
-def figures(exact, *columns):
-    names = [(m, b) for m in MECHANISMS for b in ("identity", "predictive")]
-    return Reference(exact, dict(zip(names, columns, strict=False)))
-
-
-# Columns: Laplace identity and predictive, Gaussian identity and predictive.
-REFERENCES = {
-    "cancer-minmax-C1-labeled": figures(
-        0.959,
-        (0.655, 0.851, 0.937),
-        (0.864, 0.943, 0.955),
-        (0.763, 0.907, 0.947),
-        (0.900, 0.949, 0.955),
-    ),
-    "cancer-minmax-C10-labeled": figures(
-        0.968,
-        (0.565, 0.715, 0.874),
-        (0.757, 0.932, 0.962),
-        (0.625, 0.779, 0.923),
-        (0.807, 0.943, 0.965),
-    ),
-    "cancer-minmax-C1-features": figures(
-        0.959,
-        (0.618, 0.798, 0.929),
-        (0.823, 0.941, 0.954),
-        (0.646, 0.867, 0.943),
-        (0.874, 0.942, 0.954),
-    ),
-    "cancer-minmax-C10-features": figures(
-        0.968,
-        (0.550, 0.649, 0.858),
-        (0.689, 0.896, 0.960),
-        (0.555, 0.732, 0.887),
-        (0.758, 0.925, 0.962),
-    ),
-    "cancer-std-C.01-features": figures(
-        0.948,
-        (0.781, 0.911, 0.942),
-        (0.808, 0.926, 0.944),
-        (0.818, 0.924, 0.943),
-        (0.867, 0.929, 0.945),
-    ),
-    "digits38-C.1-labeled": figures(
-        0.975,
-        (0.561, 0.692, 0.890),
-        (0.672, 0.886, 0.968),
-        (0.607, 0.783, 0.943),
-        (0.774, 0.942, 0.978),
-    ),
-    "digits38-C.1-features": figures(
-        0.975,
-        (0.527, 0.633, 0.851),
-        (0.622, 0.829, 0.956),
-        (0.560, 0.727, 0.904),
-        (0.729, 0.905, 0.970),
-    ),
-    "diabetes-ridge": figures(0.466, (-15, -1.07, 0.40, 0.46), (-0.25, 0.39, 0.46, 0.47)),
-    "cancer-svc": figures(None, (0.767, 0.919, 0.953), (0.802, 0.953, 0.965)),
+KINDS = ("identity", "diagonal", "predictive")
+TABLES = {
+    "codes": COLUMNS,
+    "bases": {f"Laplace {kind}": Column(basis(kind), {}) for kind in KINDS}
+    | {f"Gaussian {kind}": Column(gaussian_basis(kind), {}) for kind in KINDS},
+    "fewer": {
+        f"{n_pairs} + {n_pairs}": Column(code(0.2), {}, {"n_pairs": n_pairs})
+        for n_pairs in (199, 59, 19)
+    },
 }
-TOLERANCE = 0.02
-N_TURNS = 7
+PEER_LINE = {"color": "#D55E00", "marker": "P", "linestyle": ":"}
 
 
-class Remembered(ParameterTarget):
-    """A target that fits each pair once, whatever the mechanisms and bases that measure it."""
-
-    def __init__(self, *args):
-        super().__init__(*args)
-        self._seen = {}
-
-    def pair_values(self, records, seed, position=-1):
-        parts = b"".join(np.asarray(part).tobytes() for part in records.parts)
-        digest = hashlib.sha256(repr((seed, position)).encode() + parts).digest()
-        if digest not in self._seen:
-            self._seen[digest] = super().pair_values(records, seed, position)
-        return self._seen[digest]
-
-
-@dataclass
-class Split:
-    """Target, oracle and records of one split of a row."""
-
-    target: ParameterTarget
-    oracle: object
-    private: tuple
-    test: tuple
-
-    @classmethod
-    def of(cls, row, seed, protocol):
-        X, y = row.load()
-        # A permutation serves as often as it takes to test on each record about once.
-        permutation, turn = divmod(seed, N_TURNS)
-        order = np.random.default_rng(permutation).permutation(len(X))
-        order = np.roll(order, turn * len(X) // N_TURNS)
-        n_public, n_private = len(X) // 2, int(0.35 * len(X))
-        public, private, test = np.split(order, [n_public, n_public + n_private])
-        if row.scaler is not None:
-            seen = X if protocol == "reference" else X[public]
-            X = clone(row.scaler).fit(seen).transform(X)
-        if row.oracle == "labeled":
-            oracle = PublicDataOracle(X[public], y[public])
-        else:
-            plain = {"noise": 0.0, "class_shares": (1, 1)} if protocol == "reference" else {}
-            oracle = RandomTaskOracle(X[public], classes=np.unique(y), **plain)
-        sampler = SensitivitySampler(oracle, random_state=seed)
-        public_fit = clone(row.model).fit(*sampler.public_dataset(n_private).parts)
-        target = Remembered(row.model, row.release, public_fit)
-        return cls(target, oracle, (X[private], y[private]), (X[test], y[test]))
+def run(name, seed, options):
+    """Return the scores of a row in one split: two single ones, and for each column an array."""
+    with warnings.catch_warnings(), threadpool_limits(limits=1):
+        # fits to random labels do not all converge, and plans warn of little that is learned
+        warnings.simplefilter("ignore")
+        kept = Kept(name, seed, options.cache)
+        if (name, seed) == (options.rows[0], 0):
+            kept.check()
+        scores = {"exact": [kept.score(kept.exact)], "public": [kept.score(kept.public_mean)]}
+        for title, column in TABLES[options.table].items():
+            source = byte_source(seed)
+            scores[title] = [
+                releases(kept, column, epsilon, options.releases, source)
+                for epsilon in ROWS[name].epsilons
+            ]
+    return scores
 
 
-def scores_of(row, split, mechanism, basis, n_releases, seed):
-    """Mean score of released models at each epsilon, and the kind of basis that was used."""
-    make = MECHANISMS[mechanism]
-    sampler = SensitivitySampler(split.oracle, gamma=0.05, random_state=seed)
-    first = release(split.target, *split.private, mechanism=make(1.0, basis), sensitivity=sampler)
-    estimate = first.sensitivity
-    exact = split.target(*split.private, seed=seed)
-    source = byte_source(seed)
-    scores = np.empty((len(row.epsilons), n_releases))
-    for scores_at, epsilon in zip(scores, row.epsilons, strict=True):
-        noise = make(epsilon, basis).with_geometry(estimate.geometry)
-        for i in range(n_releases):
-            released = split.target.restore(noise.release(exact, estimate.value, source))
-            scores_at[i] = released.score(*split.test)
-    return scores.mean(axis=1), estimate.geometry.basis.kind
+def releases(kept, column, epsilon, n_releases, source):
+    """Return the scores of so many releases, which are missing where the library refuses one."""
+    try:
+        plan = kept.plan(column.mechanism(epsilon), **column.options)
+    except ValueError:
+        return [np.nan] * n_releases
+    sensitivity = plan.sensitivity.value
+    return [
+        kept.score(plan.mechanism.release(kept.exact, sensitivity, source))
+        for _ in range(n_releases)
+    ]
 
 
-def run(name, options):
-    """Print the cells of a row; return the mean scores by mechanism and basis."""
-    started = time.perf_counter()
-    row, exact, scores, kinds = ROWS[name], [], defaultdict(list), defaultdict(Counter)
-    n_releases = -(-options.releases // options.splits)
-    for seed in range(options.splits):
-        split = Split.of(row, seed, options.protocol)
-        fitted = split.target(*split.private, seed=0)
-        exact.append(split.target.restore(fitted).score(*split.test))
-        for key in product(MECHANISMS, options.bases):
-            means, kind = scores_of(row, split, *key, n_releases, seed)
-            scores[key].append(means)
-            kinds[key][kind] += 1
-    reference = REFERENCES.get(name) if options.protocol == "reference" else None
-    print(
-        f"\n{name}: n={len(split.private[0])}, d={fitted.size}, {options.splits} splits of "
-        f"{n_releases} releases, exact {summary(exact, reference and reference.exact)}"
+def peer_python(folder):
+    """Return the interpreter of an environment with diffprivlib, None if it cannot be made."""
+    python = folder / "diffprivlib" / "bin" / "python"
+    if not python.exists():
+        venv.create(folder / "diffprivlib", with_pip=True)
+    install = [python, "-m", "pip", "install", "--quiet", *PEER]
+    found = subprocess.run([python, "-c", "import diffprivlib"], capture_output=True, check=False)
+    if found.returncode:
+        found = subprocess.run(install, capture_output=True, text=True, check=False)
+    if found.returncode:
+        print("diffprivlib is left out, since it cannot be installed:", found.stderr.strip()[-300:])
+        return None
+    print(PROMISE)
+    return python
+
+
+def run_peer(python, name, seed, options):
+    """Return the scores of diffprivlib's model, which are kept as well."""
+    row = ROWS[name]
+    path = options.cache / f"peer-{name}-{seed}.npy"
+    if row.peer is None or python is None:
+        return np.full((len(row.epsilons), 1), np.nan)
+    if not path.exists():
+        split = row.split(seed)
+        parts = {
+            f"{part}_{axis}": array
+            for part in ("public", "private", "test")
+            for axis, array in zip("Xy", getattr(split, part), strict=False)
+        }
+        with tempfile.TemporaryDirectory() as folder:
+            task = Path(folder) / "task.npz"
+            np.savez(task, epsilons=row.epsilons, **parts)
+            script = Path(__file__).with_name("peers.py")
+            subprocess.run([python, script, row.peer, task, path], check=True)
+    return np.load(path)
+
+
+def summary(splits, of):
+    """Reduce the scores of the splits, column by column, to one number per epsilon."""
+    return {title: of(np.mean([split[title] for split in splits], axis=-1)) for title in splits[0]}
+
+
+def mean(means):
+    """Return the mean over splits."""
+    return np.mean(means, axis=0)
+
+
+def standard_error(means):
+    """Return the standard error of the mean over splits, taken for independent."""
+    return np.std(means, axis=0, ddof=1) / np.sqrt(len(means)) if len(means) > 1 else means[0] * 0
+
+
+def print_table(results, of):
+    """Print a line for each row, a cell for each column: a number per epsilon."""
+    titles = list(next(iter(results.values()))[0])
+    print("| model | epsilon | " + " | ".join(titles) + " |")
+    print("|---|---|" + "---|" * len(titles))
+    for name, splits in results.items():
+        cells = summary(splits, of)
+        shown = ["/".join(map(short, np.atleast_1d(cells[title]))) for title in titles]
+        epsilons = "/".join(f"{epsilon:g}".lstrip("0") for epsilon in ROWS[name].epsilons)
+        print(f"| {ROWS[name].title} | {epsilons} | " + " | ".join(shown) + " |")
+
+
+def short(number):
+    """Return three decimals; beyond 10 the number says nothing but that all is lost."""
+    if not np.isfinite(number):
+        return "-"
+    if abs(number) >= 10:
+        return "<-10" if number < 0 else ">10"
+    return f"{number:.3f}".replace("0.", ".", 1) if abs(number) < 1 else f"{number:.2f}"
+
+
+def draw(figure, results, path):
+    """Draw the score against epsilon, a panel for each row, with a legend beside them."""
+    names = [name for name in results if ROWS[name].figure == figure]
+    n_columns = min(len(names), 3)
+    n_rows = -(-(len(names) + (len(names) > 1)) // n_columns)
+    fig, axes = plt.subplots(
+        n_rows,
+        n_columns,
+        figsize=(3.4 * n_columns + 1, 3 * n_rows),
+        squeeze=False,
+        layout="constrained",
     )
-    print(f"{'epsilon':>21} " + " ".join(f"{epsilon:>22g}" for epsilon in row.epsilons))
-    for (mechanism, basis), rows in scores.items():
-        figure = reference and reference.cells.get((mechanism, basis))
-        figure = figure or [None] * len(row.epsilons)
-        cells = " ".join(
-            f"{summary(*each):>22}" for each in zip(np.transpose(rows), figure, strict=True)
-        )
-        chosen = kinds[mechanism, basis]
-        chosen = ", ".join(f"{kind} {n}" for kind, n in chosen.items()) if basis == "auto" else ""
-        print(f"{mechanism:>9} {basis:>11} {cells}  {chosen}".rstrip(), flush=True)
-    print(f"{time.perf_counter() - started:.0f} s", flush=True)
-    return {key: np.mean(rows, axis=0) for key, rows in scores.items()}
+    for ax in axes.flat[len(names) :]:
+        ax.set_axis_off()
+    for ax, name in zip(axes.flat, names, strict=False):
+        means, row = summary(results[name], mean), ROWS[name]
+        ax.axhline(means.pop("exact"), color="black", linewidth=1, label="exact, not private")
+        ax.axhline(means.pop("public"), color="0.6", linewidth=1, label="mean of public fits")
+        for title, scores in means.items():
+            line = COLUMNS[title].line if title in COLUMNS else PEER_LINE
+            if np.isfinite(scores).any():
+                ax.plot(row.epsilons, scores, label=title, markersize=5, **line)
+        ax.set(xscale="log", xlabel="epsilon (smaller is more private)", ylabel=row.measure)
+        ax.set_yscale("log" if name == "density" else "linear")
+        ax.set_xticks(row.epsilons, [f"{epsilon:g}" for epsilon in row.epsilons])
+        ax.minorticks_off()
+        ax.set_title(row.title, fontsize=10)
+        ax.set_ylim(row.limits)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside right upper", fontsize=8)
+    fig.savefig(path, dpi=110)
+    plt.close(fig)
 
 
-def summary(scores, figure=None):
-    """Mean, standard error over splits, and the difference from a reference figure."""
-    error = np.std(scores, ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else np.nan
-    text = f"{np.mean(scores):.3f} ({error:.3f})"
-    if figure is None:
-        return text
-    difference = np.mean(scores) - figure
-    return f"{text} {difference:+.3f}{'<' if difference < -TOLERANCE else ' '}"
-
-
-def conclude(table, protocol):
-    """Print how far cells are below the reference, and "auto" below the best basis."""
-    if protocol == "reference":
-        below = defaultdict(list)
-        for name, means in table.items():
-            for key, figure in REFERENCES[name].cells.items():
-                if key in means:
-                    cells = zip(ROWS[name].epsilons, means[key] - figure, strict=True)
-                    below[key[1]] += [(d, name, key[0], e) for e, d in cells]
-        for basis, cells in below.items():
-            far = sorted(cell for cell in cells if cell[0] < -TOLERANCE)
-            print(f"\n{basis}: {len(far)} of {len(cells)} cells more than {TOLERANCE} below")
-            for difference, *where in far:
-                print(f"  {difference:+.3f}", *where)
-    gaps = []
-    for name, means in table.items():
-        for mechanism in MECHANISMS:
-            others = [means[key] for key in means if key[0] == mechanism and key[1] != "auto"]
-            if (mechanism, "auto") in means and others:
-                gap = means[mechanism, "auto"] - np.max(others, axis=0)
-                gaps += [
-                    (g, name, mechanism, e) for g, e in zip(gap, ROWS[name].epsilons, strict=True)
-                ]
-    if gaps:
-        gap, *where = min(gaps)
-        print(f"\nauto against the best basis of its row: {gap:+.3f} at worst,", *where)
+def draw_density(path, options, epsilon=0.1):
+    """Draw what the published method and a code make of a density: three releases of each."""
+    kept = Kept("density", 0, options.cache)
+    fig, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")
+    titles = {"published": "published: noise on all 21 values", "code, shift .2": "public code"}
+    for ax, (name, title) in zip(axes, titles.items(), strict=True):
+        column, source = COLUMNS[name], byte_source(0)
+        plan = kept.plan(column.mechanism(epsilon), **column.options)
+        ax.hist(*kept.data.private, bins=40, range=(0, 1), density=True, color="0.85", label="data")
+        for number in range(3):
+            noisy = plan.mechanism.release(kept.exact, plan.sensitivity.value, source)
+            density = np.exp(kept.target.restore(noisy).score_samples(GRID))
+            label = "private, three releases" if number == 0 else None
+            ax.plot(GRID, density, color=column.line["color"], alpha=0.7, label=label)
+        ax.plot(*kept.data.test, color="#D55E00", linestyle="--", label="exact, not private")
+        ax.set(title=f"{title}, epsilon {epsilon:g}", xlabel="x", xlim=(0, 1))
+        ax.legend(loc="upper left", fontsize=8)
+    axes[0].set_ylabel("density")
+    fig.savefig(path, dpi=110)
+    plt.close(fig)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--protocol", choices=["reference", "own"], default="reference")
-    parser.add_argument("--rows", nargs="+", choices=ROWS)
-    parser.add_argument("--bases", nargs="+", choices=BASES, default=BASES)
-    parser.add_argument("--releases", type=int, default=420, help="per cell")
-    parser.add_argument("--splits", type=int, default=21)
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
+    parser.add_argument("--splits", type=int, default=7)
+    parser.add_argument("--releases", type=int, default=20, help="per split and epsilon")
+    parser.add_argument("--n-jobs", type=int, default=-1)
+    parser.add_argument("--cache", type=Path, default=Path(".cache/utility"))
+    parser.add_argument("--figures", type=Path, help="a folder for one figure per data set")
+    parser.add_argument("--table", choices=TABLES, default="codes")
     options = parser.parse_args()
-    names = ROWS if options.protocol == "own" else REFERENCES
-    table = {name: run(name, options) for name in options.rows or names}
-    conclude(table, options.protocol)
+    options.cache.mkdir(parents=True, exist_ok=True)
+    whole = options.table == "codes"
+    python = peer_python(options.cache.absolute()) if whole else None
+    tasks = list(product(options.rows, range(options.splits)))
+    found = joblib.Parallel(n_jobs=options.n_jobs)(
+        joblib.delayed(run)(*task, options) for task in tasks
+    )
+    results = {name: [] for name in options.rows}
+    for task, scores in zip(tasks, found, strict=True):
+        if whole:
+            scores["diffprivlib"] = run_peer(python, *task, options)
+        results[task[0]].append(scores)
+    print(f"\nMeans over {options.splits} splits and {options.releases} releases of each")
+    print_table(results, mean)
+    print("\nStandard errors over the splits")
+    print_table(results, standard_error)
+    if options.figures and whole:
+        for figure in dict.fromkeys(ROWS[name].figure for name in options.rows):
+            draw(figure, results, options.figures / f"utility_{figure}.png")
+        if "density" in options.rows:
+            draw_density(options.figures / "density_release.png", options)
 
 
 if __name__ == "__main__":

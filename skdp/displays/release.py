@@ -82,7 +82,7 @@ class ReleaseDisplay:
         estimator : PrivateEstimator
             Fitted.
         attribute : str or None, default=None
-            Only this one, such as "coef_" or "logisticregression__coef_". None takes all.
+            Only this one, such as ``"coef_"``. None takes all.
         max_numbers : int of at least 1, default=40
             The first of so many.
 
