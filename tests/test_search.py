@@ -74,10 +74,10 @@ class Dull(RegressorMixin, BaseEstimator):
 
 @functools.cache
 def breast_cancer_scores():
-    """Return what twelve candidates score on the breast cancer data."""
+    """Return what four candidates score on the breast cancer data."""
     data = load_breast_cancer(return_X_y=True)
     model = make_pipeline(StandardScaler(), LogisticRegression())
-    grid = {"logisticregression__C": np.logspace(-5, 0.5, 12)}
+    grid = {"logisticregression__C": [1e-5, 1e-3, 1e-2, 3.0]}
     return GridSearchCV(model, grid, cv=3).fit(*data).cv_results_["mean_test_score"]
 
 
@@ -88,35 +88,35 @@ def frozen_score(model, X, y):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["exponential", "permute-and-flip"])
 def test_the_choice_follows_the_law_of_its_mechanism(method):
-    """Seeded; another seed fails once in 10^9, and a third of the sensitivity is seen."""
+    """Seeded; others fail once in 10^9, and miss a third of the sensitivity once in 10^3."""
     mechanism = ExponentialMechanism(1.0, method=method)
     model = PrivateSearchCV(
         PrivateEstimator(
             Dull(), mechanism=LaplaceMechanism(1.0), sensitivity=1.0, release=["coef_"]
         ),
-        {"estimator__number": range(12)},
+        {"estimator__number": range(4)},
         mechanism=mechanism,
         sensitivity=0.06,
         scoring=frozen_score,
         cv=2,
     )
     few = X[:4], Y[:4]
-    chosen = [model.set_params(random_state=i).fit(*few).best_index_ for i in range(300)]
+    chosen = [model.set_params(random_state=i).fit(*few).best_index_ for i in range(200)]
     scores = breast_cancer_scores()
-    counts = np.bincount(chosen, minlength=12)
+    counts = np.bincount(chosen, minlength=4)
     law, wrong = (mechanism.probabilities(scores, each) for each in (0.06, 0.02))
-    assert stats.chisquare(counts, 300 * law).pvalue > 1e-9
-    assert stats.chisquare(counts, 300 * wrong).pvalue < 1e-9
+    assert stats.chisquare(counts, 200 * law).pvalue > 1e-9
+    assert stats.chisquare(counts, 200 * wrong).pvalue < 1e-9
 
 
 def test_without_privacy_it_is_a_grid_search():
     # Leaving one out is the only cross-validation that knows no order of the records.
     how = {"cv": LeaveOneOut(), "scoring": "neg_mean_squared_error"}
-    grid = {"alpha": np.logspace(-4, 3, 15)}
-    expected = GridSearchCV(Ridge(), grid, **how).fit(X, Y)
-    assert 0 < expected.best_index_ < 14
+    grid = {"alpha": np.logspace(-4, 3, 8)}
+    expected = GridSearchCV(Ridge(), grid, **how).fit(X[:20], Y[:20])
+    assert 0 < expected.best_index_ < 7
     named = {f"estimator__{name}": values for name, values in grid.items()}
-    found = search(ridge(math.inf), named, math.inf, **how).fit(X, Y)
+    found = search(ridge(math.inf), named, math.inf, **how).fit(X[:20], Y[:20])
     assert found.best_index_ == expected.best_index_
     assert found.best_params_ == {"estimator__alpha": expected.best_params_["alpha"]}
     assert_allclose(found.best_estimator_.coef_, expected.best_estimator_.coef_)
@@ -236,6 +236,7 @@ def test_choice_and_fit_of_one_seed_have_noise_of_their_own():
     assert choice != fit.bytes(8)
 
 
+@pytest.mark.slow
 def test_an_estimate_of_the_scores_is_rehearsed_once():
     """As it is counted: two choices share its gamma, each fit has its own."""
     ledger = PrivacyAccountant(":memory:", epsilon=9.0, gamma=0.61)

@@ -87,6 +87,7 @@ def test_the_decoder_is_the_posterior_of_a_normal_value(seed, d, k, variance):
     assert code.share_learned(variance) == pytest.approx(share, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_standard_errors_are_those_of_a_simulation():
     """Mean squares of 20,000 errors: off by 6.5 of their deviations once in 10^10 runs.
 
