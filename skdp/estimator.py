@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -47,6 +48,7 @@ from skdp.plan import (
     make_plan,
     settle_form,
 )
+from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.bounds import KnownSensitivity, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
@@ -96,6 +98,10 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     classes : array-like of shape (n_classes,), or list of them for outputs, or None, default=None
         The class labels, which are public. None takes those of the oracle; where there is no
         oracle they are read from y, under a PrivacyLeakWarning.
+    prior : oracle or None, default=None
+        With a sensitivity known on paper: source of plausible records, as for SensitivitySampler,
+        from which a public code is learned. The promise does not depend on it, so it need only be
+        useful; it must not be derived from the private data.
     accountant : PrivacyAccountant or None, default=None
         Whose budget pays for each fit, before the estimator sees the private records. Clones share
         it. None takes `skdp.accounting.default_accountant`.
@@ -197,6 +203,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | str | float,
         release: str | Sequence[str] = "auto",
         classes: Sequence[Any] | NDArray | None = None,
+        prior: Any = None,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ):
@@ -205,6 +212,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         self.sensitivity = sensitivity
         self.release = release
         self.classes = classes
+        self.prior = prior
         self.accountant = accountant
         self.random_state = random_state
 
@@ -252,6 +260,8 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         # before a draw, and of the records as given; `execute` asks again, of other data perhaps
         given = Dataset(X, y, sample_weight)
         check_is_public(getattr(self.sensitivity, "draws_from", None), given)
+        if self.prior is not None:
+            check_is_public(as_oracle(self.prior), given)
         self._warn_of_shared_bounds(given)
         plan = self._make_plan(dataset)  # of which only the form is used, and labels
         released = plan.execute(
@@ -309,8 +319,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         """
         check_count("n_samples", n_samples, "PrivateEstimator.plan")
         self._check_parameters()
-        known = self._is_derived()
-        sensitivity = None if known else as_sensitivity(self.sensitivity, self.mechanism, n_samples)
+        sensitivity = self._given_sensitivity(n_samples)
         example = example_dataset(n_samples, like, sensitivity, "PrivateEstimator.plan")
         return self._make_plan(self._check_dataset(*example))
 
@@ -473,6 +482,15 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 f"[0, 1]. Got {self.classes!r}."
             )
         check_release(self.estimator, self.release)
+        if self.prior is not None:
+            known = self._is_derived() or isinstance(self.sensitivity, KnownSensitivity | Real)
+            if not known:
+                raise ValueError(
+                    "The 'prior' parameter of PrivateEstimator is for a sensitivity known on "
+                    "paper: 'known', a KnownSensitivity or a number. Got "
+                    f"{type(self.sensitivity).__name__}, which has an oracle of its own."
+                )
+            as_oracle(self.prior)
 
     def _check_dataset(
         self, X: Container, y: Container = None, sample_weight: Container = None
@@ -514,8 +532,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         """
         if self._is_derived():
             return self._prepare_known(example)
-        sensitivity = as_sensitivity(self.sensitivity, self.mechanism, example.n_records)
-        sensitivity = sensitivity.for_estimator(
+        sensitivity = self._given_sensitivity(example.n_records).for_estimator(
             self.estimator, self.release, example, self._uses_response()
         )
         allow_nan = takes(self.estimator, "allow_nan")
@@ -538,6 +555,21 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         )
         return make, public
 
+    def _given_sensitivity(self, n_samples: int) -> Any:
+        """The sensitivity as given, with its prior; of one to be derived what draws the prior."""
+        if self._is_derived():
+            given: Any = KnownSensitivity(1.0, "l2", n_samples)
+        else:
+            given = as_sensitivity(self.sensitivity, self.mechanism, n_samples)
+        return given if self.prior is None else self._with_prior(given)
+
+    def _with_prior(self, known: KnownSensitivity) -> KnownSensitivity:
+        """Return a bound with the prior; its pilots are seeded where the noise is."""
+        if self.random_state is None:
+            return replace(known, prior=self.prior)
+        seed = np.random.SeedSequence(self.random_state, spawn_key=(1,)).generate_state(4)
+        return replace(known, prior=self.prior, random_state=int.from_bytes(seed.tobytes()))
+
     def _is_derived(self) -> bool:
         """Return whether the sensitivity is to be derived from the estimator."""
         return isinstance(self.sensitivity, str) and self.sensitivity == "known"
@@ -554,13 +586,14 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         if classes is not None:
             check_labels(example.y, classes)
         target = KnownTarget(self.estimator, public_fit, example.n_records)
+        known = known_sensitivity(target, self.mechanism)
         make = partial(
             make_plan,
             target,
             schema,
             example,
             mechanism=self.mechanism,
-            sensitivity=known_sensitivity(target, self.mechanism),
+            sensitivity=known if self.prior is None else self._with_prior(known),
             classes=classes,
             prepare=partial(check_data, clone(self.estimator), self._uses_response()),
         )

@@ -133,7 +133,7 @@ EARLY = [
         for m in ("exact", None, 3)
     ),
     *(
-        (f"mechanism={m!r}", fit(mechanism=m), "'mechanism'.*must be a Mechanism")
+        (f"mechanism={m!r:.20}", fit(mechanism=m), "'mechanism'.*must be a Mechanism")
         for m in (None, LaplaceMechanism, 1.0, "laplace")
     ),
     *(
@@ -160,7 +160,10 @@ EARLY = [
         (f"n_jobs={n!r}", fit(sensitivity=sampler(n_jobs=n)), "'n_jobs'.*integer")
         for n in (0, 1.5, "a", True)
     ),
-    *((f"memory={m!r}", fit(sensitivity=sampler(memory=m)), "'memory'.*path") for m in (3, object)),
+    *(
+        (f"memory={m!r:.20}", fit(sensitivity=sampler(memory=m)), "'memory'.*path")
+        for m in (3, object)
+    ),
     *(
         (f"verbose={v!r}", fit(sensitivity=sampler(verbose=v)), "'verbose'.*integer")
         for v in ("a", 1.5, True)
@@ -170,7 +173,7 @@ EARLY = [
         for s in ("a", -1, 1.5, True)
     ),
     *(
-        (f"seed of the noise={s!r}", fit(random_state=s), "'random_state'")
+        (f"seed of the noise={s!r:.20}", fit(random_state=s), "'random_state'")
         for s in ("a", -1, 1.5, True, np.random.RandomState(0), np.random.default_rng(0))
     ),
     *(
@@ -192,7 +195,7 @@ EARLY = [
         for s in (None, "a", -1.0, NAN, INF, [0.1], UniformOracle([(0, 1)]))
     ),
     *(
-        (f"accountant={a!r}", fit(accountant=a), "'accountant'.*PrivacyAccountant")
+        (f"accountant={a!r:.20}", fit(accountant=a), "'accountant'.*PrivacyAccountant")
         for a in ("x", 3, PrivacyAccountant)
     ),
     *(
@@ -238,7 +241,7 @@ EARLY = [
         "as many responses",
     ),
     *(
-        (f"mechanism={m!r} of a release", of_function(np.mean, mechanism=m), "'mechanism'")
+        (f"mechanism={m!r:.20} of a release", of_function(np.mean, mechanism=m), "'mechanism'")
         for m in (None, 1.0, LaplaceMechanism)
     ),
     *(
@@ -254,6 +257,7 @@ EARLY = [
         )
         for n in (0, 1.5, "a")
     ),
+    ("a prior beside an oracle", fit(prior=PublicDataOracle(*PUBLIC)), "'prior'.*known on paper"),
     ("no epsilon", lambda: LaplaceMechanism(), "epsilon"),
     ("no mechanism", lambda: PrivateEstimator(Ridge(), sensitivity=1.0), "mechanism"),
     ("positional", lambda: PrivateEstimator(Ridge(), LaplaceMechanism(1.0), 1.0), "positional"),

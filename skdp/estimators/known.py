@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from skdp.core.basis import LocalMetric
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset
 from skdp.core.target import Target
@@ -24,6 +25,7 @@ from skdp.estimators.configuration import describe
 from skdp.estimators.copies import clean_copy
 from skdp.estimators.inputs import takes
 from skdp.estimators.members import last_step
+from skdp.estimators.metric import MAX_EVALUATED, output_metric
 from skdp.estimators.statistics import Front, Statistic
 
 LARGEST = 1e30
@@ -73,6 +75,13 @@ class KnownTarget(Target):
         if entry.finish is not None:
             entry.finish(model, _learner(self.public_fit)[0])
         return released
+
+    def output_metric(self, *dataset: Container) -> NDArray[np.float64] | LocalMetric | None:
+        """Measure how much the output depends on each number, on public records."""
+        value = self(*dataset, seed=0)
+        if len(value) > MAX_EVALUATED:
+            return None
+        return output_metric(self.public_fit, value, self.restore, dataset[0])
 
     def by_name(self, value: NDArray[np.float64]) -> Values:
         """Return a vector as the matrix that it is."""
