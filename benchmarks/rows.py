@@ -28,6 +28,7 @@ from skdp import (
     SensitivityEstimate,
     SensitivitySampler,
 )
+from skdp.core.dataset import Dataset
 from skdp.core.streams import pair_key
 from skdp.plan import make_plan
 from skdp.sensitivity.pairs import NoValueError, PairSource, pilot_pair, run_chunk
@@ -239,7 +240,8 @@ class Kept:
     def __init__(self, name, seed, folder):
         self.row, self.seed = ROWS[name], seed
         self.data = self.row.split(seed)
-        self.n_samples = len(self.data.private[0])
+        self.example = Dataset(*self.data.private)  # of which only the form is used
+        self.n_samples = self.example.n_records
         first = self._private(LaplaceMechanism(1.0, basis="identity"), gamma=0.5, n_pairs=1)
         self.target, self.schema = first.target, first.schema
         path = folder / f"{name}-{seed}.npz"
@@ -288,7 +290,7 @@ class Kept:
         """Make a plan from the kept values."""
         sampler = KeptSampler(self.data.oracle, self, n_pairs=n_pairs, **options)
         return make_plan(
-            self.target, self.schema, self.n_samples, mechanism=mechanism, sensitivity=sampler
+            self.target, self.schema, self.example, mechanism=mechanism, sensitivity=sampler
         )
 
     def check(self):

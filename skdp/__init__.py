@@ -10,7 +10,11 @@ from skdp.core.geometry import Geometry
 from skdp.core.guarantee import NeighboringRelation, PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.target import FunctionTarget, Target
-from skdp.displays import BudgetDisplay, RiskDisplay
+from skdp.displays.budget import BudgetDisplay
+from skdp.displays.release import ReleaseDisplay
+from skdp.displays.risk import RiskDisplay
+from skdp.displays.sensitivity import SensitivityDisplay
+from skdp.displays.utility import PrivacyUtilityDisplay
 from skdp.estimator import PrivateEstimator
 from skdp.estimators.catalog import register
 from skdp.estimators.catalog.table import supported_estimators
@@ -41,7 +45,8 @@ from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.outcome import Release, load
 from skdp.plan import ReleasePlan
 from skdp.release import plan_release, release
-from skdp.search import PrivateSearchCV, public_search
+from skdp.search.private import PrivateSearchCV
+from skdp.search.public import public_search
 from skdp.sensitivity.bounds import KnownSensitivity, exponential_mean, mean_l1, mean_l2
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -86,6 +91,7 @@ __all__ = [
     "OrderStatistic",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
+    "PrivacyUtilityDisplay",
     "PrivateEstimator",
     "PrivateEvaluationError",
     "PrivateSearchCV",
@@ -95,6 +101,7 @@ __all__ = [
     "RandomDensityOracle",
     "RandomTaskOracle",
     "Release",
+    "ReleaseDisplay",
     "ReleasePlan",
     "ReleaseSummary",
     "ReleasedClassifier",
@@ -104,6 +111,7 @@ __all__ = [
     "ReproductionWarning",
     "RiskDisplay",
     "SamplingPlan",
+    "SensitivityDisplay",
     "SensitivityEstimate",
     "SensitivitySampler",
     "Target",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import inspect
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,11 +17,8 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils import Tags, estimator_html_repr, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.accounting.accountant import (
-    PrivacyAccountant,
-    accountant_in_force,
-    check_accountant,
-)
+from skdp.accounting.accountant import PrivacyAccountant, check_accountant
+from skdp.accounting.in_force import accountant_in_force
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, n_records
@@ -31,7 +28,7 @@ from skdp.core.schema import Schema
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
 from skdp.estimators.catalog import entry_of
-from skdp.estimators.configuration import without_side_effects
+from skdp.estimators.configuration import members_in, without_side_effects
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes, takes_weights, uses_response
 from skdp.estimators.labels import labels_of
@@ -368,6 +365,34 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         self._release.save(folder)
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those of the parts as ``mechanism__epsilon``.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters by name.
+
+        Returns
+        -------
+        self : PrivateEstimator
+            This object.
+
+        Raises
+        ------
+        ValueError
+            If there is no such parameter; the message says in which part there is.
+        """
+        valid = self.get_params(deep=True)
+        for name in params:
+            parts = [each for each in valid if each.endswith(f"__{name}")]
+            if "__" not in name and name not in valid and parts:
+                raise ValueError(
+                    f"PrivateEstimator has no parameter {name!r} of its own. Set "
+                    f"{' or '.join(parts)}."
+                )
+        return super().set_params(**params)
+
     def __getstate__(self) -> dict[str, Any]:
         """Take the accountant in force along, so that a worker counts where its caller does."""
         state = super().__getstate__()
@@ -422,6 +447,12 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 "The 'mechanism' parameter of PrivateEstimator must be a Mechanism, such as "
                 f"LaplaceMechanism(epsilon=1.0). Got {self.mechanism!r}."
             )
+        if any(isinstance(each, DelegatedMethods) for each in members_in(self.estimator)):
+            raise TypeError(
+                "The 'estimator' parameter of PrivateEstimator must not hold another one that is "
+                "private, which would release and spend in each fit of a pair. Got "
+                f"{self.estimator!r}. Wrap the whole pipeline once."
+            )
         check_accountant(self.accountant, "PrivateEstimator")
         byte_source(self.random_state)  # refuses what is no seed before any work is done
         if self.classes is not None and not is_classifier(self.estimator):
@@ -453,39 +484,54 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         return isinstance(self.release, Target) or uses_response(self.estimator)
 
     def _make_plan(self, example: Dataset) -> ReleasePlan:
-        """Settle what is public, from the form of the data; of its entries only labels are seen."""
+        make, _ = self._prepare(example)
+        return make()
+
+    def _prepare(self, example: Dataset) -> tuple[Callable[[], ReleasePlan], Dataset]:
+        """Settle what is public, from the form of the data; of its entries only labels are seen.
+
+        All is settled but the sensitivity, which may take long: the function that is returned
+        samples it and makes the plan. The dataset is that of the public fit.
+        """
         sensitivity = as_sensitivity(self.sensitivity, self.mechanism, example.n_records)
         sensitivity = sensitivity.for_estimator(
             self.estimator, self.release, example, self._uses_response()
         )
         allow_nan = takes(self.estimator, "allow_nan")
         sensitivity, schema, example = settle_form(sensitivity, example, allow_nan)
-        public_fit = self._make_public_fit(sensitivity, schema, example)
+        public_fit, public = self._make_public_fit(sensitivity, schema, example)
         weighted = example.sample_weight is not None
-        return make_plan(
+        make = partial(
+            make_plan,
             make_target(self.estimator, self.release, public_fit, weighted),
             schema,
-            example.n_records,
+            example,
             mechanism=self.mechanism,
             sensitivity=sensitivity,
             classes=classes_of_outputs(public_fit) if is_classifier(public_fit) else None,
             prepare=partial(check_data, clone(self.estimator), self._uses_response()),
         )
+        return make, public
 
-    def _make_public_fit(self, sensitivity: Any, schema: Schema, dataset: Dataset) -> Estimator:
-        """Make the public fit, and refuse private labels that it does not know."""
+    def _make_public_fit(
+        self, sensitivity: Any, schema: Schema, dataset: Dataset
+    ) -> tuple[Estimator, Dataset]:
+        """Make the public fit and its records, and refuse private labels that it does not know."""
         estimator = without_side_effects(self.estimator)
         classes = self._public_classes(sensitivity.draws_from, dataset)
         if sensitivity.draws_from is not None:
-            public_fit = _fit_to_oracle(estimator, sensitivity, schema, dataset.n_records, classes)
+            n_samples = dataset.n_records
+            public = _draw_every_class(estimator, sensitivity, schema, n_samples, classes)
+            public_fit = fit_seeded(estimator, public)
         else:
             rule = getattr(self.sensitivity, "estimator", None)  # of a bound on paper
             if rule is not None:
                 rule.check_classes(classes or [])
-            public_fit = fit_to_synthetic(estimator, synthetic_dataset(dataset, classes))
+            public = synthetic_dataset(dataset, classes)
+            public_fit = fit_to_synthetic(estimator, public)
         if is_classifier(public_fit):
             check_labels(dataset.y, classes_of_outputs(public_fit))
-        return public_fit
+        return public_fit, public
 
     def _public_classes(self, oracle: Oracle | None, dataset: Dataset) -> list[NDArray] | None:
         """Find the labels, of all outputs or output by output; None where only draws tell."""
@@ -507,7 +553,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             "The class labels are read from the private y, which makes them public. Declare them "
             "with the 'classes' parameter of PrivateEstimator.",
             PrivacyLeakWarning,
-            stacklevel=4,
+            stacklevel=6,
         )
         return [np.unique(column) for column in dataset.y.reshape(len(dataset.y), -1).T]
 
@@ -533,24 +579,49 @@ def check_data(
     return check_private_dataset(X, y, sample_weight, tags)
 
 
-def _fit_to_oracle(
+def _draw_every_class(
     estimator: Estimator,
     sampler: SensitivitySampler,
     schema: Schema,
     n_samples: int,
     classes: list[NDArray] | None,
-) -> Estimator:
-    """Fit to the oracle's records, drawn anew until they hold every class."""
+) -> Dataset:
+    """Draw the oracle's records anew until they hold every class."""
+    oracle = sampler.draws_from.description
     for attempt in range(MAX_ATTEMPTS):
         public = sampler.public_dataset(n_samples, schema, attempt)
+        if is_classifier(estimator):
+            _check_labels_of(oracle, public.y, classes)
         if classes is None or _holds_classes(public.y, classes):
-            return fit_seeded(estimator, public)
+            return public
     shown = [labels.tolist() for labels in classes or []]
     raise ValueError(
         f"The oracle must yield every class of {shown[0] if len(shown) == 1 else shown}. "
         f"{MAX_ATTEMPTS} datasets of {n_samples} records each lacked one. "
         "Use an oracle in which each class is common, or declare only its labels in 'classes'."
     )
+
+
+def _check_labels_of(oracle: str, y: Container, classes: list[NDArray] | None) -> None:
+    """Refuse public labels that are all alike, or that were not declared."""
+    columns = np.asarray(y).reshape(n_records(y), -1).T
+    drawn = [np.unique(column) for column in columns]
+    if classes is None:
+        alike = [labels for labels in drawn if len(labels) == 1]
+        if alike:
+            raise ValueError(
+                f"The oracle {oracle} must yield several classes. In a dataset of {n_records(y)} "
+                f"records all labels are {alike[0].tolist()[0]!r}."
+            )
+        return
+    for labels, known in zip(drawn, classes * len(drawn), strict=False):
+        unknown = labels[~np.isin(labels, known)]
+        if len(unknown):
+            raise ValueError(
+                f"The oracle {oracle} yields the label {unknown.tolist()[0]!r}, which is not among "
+                f"the declared {known.tolist()}. Declare all labels in 'classes', of the type that "
+                "the oracle yields and the data have."
+            )
 
 
 def _holds_classes(y: Container, classes: list[NDArray]) -> bool:

@@ -19,7 +19,8 @@ from skdp.accounting.accountant import (
     check_accountant,
     default_accountant,
 )
-from skdp.accounting.tally import DOWN, UP, BudgetTotal, above, below, exact
+from skdp.accounting.spend import DOWN, UP, above, below, exact
+from skdp.accounting.tally import BudgetTotal
 from skdp.codes.encoder import with_learned_code
 from skdp.codes.learning import with_learned_basis
 from skdp.core.code import PublicCode
@@ -31,6 +32,7 @@ from skdp.core.schema import Schema, canonical, describe_key
 from skdp.core.streams import OUTPUT_DATASET
 from skdp.core.target import Target, replaces, target_key
 from skdp.core.types import Container, Values
+from skdp.estimators.public_fit import synthetic_dataset
 from skdp.estimators.validation import check_labels
 from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
@@ -83,6 +85,9 @@ class ReleasePlan:
     n_alternatives : int of at least 1, default=1
         From how many plans this one was chosen by the outcome of a release. Any of their
         sensitivities might have been used, so the gammas of all count, and are taken to be alike.
+    settled : tuple of Target and sensitivity, or None, default=None
+        Which target was found to have which sensitivity. Where it is not these two, what the
+        estimate is known by must be that of the target.
 
     Attributes
     ----------
@@ -137,10 +142,23 @@ class ReleasePlan:
     prepare: Callable[..., Dataset] | None = field(default=None, repr=False)
     seconds: float = 0.0
     n_alternatives: int = 1
+    settled: tuple[Target, SensitivityEstimate | KnownSensitivity] | None = field(
+        default=None, repr=False
+    )
 
     def __post_init__(self) -> None:
         """Refuse parts that do not belong together, as `dataclasses.replace` may bring in."""
         self.sensitivity.check_fits(self.n_samples, self.schema, self.mechanism.geometry)
+        target, sensitivity = self.settled or (self.target, None)
+        if target is not self.target and target_key(target) != target_key(self.target):
+            raise ValueError(
+                f"The plan was made for another target: {target.description}. Got "
+                f"{self.target.description}, whose sensitivity was not settled. Make a plan of it."
+            )
+        settled = target is self.target and sensitivity is self.sensitivity
+        if isinstance(self.sensitivity, SensitivityEstimate) and not settled:
+            self.sensitivity.check_made_for(self.target)
+        object.__setattr__(self, "settled", (self.target, self.sensitivity))
 
     def __getstate__(self) -> dict[str, Any]:
         """Note by what the target is known: its code may be edited until the plan is executed."""
@@ -195,8 +213,8 @@ class ReleasePlan:
         guarantee = replace(self.guarantee, seeded=random_state is not None)
         self._check_target()
         dataset = self._check(X, y, sample_weight)
-        add_noise = _spare(self.mechanism).release_with_errors
-        target = self.sensitivity.bounded(_spare(self.target))
+        add_noise = spare(self.mechanism).release_with_errors
+        target = self.sensitivity.bounded(spare(self.target))
         budget = self._spend(guarantee, accountant)
         value, errors = evaluate_privately(  # the one private evaluation
             target,
@@ -340,16 +358,16 @@ def spend_of(plan: ReleasePlan, guarantee: PrivacyGuarantee) -> dict[str, Any]:
     }
 
 
-def _spare(thing: T, depth: int = 3) -> T:
+def spare(thing: T, depth: int = 3) -> T:
     """Copy what sees private data, so that the original keeps nothing of them."""
     try:
         return copy.deepcopy(thing)
     except Exception:  # it holds a lock, a file or the like
-        spare = copy.copy(thing)
-    for name, value in vars(spare).items() if depth else ():
+        copied = copy.copy(thing)
+    for name, value in vars(copied).items() if depth else ():
         with suppress(Exception):
-            vars(spare)[name] = _spare(value, depth - 1)
-    return spare
+            vars(copied)[name] = spare(value, depth - 1)
+    return copied
 
 
 def _describe_errors(errors: NDArray[np.float64] | Values | None, what: str) -> list[str]:
@@ -394,14 +412,14 @@ def settle_form(
 def make_plan(
     target: Target,
     schema: Schema,
-    n_samples: int,
+    example: Dataset,
     *,
     mechanism: Mechanism,
     sensitivity: Any,
     **others: Any,
 ) -> ReleasePlan:
     """Sample the sensitivity if need be, and fix the promise; `others` are fields of the plan."""
-    start = perf_counter()
+    start, n_samples = perf_counter(), example.n_records
     mechanism = clone(mechanism)
     if mechanism.chooses and replaces(target, "restore") and not isinstance(target, ChoiceTarget):
         raise ValueError(
@@ -418,7 +436,10 @@ def make_plan(
         if sampled and mechanism.learns_basis:
             mechanism = _learn_coordinates(mechanism, sensitivity, target, n_samples, schema)
         known, mechanism = sensitivity.settle(target, n_samples, schema, mechanism)
-    mechanism.rehearse(known.shape, known.value)
+    shape = known.shape
+    if shape is None and mechanism.geometry.basis.size is not None:  # the basis may not fit
+        shape = _shape_on_synthetic(target, example, others.get("classes"))
+    mechanism.rehearse(shape, known.value)
     plan = ReleasePlan(
         target,
         schema,
@@ -427,6 +448,7 @@ def make_plan(
         known,
         oracle=sensitivity.draws_from,
         seconds=perf_counter() - start if sampled else 0.0,
+        settled=(target, known),
         **others,
     )
     if plan.share_learned < LEAST_SHARE:
@@ -438,6 +460,16 @@ def make_plan(
             stacklevel=4,
         )
     return plan
+
+
+def _shape_on_synthetic(
+    target: Target, example: Dataset, classes: list[NDArray] | None
+) -> tuple[int, ...] | None:
+    """Evaluate a target on records of a form; None where it cannot be told of what shape it is."""
+    try:
+        return np.shape(spare(target)(*synthetic_dataset(example, classes).parts, seed=0))
+    except Exception:  # what it fails on are not its records, and the private ones may do
+        return None
 
 
 def _learn_coordinates(

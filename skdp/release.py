@@ -215,8 +215,8 @@ def plan_release(
     mechanism.guarantee()  # refuses its own parameters before any work is done
     known = as_sensitivity(sensitivity, mechanism, n_samples)
     example = example_dataset(n_samples, like, known, "plan_release")
-    known, schema, _ = settle_form(known, example, target.allow_nan)
-    return make_plan(target, schema, n_samples, mechanism=mechanism, sensitivity=known)
+    known, schema, example = settle_form(known, example, target.allow_nan)
+    return make_plan(target, schema, example, mechanism=mechanism, sensitivity=known)
 
 
 def _prepare_target(

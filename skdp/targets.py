@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -46,6 +46,11 @@ def check_release(estimator: Estimator, release: object) -> None:
             "attributes, a LeafTarget, a BernsteinTransformer or a target, which inherits from "
             f"skdp.Target and has a method 'restore'. Got {type(release).__name__}. "
             "To release the value of a function, use skdp.release."
+        )
+    if isinstance(release, Sequence) and not all(isinstance(name, str) for name in release):
+        raise TypeError(
+            "The 'release' parameter of PrivateEstimator must list names of fitted attributes. "
+            f"Got {release!r}."
         )
     if isinstance(release, LeafTarget):
         release.check(estimator)

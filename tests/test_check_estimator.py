@@ -33,8 +33,6 @@ ESTIMATORS = [
     GaussianMixture(),
 ]
 MORE_ESTIMATORS = [
-    LinearSVC(),
-    LinearRegression(),
     OneVsRestClassifier(LogisticRegression()),
     VotingRegressor([("a", Ridge()), ("b", make_pipeline(StandardScaler(), LinearRegression()))]),
     DecisionTreeClassifier(),

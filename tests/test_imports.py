@@ -29,8 +29,9 @@ LEVELS = (
         "release": 6,
         "estimator": 6,
     }
-    | dict.fromkeys(TOP, 7)
-    | {"__main__": 8}
+    | {"simulation": 7}
+    | dict.fromkeys(TOP, 8)
+    | {"__main__": 9}
 )
 HEAVY = {"matplotlib", "pandas", "polars", "dask", "ray", "tqdm", "dp_accounting", "opendp"}
 

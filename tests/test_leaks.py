@@ -55,6 +55,7 @@ ESTIMATORS = [
     make_pipeline(StandardScaler(), LinearSVC()),
     make_pipeline(FrozenEstimator(StandardScaler().fit(X_public)), LogisticRegression()),
 ]
+# Where a fit has converged or not, nothing of it may leak.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import math
-import subprocess
+import runpy
 import sys
 
 import pytest
@@ -23,15 +23,17 @@ def path(tmp_path):
     return str(path)
 
 
-def test_a_table_with_the_total_and_what_is_left(path):
-    run = subprocess.run(
-        [sys.executable, "-m", "skdp", "budget", path], capture_output=True, text=True, check=True
-    )
-    lines = run.stdout.splitlines()
+def test_a_table_with_the_total_and_what_is_left(path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["skdp", "budget", path])
+    monkeypatch.delitem(sys.modules, "skdp.__main__")
+    with pytest.raises(SystemExit, match=r"^0$"):
+        runpy.run_module("skdp", run_name="__main__")
+    output = capsys.readouterr().out
+    lines = output.splitlines()
     assert lines[0].split() == ["time", "label", "n_releases", "epsilon", "delta", "gamma", "law"]
     assert "a mean, of incomes" in lines[1]
     assert lines[3:] == ["", *str(PrivacyAccountant.open(path)).splitlines()]
-    assert "spent: (epsilon=1.5, gamma=0.05) for 2 releases" in run.stdout
+    assert "spent: (epsilon=1.5, gamma=0.05) for 2 releases" in output
 
 
 def test_csv_and_json(path, capsys):

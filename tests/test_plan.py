@@ -6,6 +6,7 @@ import sys
 import textwrap
 import threading
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -21,11 +22,13 @@ from skdp import (
     BernsteinTransformer,
     ExponentialMechanism,
     GaussianMechanism,
+    Geometry,
     KnownSensitivity,
     LaplaceMechanism,
     PrivateEstimator,
     PublicBasis,
     PublicDataOracle,
+    ReleasePlan,
     SensitivitySampler,
     Target,
     UniformOracle,
@@ -33,8 +36,10 @@ from skdp import (
     plan_release,
     release,
 )
+from skdp.accounting import PrivacyAccountant
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
+from skdp.core.target import as_target
 from skdp.exceptions import PrivacyLeakWarning
 
 rng = np.random.default_rng(0)
@@ -152,6 +157,59 @@ def test_parts_of_plans_are_not_mixed(part, message):
         replace(plan, **part)
 
 
+def test_a_plan_is_not_turned_to_another_target():
+    """The estimate was sampled of one function, and the number given for it."""
+    options = {"mechanism": LaplaceMechanism(1.0), "n_samples": 80, "like": X}
+    made = {
+        name: plan_release(column_means, sensitivity=known, **options)
+        for name, known in {"sampled": sampler(X_public), "known": 0.1}.items()
+    }
+    for plan in made.values():
+        assert replace(plan, target=as_target(column_means)).execute(X).value.shape == (3,)
+        for stored in (plan, pickle.loads(pickle.dumps(plan))):
+            with pytest.raises(ValueError, match="made for another target"):
+                replace(stored, target=as_target(np.median))
+    other = plan_release(np.median, sensitivity=sampler(X_public), **options)
+    with pytest.raises(ValueError, match="made for another"):
+        replace(made["sampled"], sensitivity=other.sensitivity, mechanism=other.mechanism)
+    with pytest.raises(ValueError, match="made for another target"):
+        ReleasePlan(
+            as_target(column_means),
+            *(other.schema, 80, other.mechanism, other.sensitivity),
+        )
+
+
+def test_the_plan_of_a_target_that_remembers():
+    """What it remembers is part of what it is known by, and its own plan is made all the same."""
+    seen = []
+
+    def mean(X):
+        seen.append(len(X))
+        return X.mean()
+
+    plan = plan_release(
+        mean, n_samples=80, mechanism=LaplaceMechanism(1.0), sensitivity=sampler(X_public)
+    )
+    assert replace(plan, mechanism=LaplaceMechanism(2.0)).guarantee.epsilon == 2.0
+    assert plan.execute(X).guarantee == plan.guarantee
+
+
+@pytest.mark.parametrize("where", ["sensitivity", "mechanism"])
+@pytest.mark.parametrize("what", ["function", "estimator"])
+def test_a_basis_of_another_size_is_refused_before_it_is_paid_for(where, what):
+    """Of a sensitivity that is known, nothing else tells how many values there are."""
+    basis = PublicBasis("given", scale=[1.0, 2.0, 3.0, 4.0, 5.0])
+    mechanism = LaplaceMechanism(1.0, basis=basis)
+    known = 0.1 if where == "mechanism" else KnownSensitivity(0.1, Geometry(1, basis), 80)
+    budget = PrivacyAccountant(":memory:", epsilon=9.0)
+    options = {"mechanism": mechanism, "sensitivity": known, "accountant": budget}
+    of_function = partial(release, column_means, X)
+    of_estimator = PrivateEstimator(Ridge(), **options).fit
+    with pytest.raises(ValueError, match="one of 5 values"):
+        of_function(**options) if what == "function" else of_estimator(X, X[:, 0])
+    assert budget.rows() == []
+
+
 class ChangesBasis(LaplaceMechanism):
     """It adds noise in another basis than that in which it was asked what to sample."""
 
@@ -249,7 +307,7 @@ def test_integers_are_taken_where_the_plan_has_doubles():
     ids=repr,
 )
 def test_standard_errors_are_those_of_the_noise(mechanism, sensitivity):
-    """Of 4,000 releases the deviation is within 10 %, 5 standard errors of it and more."""
+    """Of 2,500 releases the deviation is within 12.5 %, 5 standard errors of it and more."""
     known = sampler(X_public) if sensitivity is None else sensitivity
     plan = plan_release(
         column_means, n_samples=80, like=X_public, mechanism=mechanism, sensitivity=known
@@ -259,8 +317,8 @@ def test_standard_errors_are_those_of_the_noise(mechanism, sensitivity):
         return
     noise = np.random.default_rng(0)
     value = plan.sensitivity.value
-    releases = [mechanism_release(plan, value, noise) for _ in range(4000)]
-    np.testing.assert_allclose(np.std(releases, axis=0), plan.standard_errors, rtol=0.1)
+    releases = [mechanism_release(plan, value, noise) for _ in range(2500)]
+    np.testing.assert_allclose(np.std(releases, axis=0), plan.standard_errors, rtol=0.125)
 
 
 def mechanism_release(plan, value, noise):

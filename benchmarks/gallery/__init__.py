@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -108,7 +109,7 @@ class Case:
     pair: tuple[Any, Any]
     claimed_epsilon: float = 1.0
 
-    @property
+    @cached_property
     def true_epsilon(self) -> float:
         """Exact epsilon of the pair."""
         return self.mechanism.epsilon(*self.pair)

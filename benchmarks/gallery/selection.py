@@ -19,6 +19,9 @@ def _largest_log_ratio(p: ArrayLike, q: ArrayLike) -> float:
         return float(np.max(np.abs(np.log(p[either]) - np.log(q[either]))))
 
 
+_LEGENDRE = np.polynomial.legendre.leggauss(20)
+
+
 def _quadrature(kinks: ArrayLike, scales: ArrayLike) -> tuple[NDArray, NDArray]:
     """Return nodes and weights for integrals over the line of exponentials with given kinks."""
     inner, small, large = np.unique(kinks), np.min(scales), np.max(scales)
@@ -29,9 +32,21 @@ def _quadrature(kinks: ArrayLike, scales: ArrayLike) -> tuple[NDArray, NDArray]:
             [np.linspace(a, b, math.ceil((b - a) / small) + 1) for a, b in itertools.pairwise(ends)]
         )
     )
-    node, weight = np.polynomial.legendre.leggauss(20)
+    node, weight = _LEGENDRE
     half, middle = np.diff(panels) / 2, (panels[1:] + panels[:-1]) / 2
     return (middle[:, None] + half[:, None] * node).ravel(), (half[:, None] * weight).ravel()
+
+
+def _log_density(value: ArrayLike, center: float, scale: float) -> NDArray:
+    """Return the logarithm of a Laplace density, in a tenth of scipy's time for few values."""
+    return -np.abs(np.asarray(value) - center) / scale - math.log(2 * scale)
+
+
+def _log_below(value: ArrayLike, center: ArrayLike, scale: float) -> NDArray:
+    """Return the logarithm of the probability of Laplace noise below a value."""
+    t = (np.asarray(value) - center) / scale
+    tail = np.exp(-np.abs(t)) / 2
+    return np.where(t < 0, np.minimum(t, 0) - math.log(2), np.log1p(-tail))
 
 
 @dataclass(frozen=True)
@@ -249,11 +264,11 @@ class SparseVectorValue:
             [*values[:index], self.threshold, value], [self.threshold_scale, self.query_scale]
         )
         z, weights = z[z < value], weights[z < value]
-        log_short = stats.laplace.logpdf(z, self.threshold, self.threshold_scale)
-        log_short += stats.laplace.logcdf(z[:, None], values[:index], self.query_scale).sum(axis=1)
+        log_short = _log_density(z, self.threshold, self.threshold_scale)
+        log_short += _log_below(z[:, None], values[:index], self.query_scale).sum(axis=1)
         return float(
             special.logsumexp(log_short, b=weights)
-            + stats.laplace.logpdf(value, values[index], self.query_scale)
+            + _log_density(value, values[index], self.query_scale)
         )
 
     def epsilon(self, x: ArrayLike, x_prime: ArrayLike) -> float:

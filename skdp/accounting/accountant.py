@@ -9,31 +9,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from datetime import UTC, datetime
 from decimal import Decimal
+from numbers import Real
 from typing import Any, Self
 from weakref import WeakValueDictionary
 
+from skdp.accounting.in_force import accountant_in_force, put_in_force
 from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
-from skdp.accounting.tally import (
-    DOWN,
-    UP,
-    BudgetTotal,
-    Limits,
-    Spend,
-    Tally,
-    above,
-    below,
-    check_law,
-    exact,
-    largest_square,
-)
+from skdp.accounting.spend import DOWN, Spend, above, below, exact
+from skdp.accounting.tally import BudgetTotal, Limits, Tally, largest_square
 from skdp.core.checks import check_count
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.exceptions import BudgetExceededError, LedgerError
 
-_in_force: ContextVar[tuple[PrivacyAccountant, ...]] = ContextVar("in_force", default=())
-_blocks: tuple[tuple[PrivacyAccountant, ...], ...] = ()  # for threads, which inherit no context
 _of_all: PrivacyAccountant | None = None
 _group: ContextVar[tuple[str | None, str, str]] = ContextVar("group", default=(None, "", ""))
 _reopened: WeakValueDictionary[tuple, PrivacyAccountant] = WeakValueDictionary()
@@ -226,10 +214,6 @@ class PrivacyAccountant:
                 f"The 'guarantee' parameter of {owner} must be a PrivacyGuarantee. "
                 f"Got {guarantee!r}."
             )
-        if law is None:
-            law = NoiseLaw("pure", guarantee.epsilon)
-        else:
-            check_law(law, guarantee)
         n_releases = check_count("n_releases", n_releases, owner)
         if composed_at is not None and not 0 <= composed_at < 1:
             raise ValueError(
@@ -237,26 +221,15 @@ class PrivacyAccountant:
             )
         identity, *group = _group.get()
         partition, part = group if identity == self._ledger.identity else ("", "")
-        kept = DOWN.power(DOWN.subtract(1, exact(guarantee.delta)), n_releases)
-        spend = Spend(
-            time=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            epsilon=above(UP.multiply(exact(guarantee.epsilon), Decimal(n_releases))),
-            delta=float(guarantee.delta) if n_releases == 1 else above(UP.subtract(1, kept)),
-            gamma=float(guarantee.gamma),
-            confidence=None if guarantee.confidence is None else float(guarantee.confidence),
-            relation=guarantee.relation.value,
-            n_releases=n_releases,
-            each_epsilon=float(guarantee.epsilon),
-            each_delta=float(guarantee.delta),
-            law=law.kind,
-            parameter=law.parameter,
-            n_samples=guarantee.n_samples if n_samples is None else int(n_samples),
-            oracle=_text("oracle", guarantee.oracle if oracle is None else oracle),
-            assumed=guarantee.assumed,
-            seeded=int(guarantee.seeded),
-            sensitivity_key=_text("sensitivity_key", sensitivity_key),
-            plan_key=_text("plan_key", plan_key),
-            label=_text("label", label),
+        spend = Spend.of(
+            guarantee,
+            law,
+            n_releases,
+            n_samples=n_samples,
+            oracle=oracle,
+            sensitivity_key=sensitivity_key,
+            plan_key=plan_key,
+            label=label,
             partition=partition,
             part=part,
         )
@@ -282,7 +255,7 @@ class PrivacyAccountant:
             )
         with_it = tally.copy().add(spend)
         if with_it.admitted_by(self._ledger.limits) is None:
-            raise self._exceeded(tally, spend, guarantee)
+            raise self._exceeded(tally, with_it, spend, guarantee)
         return with_it
 
     def _current(self) -> Tally:
@@ -309,16 +282,16 @@ class PrivacyAccountant:
             return tally
 
     def _exceeded(
-        self, tally: Tally, spend: Spend, guarantee: PrivacyGuarantee
+        self, tally: Tally, with_it: Tally, spend: Spend, guarantee: PrivacyGuarantee
     ) -> BudgetExceededError:
         limits, left = self._ledger.limits, self._left(tally, 1)
         spent = tally.total(limits)
         asked = {"epsilon": spend.epsilon, "delta": spend.delta, "gamma": spend.gamma}
         room = DOWN.subtract(exact(limits.delta), exact(limits.slack))
-        gamma = tally.copy().add(spend).joint_gamma
+        gamma = with_it.joint_gamma
         if limits.gamma is not None and gamma > exact(limits.gamma):
             remedy = f"Gamma would be {above(gamma):g}, jointly: release with an earlier estimate"
-        elif tally.copy().add(spend).delta > room:
+        elif with_it.delta > room:
             remedy = f"Of delta {below(room):g} may be spent, beside the slack: ask for less"
         else:
             remedy = f"One more release may have an epsilon of {left:g}: ask for less"
@@ -453,18 +426,8 @@ class PrivacyAccountant:
         PrivacyAccountant
             This one.
         """
-        global _blocks
-        block: tuple[PrivacyAccountant, ...] = (*_in_force.get(), self)
-        token = _in_force.set(block)
-        with lock:
-            _blocks = (*_blocks, block)
-        try:
+        with put_in_force(self):
             yield self
-        finally:
-            with lock:
-                place = _blocks.index(block)
-                _blocks = _blocks[:place] + _blocks[place + 1 :]
-            _in_force.reset(token)
 
     @contextmanager
     def parallel(self, partition: str, part: str) -> Iterator[Self]:
@@ -593,19 +556,6 @@ def default_accountant() -> PrivacyAccountant:
         return _of_all
 
 
-def accountant_in_force() -> PrivacyAccountant | None:
-    """Return the accountant of the innermost block of `as_default`, if there is one."""
-    given, blocks = _in_force.get(), _blocks
-    if not given and blocks:
-        given = max(blocks, key=len)
-        if any(block != given[: len(block)] for block in blocks):
-            raise LedgerError(
-                "Blocks of as_default are open for several accountants, and which of them counts "
-                "in this thread cannot be told. Give the release its accountant."
-            )
-    return given[-1] if given else None
-
-
 def check_accountant(accountant: object, owner: str) -> None:
     """Refuse what is neither an accountant that can spend nor None."""
     if accountant is None:
@@ -639,6 +589,13 @@ def _reopen(path: str, timeout: float, limits: Limits | None, identity: str) -> 
 
 
 def _check_limits(epsilon: float, delta: float, gamma: float | None, slack: float) -> Limits:
+    given = {"epsilon": epsilon, "delta": delta, "gamma": gamma, "slack": slack}
+    for name, number in given.items():
+        whole = name == "gamma" and number is None
+        if not whole and (not isinstance(number, Real) or isinstance(number, bool)):
+            raise TypeError(
+                f"The {name!r} parameter of PrivacyAccountant must be a number. Got {number!r}."
+            )
     rules = {
         "epsilon": (epsilon, epsilon > 0, "be above 0 (or inf)"),
         "delta": (delta, 0 <= delta <= 1, "be in [0, 1]"),
@@ -653,15 +610,6 @@ def _check_limits(epsilon: float, delta: float, gamma: float | None, slack: floa
     return Limits(
         float(epsilon), float(delta), None if gamma is None else float(gamma), float(slack)
     )
-
-
-def _text(name: str, text: object) -> str | None:
-    if text is not None and not isinstance(text, str):
-        raise TypeError(
-            f"The {name!r} parameter of PrivacyAccountant.spend must be a string. Got an object of "
-            f"type {type(text).__name__}."
-        )
-    return text
 
 
 def _numbers(values: Mapping[str, float | None]) -> str:

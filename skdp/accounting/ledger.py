@@ -4,6 +4,7 @@ A ledger is append-only. It is opened anew in every process, since a connection 
 across a fork, and is known by a number of its own: a file that was put in its place is refused. The
 write-ahead log is emptied into the file after each row, so that nothing is forgotten where the file
 is moved or copied alone; and since a file of two names would have two logs, it is refused.
+So is one whose log was removed, since processes that share no log do not see each other's rows.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ import uuid
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, fields
+from dataclasses import fields
 from pathlib import Path
 
-from skdp.accounting.tally import Limits, Spend
+from skdp.accounting.spend import Spend
+from skdp.accounting.tally import Limits
 from skdp.exceptions import LedgerError
 
 MEMORY = ":memory:"
@@ -43,6 +45,7 @@ INSERT = f"INSERT INTO spends ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * le
 SELECT = f"SELECT id, {', '.join(COLUMNS)} FROM spends WHERE id >= ? ORDER BY id"
 
 lock = threading.RLock()  # one for all ledgers, so that a fork can wait until none is written
+Files = tuple[tuple[int, int, int] | None, ...]
 _ledgers: weakref.WeakSet[Ledger] = weakref.WeakSet()
 _inherited: list[sqlite3.Connection] = []  # closing one in a fork would meddle with its parent's
 
@@ -63,9 +66,10 @@ class Ledger:
         self.read_only = limits is None
         self.identity = identity
         self._connection: sqlite3.Connection | None = None
-        self._file: tuple[int, int, int] | None = None
+        self._files: Files = ()
         self.is_lost = False
-        _ledgers.add(self)
+        with lock:
+            _ledgers.add(self)
         if limits is not None and identity is not None:
             self.limits = limits  # opened where it is used: a pickle may be read where it is not
             return
@@ -88,6 +92,7 @@ class Ledger:
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection
                 connection.execute("COMMIT")
+                self._check_files()  # else nobody may see the row
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
@@ -101,7 +106,7 @@ class Ledger:
 
     def append(self, spend: Spend) -> int:
         """Write a row, in a transaction, and return its number."""
-        number = self._connected().execute(INSERT, astuple(spend)).lastrowid
+        number = self._connected().execute(INSERT, tuple(vars(spend).values())).lastrowid
         assert number is not None
         return number
 
@@ -125,13 +130,23 @@ class Ledger:
             )
         if self._connection is None:
             self._open(None if self.read_only else self.limits)
-        elif self._file is not None and _identity_of(self.path) != self._file:
-            raise LedgerError(
-                f"The ledger {self.path!r} was removed, replaced or given a second name while it "
-                "was in use. Nothing was released for it. Put it back."
-            )
+        self._check_files()
         assert self._connection is not None
         return self._connection
+
+    def _find_files(self) -> Files:
+        """Find the files of which this is made: the ledger, its log and the index of the log."""
+        names = () if self.path == MEMORY else ("",) if self.read_only else ("", "-wal", "-shm")
+        return tuple(_identity_of(self.path + name) for name in names)
+
+    def _check_files(self) -> None:
+        """Refuse files other than those that were opened."""
+        if self._find_files() != self._files:
+            raise LedgerError(
+                f"The ledger {self.path!r}, or the log beside it, was removed, replaced or given a "
+                "second name while it was in use. Nothing was released for it. Put it back, or end "
+                "all processes that have it open."
+            )
 
     def _open(self, limits: Limits | None) -> Limits:
         """Connect, check whose file it is, and return its limits."""
@@ -140,13 +155,16 @@ class Ledger:
             if limits is not None and self.identity is None:
                 self._create(connection, limits)
             self._check(connection)
-            file = None if self.path == MEMORY else _identity_of(self.path)
-            if self.path != MEMORY and (file is None or file[2] > 1):
+            found = connection.execute("SELECT * FROM ledger").fetchall()
+            files = self._find_files()
+            if any(file is None or file[2] > 1 for file in files[:1]):
                 raise LedgerError(
                     f"The ledger {self.path!r} must be a file of one name: through several (hard "
                     "links) releases are not seen. Keep one."
                 )
-            found = connection.execute("SELECT * FROM ledger").fetchall()
+            for other in list(_ledgers) if limits is not None else ():
+                if other._connection is not None and other._files[:1] == files[:1]:
+                    other._check_files()  # a process has one log for all its connections
             if len(found) != 1:
                 raise LedgerError(f"The ledger {self.path!r} is damaged: it has lost its limits.")
             identity, *found = found[0]
@@ -163,7 +181,7 @@ class Ledger:
             connection.close()
             raise
         self.identity = identity
-        self._file = file
+        self._files = files
         self._connection = connection
         return kept
 
@@ -199,7 +217,7 @@ class Ledger:
                     connection.execute(statement)
                 connection.execute(
                     "INSERT INTO ledger VALUES (?, ?, ?, ?, ?)",
-                    (uuid.uuid4().hex, *astuple(limits)),
+                    (uuid.uuid4().hex, *vars(limits).values()),
                 )
             connection.execute("COMMIT")
         except BaseException:
@@ -240,7 +258,7 @@ def _remedy(error: Exception) -> str:
         return "Make room on the disk."
     if "readonly" in text or "unable to open" in text:
         return "See that the file and its folder exist and may be written to."
-    return "See whether it is a whole ledger, on a disk of this machine."
+    return "See whether it is a whole ledger, on a disk of this machine that has room."
 
 
 def _identity_of(path: str) -> tuple[int, int, int] | None:

@@ -29,81 +29,20 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from functools import lru_cache
+from decimal import Decimal
 from itertools import product
 from typing import TYPE_CHECKING
 
-from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
+from skdp.accounting.spend import DOWN, UP, Spend, above, below, exact, loss_of
+from skdp.core.guarantee import NoiseLaw
 
 if TYPE_CHECKING:
     from skdp.accounting.loss import PrivacyLossDistribution
 
-# Sums are of decimals as they were typed, and exact whatever floats they are of: ten times .1 is 1.
-UP = Context(prec=700, rounding=ROUND_CEILING)
-DOWN = Context(prec=700, rounding=ROUND_FLOOR)
 ROUNDED = 1 + 1e-12  # more than the rounding errors of a formula in floats
-
 MOST_LAWS = 24  # so many laws are convolved in a few seconds
 MOST_CHAINS = 10_000  # as are so many choices of one part of each partition
 MOST_EPSILON = 10**6  # beyond, no composition gains anything
-
-
-@lru_cache(1024)
-def exact(number: float) -> Decimal:
-    """Return a float as the shortest decimal that is it."""
-    return Decimal(repr(float(number)))
-
-
-def above(number: Decimal) -> float:
-    """Return the smallest float whose decimal is not below a number."""
-    found = float(number)
-    return found if exact(found) >= number else math.nextafter(found, math.inf)
-
-
-def below(number: Decimal) -> float:
-    """Return the largest float whose decimal is not above a number."""
-    found = float(number)
-    return found if exact(found) <= number else math.nextafter(found, -math.inf)
-
-
-@dataclass(frozen=True)
-class Spend:
-    """One row of a ledger: a release, or a series of equal releases that was fixed in advance."""
-
-    time: str
-    epsilon: float
-    delta: float
-    gamma: float
-    confidence: float | None
-    relation: str
-    n_releases: int
-    each_epsilon: float
-    each_delta: float
-    law: str
-    parameter: float
-    n_samples: int | None
-    oracle: str | None
-    assumed: str | None
-    seeded: int
-    sensitivity_key: str | None
-    plan_key: str | None
-    label: str | None
-    partition: str
-    part: str
-
-    @property
-    def square(self) -> Decimal:
-        """Twice the rho of zero-concentrated privacy, apart from where a coin of delta falls."""
-        if self.law == "gaussian" or not self.each_delta:
-            each = UP.multiply(exact(self.parameter), exact(self.parameter))
-            return UP.multiply(Decimal(self.n_releases), each)
-        return UP.multiply(exact(self.epsilon), exact(self.epsilon))
-
-    @property
-    def coin(self) -> float:
-        """The delta of each release that its law does not account for."""
-        return 0.0 if self.law == "gaussian" else self.each_delta
 
 
 @dataclass(frozen=True)
@@ -328,37 +267,6 @@ class Tally:
             self.n_estimates,
             tuple(assumed),
         )
-
-
-def check_law(law: NoiseLaw, guarantee: PrivacyGuarantee) -> None:
-    """Refuse a law that is not that of the guarantee."""
-    epsilon, delta = guarantee.epsilon, guarantee.delta
-    if law.kind == "gaussian":
-        keeps = delta > 0 and loss_of(law).delta(epsilon) <= delta * (1 + 1e-6)
-    else:
-        keeps = delta == 0 and law.parameter == epsilon
-    if not keeps:
-        raise ValueError(
-            f"The 'law' of a spend must be that of its guarantee, epsilon={epsilon:g} and "
-            f"delta={delta:g}. Got {law}."
-        )
-
-
-def loss_of(law: NoiseLaw) -> PrivacyLossDistribution:
-    """Return the law of the privacy loss, no better than that of noise on a lattice.
-
-    Of one number, the curve of discrete Laplace noise of step w joins points of the continuous
-    one, 2 w apart; that of a distance longer by ``2 ln cosh(w / 2) <= w^2 / 4`` lies above it. Of
-    several numbers, at most epsilon / w of which differ, each takes as much; w is at most
-    ``epsilon / 2^14``.
-    """
-    from skdp.accounting.laws import GaussianLoss, LaplaceLoss, PureLoss  # scipy takes time
-
-    if law.kind == "gaussian":
-        return GaussianLoss(law.parameter)
-    if law.kind == "pure":
-        return PureLoss(law.parameter)
-    return LaplaceLoss(law.parameter * (1 + law.parameter * 2**-15 + 2**-50))
 
 
 def filtered(square: Decimal, slack: float) -> float:

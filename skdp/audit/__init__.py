@@ -11,6 +11,7 @@ from skdp.audit.certificates import (
 from skdp.audit.density import TruncatedKernelDensity
 from skdp.audit.display import PrivacyLossDisplay
 from skdp.audit.estimator import EstimatorAudit, audit_estimator
+from skdp.audit.leaks import Leak, find_leaks
 from skdp.audit.lower_bound import AuditResult, audit_epsilon
 from skdp.audit.privacy_loss import PrivacyLoss, estimate_privacy_loss
 from skdp.audit.release import audit_release
@@ -18,6 +19,7 @@ from skdp.audit.release import audit_release
 __all__ = [
     "AuditResult",
     "EstimatorAudit",
+    "Leak",
     "PrivacyLoss",
     "PrivacyLossDisplay",
     "SensitivityAttack",
@@ -28,6 +30,7 @@ __all__ = [
     "clopper_pearson",
     "estimate_privacy_loss",
     "find_large_sensitivity",
+    "find_leaks",
     "label_bound",
     "one_run_bound",
     "one_run_p_value",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 from enum import Enum
+from numbers import Real
 
 from skdp.core.checks import check_count
 
@@ -94,6 +95,12 @@ class PrivacyGuarantee:
     def __post_init__(self) -> None:
         if self.n_samples is not None:
             check_count("n_samples", self.n_samples, "PrivacyGuarantee")
+        for name in ("epsilon", "delta", "gamma", "confidence"):
+            number = getattr(self, name)
+            if not isinstance(number, Real) and not (name == "confidence" and number is None):
+                raise TypeError(
+                    f"The {name!r} parameter of PrivacyGuarantee must be a number. Got {number!r}."
+                )
         rules = {
             "epsilon": (self.epsilon > 0, "be positive (or inf)"),
             "delta": (0 <= self.delta < 1, "be in [0, 1)"),

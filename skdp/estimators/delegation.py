@@ -75,6 +75,16 @@ class DelegatedMethods:
         """What an outlier detector subtracts from its scores, float."""
         return self._fitted_attribute("offset_")
 
+    def __getattr__(self, name: str) -> Any:
+        """Say why a fitted attribute is missing; of all else the first error comes again."""
+        if name.endswith("_") and name[0] != "_" and not hasattr(type(self), name):
+            hint = " before fit"
+            if "estimator_" in vars(self):
+                there = hasattr(self.estimator_, name)
+                hint = f" of its own: it is estimator_.{name}" if there else ""
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}.")
+        return object.__getattribute__(self, name)
+
     def _fitted_attribute(self, name: str) -> Any:
         if "estimator_" not in vars(self):
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r} before fit.")

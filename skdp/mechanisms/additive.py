@@ -258,7 +258,8 @@ class AdditiveMechanism(Mechanism):
             raise ValueError(
                 f"The 'decode' parameter of {owner} must be True or False. Got {self.decode!r}."
             )
-        if isinstance(self.basis, str) and self.basis not in (*KINDS, "auto"):
+        named = isinstance(self.basis, str) and self.basis in (*KINDS, "auto")
+        if self.basis is None or (isinstance(self.basis, str) and not named):
             raise ValueError(
                 f"The 'basis' parameter of {owner} must be 'auto', 'identity', "
                 f"'diagonal', 'predictive' or a square matrix. Got {self.basis!r}."

@@ -170,7 +170,7 @@ class SensitivityEstimate(Sensitivity):
     ) -> tuple[SensitivityEstimate, MechanismType]:
         mechanism = in_basis_of(self.geometry, mechanism)
         self.check_fits(n_samples, schema, mechanism.geometry)
-        self._check_made_for(target)
+        self.check_made_for(target)
         self.check_usable()
         return self, mechanism
 
@@ -209,8 +209,19 @@ class SensitivityEstimate(Sensitivity):
                 "sensitivity of this release."
             )
 
-    def _check_made_for(self, target: Target) -> None:
-        """Refuse another target than the one that was sampled."""
+    def check_made_for(self, target: Target) -> None:
+        """Refuse another target than the one that was sampled.
+
+        Parameters
+        ----------
+        target : Target
+            What is to be released.
+
+        Raises
+        ------
+        ValueError
+            If it is known by another key.
+        """
         key = target_key(target)
         if self.key != key:
             obstacle = obstacle_of(key) or obstacle_of(self.key)

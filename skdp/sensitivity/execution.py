@@ -94,6 +94,11 @@ def _takes_long(evaluate: Evaluate, chunks: list[range]) -> bool:
 
 def _cached(memory: object) -> Any:
     """Return `_run_cached` as remembered in a directory, under the key and the chunk."""
+    return as_memory(memory).cache(_run_cached, ignore=["evaluate"], verbose=0)
+
+
+def as_memory(memory: object) -> Any:
+    """Return a joblib.Memory, or refuse what does not name one."""
     if isinstance(memory, str | Path):
         memory = joblib.Memory(memory, verbose=0)
     if not hasattr(memory, "cache"):
@@ -101,7 +106,7 @@ def _cached(memory: object) -> Any:
             "The 'memory' parameter of SensitivitySampler must be None, a path or a "
             f"joblib.Memory. Got {type(memory).__name__}."
         )
-    return memory.cache(_run_cached, ignore=["evaluate"], verbose=0)
+    return memory
 
 
 def _run_cached(key: str, evaluate: Evaluate, pairs: range) -> Any:

@@ -52,8 +52,15 @@ def _describe_y(classes: NDArray | None, has_response: bool) -> str:
     return "response" if has_response else ""
 
 
+def _numbers(parameter: str, given: object, oracle: str) -> NDArray[np.float64]:
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        _refuse(oracle, parameter, "be numbers", given)
+
+
 def _check_bounds(parameter: str, bounds: object, oracle: str) -> NDArray[np.float64]:
-    pairs = np.asarray(bounds, dtype=np.float64)
+    pairs = _numbers(parameter, bounds, oracle)
     if (
         pairs.ndim != 2
         or pairs.shape[1:] != (2,)
@@ -233,7 +240,7 @@ class GaussianOracle(_ShippedOracle):
         )
 
     def _check_mean(self, mean: ArrayLike) -> NDArray[np.float64]:
-        means = np.atleast_2d(np.asarray(mean, dtype=np.float64))
+        means = np.atleast_2d(_numbers("mean", mean, "GaussianOracle"))
         n_means = {1} if self._classes is None else {1, len(self._classes)}
         if means.ndim != 2 or len(means) not in n_means or not np.isfinite(means).all():
             rule = "be finite: one mean, or one for each of the classes"
@@ -242,7 +249,7 @@ class GaussianOracle(_ShippedOracle):
 
     def _factorize(self, covariance: ArrayLike) -> NDArray[np.float64]:
         """Return F of shape (d, d) with F'F = covariance, also when that is singular."""
-        matrix = np.asarray(covariance, dtype=np.float64)
+        matrix = _numbers("covariance", covariance, "GaussianOracle")
         if matrix.ndim == 1:
             matrix = np.diag(matrix)
         d = self._mean.shape[1]

@@ -36,7 +36,7 @@ from skdp.sensitivity.blocks import CHUNK_SIZE, pair_measure
 from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.execution import run
+from skdp.sensitivity.execution import as_memory, run
 from skdp.sensitivity.pairs import (
     SHAPE_CHANGED,
     Outcomes,
@@ -200,6 +200,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             If the oracle is none, or a number of records or pairs is no integer.
         """
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
+        self._check_resources()
         statistic = self._statistic(few=mechanism is not None and mechanism.learns_code)
         n_pilot_pairs = None
         if mechanism is not None:
@@ -210,6 +211,19 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             oracle=self.draws_from.description,
             n_pilot_pairs=n_pilot_pairs,
         )
+
+    def _check_resources(self) -> None:
+        """Refuse a number of workers, a folder or a loudness that are none."""
+        for name, refused in (("n_jobs", {0}), ("verbose", set())):
+            value = getattr(self, name)
+            whole = isinstance(value, Integral) and not isinstance(value, bool)
+            if value is not None and (not whole or value in refused):
+                rule = "None or an integer" + " other than 0" * bool(refused)
+                raise TypeError(
+                    f"The {name!r} parameter of SensitivitySampler must be {rule}. Got {value!r}."
+                )
+        if self.memory is not None:
+            as_memory(self.memory)
 
     def _statistic(self, few: bool) -> OrderStatistic:
         """Choose the order statistic, of few pairs where a code and dear fits leave that open."""

@@ -61,7 +61,7 @@ def test_laplace_against_dp_accounting(epsilon0, n, expected):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("epsilon0", "n"), [(1.0, 10**6), (0.1, 10**6), (0.5, 10**5)])
+@pytest.mark.parametrize(("epsilon0", "n"), [(0.1, 10**6), (0.5, 10**5)])
 def test_many_releases_against_the_normal_limit(epsilon0, n):
     """Mean and variance of a sum are exact; skewness is a correction of about one in the limit."""
     composed = LaplaceLoss(epsilon0).self_compose(n)

@@ -56,27 +56,33 @@ def fitted(mechanism=None, sensitivity=None):
     return model.fit(X, Y)
 
 
-def at_half_of_k(estimate):
-    """The mistake: read the sensitivity at half of the rank."""
+def at_a_share_of_k(estimate, share):
+    """The mistake: read the sensitivity at a share of the rank."""
     statistic = estimate.order_statistic
-    return replace(estimate, order_statistic=replace(statistic, k=statistic.k // 2))
+    return replace(estimate, order_statistic=replace(statistic, k=int(share * statistic.k)))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mechanism", [LaplaceMechanism(1.0), GaussianMechanism(1.0, 1e-3)])
-def test_a_kept_promise_passes_and_half_the_rank_is_caught(mechanism):
+@pytest.mark.parametrize(
+    ("mechanism", "share", "n_pairs", "n_final"),
+    [(LaplaceMechanism(1.0), 0.5, 60, 20_000), (GaussianMechanism(1.0, 1e-3), 0.1, 30, 10_000)],
+)
+def test_a_kept_promise_passes_and_a_share_of_the_rank_is_caught(
+    mechanism, share, n_pairs, n_final
+):
     # The verdict is at 1e-3, so two honest audits fail by chance with probability 2e-3 over seeds.
+    # Gaussian noise is slow to draw, so that its mistake is large: 25 to 28 of 30 pairs exceed.
     honest = fitted(mechanism)
-    options = OPTIONS | {"pairs": 60, "n_final": 20_000}
+    options = OPTIONS | {"pairs": n_pairs, "n_final": n_final}
     audit = audit_estimator(honest, X, Y, **options)
     assert not audit.violated
-    assert audit.n_exceeding <= 15
+    assert audit.n_exceeding <= n_pairs / 4
     assert audit.quantile() <= 2.0
-    dishonest = fitted(mechanism, at_half_of_k(honest.sensitivity_))
+    dishonest = fitted(mechanism, at_a_share_of_k(honest.sensitivity_, share))
     assert dishonest.guarantee_ == honest.guarantee_
     caught = audit_estimator(dishonest, X, Y, oracle=plausible, **options)
     assert caught.violated
-    assert caught.n_exceeding > 15
+    assert caught.n_exceeding > n_pairs / 4
     assert str(caught).startswith("violation found")
     assert str(audit).startswith("none found")
 

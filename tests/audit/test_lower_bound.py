@@ -284,8 +284,12 @@ def of_type(kind):
     ],
 )
 def test_outputs_of_any_type_are_audited(kind):
-    """Half the noise is found in any type, and none where the noise is honest."""
-    options = {"claimed_epsilon": 1.0, "rng": 0, "alpha": 1e-4, "n_final": 20_000}
+    """Half the noise is found in any type, and none where the noise is honest.
+
+    The bound for half the noise is 1.6 to 1.9 with the fewer runs of what is slow to sort.
+    """
+    few = {"n_search": 2000, "n_final": 8000} if kind in (object, str) else {"n_final": 20_000}
+    options = {"claimed_epsilon": 1.0, "rng": 0, "alpha": 1e-4} | few
     for method in METHODS[:3]:
         broken = audit_epsilon(of_type(kind), [(0, 2)], method=method, **options)
         assert broken.violated
@@ -349,7 +353,8 @@ def test_words_among_numbers_are_seen():
         return np.full(n, 2**60 + x)
 
     for mechanism in (suppressed, signed, identifiers):
-        assert audit_epsilon(mechanism, [(0, 1)], claimed_epsilon=1.5, rng=0).violated
+        options = {"claimed_epsilon": 1.5, "n_search": 2000, "n_final": 10_000}
+        assert audit_epsilon(mechanism, [(0, 1)], rng=0, **options).violated
 
 
 def test_conversions_of_samples_accuse_nobody():

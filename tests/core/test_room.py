@@ -177,7 +177,7 @@ def test_fit_prints_and_logs_nothing(capfd, caplog):
     ],
     ids=lambda e: type(e).__name__,
 )
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few iterations
 def test_fits_print_nothing(estimator, capfd):
     """Neither the private fit nor the public ones: what prints is switched off in the clone."""
     without_side_effects(estimator).fit(X, Y)

@@ -6,6 +6,7 @@ tiny variance, linearly dependent, or more than records. With any noise it still
 """
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -225,6 +226,7 @@ def distance(output, expected, aligned):
     return errors[linear_sum_assignment(errors)].max()
 
 
+@cache
 def fitted_and_target(estimator, change):
     """Return the target, the released vector, what it is to compute, and new records; or None."""
     if is_regressor(estimator) and change is nearly_constant:
@@ -232,7 +234,7 @@ def fitted_and_target(estimator, change):
     public, private, (new, *_) = (records(estimator, change, seed) for seed in range(3))
     ordered = reorder(Dataset(*private), seed=0).parts if order_matters(estimator) else private
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # scikit-learn warns of many such records
         try:
             fitted = clone(estimator).fit(*ordered)
             expected = outputs(fitted, released_entry(estimator).unserved, new)

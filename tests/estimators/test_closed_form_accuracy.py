@@ -140,7 +140,7 @@ def refit(target, records):
 
 
 @pytest.mark.parametrize("estimator", SMOOTH + COUNTING, ids=str)
-@settings(max_examples=min(60, settings().max_examples), derandomize=True)
+@settings(max_examples=min(40, settings().max_examples), derandomize=True)
 @given(
     seed=st.integers(0, 10**9),
     kinds=st.tuples(*[st.sampled_from(sorted(KINDS))] * 2),
@@ -152,7 +152,7 @@ def test_a_closed_form_has_the_value_of_refits_or_none(estimator, seed, kinds, n
     """To 1e-8, or as well as refits of the same records in another order agree."""
     rng = np.random.default_rng(seed)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # records as awkward as a search finds them
         public = draw_records(estimator, "normal", rng, max(n, 30), d, n_classes)
         try:
             target = target_of(estimator, public)
@@ -186,7 +186,7 @@ class RefitsOnly(Target):
 
 
 def norms(target, oracle, n_samples=60, geometry="l1"):
-    sampler = SensitivitySampler(oracle, gamma=None, n_pairs=40, random_state=1)
+    sampler = SensitivitySampler(oracle, gamma=None, n_pairs=20, random_state=1)
     return sampler.sample(target, n_samples, geometry).norms
 
 
@@ -227,7 +227,7 @@ def test_an_outlier_in_the_first_draw_spoils_no_other(estimator, value, monkeypa
     closed = norms(target, Draws(estimator, value, first_only=True))
     np.testing.assert_allclose(closed[1:], refitted[1:], rtol=1e-8)
     if estimator.get_params().get("fit_intercept", True):
-        assert len(fits) < 10  # the trial, and few more
+        assert len(fits) < 10  # the trial, and few more: not 40
 
 
 @pytest.mark.parametrize("value", [1e6, 1e12, 1e17])

@@ -63,7 +63,7 @@ def table(seed, n_samples, n_features, n_values, unit=1.0):
 def parameter_target(estimator, records):
     """Make the target; None where there is no public fit."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # records as awkward as a search finds them
         try:
             return ParameterTarget(estimator, "auto", clone(estimator).fit(*records))
         except (ValueError, IndexError):
@@ -81,7 +81,7 @@ def refits(target, records):
 def check_values(target, trial, records):
     """Compare on other records than those of the trial; return whether there was a value."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # as above
         moments = target.closed_form(*trial)
         if moments is None:
             return False

@@ -99,7 +99,7 @@ def test_generator_seeded_alike_gives_the_fit_of_the_integer(kind, n_classes):
     for parameters in options.get(kind.__name__, [{}]):
         estimator = kind(max_iter=5, **parameters)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)  # five iterations
             target = ParameterTarget(estimator, "auto", clone(estimator).fit(X, y))
             for seed in (0, 7):
                 expected = clone(estimator).set_params(random_state=seed).fit(X, y)

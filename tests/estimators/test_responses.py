@@ -105,7 +105,7 @@ def state(estimator, *dataset):
 @pytest.mark.parametrize("estimator", list(candidates()))
 def test_no_fit_of_scikit_learn_depends_on_a_y_that_is_left_out(estimator):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # candidates of all kinds, on few records
         alone = state(estimator, X)
         for y in RESPONSES:
             assert joblib.hash(state(estimator, X, y)) == joblib.hash(alone)

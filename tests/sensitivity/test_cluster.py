@@ -4,12 +4,14 @@ import os
 import signal
 import time
 import warnings
+from contextlib import suppress
 
 import numpy as np
 import pytest
 from joblib import parallel_config
 
-from skdp import SensitivitySampler
+from skdp import BudgetExceededError, PrivacyGuarantee, SensitivitySampler
+from skdp.accounting import PrivacyAccountant
 from skdp.sensitivity import execution
 
 pytestmark = pytest.mark.slow
@@ -31,6 +33,16 @@ def norms(n_jobs=None, target=slow_mean):
     return sampler.sample(target, 5, "l1").norms
 
 
+def spend_often(accountant, n_spends):
+    """Return how many of the spends were admitted."""
+    n_admitted = 0
+    for _ in range(n_spends):
+        with suppress(BudgetExceededError):
+            accountant.spend(PrivacyGuarantee(epsilon=0.1))
+            n_admitted += 1
+    return n_admitted
+
+
 @pytest.fixture
 def expected(monkeypatch):
     """Return the norms of one core, and start workers whatever a job takes from now on."""
@@ -41,6 +53,7 @@ def expected(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore")  # of a cluster that loses a worker
 def test_dask_with_a_worker_that_dies(expected, tmp_path):
+    """Its workers share one ledger, too: every start of a cluster takes seconds."""
     distributed = pytest.importorskip("distributed", reason="needs the 'dask' extra")
     log, fatal = tmp_path / "log", tmp_path / "fatal"
 
@@ -56,10 +69,13 @@ def test_dask_with_a_worker_that_dies(expected, tmp_path):
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=None
         ) as cluster,
-        distributed.Client(cluster),
+        distributed.Client(cluster) as client,
         parallel_config(backend="dask"),
     ):
         np.testing.assert_array_equal(norms(n_jobs=-1, target=fatal_mean), expected)
+        accountant = PrivacyAccountant(tmp_path / "ledger.db", epsilon=1.0)
+        futures = [client.submit(spend_often, accountant, 8, pure=False) for _ in range(3)]
+        assert sum(client.gather(futures)) == accountant.total().n_releases == 10
         n_calls = log.stat().st_size
         fatal.touch()
         log.write_text("")

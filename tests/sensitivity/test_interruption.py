@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import numpy as np
@@ -41,13 +42,15 @@ def slow_mean(X):
     time.sleep(float(os.environ["SECONDS"]) if fast else 6.0)
     return X.mean()
 
+def norms(n_jobs=None, **options):
+    sampler = SensitivitySampler(oracle, gamma=None, n_pairs=392, random_state=0,
+                                 n_jobs=n_jobs, memory=".", **options)
+    return sampler.sample(slow_mean, 5, "l1").norms
+
 if __name__ == "__main__":
     slow_mean.__module__ = oracle.__module__ = "script"
     execution.STARTUP = 0.0
-    sampler = SensitivitySampler(oracle, gamma=None, n_pairs=392, random_state=0,
-                                 n_jobs=int(os.environ["N_JOBS"]), memory=".", verbose=1)
-    estimate = sampler.sample(slow_mean, 5, "l1")
-    np.save("norms.npy", estimate.norms)
+    np.save("norms.npy", norms(int(os.environ["N_JOBS"]), verbose=1))
 """
 
 
@@ -106,16 +109,12 @@ class Run:
         return time.monotonic() - begin
 
     def is_alive(self):
-        """Tell whether a process of the group is left."""
+        """Return whether a process of the group is left."""
         try:
             os.killpg(self.process.pid, 0)
         except ProcessLookupError:
             return False
         return True
-
-    def end(self):
-        self.process.wait(timeout=120)
-        assert self.process.returncode == 0, self.errors.read_text()
 
 
 @pytest.fixture
@@ -134,36 +133,49 @@ def start(tmp_path):
         run.process.wait()
 
 
+@pytest.fixture
+def run_here(tmp_path, monkeypatch):
+    """Run the same in this process; return the norms and the number of fits."""
+
+    def run():
+        log = tmp_path / "here"
+        log.touch()
+        monkeypatch.chdir(tmp_path)
+        for name, value in {"LOG": str(log), "SECONDS": "0", "N_FAST": "1000000"}.items():
+            monkeypatch.setenv(name, value)
+        script = types.ModuleType("script")
+        monkeypatch.setitem(sys.modules, "script", script)
+        exec(compile(SCRIPT, tmp_path / "script.py", "exec"), vars(script))
+        return script.norms(), log.stat().st_size // 2
+
+    return run
+
+
 def n_cached(directory):
     return len(list(directory.rglob("output.pkl")))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_killed_run_goes_on_where_it_was(start, tmp_path, n_jobs):
-    """SIGKILL to all processes at two moments: each worker loses the chunk in work, no more."""
+@pytest.mark.parametrize(("n_jobs", "moment"), [(1, 100), (2, 170)])
+def test_killed_run_goes_on_where_it_was(start, run_here, tmp_path, n_jobs, moment):
+    """SIGKILL to all processes: each worker loses the chunk in work, no more."""
     n_probes = PROBES if n_jobs > 1 else 0
-    moments = np.random.default_rng(n_jobs).integers(10, 200, 2)
-    for attempt, moment in enumerate(moments.tolist()):
-        before = n_cached(tmp_path)
-        run = start(f"attempt{attempt}", n_jobs, seconds=0.004)
-        run.wait_for(2 * n_probes + moment)
-        run.signal(signal.SIGKILL)
-        saved = CHUNK_SIZE * (n_cached(tmp_path) - before)
-        assert run.n_calls // 2 - n_probes - saved <= n_jobs * CHUNK_SIZE
-    before = n_cached(tmp_path)
-    run = start("last", n_jobs)
-    run.end()
-    np.testing.assert_array_equal(np.load(tmp_path / "norms.npy"), expected_norms())
+    run = start("killed", n_jobs, seconds=0.004)
+    run.wait_for(2 * n_probes + moment)
+    run.signal(signal.SIGKILL)
+    saved = CHUNK_SIZE * n_cached(tmp_path)
+    assert run.n_calls // 2 - n_probes - saved <= n_jobs * CHUNK_SIZE
+    norms, n_pairs = run_here()
+    np.testing.assert_array_equal(norms, expected_norms())
     assert n_cached(tmp_path) == N_PAIRS // CHUNK_SIZE
-    assert run.n_calls // 2 <= N_PAIRS - CHUNK_SIZE * before + n_probes
+    assert n_pairs == N_PAIRS - saved
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_interrupted_run_ends_at_once_and_keeps_its_chunks(start, tmp_path, n_jobs):
+def test_interrupted_run_ends_at_once_and_keeps_its_chunks(start, run_here, tmp_path, n_jobs):
     """Ctrl-C in a terminal reaches all processes. None waits for its chunk, of 84 s."""
-    run = start("first", n_jobs, n_fast=300)
+    run = start("interrupted", n_jobs, n_fast=300)
     run.wait_for(301)
     assert run.signal(signal.SIGINT) < 42  # 6 s for the fit, and a loaded machine
     assert run.process.returncode != 0
@@ -173,10 +185,9 @@ def test_interrupted_run_ends_at_once_and_keeps_its_chunks(start, tmp_path, n_jo
     assert saved >= 1
     if n_jobs == 1:
         assert "of 392 pairs" in errors  # not a terminal: a line per chunk
-    run = start("second", n_jobs)
-    run.end()
-    np.testing.assert_array_equal(np.load(tmp_path / "norms.npy"), expected_norms())
-    assert run.n_calls // 2 <= N_PAIRS - CHUNK_SIZE * saved + PROBES
+    norms, n_pairs = run_here()
+    np.testing.assert_array_equal(norms, expected_norms())
+    assert n_pairs == N_PAIRS - CHUNK_SIZE * saved
 
 
 @pytest.fixture
@@ -242,10 +253,15 @@ def test_lost_worker_loses_its_chunk_only(long_job, tmp_path):
 
 
 @pytest.mark.slow
-def test_two_processes_share_a_cache(start, tmp_path):
-    for run in [start("a", seconds=0.0005), start("b", seconds=0.0005)]:
-        run.end()
-    np.testing.assert_array_equal(np.load(tmp_path / "norms.npy"), expected_norms())
+def test_two_processes_share_a_cache(start, run_here, tmp_path):
+    other = start("other", seconds=0.001)
+    other.wait_for(1)
+    norms, n_pairs = run_here()
+    np.testing.assert_array_equal(norms, expected_norms())
+    assert n_pairs > 0
+    assert other.process.wait(timeout=120) == 0, other.errors.read_text()
+    np.testing.assert_array_equal(np.load(tmp_path / "norms.npy"), norms)
+    assert n_cached(tmp_path) == N_PAIRS // CHUNK_SIZE
 
 
 @pytest.fixture

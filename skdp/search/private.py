@@ -10,27 +10,25 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import Tags, get_tags
 
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant, default_accountant
 from skdp.accounting.tally import BudgetTotal
-from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
 from skdp.estimator import PrivateEstimator, check_data
-from skdp.estimators.configuration import check_configuration, describe, make_quiet, seed_names
+from skdp.estimators.configuration import check_configuration
 from skdp.estimators.delegation import DelegatedMethods
-from skdp.estimators.inputs import reorder, takes
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.outcome import Release
-from skdp.plan import ReleasePlan, spend_of
+from skdp.plan import ReleasePlan, spare, spend_of
 from skdp.release import plan_release
+from skdp.search.candidates import CandidateScores, check_scores, list_candidates
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
@@ -183,8 +181,9 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     def fit(self, X: Container, y: Container = None, sample_weight: None = None) -> Self:
         """Choose privately, then fit privately.
 
-        Both releases are rehearsed first: what they need of the budget, the fit of the first
-        candidate, the configuration of the others, and the form of the data.
+        Both releases are rehearsed first: every candidate is fitted and scored on records of the
+        oracle, or on made-up ones where there is none, the sensitivities of the scores and of the
+        fit of the first candidate are settled, and so is what both need of the budget.
 
         Parameters
         ----------
@@ -204,7 +203,7 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         ------
         ValueError
             If a parameter, an oracle or the data are not as they must be. If the sensitivity of
-            the chosen candidate alone cannot be had, the choice has been paid for.
+            the chosen candidate alone cannot be sampled, the choice has been paid for.
         TypeError
             If a parameter is of a wrong type, or there are weights.
         BudgetExceededError
@@ -213,7 +212,8 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         LedgerError
             If the budget cannot be read or written.
         PrivateEvaluationError
-            If a candidate cannot be scored or fitted on the private data. The budget has paid.
+            If a candidate cannot be scored or fitted on the private data, as it could in the
+            rehearsal. The budget has paid.
         """
         if sample_weight is not None:
             raise TypeError("PrivateSearchCV takes no sample_weight in fit. Got sample_weight.")
@@ -225,22 +225,28 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         for sensitivity in (self.sensitivity, self.estimator.sensitivity):
             check_is_public(getattr(sensitivity, "draws_from", None), Dataset(X, y))
         dataset = check_data(self.estimator.estimator, True, X, y)
-        fits = {0: models[0].plan(dataset.n_records, like=dataset)}
+        make_first, public = models[0]._prepare(dataset)
+        for model in models[1:]:
+            make, _ = model._prepare(dataset)
+            if not isinstance(model.sensitivity, SensitivitySampler):
+                make()  # which samples nothing, and what is given may be for one candidate only
         choice = self._plan_choice([model.estimator for model in models], dataset)
         choice.mechanism.rehearse((len(models),), choice.sensitivity.value)
-        planned = replace(fits[0], n_alternatives=len(models))
+        planned = replace(make_first(), n_alternatives=len(models))
         promise = together(choice.guarantee, planned.guarantee)
         for weakness in weaknesses(promise, dataset.n_records):
             warnings.warn(f"The promise is weak, together: {weakness}.", UserWarning, stacklevel=2)
         accountant.rehearse(*(spend_of(each, each.guarantee) for each in (choice, planned)))
+        if choice.sensitivity.shape is None:  # else they were scored on pairs
+            check_scores(_scored(choice.target, public), candidates, "PrivateSearchCV")
 
         chosen = choice.execute(
             *dataset.parts, accountant=accountant, random_state=_apart(self.random_state)
         )
         index = chosen.value
-        if index not in fits:
-            fits[index] = models[index].plan(dataset.n_records, like=dataset)
-        plan = replace(fits[index], n_alternatives=len(models))
+        plan = planned
+        if index > 0:
+            plan = replace(models[index]._make_plan(dataset), n_alternatives=len(models))
         released = plan.execute(
             *dataset.parts, accountant=accountant, random_state=self.estimator.random_state
         )
@@ -341,166 +347,6 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         self.estimator._check_takes(released, method, parameter)
 
 
-def public_search(
-    estimator: PrivateEstimator,
-    param_grid: Mapping[str, Sequence] | Sequence[Mapping[str, Sequence]],
-    n_samples: int,
-    *,
-    test_oracle: Any = None,
-    scoring: Any = None,
-    n_datasets: int = 10,
-    n_iter: int | None = None,
-    random_state: int | None = None,
-) -> tuple[PrivateEstimator, dict[str, Any]]:
-    """Choose hyper-parameters on records of the oracle, at no cost in privacy.
-
-    Every candidate is fitted to datasets of the oracle as it would be to the private one, with
-    noise, and what would be released is scored. So the choice knows what the noise does: a
-    parameter of the mechanism may be chosen, too. It is as good as the oracle is.
-
-    Parameters
-    ----------
-    estimator : PrivateEstimator
-        With a SensitivitySampler, whose oracle yields the datasets.
-    param_grid : dict of str to sequence, or list of such dicts
-        The candidates: any parameters of `estimator`, such as ``"estimator__C"`` or
-        ``"mechanism__basis"``, but not its sampler.
-    n_samples : int
-        Number of private records that there will be.
-    test_oracle : oracle or None, default=None
-        Where the records come from on which a released estimator is scored. None takes those of
-        the sampler. If that resamples a table, give another table here, since scores on records
-        of the fit prefer what overfits.
-    scoring : str, callable or None, default=None
-        As for PrivateSearchCV.
-    n_datasets : int, default=10
-        On how many datasets each candidate is released and scored.
-    n_iter : int or None, default=None
-        As for PrivateSearchCV.
-    random_state : int or None, default=None
-        Seed of everything that is drawn, which is public. The sensitivities are sampled apart from
-        those of a later fit, so that what is chosen here does not bias them.
-
-    Returns
-    -------
-    estimator : PrivateEstimator
-        A copy with the best candidate, to be fitted.
-    results : dict
-        The candidates under "params", and under "mean_test_score" what they score.
-
-    Raises
-    ------
-    TypeError
-        If `estimator` is no PrivateEstimator with a SensitivitySampler.
-    ValueError
-        As :meth:`PrivateEstimator.plan` for any of the candidates, or if a score is NaN.
-
-    See Also
-    --------
-    PrivateSearchCV : Chooses on the private records.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> from skdp import LaplaceMechanism, MakeOracle, PrivateEstimator, SensitivitySampler
-    >>> from skdp import public_search
-    >>> from sklearn.datasets import make_regression
-    >>> oracle = MakeOracle(make_regression, n_features=3, coef=False)
-    >>> model = PrivateEstimator(
-    ...     Ridge(),
-    ...     mechanism=LaplaceMechanism(epsilon=1.0),
-    ...     sensitivity=SensitivitySampler(oracle, gamma=0.2),
-    ... )
-    >>> grid = {"estimator__alpha": [1.0, 100.0]}
-    >>> best, results = public_search(model, grid, 100, n_datasets=2, random_state=0)
-    >>> best.estimator.alpha in (1.0, 100.0), len(results["mean_test_score"])
-    (True, 2)
-    """
-    from sklearn.metrics import check_scoring
-
-    sampler = getattr(estimator, "sensitivity", None)
-    if not isinstance(estimator, PrivateEstimator) or not isinstance(sampler, SensitivitySampler):
-        raise TypeError(
-            "The 'estimator' parameter of public_search must be a PrivateEstimator whose "
-            f"sensitivity is a SensitivitySampler. Got {estimator!r}."
-        )
-    check_count("n_datasets", n_datasets, "public_search")
-    rng = np.random.default_rng(random_state)
-    candidates = list_candidates(param_grid, n_iter, int(rng.integers(2**31)))
-    if any(name.split("__")[0] == "sensitivity" for params in candidates for name in params):
-        raise ValueError(
-            "The 'param_grid' parameter of public_search must not name the sensitivity: what it "
-            "promises is not for a score to decide."
-        )
-    seed = int(rng.integers(2**62)) + 2**62  # as no fit has
-    tests = clone(sampler).set_params(random_state=seed)
-    if test_oracle is not None:
-        tests.set_params(oracle=test_oracle)
-    free = PrivacyAccountant(":memory:", epsilon=math.inf, delta=1.0)
-    scores = np.zeros((len(candidates), n_datasets))
-    models = [clone(estimator).set_params(**clone(each, safe=False)) for each in candidates]
-    for row, model in zip(scores, models, strict=True):
-        drawn = clone(model.sensitivity).set_params(random_state=seed)
-        plan = clone(model).set_params(sensitivity=drawn).plan(n_samples)
-        for i in range(n_datasets):
-            train = drawn.public_dataset(n_samples, attempt=2 * i + 1)
-            test = tests.public_dataset(n_samples, attempt=2 * i + 2)
-            released = plan.execute(*copy.deepcopy(train), accountant=free, random_state=i).value
-            row[i] = check_scoring(released, scoring)(released, *test.parts[:2])
-    means = scores.mean(axis=1)
-    if np.isnan(means).any():
-        which = int(np.argmax(np.isnan(means)))
-        raise ValueError(
-            "The 'scoring' of public_search must give each candidate a number. Got NaN for "
-            f"candidate {which}, {candidates[which]}."
-        )
-    results = {"params": candidates, "mean_test_score": means}
-    return models[int(np.argmax(means))], results
-
-
-class CandidateScores(Target):
-    """The mean cross-validated score of each candidate, with more for better."""
-
-    def __init__(self, estimators: Sequence[Estimator], scoring: Any, cv: Any):
-        self.estimators = [make_quiet(clone(estimator)) for estimator in estimators]
-        self.scoring, self.cv = scoring, cv
-        self.allow_nan = all(takes(estimator, "allow_nan") for estimator in estimators)
-        self.key_parts = self.estimators, scoring, cv, sklearn.__version__
-        self.description = f"scores of {len(estimators)} candidates, {describe(estimators[0])}, ..."
-
-    def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
-        """Score all candidates on the same folds, of records in a random order."""
-        from sklearn.model_selection import cross_val_score
-
-        shuffled = reorder(Dataset(*dataset), seed)
-        how = {"scoring": self.scoring, "cv": self.cv, "n_jobs": 1, "error_score": "raise"}
-        return np.array(
-            [
-                cross_val_score(_seeded(estimator, seed), *shuffled.parts, **how).mean()
-                for estimator in self.estimators
-            ]
-        )
-
-
-def _seeded(estimator: Estimator, seed: int) -> Estimator:
-    """Return a clone whose open seeds are this one."""
-    return clone(estimator).set_params(**dict.fromkeys(seed_names(estimator), seed))
-
-
-def list_candidates(param_grid: Any, n_iter: int | None, random_state: Any) -> list[dict[str, Any]]:
-    """List all candidates of a grid, or so many at random."""
-    from sklearn.model_selection import ParameterGrid, ParameterSampler
-
-    if n_iter is None:
-        candidates = list(ParameterGrid(param_grid))
-    else:
-        check_count("n_iter", n_iter, "PrivateSearchCV")
-        candidates = list(ParameterSampler(param_grid, n_iter, random_state=random_state))
-    if not candidates:
-        raise ValueError("The 'param_grid' parameter must hold at least one candidate. Got none.")
-    return [clone(params, safe=False) for params in candidates]
-
-
 def _set(model: PrivateEstimator, params: Mapping[str, Any], n_candidates: int) -> PrivateEstimator:
     """Set a candidate, with its share of the probability that a sensitivity does not cover."""
     copied = clone(model).set_params(**clone(dict(params), safe=False))
@@ -541,3 +387,12 @@ def together(*guarantees: PrivacyGuarantee) -> PrivacyGuarantee:
         assumed=joined("assumed"),
         seeded=any(each.seeded for each in guarantees),
     )
+
+
+def _scored(target: Target, public: Dataset) -> NDArray[np.float64]:
+    """Score the candidates on public records, which leaves no trace in the scorer."""
+    try:
+        return spare(target)(*copy.deepcopy(public).parts, seed=0)
+    except Exception as error:
+        error.add_note("Raised when the candidates were scored on public or made-up records.")
+        raise

@@ -1,0 +1,1 @@
+"""Plots in scikit-learn's Display convention: arrays stored, drawn late."""

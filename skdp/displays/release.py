@@ -1,0 +1,180 @@
+"""The released numbers and their noise, as a picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.core.checks import check_count
+from skdp.summary import LEAST_LEARNED
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WITHIN = 1.96
+"""Standard errors to either side: normal errors are within them with probability .95."""
+
+
+class ReleaseDisplay:
+    """The released numbers, each with the interval that its noise leaves.
+
+    Made by `from_estimator` or `from_summary`; drawn by `plot`. Hollow marks are numbers that are
+    indistinguishable from the oracle's.
+
+    Parameters
+    ----------
+    names : list of str
+        What each number is.
+    values : ndarray of float of shape (n_numbers,)
+        The released numbers.
+    errors : ndarray of float of shape (n_numbers,)
+        Their standard errors.
+    learned : ndarray of float of shape (n_numbers,)
+        Which share of its prior variance the release took away, in [0, 1].
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes, after `plot`.
+    figure_ : matplotlib Figure
+        Their figure.
+    intervals_ : matplotlib ErrorbarContainer
+        The intervals.
+
+    See Also
+    --------
+    ReleaseSummary : The same as a table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import LaplaceMechanism, ReleaseDisplay, release
+    >>> X = np.random.default_rng(0).uniform(size=(100, 1))
+    >>> released = release(np.mean, X, mechanism=LaplaceMechanism(1.0), sensitivity=0.01)
+    >>> display = ReleaseDisplay.from_summary(released.summary())
+    >>> display.names, display.errors.round(3)
+    (['value'], array([0.014]))
+    """
+
+    def __init__(
+        self,
+        *,
+        names: list[str],
+        values: NDArray[np.float64],
+        errors: NDArray[np.float64],
+        learned: NDArray[np.float64],
+    ):
+        self.names = names
+        self.values = values
+        self.errors = errors
+        self.learned = learned
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, attribute: str | None = None, max_numbers: int = 40
+    ) -> ReleaseDisplay:
+        """Take the numbers of a fitted PrivateEstimator.
+
+        Parameters
+        ----------
+        estimator : PrivateEstimator
+            Fitted.
+        attribute : str or None, default=None
+            Only this one, such as "coef_" or "logisticregression__coef_". None takes all.
+        max_numbers : int of at least 1, default=40
+            The first of so many.
+
+        Returns
+        -------
+        ReleaseDisplay
+            Not drawn yet.
+
+        Raises
+        ------
+        NotFittedError
+            Before fit.
+        ValueError
+            If no such attribute was released.
+        """
+        return cls.from_summary(estimator.summary(), attribute=attribute, max_numbers=max_numbers)
+
+    @classmethod
+    def from_summary(
+        cls, summary: Any, *, attribute: str | None = None, max_numbers: int = 40
+    ) -> ReleaseDisplay:
+        """Take the numbers of a summary.
+
+        Parameters
+        ----------
+        summary : ReleaseSummary
+            Of a release or of a fitted model.
+        attribute : str or None, default=None
+            As for `from_estimator`.
+        max_numbers : int of at least 1, default=40
+            As for `from_estimator`.
+
+        Returns
+        -------
+        ReleaseDisplay
+            Not drawn yet.
+
+        Raises
+        ------
+        ValueError
+            If no such attribute was released.
+        """
+        check_count("max_numbers", max_numbers, "ReleaseDisplay.from_summary")
+        of = [name.split("[")[0] for name in summary.names]
+        if attribute is not None and attribute not in of:
+            raise ValueError(
+                "The 'attribute' parameter of ReleaseDisplay.from_summary must be one of "
+                f"{list(dict.fromkeys(of))}. Got {attribute!r}."
+            )
+        rows = [i for i, name in enumerate(of) if attribute in (None, name)][:max_numbers]
+        return cls(
+            names=[summary.names[i] for i in rows],
+            values=summary.values[rows],
+            errors=summary.errors[rows],
+            learned=summary.learned[rows],
+        )
+
+    def plot(self, ax: Axes | None = None, **errorbar_kw: Any) -> ReleaseDisplay:
+        """Draw each number with an interval of 1.96 standard errors to either side.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        **errorbar_kw : dict
+            Passed to the intervals.
+
+        Returns
+        -------
+        ReleaseDisplay
+            This object.
+        """
+        import matplotlib.pyplot as plt
+
+        n_numbers = len(self.names)
+        if ax is None:
+            size = 8.0, max(2.0, 1.4 + 0.22 * n_numbers)
+            _, ax = plt.subplots(figsize=size, layout="constrained")
+        at = np.arange(n_numbers)
+        look: dict[str, Any] = {"fmt": "none", "ecolor": "0.5", "capsize": 2}
+        self.intervals_ = ax.errorbar(
+            self.values, at, xerr=WITHIN * self.errors, **(look | errorbar_kw)
+        )
+        same = self.learned < LEAST_LEARNED
+        ax.plot(self.values[~same], at[~same], "o", color="C0", label="read off the data")
+        if same.any():
+            hollow: dict[str, Any] = {"mfc": "w", "label": "indistinguishable from the oracle"}
+            ax.plot(self.values[same], at[same], "o", color="C0", **hollow)
+            ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
+        ax.axvline(0, color="k", lw=0.8)
+        ax.set_yticks(at, self.names)
+        ax.set_ylim(n_numbers - 0.5, -0.5)
+        ax.set_xlabel("released number ± 1.96 standard errors")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

@@ -1,0 +1,166 @@
+"""The sampled sensitivities, as a picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.core.code import PublicCode
+from skdp.sensitivity.bounds import check_number
+from skdp.sensitivity.estimate import SensitivityEstimate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+_NORMS = {1: "L1 norm", 2: "L2 norm", np.inf: "largest of the changes"}
+
+
+class SensitivityDisplay:
+    """How often one record changes the target by more than so much.
+
+    Made by `from_estimate`; drawn by `plot`. The steps are the share of sampled pairs that exceed
+    each norm; the mark is the order statistic that the noise is calibrated to.
+
+    Parameters
+    ----------
+    norms : ndarray of float of shape (n_pairs,)
+        The sampled norms in ascending order, those of pairs that failed as ``inf``.
+    value : float
+        The order statistic.
+    gamma : float
+        The probability that a further pair exceeds it, as promised.
+    norm : str
+        In which norm the changes are measured.
+    known : float or None, default=None
+        A bound known on paper, to be drawn beside.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes, after `plot`.
+    figure_ : matplotlib Figure
+        Their figure.
+    line_ : matplotlib Line2D
+        The shares.
+    value_ : matplotlib Line2D
+        The order statistic.
+    known_ : matplotlib Line2D or None
+        The known bound.
+
+    See Also
+    --------
+    SensitivityEstimate : What is drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import SensitivityDisplay, SensitivitySampler, UniformOracle
+    >>> sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.1, random_state=0)
+    >>> estimate = sampler.sample(np.mean, n_samples=100, geometry="l1")
+    >>> display = SensitivityDisplay.from_estimate(estimate, known=0.01)
+    >>> bool(np.mean(display.norms > display.value) < display.gamma)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        norms: NDArray[np.float64],
+        value: float,
+        gamma: float,
+        norm: str,
+        known: float | None = None,
+    ):
+        self.norms = norms
+        self.value = value
+        self.gamma = gamma
+        self.norm = norm
+        self.known = known
+
+    @classmethod
+    def from_estimate(
+        cls, estimate: SensitivityEstimate, *, known: float | None = None
+    ) -> SensitivityDisplay:
+        """Sort the norms of an estimate.
+
+        Parameters
+        ----------
+        estimate : SensitivityEstimate
+            Such as `sensitivity_` of a fitted model.
+        known : float of at least 0, or None, default=None
+            A bound known on paper, in the same norm.
+
+        Returns
+        -------
+        SensitivityDisplay
+            Not drawn yet.
+
+        Raises
+        ------
+        TypeError
+            If the sensitivity was not sampled.
+        """
+        if not isinstance(estimate, SensitivityEstimate):
+            raise TypeError(
+                "The 'estimate' parameter of SensitivityDisplay.from_estimate must be a "
+                "SensitivityEstimate: a bound known on paper has no sampled norms. "
+                f"Got {type(estimate).__name__}."
+            )
+        if known is not None:
+            check_number("known", known, "SensitivityDisplay.from_estimate", at_least=0)
+        return cls(
+            norms=np.sort(estimate.norms),
+            value=estimate.value,
+            gamma=estimate.gamma,
+            norm=_NORMS[estimate.geometry.order] + _coordinates(estimate.geometry.basis),
+            known=known,
+        )
+
+    def plot(self, ax: Axes | None = None, **line_kw: Any) -> SensitivityDisplay:
+        """Draw the shares as steps, and the order statistic.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        **line_kw : dict
+            Passed to the steps.
+
+        Returns
+        -------
+        SensitivityDisplay
+            This object.
+        """
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
+        n_pairs = len(self.norms)
+        norms = self.norms[np.isfinite(self.norms)]
+        label = f"{n_pairs} sampled pairs"
+        if len(norms) < n_pairs:
+            label += f", {n_pairs - len(norms)} of them failed"
+        shares = np.arange(n_pairs, n_pairs - len(norms), -1) / n_pairs
+        (self.line_,) = ax.step(norms, shares, **({"where": "pre", "label": label} | line_kw))
+        calibrated = f"{self.value:.3g}, exceeded with probability {self.gamma:g}"
+        self.value_ = ax.axvline(self.value, color="k", ls="--", label=calibrated)
+        self.known_ = None
+        if self.known is not None:
+            named = f"bound known on paper: {self.known:.3g}"
+            self.known_ = ax.axvline(self.known, color="k", ls=":", label=named)
+        ax.set_yscale("log")
+        ax.set_xlabel(f"change by one record, {self.norm}")
+        ax.set_ylabel("share of pairs that exceed it")
+        ax.legend(loc="upper right")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _coordinates(basis: Any) -> str:
+    """Say in which coordinates; those of the values need no word."""
+    if not basis.digest:
+        return ""
+    return f" in the public {'code' if isinstance(basis, PublicCode) else 'basis'}"

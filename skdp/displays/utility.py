@@ -1,0 +1,262 @@
+"""What privacy costs, simulated on public records before anything is spent."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier, is_regressor
+
+from skdp.core.types import Estimator
+from skdp.simulation import Simulation
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class PrivacyUtilityDisplay:
+    """The score of what would be released against epsilon, on public datasets.
+
+    Made by `from_estimator`; drawn by `plot`. Whole releases are simulated: each dataset is drawn
+    from the oracle, what is released of it is scored on other records of it, and no private record
+    is needed. The oracle's world need not be yours: where your records differ, so will the scores.
+
+    Parameters
+    ----------
+    epsilons : ndarray of float of shape (n_levels,)
+        The levels, ascending.
+    scores : ndarray of float of shape (n_levels, n_datasets)
+        What was released at each level of each dataset scores.
+    exact : ndarray of float of shape (n_datasets,)
+        What the estimator scores without noise.
+    public : ndarray of float of shape (n_datasets,) or None
+        What the mean of public fits scores, which is what is released at an epsilon of 0; None
+        without a public code.
+    chance : ndarray of float of shape (n_datasets,) or None
+        What a model scores that knows no feature; None where there is no such model.
+    scoring : str
+        What is scored.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes, after `plot`.
+    figure_ : matplotlib Figure
+        Their figure.
+    line_ : matplotlib Line2D
+        The mean scores.
+    band_ : matplotlib PolyCollection
+        Where the middle four fifths of the scores are.
+
+    See Also
+    --------
+    public_search : Chooses other parameters in the same way.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from sklearn.linear_model import Ridge
+    >>> from skdp import LaplaceMechanism, MakeOracle, PrivacyUtilityDisplay
+    >>> from skdp import PrivateEstimator, SensitivitySampler
+    >>> oracle = MakeOracle(make_regression, n_features=3, coef=False)
+    >>> model = PrivateEstimator(
+    ...     Ridge(),
+    ...     mechanism=LaplaceMechanism(epsilon=1.0),
+    ...     sensitivity=SensitivitySampler(oracle, gamma=0.2),
+    ... )
+    >>> display = PrivacyUtilityDisplay.from_estimator(
+    ...     model, 100, epsilons=[1.0, 10.0], n_datasets=2, random_state=0
+    ... )
+    >>> display.scores.shape
+    (2, 2)
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilons: NDArray[np.float64],
+        scores: NDArray[np.float64],
+        exact: NDArray[np.float64],
+        public: NDArray[np.float64] | None,
+        chance: NDArray[np.float64] | None,
+        scoring: str,
+    ):
+        self.epsilons = epsilons
+        self.scores = scores
+        self.exact = exact
+        self.public = public
+        self.chance = chance
+        self.scoring = scoring
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        n_samples: int,
+        *,
+        epsilons: Sequence[float] = (0.1, 0.3, 1.0, 3.0, 10.0),
+        scoring: Any = None,
+        test_oracle: Any = None,
+        n_datasets: int = 10,
+        random_state: int | None = None,
+    ) -> PrivacyUtilityDisplay:
+        """Simulate releases at several levels.
+
+        Parameters
+        ----------
+        estimator : PrivateEstimator
+            Need not be fitted. Its sensitivity is a SensitivitySampler, whose oracle yields the
+            datasets; its mechanism is tried at each level.
+        n_samples : int
+            Number of private records that there will be.
+        epsilons : sequence of float in (0, inf), default=(0.1, 0.3, 1, 3, 10)
+            The levels.
+        scoring : str, callable or None, default=None
+            As in scikit-learn; None takes the score of the estimator.
+        test_oracle : oracle or None, default=None
+            Where the records come from on which what is released is scored. None takes further
+            records of the same draw. If the oracle resamples a table, give another table here.
+        n_datasets : int, default=10
+            On how many datasets each level is simulated.
+        random_state : int or None, default=None
+            Seed of everything that is drawn, which is public.
+
+        Returns
+        -------
+        PrivacyUtilityDisplay
+            Not drawn yet.
+
+        Raises
+        ------
+        TypeError
+            If `estimator` is no PrivateEstimator with a SensitivitySampler.
+        ValueError
+            If a level is not positive and finite, or as :meth:`PrivateEstimator.plan`.
+        """
+        owner = "PrivacyUtilityDisplay.from_estimator"
+        levels = np.unique(np.asarray(epsilons, dtype=np.float64))
+        if levels.size == 0 or not np.isfinite(levels).all() or levels[0] <= 0:
+            raise ValueError(
+                f"The 'epsilons' parameter of {owner} must be positive and finite numbers. "
+                f"Got {epsilons!r}."
+            )
+        simulation = Simulation(
+            estimator,
+            n_samples,
+            n_datasets=n_datasets,
+            test_oracle=test_oracle,
+            rng=np.random.default_rng(random_state),
+            owner=owner,
+        )
+        models = [clone(estimator).set_params(mechanism__epsilon=float(level)) for level in levels]
+        knows_nothing = _without_features(estimator.estimator)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "This is nearly the oracle's model", UserWarning)
+            plans = [simulation.plan(model) for model in models]
+        return cls(
+            epsilons=levels,
+            scores=np.array([simulation.private_scores(plan, scoring) for plan in plans]),
+            exact=simulation.scores(estimator.estimator, scoring),
+            public=simulation.public_scores(plans[0], scoring),
+            chance=None if knows_nothing is None else simulation.scores(knows_nothing, scoring),
+            scoring=_name_of(scoring, estimator.estimator),
+        )
+
+    def suggest_epsilon(self, target_score: float) -> float:
+        """Return the smallest of the levels whose mean score is as large as wanted.
+
+        It is as good as the oracle is: on records that are unlike its, the score will differ.
+
+        Parameters
+        ----------
+        target_score : float
+            The least mean score.
+
+        Returns
+        -------
+        float
+            One of `epsilons`.
+
+        Raises
+        ------
+        ValueError
+            If none of them has such a score.
+
+        Warns
+        -----
+        UserWarning
+            Always: what was simulated is the oracle's world, not yours.
+        """
+        means = self.scores.mean(axis=1)
+        enough = np.flatnonzero(means >= target_score)
+        if not len(enough):
+            raise ValueError(
+                "The 'target_score' parameter of suggest_epsilon must be a score that one of the "
+                f"levels has. Got {target_score!r}; the largest mean score is {means.max():.3g}, "
+                f"without noise {self.exact.mean():.3g}."
+            )
+        warnings.warn(
+            "The suggested epsilon is for records like the oracle's. On private records the score "
+            "may be another one, and whether it is must not be looked up on them.",
+            UserWarning,
+            stacklevel=2,
+        )
+        return float(self.epsilons[enough[0]])
+
+    def plot(self, ax: Axes | None = None, **line_kw: Any) -> PrivacyUtilityDisplay:
+        """Draw the mean score with a band, and what it lies between as lines.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        **line_kw : dict
+            Passed to the mean scores.
+
+        Returns
+        -------
+        PrivacyUtilityDisplay
+            This object.
+        """
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
+        look: dict[str, Any] = {"marker": "o", "label": "private, mean"}
+        (self.line_,) = ax.plot(self.epsilons, self.scores.mean(axis=1), **(look | line_kw))
+        low, high = np.quantile(self.scores, [0.1, 0.9], axis=1)
+        color, label = self.line_.get_color(), "middle four fifths"
+        self.band_ = ax.fill_between(self.epsilons, low, high, color=color, alpha=0.2, label=label)
+        ax.axhline(self.exact.mean(), color="k", ls="--", label="without noise")
+        if self.public is not None:
+            ax.axhline(self.public.mean(), color="k", ls="-.", label="mean of public fits")
+        if self.chance is not None:
+            ax.axhline(self.chance.mean(), color="k", ls=":", label="without features")
+        ax.set_xscale("log")
+        ax.set_xticks(self.epsilons, [f"{level:g}" for level in self.epsilons])
+        ax.minorticks_off()
+        ax.set_xlabel("$\\epsilon$")
+        ax.set_ylabel(f"{self.scoring} on records of the oracle")
+        ax.legend()
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _without_features(estimator: Estimator) -> Estimator | None:
+    """Return an estimator that learns nothing from the features; None where there is none."""
+    from sklearn.dummy import DummyClassifier, DummyRegressor
+
+    if is_classifier(estimator):
+        return DummyClassifier()
+    return DummyRegressor() if is_regressor(estimator) else None
+
+
+def _name_of(scoring: Any, estimator: Estimator) -> str:
+    if isinstance(scoring, str):
+        return scoring.replace("_", " ")
+    if scoring is not None:
+        return "score"
+    return "accuracy" if is_classifier(estimator) else "R²" if is_regressor(estimator) else "score"

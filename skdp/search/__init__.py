@@ -1,0 +1,1 @@
+"""Choose hyper-parameters: on the private records, or on public ones."""

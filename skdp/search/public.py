@@ -1,0 +1,114 @@
+"""Public model selection: choose on records of the oracle, which costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from skdp.estimator import PrivateEstimator
+from skdp.search.candidates import check_scores, list_candidates
+from skdp.simulation import Simulation
+
+
+def public_search(
+    estimator: PrivateEstimator,
+    param_grid: Mapping[str, Sequence] | Sequence[Mapping[str, Sequence]],
+    n_samples: int,
+    *,
+    test_oracle: Any = None,
+    scoring: Any = None,
+    n_datasets: int = 10,
+    n_iter: int | None = None,
+    random_state: int | None = None,
+) -> tuple[PrivateEstimator, dict[str, Any]]:
+    """Choose hyper-parameters on records of the oracle, at no cost in privacy.
+
+    Every candidate is fitted to datasets of the oracle as it would be to the private one, with
+    noise, and what would be released is scored. So the choice knows what the noise does: a
+    parameter of the mechanism may be chosen, too. It is as good as the oracle is.
+
+    Parameters
+    ----------
+    estimator : PrivateEstimator
+        With a SensitivitySampler, whose oracle yields the datasets.
+    param_grid : dict of str to sequence, or list of such dicts
+        The candidates: any parameters of `estimator`, such as ``"estimator__C"`` or
+        ``"mechanism__basis"``, but not its sampler.
+    n_samples : int
+        Number of private records that there will be.
+    test_oracle : oracle or None, default=None
+        Where the records come from on which a released estimator is scored. None takes further
+        records of the same draw, so that an oracle may give each dataset a rule of its own. If it
+        resamples a table, give another table here, since scores on records of the fit prefer what
+        overfits.
+    scoring : str, callable or None, default=None
+        As for PrivateSearchCV.
+    n_datasets : int, default=10
+        On how many datasets each candidate is released and scored.
+    n_iter : int or None, default=None
+        As for PrivateSearchCV.
+    random_state : int or None, default=None
+        Seed of everything that is drawn, which is public. The sensitivities are sampled apart from
+        those of a later fit, so that what is chosen here does not bias them.
+
+    Returns
+    -------
+    estimator : PrivateEstimator
+        A copy with the best candidate, to be fitted.
+    results : dict
+        The candidates under "params", and under "mean_test_score" what they score.
+
+    Raises
+    ------
+    TypeError
+        If `estimator` is no PrivateEstimator with a SensitivitySampler.
+    ValueError
+        As :meth:`PrivateEstimator.plan` for any of the candidates, or if a score is NaN.
+
+    See Also
+    --------
+    PrivateSearchCV : Chooses on the private records.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from skdp import LaplaceMechanism, MakeOracle, PrivateEstimator, SensitivitySampler
+    >>> from skdp import public_search
+    >>> from sklearn.datasets import make_regression
+    >>> oracle = MakeOracle(make_regression, n_features=3, coef=False)
+    >>> model = PrivateEstimator(
+    ...     Ridge(),
+    ...     mechanism=LaplaceMechanism(epsilon=1.0),
+    ...     sensitivity=SensitivitySampler(oracle, gamma=0.2),
+    ... )
+    >>> grid = {"estimator__alpha": [1.0, 100.0]}
+    >>> best, results = public_search(model, grid, 100, n_datasets=2, random_state=0)
+    >>> best.estimator.alpha in (1.0, 100.0), len(results["mean_test_score"])
+    (True, 2)
+    """
+    rng = np.random.default_rng(random_state)
+    candidates = list_candidates(param_grid, n_iter, int(rng.integers(2**31)))
+    if any(name.split("__")[0] == "sensitivity" for params in candidates for name in params):
+        raise ValueError(
+            "The 'param_grid' parameter of public_search must not name the sensitivity: what it "
+            "promises is not for a score to decide."
+        )
+    simulation = Simulation(
+        estimator,
+        n_samples,
+        n_datasets=n_datasets,
+        test_oracle=test_oracle,
+        rng=rng,
+        owner="public_search",
+    )
+    models = [clone(estimator).set_params(**clone(each, safe=False)) for each in candidates]
+    scores = np.array(
+        [simulation.private_scores(simulation.plan(model), scoring) for model in models]
+    )
+    means = scores.mean(axis=1)
+    check_scores(means, candidates, "public_search")
+    results = {"params": candidates, "mean_test_score": means}
+    return models[int(np.argmax(means))], results

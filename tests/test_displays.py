@@ -1,0 +1,185 @@
+"""Plots store their arrays, compute them without matplotlib, and draw what they store."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from skdp import (
+    KnownSensitivity,
+    LaplaceMechanism,
+    PrivacyUtilityDisplay,
+    PrivateEstimator,
+    RandomTaskOracle,
+    ReleaseDisplay,
+    ReleaseSummary,
+    SensitivityDisplay,
+    SensitivitySampler,
+    UniformOracle,
+)
+
+plt = pytest.importorskip("matplotlib.pyplot", reason="needs the 'plot' extra")
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def sometimes(X):
+    if X.max() > 0.99:
+        raise ValueError("too large")
+    return X.mean()
+
+
+def estimate(target=np.mean):
+    sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.2, n_pairs=99, random_state=0)
+    return sampler.sample(target, 10, "l1")
+
+
+def test_the_steps_are_the_shares_of_pairs_that_exceed_a_norm():
+    sampled = estimate()
+    display = SensitivityDisplay.from_estimate(sampled, known=0.1).plot()
+    x, y = display.line_.get_data()
+    assert np.array_equal(x, np.sort(sampled.norms))
+    assert np.allclose(y, [np.mean(sampled.norms >= norm) for norm in x])
+    assert display.value_.get_xdata()[0] == sampled.value
+    assert display.known_.get_xdata()[0] == 0.1
+    assert "0.2" in display.value_.get_label()
+
+
+def test_pairs_that_failed_are_counted_and_not_drawn():
+    sampled = estimate(sometimes)
+    n_failed = int(np.isinf(sampled.norms).sum())
+    assert 0 < n_failed < 99
+    display = SensitivityDisplay.from_estimate(sampled).plot()
+    x, y = display.line_.get_data()
+    assert len(x) == 99 - n_failed
+    assert y[-1] == (n_failed + 1) / 99
+    assert f"{n_failed} of them failed" in display.line_.get_label()
+
+
+def test_a_bound_on_paper_has_no_sample():
+    bound = KnownSensitivity(0.1, "l1", 10)
+    with pytest.raises(TypeError, match="has no sampled norms"):
+        SensitivityDisplay.from_estimate(bound)
+
+
+@pytest.fixture(scope="module")
+def model():
+    sampler = SensitivitySampler(
+        UniformOracle([(0, 1)] * 3, y_bounds=(0, 1)), gamma=0.2, n_pairs=19, random_state=0
+    )
+    x = np.random.default_rng(0).uniform(size=(100, 3))
+    mechanism = LaplaceMechanism(1.0)
+    model = PrivateEstimator(Ridge(), mechanism=mechanism, sensitivity=sampler, random_state=0)
+    return model.fit(x, x[:, 0])
+
+
+def test_intervals_are_of_the_standard_errors(model):
+    display = ReleaseDisplay.from_estimator(model, attribute="coef_").plot()
+    assert display.names == ["coef_[0]", "coef_[1]", "coef_[2]"]
+    assert np.array_equal(display.values, model.estimator_.coef_)
+    ((segments,),) = [display.intervals_[2]]
+    drawn = [segment[:, 0] for segment in segments.get_segments()]
+    expected = display.values[:, None] + 1.96 * display.errors[:, None] * [-1, 1]
+    assert np.allclose(drawn, expected)
+    assert [text.get_text() for text in display.ax_.get_yticklabels()] == display.names
+
+
+def test_numbers_of_the_oracle_are_hollow():
+    numbers = np.array([1.0, 2.0, 3.0])
+    learned = np.array([0.5, 0.01, 0.9])
+    summary = ReleaseSummary("a promise", ["a[0]", "a[1]", "b"], numbers, numbers / 9, learned)
+    filled, hollow = ReleaseDisplay.from_summary(summary).plot().ax_.get_lines()[-3:-1]
+    assert filled.get_xdata().tolist() == [1.0, 3.0]
+    assert hollow.get_xdata().tolist() == [2.0]
+    assert hollow.get_markerfacecolor() == "w"
+
+
+def test_as_many_numbers_as_asked_for(model):
+    assert ReleaseDisplay.from_estimator(model, max_numbers=2).names == ["coef_[0]", "coef_[1]"]
+    with pytest.raises(ValueError, match=r"one of \['coef_', 'intercept_'\]"):
+        ReleaseDisplay.from_estimator(model, attribute="coefs_")
+
+
+@pytest.fixture(scope="module")
+def task():
+    """A classifier whose oracle labels each dataset by a rule of its own."""
+    features = np.random.default_rng(0).normal(size=(300, 3))
+    sampler = SensitivitySampler(RandomTaskOracle(features, classes=[0, 1]), gamma=0.2, n_pairs=19)
+    estimator = LogisticRegression(C=0.1)
+    return PrivateEstimator(estimator, mechanism=LaplaceMechanism(1.0), sensitivity=sampler)
+
+
+@pytest.fixture(scope="module")
+def utility(task):
+    return PrivacyUtilityDisplay.from_estimator(
+        task, 100, epsilons=[100.0, 0.01], n_datasets=5, random_state=0
+    )
+
+
+def test_scores_rise_from_chance_to_those_without_noise(utility):
+    """Training and test records of a dataset have the same rule, or all scores would be chance."""
+    assert utility.epsilons.tolist() == [0.01, 100.0]
+    assert utility.scores.shape == (2, 5)
+    assert utility.exact.mean() > 0.8
+    low, high = utility.scores.mean(axis=1)
+    assert low < 0.7
+    assert abs(high - utility.exact.mean()) < 0.05
+    assert 0.4 < utility.chance.mean() < 0.7
+
+
+def test_a_simulation_is_repeated_by_its_seed_and_spends_nothing(task, utility):
+    from skdp.accounting import PrivacyAccountant
+
+    accountant = PrivacyAccountant(":memory:", epsilon=1.0)
+    with accountant.as_default():
+        again = PrivacyUtilityDisplay.from_estimator(
+            task, 100, epsilons=[100.0, 0.01], n_datasets=5, random_state=0
+        )
+    assert np.array_equal(again.scores, utility.scores)
+    assert accountant.total().n_releases == 0
+    assert not hasattr(task, "estimator_")
+
+
+def test_the_curve_is_that_of_the_means(utility):
+    display = utility.plot()
+    assert np.array_equal(display.line_.get_ydata(), utility.scores.mean(axis=1))
+    labels = {text.get_text() for text in display.ax_.get_legend().get_texts()}
+    assert {"without noise", "mean of public fits", "without features"} < labels
+    assert 0.3 < utility.public.mean() < 0.7  # of random rules
+    assert "accuracy" in display.ax_.get_ylabel()
+
+
+def test_the_smallest_level_that_suffices_is_suggested(utility):
+    with pytest.warns(UserWarning, match="records like the oracle's"):
+        assert utility.suggest_epsilon(0.75) == 100.0
+    with pytest.warns(UserWarning, match="records like the oracle's"):
+        assert utility.suggest_epsilon(0.1) == 0.01
+    with pytest.raises(ValueError, match=r"without noise 0\."):
+        utility.suggest_epsilon(1.1)
+
+
+def test_without_a_model_of_chance_there_is_no_line():
+    scorer = PrivacyUtilityDisplay(
+        epsilons=np.array([1.0]),
+        scores=np.ones((1, 2)),
+        exact=np.ones(2),
+        public=None,
+        chance=None,
+        scoring="R",
+    )
+    assert len(scorer.plot().ax_.get_lines()) == 2
+
+
+@pytest.mark.parametrize("epsilons", [[], [0.0, 1.0], [np.inf], [np.nan]])
+def test_levels_are_positive_and_finite(task, epsilons):
+    with pytest.raises(ValueError, match="'epsilons' parameter"):
+        PrivacyUtilityDisplay.from_estimator(task, 100, epsilons=epsilons)
+
+
+def test_only_a_sampler_has_public_records():
+    known = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=0.1)
+    with pytest.raises(TypeError, match="whose sensitivity is a SensitivitySampler"):
+        PrivacyUtilityDisplay.from_estimator(known, 100)

@@ -1,0 +1,483 @@
+"""Wrong calls over the whole public interface: refused, in words, before anything happens.
+
+Each message names the parameter and the rule. No record of the caller is in it, nothing is spent,
+and the object is as it was.
+"""
+
+import copy
+import math
+import re
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.cluster import KMeans
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neighbors import KernelDensity
+
+from skdp import (
+    BernsteinTransformer,
+    ExponentialMechanism,
+    GaussianMechanism,
+    GaussianOracle,
+    Geometry,
+    KnownSensitivity,
+    LaplaceMechanism,
+    MakeOracle,
+    PrivacyGuarantee,
+    PrivateEstimator,
+    PrivateSearchCV,
+    PublicBasis,
+    PublicDataOracle,
+    RandomDensityOracle,
+    RandomTaskOracle,
+    SensitivitySampler,
+    UniformOracle,
+    mean_l1,
+    order_statistic,
+    plan_release,
+    public_search,
+    release,
+)
+from skdp.accounting import PrivacyAccountant
+
+RNG = np.random.default_rng(0)
+PUBLIC = RNG.normal(size=(60, 3)), RNG.integers(0, 2, 60)
+X = RNG.normal(size=(60, 3)) + math.pi
+Y = np.r_[0, 1, RNG.integers(0, 2, 58)]
+NAN, INF = math.nan, math.inf
+
+
+class CountingOracle(PublicDataOracle):
+    """Count the draws."""
+
+    n_draws = 0
+
+    def __call__(self, n_samples, rng):
+        type(self).n_draws += 1
+        return super().__call__(n_samples, rng)
+
+
+def sampler(oracle=None, **options):
+    oracle = CountingOracle(*PUBLIC) if oracle is None else oracle
+    return SensitivitySampler(oracle, **{"gamma": 0.2, "n_pairs": 9, "random_state": 0} | options)
+
+
+def model(estimator=None, **options):
+    usual = {"mechanism": LaplaceMechanism(1.0), "sensitivity": sampler()}
+    return PrivateEstimator(
+        LogisticRegression() if estimator is None else estimator, **usual | options
+    )
+
+
+def fit(**options):
+    """A fit with one wrong parameter."""
+    return lambda: model(**options).fit(X, Y)
+
+
+def fit_to(*data, estimator=None, **options):
+    """A fit to wrong data."""
+    return lambda: model(estimator, **options).fit(*data)
+
+
+def of_oracle(draw, estimator=None):
+    """A fit with an oracle that draws what it must not."""
+    return lambda: model(estimator, sensitivity=sampler(draw)).fit(X, Y)
+
+
+def changed(values, at, to):
+    values = np.array(values, dtype=np.float64)
+    values[at] = to
+    return values
+
+
+def labels(n, rng):
+    return rng.integers(0, 2, n)
+
+
+def of_function(function, **options):
+    usual = {
+        "mechanism": LaplaceMechanism(1.0),
+        "sensitivity": sampler(UniformOracle([(0, 1)] * 3)),
+    }
+    return lambda: release(function, X, **usual | options)
+
+
+calls = iter(range(10**9))
+
+# What is wrong can be seen before a record is drawn: (name, call, words of the message).
+EARLY = [
+    *(
+        (f"epsilon={e!r} of {m.__name__}", fit(mechanism=m(e, *more)), "'epsilon'.*above 0")
+        for m, more in ((LaplaceMechanism, ()), (GaussianMechanism, (1e-6,)))
+        for e in (0, -1, NAN, "1", None, [1.0], -INF, True)
+    ),
+    *(
+        (f"delta={d!r}", fit(mechanism=GaussianMechanism(1.0, d)), "'delta'.*number in")
+        for d in (0, 1, 2, -0.1, NAN, "a", None)
+    ),
+    *(
+        (f"basis={b!r}", fit(mechanism=LaplaceMechanism(1.0, basis=b)), "basis")
+        for b in ("foo", 3.5, [[1.0, 2.0]], np.zeros((2, 2)), [[NAN]], None)
+    ),
+    *(
+        (f"shift={s!r}", fit(mechanism=LaplaceMechanism(1.0, shift=s)), r"'shift'.*in \[0, 1\]")
+        for s in (-0.1, 1.1, "a", None, NAN, True)
+    ),
+    *(
+        (f"decode={d!r}", fit(mechanism=LaplaceMechanism(1.0, decode=d)), "'decode'.*True or False")
+        for d in ("yes", None, 2)
+    ),
+    *(
+        (f"method={m!r}", fit(mechanism=GaussianMechanism(1.0, 1e-6, method=m)), "'method'")
+        for m in ("exact", None, 3)
+    ),
+    *(
+        (f"mechanism={m!r}", fit(mechanism=m), "'mechanism'.*must be a Mechanism")
+        for m in (None, LaplaceMechanism, 1.0, "laplace")
+    ),
+    *(
+        (f"gamma={g!r}", fit(sensitivity=sampler(gamma=g)), r"'gamma'.*in \(0, 1\)")
+        for g in (0, 1, -0.1, 1.5, NAN, "a", [0.1], True)
+    ),
+    *(
+        (f"n_pairs={n!r}", fit(sensitivity=sampler(n_pairs=n)), "'n_pairs'.*integer")
+        for n in (0, -1, 2.5, "a", True, 2**60)
+    ),
+    *(
+        (f"calibration={c!r}", fit(sensitivity=sampler(calibration=c)), "'calibration'")
+        for c in ("x", None, 3)
+    ),
+    *(
+        (
+            f"confidence={c!r}",
+            fit(sensitivity=sampler(calibration="conditional", confidence=c)),
+            "'confidence'",
+        )
+        for c in (0, 1, 2, "a", NAN)
+    ),
+    *(
+        (f"n_jobs={n!r}", fit(sensitivity=sampler(n_jobs=n)), "'n_jobs'.*integer")
+        for n in (0, 1.5, "a", True)
+    ),
+    *((f"memory={m!r}", fit(sensitivity=sampler(memory=m)), "'memory'.*path") for m in (3, object)),
+    *(
+        (f"verbose={v!r}", fit(sensitivity=sampler(verbose=v)), "'verbose'.*integer")
+        for v in ("a", 1.5, True)
+    ),
+    *(
+        (f"seed of the sampler={s!r}", fit(sensitivity=sampler(random_state=s)), "'random_state'")
+        for s in ("a", -1, 1.5, True)
+    ),
+    *(
+        (f"seed of the noise={s!r}", fit(random_state=s), "'random_state'")
+        for s in ("a", -1, 1.5, True, np.random.RandomState(0), np.random.default_rng(0))
+    ),
+    *(
+        (f"oracle={o!r:.20}", fit(sensitivity=sampler(o)), "oracle")
+        for o in (3, "a", Ridge(), np.zeros((5, 3)), object())
+    ),
+    *(
+        (f"estimator={e!r:.20}", fit(estimator=e), "'estimator'.*scikit-learn estimator")
+        for e in ("svm", LogisticRegression, 3, len, [LogisticRegression()])
+    ),
+    *(
+        (f"release={r!r:.20}", fit(release=r), "release")
+        for r in (3, "coef_", [], ["coef_", 3], object(), [3])
+    ),
+    *((f"classes={c!r}", fit(classes=c), "'classes'|label") for c in ("ab", 3, [])),
+    ("classes of a regressor", fit(estimator=Ridge(), classes=[0, 1]), "'classes'.*classifiers"),
+    *(
+        (f"sensitivity={s!r:.20}", fit(sensitivity=s), "sensitivity|'value'")
+        for s in (None, "a", -1.0, NAN, INF, [0.1], UniformOracle([(0, 1)]))
+    ),
+    *(
+        (f"accountant={a!r}", fit(accountant=a), "'accountant'.*PrivacyAccountant")
+        for a in ("x", 3, PrivacyAccountant)
+    ),
+    *(
+        (f"n_samples={n!r} of a plan", lambda n=n: model().plan(n), "'n_samples'.*integer")
+        for n in (0, -1, 2.5, "a", None, True)
+    ),
+    *(
+        (f"X={x[0]}", fit_to(x[1], Y), x[2])
+        for x in (
+            ("None", None, "X"),
+            ("one dimension", X[:, 0], "two-dimensional"),
+            ("three dimensions", X[:, :, None], "two-dimensional"),
+            ("no record", X[:0], "0 sample"),
+            ("no column", X[:, :0], "0 feature"),
+            ("missing", changed(X, (3, 1), NAN), "NaN.*imputer"),
+            ("infinite", changed(X, (3, 1), INF), "infinity"),
+            ("complex", X + 1j, "[Cc]omplex"),
+            ("ragged", [[1.0, 2.0], [3.0]], "inhomogeneous|ragged|two-dimensional"),
+            ("text", "abc", "X|array"),
+            ("a number", 3.0, "X|array"),
+            ("a dictionary", {"a": [1.0]}, "X|float|array"),
+        )
+    ),
+    *(
+        (f"y={y[0]}", fit_to(X, y[1]), y[2])
+        for y in (
+            ("None", None, "requires y"),
+            ("too few", Y[:-1], "each of the 60 records"),
+            ("too many", np.r_[Y, 0], "each of the 60 records"),
+            ("real numbers", X[:, 0], "continuous"),
+            ("missing", changed(Y, 3, NAN), "NaN"),
+            ("another label", np.where(np.arange(60) == 9, 7, Y), "label that is not public"),
+        )
+    ),
+    ("weights without y", fit_to(X, None, np.ones(60), estimator=KMeans(2)), "sample_weight"),
+    ("too few weights", fit_to(X, Y, np.ones(59)), "weight"),
+    ("missing weight", fit_to(X, Y, changed(np.ones(60), 3, NAN)), "weight|NaN"),
+    *((f"target={t!r:.10}", of_function(t), "'target'") for t in ("mean", None, 3, [np.mean])),
+    ("responses of noise", of_function(np.mean, responses=["a"]), "'responses'"),
+    (
+        "unfit parts",
+        lambda: release(np.mean, X, Y[:3], mechanism=LaplaceMechanism(1.0), sensitivity=1.0),
+        "as many responses",
+    ),
+    *(
+        (f"mechanism={m!r} of a release", of_function(np.mean, mechanism=m), "'mechanism'")
+        for m in (None, 1.0, LaplaceMechanism)
+    ),
+    *(
+        (
+            f"n_samples={n!r} of plan_release",
+            lambda n=n: plan_release(
+                np.mean,
+                n_samples=n,
+                mechanism=LaplaceMechanism(1.0),
+                sensitivity=sampler(UniformOracle([(0, 1)])),
+            ),
+            "'n_samples'",
+        )
+        for n in (0, 1.5, "a")
+    ),
+    ("no epsilon", lambda: LaplaceMechanism(), "epsilon"),
+    ("no mechanism", lambda: PrivateEstimator(Ridge(), sensitivity=1.0), "mechanism"),
+    ("positional", lambda: PrivateEstimator(Ridge(), LaplaceMechanism(1.0), 1.0), "positional"),
+    ("epsilon of the estimator", lambda: model().set_params(epsilon=2), "mechanism__epsilon"),
+    ("gamma of the estimator", lambda: model().set_params(gamma=0.1), "sensitivity__gamma"),
+    ("C of the estimator", lambda: model().set_params(C=0.1), "estimator__C"),
+]
+
+# What is wrong shows in the records of the oracle.
+DRAWN = [
+    (
+        "strings",
+        of_oracle(lambda n, rng: (np.full((n, 3), "a"), labels(n, rng))),
+        "The oracle.*form",
+    ),
+    ("nothing", of_oracle(lambda n, rng: None), "oracle.*must be X or a tuple"),
+    ("four parts", of_oracle(lambda n, rng: (rng.normal(size=(n, 3)),) * 4), "oracle.*tuple"),
+    (
+        "too few",
+        of_oracle(lambda n, rng: (rng.normal(size=(n - 1, 3)), labels(n - 1, rng))),
+        "oracle.*returned 60 records",
+    ),
+    (
+        "too few labels",
+        of_oracle(lambda n, rng: (rng.normal(size=(n, 3)), labels(n - 1, rng))),
+        "oracle.*60 responses",
+    ),
+    (
+        "missing numbers",
+        of_oracle(lambda n, rng: (np.full((n, 3), NAN), labels(n, rng))),
+        "oracle.*missing or infinite|oracle.*same records",
+    ),
+    (
+        "other columns",
+        of_oracle(lambda n, rng: (rng.normal(size=(n, 2)), labels(n, rng))),
+        "oracle.*2 columns",
+    ),
+    (
+        "three dimensions",
+        of_oracle(lambda n, rng: (rng.normal(size=(n, 3, 1)), labels(n, rng))),
+        "oracle.*dimensions",
+    ),
+    ("no labels", of_oracle(lambda n, rng: rng.normal(size=(n, 3))), "oracle.*form|y"),
+    (
+        "one class",
+        of_oracle(lambda n, rng: (rng.normal(size=(n, 3)), np.zeros(n, dtype=int))),
+        "oracle.*several classes",
+    ),
+    (
+        "other labels",
+        of_oracle(lambda n, rng: (rng.normal(size=(n, 3)), 5 + labels(n, rng))),
+        "label that is not public",
+    ),
+    (
+        "always the same",
+        of_oracle(lambda n, rng: (np.ones((n, 3)), np.arange(n) % 2)),
+        "oracle.*same records",
+    ),
+    (
+        "by chance",
+        of_oracle(lambda n, rng: (np.random.default_rng().normal(size=(n, 3)), labels(n, rng))),
+        "oracle.*other records for the same",
+    ),
+    ("labels not declared", fit(classes=[0]), "oracle.*yields the label 1"),
+    ("labels of another type", fit(classes=["a", "b"]), "oracle.*yields the label 0"),
+    ("too many classes", fit(classes=[0, 1, 2]), r"oracle must yield every class of \[0, 1, 2\]"),
+    ("too few records", fit_to(X[:1], Y[:1]), "oracle must yield"),
+    ("columns of the data", fit_to(X[:, :2], Y), "oracle.*2 columns"),
+    (
+        "sparse and dense",
+        fit_to(
+            sparse.csr_matrix(X),
+            Y,
+            sensitivity=sampler(lambda n, rng: ([["a"] * 3] * n, labels(n, rng))),
+        ),
+        "oracle",
+    ),
+    ("text of the data", fit_to(np.full((60, 3), "a"), Y), "oracle.*form"),
+    ("an option of the estimator", fit(estimator=LogisticRegression(C=-1)), "'C'"),
+    ("names to release", fit(release=["coefs_"]), "'release'.*coef_, intercept_"),
+    ("a choosing mechanism", fit(mechanism=ExponentialMechanism(1.0)), "chooses one of several"),
+    ("a target of None", of_function(lambda X: None), "returned None"),
+    ("a target of text", of_function(lambda X: "a"), "could not convert"),
+    ("a target of NaN", of_function(lambda X: NAN), "sensitivity is infinite"),
+    (
+        "a target of changing length",
+        of_function(lambda X: np.zeros(2 + next(calls) % 3)),
+        "shape|another size|infinite|values",
+    ),
+    ("a target that does not change", of_function(lambda X: 1.0), "sensitivity.*zero|is 0"),
+    (
+        "a bandwidth",
+        fit(
+            estimator=KernelDensity(bandwidth=-1.0),
+            sensitivity=sampler(UniformOracle([(0, 1)] * 3)),
+            release=BernsteinTransformer(2, feature_range=(0, 1)),
+        ),
+        "bandwidth",
+    ),
+]
+
+# What is wrong shows when an object is made or first used.
+MADE = [
+    *((f"UniformOracle({b!r})", lambda b=b: UniformOracle(b), "bounds")
+      for b in ([], [(1, 0)], [(0, NAN)], [(0,)], "a", 3, [(0, INF)])),
+    *((f"UniformOracle classes={c!r}", lambda c=c: UniformOracle([(0, 1)], classes=c), "classes")
+      for c in (3, [])),
+    *((f"GaussianOracle{a!r}", lambda a=a: GaussianOracle(*a), "mean|cov")
+      for a in (([0.0], [-1.0]), ([0.0], [[1.0, 2.0]]), ([NAN], [1.0]), ("a", [1.0]))),
+    *((f"RandomTaskOracle classes={c!r}", lambda c=c: RandomTaskOracle(X, classes=c), "classes")
+      for c in ([0], [], 3)),
+    *((f"RandomDensityOracle({b!r})", lambda b=b: RandomDensityOracle(b), "bounds")
+      for b in ([], [(1, 0)], "a")),
+    *((f"MakeOracle({m!r})", lambda m=m: MakeOracle(m), "callable|function|generator")
+      for m in (3, "a", None)),
+    ("PublicDataOracle of nothing", lambda: PublicDataOracle(X[:0]), "at least one record"),
+    ("PublicDataOracle of parts", lambda: PublicDataOracle(X, Y[:3]), "y|responses|records"),
+    *((f"BernsteinTransformer(degree={d!r})",
+       lambda d=d: BernsteinTransformer(d, feature_range=(0, 1)).fit(X[:, :1]), "'degree'")
+      for d in (0, -1, "a", 1.5)),
+    *((f"BernsteinTransformer(feature_range={r!r})",
+       lambda r=r: BernsteinTransformer(2, feature_range=r).fit(X[:, :1]), "'feature_range'")
+      for r in ((1, 0), "a", (0, NAN), (0,))),
+    *((f"PrivacyAccountant(epsilon={e!r})", lambda e=e: PrivacyAccountant(":memory:", epsilon=e),
+       "'epsilon'") for e in (0, -1, NAN, "a", None)),
+    *((f"PrivacyAccountant(delta={d!r})",
+       lambda d=d: PrivacyAccountant(":memory:", epsilon=1.0, delta=d), "'delta'")
+      for d in (-0.1, 1.1, NAN, "a")),
+    *((f"PrivacyAccountant(gamma={g!r})",
+       lambda g=g: PrivacyAccountant(":memory:", epsilon=1.0, gamma=g), "'gamma'")
+      for g in (-0.1, 1.1, NAN, "a")),
+    *((f"PrivacyGuarantee({o!r})", lambda o=o: PrivacyGuarantee(**o), next(reversed(o)))
+      for o in ({"epsilon": 0}, {"epsilon": -1.0}, {"epsilon": NAN}, {"epsilon": 1.0, "delta": 1.0},
+                {"epsilon": 1.0, "gamma": -0.1}, {"epsilon": 1.0, "confidence": 0.9},
+                {"epsilon": 1.0, "n_samples": 0}, {"epsilon": "a"},
+                {"epsilon": 1.0, "delta": None})),
+    *((f"KnownSensitivity{a!r}", lambda a=a: KnownSensitivity(*a), "KnownSensitivity")
+      for a in ((-1.0, "l1", 5), (NAN, "l1", 5), ("a", "l1", 5), (1.0, "l3", 5), (1.0, "l1", 0),
+                (1.0, "l1", 1.5), (1.0, "l1", 5, 1.0), (1.0, "l1", 5, -0.1))),
+    *((f"mean_l1{a!r}", lambda a=a: mean_l1(*a), "n_samples|n_features|ranges")
+      for a in ((0, 3), (5, 0), (5.5, 3))),
+    *((f"order_statistic{a!r}", lambda a=a: order_statistic(*a), "gamma|n_pairs")
+      for a in ((0, 9), (1, 9), (0.1, 0), (0.1, 2.5), (0.001, 9), ("a", 9))),
+    *((f"Geometry({o!r})", lambda o=o: Geometry(o), "order|Geometry") for o in (3, "l1", None, 0)),
+    ("a singular basis", lambda: PublicBasis("given", matrix=np.zeros((2, 2))), "matrix"),
+    ("no candidate", lambda: PrivateSearchCV(model(), [], mechanism=ExponentialMechanism(1.0),
+                                             sensitivity=sampler()).fit(X, Y), "param_grid"),
+    ("a search in a number", lambda: public_search(model(sensitivity=1.0), {}, 60), "'estimator'"),
+    *((f"n_datasets={n!r}", lambda n=n: public_search(model(), {"estimator__C": [1]}, 60,
+                                                      n_datasets=n), "'n_datasets'")
+      for n in (0, 1.5, "a")),
+]  # fmt: skip
+
+
+def state(thing):
+    return {name: repr(value) for name, value in vars(thing).items()}
+
+
+def refused(call, words):
+    """Return the message; nothing is spent, and it holds no private number."""
+    accountant = PrivacyAccountant(":memory:", epsilon=100.0, delta=0.5)
+    with accountant.as_default(), pytest.raises((ValueError, TypeError)) as refusal:
+        call()
+    message = "\n".join([str(refusal.value), *getattr(refusal.value, "__notes__", ())])
+    assert re.search(words, message, re.DOTALL), message
+    assert accountant.total().n_releases == 0
+    written = set(re.findall(r"\d\.\d{4,}", message))
+    private = {f"{number:.4f}"[:6] for number in np.abs(X).ravel()}
+    assert not {number[:6] for number in written} & private
+    return message
+
+
+def named(cases):
+    return [pytest.param(call, words, id=name) for name, call, words in cases]
+
+
+@pytest.mark.parametrize(("call", "words"), named(EARLY))
+def test_what_can_be_seen_is_refused_before_a_pair_is_drawn(call, words):
+    CountingOracle.n_draws = 0
+    refused(call, words)
+    # the form of its records may be looked at, and a public fit made; no pair has been evaluated
+    assert CountingOracle.n_draws < 9
+
+
+@pytest.mark.parametrize(("call", "words"), named(DRAWN))
+@pytest.mark.filterwarnings("ignore:.*sparse.*")  # some formats are slow to compare
+def test_what_an_oracle_or_target_shows_is_refused(call, words):
+    refused(call, words)
+
+
+@pytest.mark.parametrize(("call", "words"), named(MADE))
+def test_what_is_made_wrongly_is_refused(call, words):
+    refused(call, words)
+
+
+def test_there_are_two_hundred():
+    assert len(EARLY) + len(DRAWN) + len(MADE) >= 200
+
+
+def test_an_object_is_as_it_was():
+    unfitted = model(estimator=LogisticRegression(C=-1))
+    fitted = model(random_state=0).fit(X, Y)
+    for each, data in ((unfitted, (X, Y)), (fitted, (X[:, :2], Y)), (fitted, (X, Y + 5))):
+        before = state(each)
+        with pytest.raises((ValueError, TypeError)):
+            each.fit(*data)
+        assert state(each) == before
+    kept = copy.deepcopy(fitted.get_params())
+    with pytest.raises(ValueError, match="mechanism__epsilon"):
+        fitted.set_params(epsilon=3.0)
+    assert repr(fitted.get_params()) == repr(kept)
+
+
+@pytest.mark.parametrize("name", ["guarantee_", "estimator_", "budget_", "coef_", "classes_"])
+def test_what_comes_with_a_fit_says_so(name):
+    with pytest.raises(AttributeError, match=f"'{name}' before fit"):
+        getattr(model(), name)
+
+
+def test_what_the_released_estimator_has_is_pointed_to():
+    fitted = model(random_state=0).fit(X, Y)
+    with pytest.raises(AttributeError, match=r"it is estimator_\.coef_"):
+        _ = fitted.coef_
+    with pytest.raises(AttributeError, match="no attribute 'coefs_'"):
+        _ = fitted.coefs_
+    with pytest.raises(AttributeError, match="transform"):
+        _ = fitted.transform
