@@ -28,6 +28,7 @@ from skdp import (
     SensitivityEstimate,
     SensitivitySampler,
 )
+from skdp.core.dataset import Dataset
 from skdp.core.streams import pair_key
 from skdp.plan import make_plan
 from skdp.sensitivity.pairs import NoValueError, PairSource, pilot_pair, run_chunk
@@ -138,17 +139,25 @@ def logistic(C):
 
 cancer, diabetes = load(load_breast_cancer), load(load_diabetes)
 minmax, standard, svc = MinMaxScaler(), StandardScaler(), LinearSVC(C=0.01)
-features, labels = "cancer_features", "cancer_labels"
 network = FlatMLP((4,), alpha=1.0, solver="lbfgs", max_iter=300, random_state=0)
 lattice = BernsteinTransformer(degree=20, order=3, feature_range=(0, 1))
+FIGURES = {
+    "cancer_features": "breast cancer, public features",
+    "digits": "digits, public features",
+    "diabetes": "diabetes, public responses",
+    "cancer_labels": "breast cancer, public labels",
+    "density": "density, public bounds",
+}
 ROWS = {
-    "C1": Row("logistic, min-max, C=1", features, logistic(1), table(cancer, minmax)),
-    "C10": Row("logistic, min-max, C=10", features, logistic(10), table(cancer, minmax)),
-    "C.01": Row("logistic, standardized, C=.01", features, logistic(0.01), table(cancer, standard)),
-    "svc": Row("LinearSVC, standardized, C=.01", features, svc, table(cancer, standard)),
+    "C1": Row("logistic, min-max, C=1", "cancer_features", logistic(1), table(cancer, minmax)),
+    "C10": Row("logistic, min-max, C=10", "cancer_features", logistic(10), table(cancer, minmax)),
+    "C.01": Row(
+        "logistic, standardized, C=.01", "cancer_features", logistic(0.01), table(cancer, standard)
+    ),
+    "svc": Row("LinearSVC, standardized, C=.01", "cancer_features", svc, table(cancer, standard)),
     "raw": Row(
         "scaler and LinearSVC, raw units",
-        features,
+        "cancer_features",
         make_pipeline(standard, svc),
         table(cancer),
         peer="pipeline",
@@ -156,7 +165,7 @@ ROWS = {
     "digits38": Row("3 against 8, C=.1", "digits", logistic(0.1), table(digits([3, 8]))),
     "digits10": Row("ten digits, C=.1", "digits", logistic(0.1), table(digits())),
     "ridge": Row(
-        "ridge, standardized, public responses",
+        "ridge, standardized (R²)",
         "diabetes",
         Ridge(0.1),
         table(diabetes, standard, true),
@@ -164,21 +173,26 @@ ROWS = {
         measure="R²",
         limits=(-0.5, 0.6),
     ),
-    "labeled": Row("logistic, min-max, C=1", labels, logistic(1), table(cancer, minmax, true)),
-    "wrong": Row(
-        "40 % of malignant called benign", labels, logistic(1), table(cancer, minmax, partly_wrong)
+    "labeled": Row(
+        "logistic, min-max, C=1", "cancer_labels", logistic(1), table(cancer, minmax, true)
     ),
-    "inverted": Row("all inverted", labels, logistic(1), table(cancer, minmax, inverted)),
+    "wrong": Row(
+        "40 % of malignant called benign",
+        "cancer_labels",
+        logistic(1),
+        table(cancer, minmax, partly_wrong),
+    ),
+    "inverted": Row("all inverted", "cancer_labels", logistic(1), table(cancer, minmax, inverted)),
     "network": Row(
         "network of 4 hidden units",
-        labels,
+        "cancer_labels",
         network,
         table(cancer, standard, true),
         ["weights_"],
         peer=None,
     ),
     "density": Row(
-        "density, L1 error",
+        "kernel density (L1 error)",
         "density",
         KernelDensity(bandwidth=BANDWIDTH),
         mixture,
@@ -226,7 +240,8 @@ class Kept:
     def __init__(self, name, seed, folder):
         self.row, self.seed = ROWS[name], seed
         self.data = self.row.split(seed)
-        self.n_samples = len(self.data.private[0])
+        self.example = Dataset(*self.data.private)  # of which only the form is used
+        self.n_samples = self.example.n_records
         first = self._private(LaplaceMechanism(1.0, basis="identity"), gamma=0.5, n_pairs=1)
         self.target, self.schema = first.target, first.schema
         path = folder / f"{name}-{seed}.npz"
@@ -275,7 +290,7 @@ class Kept:
         """Make a plan from the kept values."""
         sampler = KeptSampler(self.data.oracle, self, n_pairs=n_pairs, **options)
         return make_plan(
-            self.target, self.schema, self.n_samples, mechanism=mechanism, sensitivity=sampler
+            self.target, self.schema, self.example, mechanism=mechanism, sensitivity=sampler
         )
 
     def check(self):

@@ -21,7 +21,7 @@ from pathlib import Path
 import joblib
 import matplotlib.pyplot as plt
 import numpy as np
-from rows import GRID, N_PAIRS, ROWS, Kept
+from rows import FIGURES, GRID, N_PAIRS, ROWS, Kept
 from threadpoolctl import threadpool_limits
 
 from skdp import GaussianMechanism, LaplaceMechanism
@@ -166,19 +166,21 @@ def mean(means):
 
 def standard_error(means):
     """Return the standard error of the mean over splits, taken for independent."""
-    return np.std(means, axis=0, ddof=1) / np.sqrt(len(means)) if len(means) > 1 else means[0] * 0
+    spread = np.std(means, axis=0, ddof=1) if len(means) > 1 else np.full_like(means[0], np.nan)
+    return spread / np.sqrt(len(means))
 
 
 def print_table(results, of):
     """Print a line for each row, a cell for each column: a number per epsilon."""
     titles = list(next(iter(results.values()))[0])
-    print("| model | epsilon | " + " | ".join(titles) + " |")
-    print("|---|---|" + "---|" * len(titles))
+    print("| data | model | epsilon | " + " | ".join(titles) + " |")
+    print("|---|---|---|" + "---|" * len(titles))
     for name, splits in results.items():
         cells = summary(splits, of)
         shown = ["/".join(map(short, np.atleast_1d(cells[title]))) for title in titles]
         epsilons = "/".join(f"{epsilon:g}".lstrip("0") for epsilon in ROWS[name].epsilons)
-        print(f"| {ROWS[name].title} | {epsilons} | " + " | ".join(shown) + " |")
+        data = FIGURES[ROWS[name].figure]
+        print(f"| {data} | {ROWS[name].title} | {epsilons} | " + " | ".join(shown) + " |")
 
 
 def short(number):
@@ -193,8 +195,8 @@ def short(number):
 def draw(figure, results, path):
     """Draw the score against epsilon, a panel for each row, with a legend beside them."""
     names = [name for name in results if ROWS[name].figure == figure]
-    n_columns = min(len(names), 3)
-    n_rows = -(-(len(names) + (len(names) > 1)) // n_columns)
+    n_rows = -(-len(names) // 3)
+    n_columns = -(-len(names) // n_rows)
     fig, axes = plt.subplots(
         n_rows,
         n_columns,
@@ -219,6 +221,7 @@ def draw(figure, results, path):
         ax.set_title(row.title, fontsize=10)
         ax.set_ylim(row.limits)
     handles, labels = axes[0, 0].get_legend_handles_labels()
+    fig.suptitle(FIGURES[figure], x=0.01, ha="left")
     fig.legend(handles, labels, loc="outside right upper", fontsize=8)
     fig.savefig(path, dpi=110)
     plt.close(fig)
