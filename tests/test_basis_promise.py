@@ -226,14 +226,13 @@ def test_standard_errors_are_honest(epsilon):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("epsilon", "unlike"), [(0.3, 0.2), (1.0, 0.2), (5.0, 0.2), (5.0, 0.4), (5.0, 1.0)]
+    ("epsilon", "unlike"), [(0.3, 0.2), (0.3, 1.0), (1.0, 0.4), (1.0, 1.0), (5.0, 0.4), (5.0, 1.0)]
 )
 def test_standard_errors_for_records_that_are_unlike_the_oracles(epsilon, unlike):
     """The default prior allows for a fifth of them; beyond, the release itself must show it.
 
-    Mean squares are .85 to 1.2 here, to a standard error below .1. With so little epsilon that
-    hardly anything is released it cannot: .3 and all records unlike give 10.
+    Where little epsilon shows little, a prior that may be wider leaves room for it.
     """
-    square, error = normalized_square(shift=0.2, epsilon=epsilon, unlike=unlike, n_data=100)
+    square, error = normalized_square(shift=0.2, epsilon=epsilon, unlike=unlike, n_data=400)
     assert error < 0.15
     assert square < 2
