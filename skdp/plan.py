@@ -210,8 +210,8 @@ class ReleasePlan:
         """
         check_accountant(accountant, "ReleasePlan.execute")
         noise = byte_source(random_state)
+        self._check_settled()
         guarantee = replace(self.guarantee, seeded=random_state is not None)
-        self._check_target()
         dataset = self._check(X, y, sample_weight)
         add_noise = spare(self.mechanism).release_with_errors
         target = self.sensitivity.bounded(spare(self.target))
@@ -258,8 +258,9 @@ class ReleasePlan:
         )
         return accountant.total()
 
-    def _check_target(self) -> None:
-        """Refuse a target that is another one than when its sensitivity was settled."""
+    def _check_settled(self) -> None:
+        """Refuse a target or coordinates other than those of which the sensitivity was settled."""
+        self.sensitivity.check_fits(self.n_samples, self.schema, self.mechanism.geometry)
         assert self.settled is not None
         settled, now = self.settled[2], target_key(self.target)
         if settled != now and not (obstacle_of(settled) or obstacle_of(now)):

@@ -158,6 +158,21 @@ def test_a_plan_is_not_executed_with_values_that_were_edited_since(monkeypatch, 
             each.execute(X)
 
 
+@pytest.mark.parametrize("sensitivity", [sampler(X_public), 0.1])
+def test_a_plan_is_not_executed_in_other_coordinates_than_were_settled(sensitivity):
+    """A mechanism is an estimator, whose parameters can be set in place."""
+    plan = plan_release(
+        column_means, n_samples=80, like=X, mechanism=LaplaceMechanism(1.0), sensitivity=sensitivity
+    )
+    ledger = PrivacyAccountant(":memory:", epsilon=10)
+    plan.mechanism.set_params(epsilon=2.0)
+    assert plan.execute(X, accountant=ledger).guarantee.epsilon == 2.0
+    plan.mechanism.set_params(basis=1000 * np.eye(3))
+    with pytest.raises(ValueError, match=r"basis|norm"):
+        plan.execute(X, accountant=ledger)
+    assert ledger.total().n_releases == 1
+
+
 GAUSSIAN = GaussianMechanism(1.0, 1e-5, basis="identity")
 
 
