@@ -89,9 +89,9 @@ class ReleasePlan:
     n_alternatives : int of at least 1, default=1
         From how many plans this one was chosen by the outcome of a release. Any of their
         sensitivities might have been used, so the gammas of all count, and are taken to be alike.
-    settled : tuple of Target and sensitivity, or None, default=None
-        Which target was found to have which sensitivity. Where it is not these two, what the
-        sensitivity is known by must be that of the target.
+    settled : tuple of Target, sensitivity and str, or None, default=None
+        Which target was found to have which sensitivity, and what it was known by then. Where it is
+        not these two, what the sensitivity is known by must be that of the target.
 
     Attributes
     ----------
@@ -146,26 +146,23 @@ class ReleasePlan:
     prepare: Callable[..., Dataset] | None = field(default=None, repr=False)
     seconds: float = 0.0
     n_alternatives: int = 1
-    settled: tuple[Target, SensitivityEstimate | KnownSensitivity] | None = field(
+    settled: tuple[Target, SensitivityEstimate | KnownSensitivity | None, str] | None = field(
         default=None, repr=False
     )
 
     def __post_init__(self) -> None:
         """Refuse parts that do not belong together, as `dataclasses.replace` may bring in."""
         self.sensitivity.check_fits(self.n_samples, self.schema, self.mechanism.geometry)
-        target, sensitivity = self.settled or (self.target, None)
-        if target is not self.target and target_key(target) != target_key(self.target):
+        settled = self.settled or (self.target, None, target_key(self.target))
+        target, sensitivity, key = settled
+        if target is not self.target and key != target_key(self.target):
             raise ValueError(
                 f"The plan was made for another target: {target.description}. Got "
                 f"{self.target.description}, whose sensitivity was not settled. Make a plan of it."
             )
         if target is not self.target or sensitivity is not self.sensitivity:
             self.sensitivity.check_made_for(self.target)
-        object.__setattr__(self, "settled", (self.target, self.sensitivity))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Note by what the target is known: its code may be edited until the plan is executed."""
-        return {"_target_key": target_key(self.target)} | vars(self)
+        object.__setattr__(self, "settled", (self.target, self.sensitivity, key))
 
     def execute(
         self,
@@ -202,8 +199,8 @@ class ReleasePlan:
         ------
         ValueError
             If the data are of another form or number than those of the plan, or hold a label that
-            is not public, or if the plan was stored and the code of its target edited since.
-            Nothing is then evaluated.
+            is not public, or if the code of its target, or what that uses, was edited since the
+            plan was made. Nothing is then evaluated.
         BudgetExceededError
             If the budget does not allow the release. Nothing is then evaluated.
         LedgerError
@@ -213,8 +210,8 @@ class ReleasePlan:
         """
         check_accountant(accountant, "ReleasePlan.execute")
         noise = byte_source(random_state)
+        self._check_settled()
         guarantee = replace(self.guarantee, seeded=random_state is not None)
-        self._check_target()
         dataset = self._check(X, y, sample_weight)
         add_noise = spare(self.mechanism).release_with_errors
         target = self.sensitivity.bounded(spare(self.target))
@@ -261,15 +258,16 @@ class ReleasePlan:
         )
         return accountant.total()
 
-    def _check_target(self) -> None:
-        """Refuse a target that is another one than when the plan was stored."""
-        stored = vars(self).get("_target_key", "")
-        now = target_key(self.target) if stored else ""
-        if stored != now and not (obstacle_of(stored) or obstacle_of(now)):
+    def _check_settled(self) -> None:
+        """Refuse a target or coordinates other than those of which the sensitivity was settled."""
+        self.sensitivity.check_fits(self.n_samples, self.schema, self.mechanism.geometry)
+        assert self.settled is not None
+        settled, now = self.settled[2], target_key(self.target)
+        if settled != now and not (obstacle_of(settled) or obstacle_of(now)):
             raise ValueError(
                 f"The target of the plan, {self.target.description}, has other code or other "
-                "values than when the plan was stored, or another version of what it uses. Its "
-                "sensitivity was not sampled. Make the plan anew."
+                "values than when the plan was made, or another version of what it uses. Its "
+                "sensitivity was not settled. Make the plan anew."
             )
 
     def _check(self, *parts: Container) -> Dataset:
@@ -363,6 +361,11 @@ def spend_of(plan: ReleasePlan, guarantee: PrivacyGuarantee) -> dict[str, Any]:
         "law": plan.mechanism.noise_law,
         "sensitivity_key": plan.sensitivity.identity if shared else None,
     }
+
+
+def settled_again(plan: ReleasePlan) -> ReleasePlan:
+    """Return a plan whose target may remember earlier evaluations; nobody could edit it since."""
+    return replace(plan, settled=(plan.target, plan.sensitivity, target_key(plan.target)))
 
 
 def spare(thing: T, depth: int = 3) -> T:
@@ -459,7 +462,7 @@ def make_plan(
         known,
         oracle=oracle,
         seconds=0.0 if oracle is None else perf_counter() - start,
-        settled=(target, known),
+        settled=(target, known, target_key(target)),
         **others,
     )
     if plan.share_learned < LEAST_SHARE:

@@ -15,7 +15,7 @@ from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.types import Estimator
 from skdp.estimator import PrivateEstimator
-from skdp.plan import ReleasePlan
+from skdp.plan import ReleasePlan, settled_again
 from skdp.sensitivity.sampler import SensitivitySampler
 
 
@@ -69,7 +69,9 @@ class Simulation:
         free = PrivacyAccountant(":memory:", epsilon=math.inf, delta=1.0)
         found = []
         for i, (train, test) in enumerate(self.datasets):
-            released = plan.execute(*copy.deepcopy(train), accountant=free, random_state=i)
+            released = settled_again(plan).execute(
+                *copy.deepcopy(train), accountant=free, random_state=i
+            )
             found.append(score(released.value, test, scoring))
         return np.array(found)
 

@@ -132,9 +132,45 @@ def test_a_plan_is_not_executed_with_code_that_was_edited_since(monkeypatch):
     of_another_code.__qualname__ = of_another_code.__name__ = "column_means"
     monkeypatch.setattr(sys.modules[__name__], "column_means", of_another_code)
     edited = pickle.loads(stored)
-    for plan in (edited, pickle.loads(pickle.dumps(edited))):
+    copied = replace(edited, mechanism=LaplaceMechanism(2.0, basis=edited.mechanism.basis))
+    for plan in (edited, pickle.loads(pickle.dumps(edited)), copied):
         with pytest.raises(ValueError, match="other code or other values than when the plan was"):
             plan.execute(X)
+
+
+SCALE = 1.0
+
+
+def scaled(X):
+    return SCALE * X.mean(axis=0)
+
+
+@pytest.mark.parametrize("sensitivity", [sampler(X_public), 0.1])
+def test_a_plan_is_not_executed_with_values_that_were_edited_since(monkeypatch, sensitivity):
+    """A function reads its globals when it is called, in the process that made the plan, too."""
+    plan = plan_release(
+        scaled, n_samples=80, like=X, mechanism=LaplaceMechanism(1.0), sensitivity=sensitivity
+    )
+    assert plan.execute(X).value.shape == plan.execute(X).value.shape == (3,)
+    monkeypatch.setattr(sys.modules[__name__], "SCALE", 1000.0)
+    for each in (plan, replace(plan, mechanism=plan.mechanism), pickle.loads(pickle.dumps(plan))):
+        with pytest.raises(ValueError, match="other values than when the plan was made"):
+            each.execute(X)
+
+
+@pytest.mark.parametrize("sensitivity", [sampler(X_public), 0.1])
+def test_a_plan_is_not_executed_in_other_coordinates_than_were_settled(sensitivity):
+    """A mechanism is an estimator, whose parameters can be set in place."""
+    plan = plan_release(
+        column_means, n_samples=80, like=X, mechanism=LaplaceMechanism(1.0), sensitivity=sensitivity
+    )
+    ledger = PrivacyAccountant(":memory:", epsilon=10)
+    plan.mechanism.set_params(epsilon=2.0)
+    assert plan.execute(X, accountant=ledger).guarantee.epsilon == 2.0
+    plan.mechanism.set_params(basis=1000 * np.eye(3))
+    with pytest.raises(ValueError, match=r"basis|norm"):
+        plan.execute(X, accountant=ledger)
+    assert ledger.total().n_releases == 1
 
 
 GAUSSIAN = GaussianMechanism(1.0, 1e-5, basis="identity")

@@ -21,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from skdp import (
     BernsteinTransformer,
     ExponentialMechanism,
+    KnownSensitivity,
     LaplaceMechanism,
     PrivateEstimator,
     PublicDataOracle,
@@ -182,6 +183,15 @@ def test_infinite_epsilon_is_written_as_a_word(tmp_path):
     released.save(tmp_path)
     assert json.loads((tmp_path / "release.json").read_text())["guarantee"]["epsilon"] == "inf"
     assert load(tmp_path).value == 1
+
+
+def test_a_bound_in_numbers_of_numpy_is_written(tmp_path):
+    bound = KnownSensitivity(
+        np.float32(0.2), "l1", 5, gamma=np.float32(0.25), preconditions="draws"
+    )
+    released = release(np.mean, np.ones(5), mechanism=LaplaceMechanism(1.0), sensitivity=bound)
+    released.save(tmp_path)
+    assert json.loads((tmp_path / "release.json").read_text())["guarantee"]["gamma"] == 0.25
 
 
 def test_no_record_is_in_the_folder(model, tmp_path):

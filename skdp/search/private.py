@@ -26,7 +26,7 @@ from skdp.estimators.delegation import DelegatedMethods
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.outcome import Release
-from skdp.plan import ReleasePlan, spare, spend_of
+from skdp.plan import ReleasePlan, settled_again, spare, spend_of
 from skdp.release import plan_release
 from skdp.search.candidates import CandidateScores, check_scores, list_candidates
 from skdp.sensitivity.bounds import KnownSensitivity
@@ -240,11 +240,11 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         if choice.sensitivity.shape is None:  # else they were scored on pairs
             check_scores(_scored(choice.target, public), candidates, "PrivateSearchCV")
 
-        chosen = choice.execute(
+        chosen = settled_again(choice).execute(
             *dataset.parts, accountant=accountant, random_state=_apart(self.random_state)
         )
         index = chosen.value
-        plan = planned
+        plan = settled_again(planned)
         if index > 0:
             plan = replace(models[index]._make_plan(dataset), n_alternatives=len(models))
         released = plan.execute(

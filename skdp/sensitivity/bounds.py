@@ -191,6 +191,8 @@ class KnownSensitivity(Sensitivity):
         if self.ranges is not None:
             object.__setattr__(self, "ranges", as_ranges(self.ranges, "KnownSensitivity"))
         check_number("gamma", self.gamma, "KnownSensitivity", at_least=0)
+        for name in ("value", "gamma"):  # of numpy they would be no numbers for JSON
+            object.__setattr__(self, name, float(getattr(self, name)))
         if not self.gamma < 1:
             raise ValueError(
                 f"The 'gamma' parameter of KnownSensitivity must be in [0, 1). Got {self.gamma!r}."
