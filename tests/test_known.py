@@ -13,14 +13,18 @@ from sklearn.covariance import EmpiricalCovariance
 from sklearn.decomposition import NMF, PCA
 from sklearn.ensemble import RandomForestClassifier, RandomTreesEmbedding
 from sklearn.frozen import FrozenEstimator
+from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
+    KBinsDiscretizer,
     MinMaxScaler,
     Normalizer,
     PolynomialFeatures,
+    PowerTransformer,
+    QuantileTransformer,
     StandardScaler,
 )
 from sklearn.svm import LinearSVC
@@ -221,9 +225,58 @@ def test_an_absent_class_is_no_error(data, estimator):
 def test_awkward_records_do_not_fail(data):
     X, y = data
     X = X.copy()
-    X[0], X[1], X[2, 0] = 1e308, 5e-324, np.nan
+    X[0], X[1], X[2, 0], X[3], X[4, 1] = 1e308, 5e-324, np.nan, np.inf, -np.inf
     for estimator in (MomentClassifier(), GaussianNB(), BernoulliNB()):
-        assert private(estimator, ClipNorm()).fit(X, y).predict(X).shape == (300,)
+        assert private(estimator, ClipNorm()).fit(X, y).predict(data[0]).shape == (300,)
+    response = np.resize([0.5, np.nan, np.inf, -1e308], 300)
+    for estimator in (
+        MomentRegressor(y_range=(0, 1)),
+        TransformedTargetRegressor(Ridge(), transformer=ClipBox(0, 1), check_inverse=False),
+    ):
+        private(estimator, ClipNorm(), unlabeled=True).fit(X, response)
+
+
+SHIFTED = X_PUBLIC - X_PUBLIC.min() + 1
+REFUSING = [
+    RandomTreesEmbedding(3, random_state=0),  # what single precision cannot hold
+    PowerTransformer("box-cox"),  # what is not positive
+    PowerTransformer(),
+    Nystroem("chi2", n_components=9, random_state=0),  # what is negative
+    make_pipeline(PolynomialFeatures(2), StandardScaler()),  # what overflows within
+    PCA(2),
+    KBinsDiscretizer(3, subsample=None, quantile_method="averaged_inverted_cdf"),
+]
+
+
+@pytest.mark.parametrize("step", REFUSING, ids=lambda step: type(step).__name__)
+def test_a_record_that_a_public_step_refuses_is_no_error(data, step):
+    """An error would tell that it is there; and it moves nothing farther than the bound."""
+    X, y = data[0] + 20, data[1]
+    model = private(MomentClassifier(), FrozenEstimator(clone(step).fit(SHIFTED)), ClipNorm())
+    before = model.fit(X, y).estimator_[-1].moment_
+    for numbers in (
+        [np.nan, 1, 1],
+        [np.inf, 1, 1],
+        [-1, -1, -1],
+        [0, 0, 0],
+        [1e39] * 3,
+        [1e308] * 3,
+    ):
+        neighbor = X.copy()
+        neighbor[7] = numbers
+        after = model.fit(neighbor, y).estimator_[-1].moment_
+        assert np.abs(after - before).sum() <= model.sensitivity_.value
+    assert np.isfinite(model.fit(np.full_like(X, np.nan), y).estimator_[-1].moment_).all()
+
+
+def test_a_sparse_record_that_a_public_step_refuses_is_no_error():
+    X = sparse.csr_array(np.abs(blobs()[0]))
+    quantiles = QuantileTransformer(n_quantiles=20).fit(np.abs(X_PUBLIC))
+    model = private(MomentClassifier(), FrozenEstimator(quantiles), ClipNorm())
+    before = model.fit(X, blobs()[1]).estimator_[-1].moment_
+    X[7, 0] = -1.0
+    after = model.fit(X, blobs()[1]).estimator_[-1].moment_
+    assert np.abs(after - before).sum() <= model.sensitivity_.value
 
 
 def test_frames_and_sparse_records(data):

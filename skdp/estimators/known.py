@@ -7,13 +7,16 @@ clips right before the last step promise of every record is what the bound is ma
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import is_classifier
 
 from skdp.core.classes import public_name
-from skdp.core.dataset import Dataset
+from skdp.core.dataset import Dataset, take_records
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import CATALOG, RECORD_ATTRIBUTES, Entry, entry_of
@@ -42,11 +45,11 @@ class KnownTarget(Target):
     def __init__(self, estimator: Estimator, public_fit: Estimator, n_samples: int):
         self.public_fit = public_fit
         self.n_samples = n_samples
-        self.steps = [*_flat(public_fit)][:-1]
+        steps = [*_flat(public_fit)][:-1]
         model, y_range = _learner(public_fit)
-        self.statistic: Statistic = _statistic_of(model)(
-            model, _front_of(self.steps, model), y_range
-        )
+        self.statistic: Statistic = _statistic_of(model)(model, _front_of(steps, model), y_range)
+        self.steps = [*chain.from_iterable(map(_thawed, steps))]
+        self.widths = [step.n_features_in_ for step in (*self.steps, model)][1:]
         self.allow_nan = takes(estimator, "allow_nan")
         self.key_parts = (estimator, self.steps, self.statistic, n_samples)
         self.description = f"{self.statistic.name} of {describe(estimator)}"
@@ -54,9 +57,12 @@ class KnownTarget(Target):
     def __call__(self, *parts: Container, seed: int) -> NDArray[np.float64]:
         """Return the mean over the records, as a vector."""
         X, *response = parts
-        for step in self.steps:
-            X = step.transform(X)
-        return self.statistic(X, np.asarray(*response) if response else None).ravel()
+        for step, width in zip(self.steps, self.widths, strict=True):
+            X = _transform(step, X, width)
+        y = np.asarray(*response) if response else None
+        if y is not None and y.dtype.kind == "f":
+            y = np.where(np.isnan(y), 0.0, y)
+        return self.statistic(X, y).ravel()
 
     def restore(self, value: NDArray[np.float64]) -> Estimator:
         """Make a fitted estimator of a released vector, in the place of the public fit."""
@@ -91,6 +97,11 @@ def check_known(estimator: Estimator, release: object, example: Dataset) -> None
         raise ValueError(
             "y must hold one response for each record with sensitivity='known'. "
             f"Got shape {np.shape(example.y)}."
+        )
+    response = np.empty(0) if example.y is None else np.asarray(example.y)
+    if response.dtype.kind not in "fiub" and not is_classifier(estimator):
+        raise ValueError(
+            f"y must be of a type of numbers with sensitivity='known'. Got {response.dtype}."
         )
     *steps, _ = _flat(estimator)
     _statistic_of(_learner(estimator)[0])
@@ -156,6 +167,46 @@ def _flat(estimator: Estimator) -> Iterator[Estimator]:
     if not is_pipeline(estimator):
         return iter([] if estimator in (None, "passthrough") else [estimator])
     return chain.from_iterable(_flat(step) for _, step in estimator.steps)
+
+
+def _thawed(step: Estimator) -> Iterator[Estimator]:
+    """Walk what a step consists of, frozen or not."""
+    return _flat(step.estimator) if public_name(type(step)) == FROZEN else iter([step])
+
+
+def _transform(step: Estimator, X: Container, width: int) -> Container:
+    """Transform each record by itself; one that the step refuses becomes 0.
+
+    An error would tell that it is there.
+    """
+    with suppress(Exception):
+        return step.transform(X)
+    places = np.arange(X.shape[0])
+    refused = np.isin(places, [*_refused(step, X, places)])
+    if refused.all():
+        return np.zeros((len(places), width))
+    # the others keep their places, as by these they may be rounded
+    stand_in = np.where(refused, np.argmin(refused), places)
+    made = step.transform(take_records(X, stand_in))
+    if sparse.issparse(made):
+        made = made.tocsr()
+        made.data[np.repeat(refused, np.diff(made.indptr))] = 0
+        return made
+    made = np.array(made)
+    made[refused] = 0
+    return made
+
+
+def _refused(step: Estimator, X: Container, places: NDArray[np.intp]) -> Iterator[int]:
+    """Find the records for which a step raises."""
+    try:
+        step.transform(take_records(X, places))
+    except Exception:
+        if len(places) == 1:
+            yield places[0]
+            return
+        for half in np.array_split(places, 2):
+            yield from _refused(step, X, half)
 
 
 def _check_public(step: Estimator) -> None:
