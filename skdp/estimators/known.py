@@ -122,8 +122,10 @@ def _learner(estimator: Estimator) -> tuple[Estimator, tuple[float, float] | Non
             f"Got {last.transformer!r}."
         )
     low, high = last.transformer.ranges(1)[:, 0].tolist()
-    if not low < high:
-        raise ValueError(f"The range of the response must not be empty. Got [{low}, {high}].")
+    if not 0 < (high - low) / 2 < np.inf:
+        raise ValueError(
+            f"The range of the response must have a width that is a number. Got [{low}, {high}]."
+        )
     return getattr(last, "regressor_", last.regressor), (low, high)
 
 

@@ -21,6 +21,8 @@ from skdp.estimators.moments import mean_product
 
 ROUND_UP = 1 + 2.0**-48
 """Covers the rounding errors of a short formula."""
+LEAST, MOST = 1e-70, 1e70
+"""Radii of which no fourth power over- or underflows."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Front:
             low, high = np.clip(self.low, -radius, 0.0), np.clip(self.high, 0.0, radius)
             return Front(low, high, min(self.radius, radius))
         low, high = step.ranges(len(self.low))
-        farthest = ROUND_UP * float(np.linalg.norm(np.maximum(np.abs(low), np.abs(high))))
+        farthest = ROUND_UP * math.hypot(*np.maximum(np.abs(low), np.abs(high)))
         shortens = bool((low <= 0).all() and (high >= 0).all())
         radius = min(self.radius, farthest) if shortens else farthest
         return Front(np.clip(self.low, low, high), np.clip(self.high, low, high), radius)
@@ -96,11 +98,16 @@ class Statistic(ABC):
         self.front = front
         self.y_range = y_range
         self.n_features = len(front.low)
-        if self.needs_clip and not front.radius < math.inf:
+        if self.needs_clip and math.isinf(front.radius):
             raise ValueError(
                 f"No sensitivity of {type(estimator).__name__} is known on paper without bounds on "
                 "the records. Put ClipNorm(radius) or ClipBox(low, high), with public parameters, "
                 "right before it in a pipeline."
+            )
+        if self.needs_clip and not LEAST <= front.radius <= MOST:
+            raise ValueError(
+                f"Records must have lengths up to a number in [{LEAST}, {MOST}], or else bounds "
+                f"over- or underflow. The clips allow {front.radius}. Scale the records first."
             )
         self._bound(estimator)
 
