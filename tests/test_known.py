@@ -290,6 +290,26 @@ def test_frames_and_sparse_records(data):
     np.testing.assert_array_equal(model.fit(thin, y).predict(thin), expected)
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize(
+    "estimator", [MomentClassifier(constant=0), LogisticRegression(fit_intercept=False)]
+)
+def test_clips_may_return_frames(data, library, estimator):
+    pytest.importorskip(library)  # an extra
+    steps = make_pipeline(ClipNorm(), estimator).set_output(transform=library)
+    settings = {"mechanism": EXACT, "sensitivity": "known", "classes": [0, 1]}
+    released = PrivateEstimator(steps, **settings).fit(*data).estimator_[-1]
+    expected = private(estimator, ClipNorm()).fit(*data).estimator_[-1]
+    np.testing.assert_allclose(released.coef_, expected.coef_)
+
+
+def test_missing_numbers_of_frames_are_no_error(data):
+    frame = pd.DataFrame(np.round(data[0]), columns=list("abc")).astype("Int64")
+    frame.iloc[3, 1] = pd.NA
+    private(BernoulliNB()).fit(frame, data[1])
+    private(GaussianNB(), ClipNorm()).fit(frame, data[1])
+
+
 def test_public_steps_may_stand_anywhere_before_the_clips(data):
     X, y = data
     steps = [
@@ -316,7 +336,24 @@ class MyFrozen(FrozenEstimator):
     pass
 
 
+def patched(scaler):
+    scaler.transform = lambda X: X - X.mean(axis=0)
+    return scaler
+
+
 WRONG = [
+    (
+        [FrozenEstimator(patched(StandardScaler().fit(X_PUBLIC))), ClipNorm()],
+        GaussianNB(),
+        {},
+        "frozen step StandardScaler",
+    ),
+    (
+        [FrozenEstimator(Nystroem(lambda x, z: x @ z, n_components=2).fit(X_PUBLIC)), ClipNorm()],
+        GaussianNB(),
+        {},
+        "frozen step Nystroem",
+    ),
     ([], MomentClassifier(), {}, "without bounds on the records"),
     ([ClipNorm(), FrozenEstimator(StandardScaler().fit(X_PUBLIC))], GaussianNB(), {}, "right bef"),
     ([StandardScaler(), ClipNorm()], MomentClassifier(), {}, "StandardScaler in front"),

@@ -28,6 +28,9 @@ from skdp.estimators.inputs import takes
 from skdp.estimators.members import last_step
 from skdp.estimators.statistics import Front, Statistic
 
+EVERYTHING = ClipBox(-np.finfo(np.float64).max, np.finfo(np.float64).max)
+"""Brings records of any container into plain doubles, none of them missing."""
+
 
 class KnownTarget(Target):
     """The statistic of an estimator, and the estimator that is made of it.
@@ -59,6 +62,7 @@ class KnownTarget(Target):
         X, *response = parts
         for step, width in zip(self.steps, self.widths, strict=True):
             X = _transform(step, X, width)
+        X = EVERYTHING.transform(X)
         y = np.asarray(*response) if response else None
         if y is not None and y.dtype.kind == "f":
             y = np.where(np.isnan(y), 0.0, y)
@@ -222,7 +226,10 @@ def _check_public(step: Estimator) -> None:
             "sklearn.frozen.FrozenEstimator, or sample the sensitivity."
         )
     for inner in _flat(step.estimator) if frozen else ():
-        if type(inner) not in (ClipBox, ClipNorm) and not entry_of(inner).by_record:
+        # a function that a user wrote may remember records
+        foreign = any(callable(vars(inner).get(name)) for name in ("transform", "kernel"))
+        by_record = type(inner) in (ClipBox, ClipNorm) or entry_of(inner).by_record
+        if foreign or not by_record:
             raise ValueError(
                 f"It is not known of the frozen step {type(inner).__name__} that it treats each "
                 "record by itself, as scalers, PCA and selections of columns do, so no sensitivity "
