@@ -63,9 +63,9 @@ class LogisticCoefficients(Statistic):
         return min(by_value, self.C * n_samples * self.radius)
 
     def _rounding(self, n_samples: int) -> float:
-        """Return by how much a computed gradient may be too short."""
+        """Return by how much a computed gradient may be too short: of its terms, and as a sum."""
         margins = self.radius * self._longest(n_samples) * (self.shape[1] + 8)
-        return self.C * self.radius * (n_samples + 8) * 2.0**-50 * (4 + margins)
+        return self.C * self.radius * (n_samples + 8) * 2.0**-50 * (4 + margins + n_samples / 4)
 
     def _tolerance(self, n_samples: int) -> float:
         """Return the length of the computed gradient with which the solver stops."""
