@@ -38,6 +38,7 @@ from skdp import (
     MomentRegressor,
     PrivacyLeakWarning,
     PrivateEstimator,
+    linear_svc_l1,
 )
 from skdp.accounting import PrivacyAccountant
 from skdp.audit import audit_estimator
@@ -267,6 +268,16 @@ def test_a_record_that_a_public_step_refuses_is_no_error(data, step):
         after = model.fit(neighbor, y).estimator_[-1].moment_
         assert np.abs(after - before).sum() <= model.sensitivity_.value
     assert np.isfinite(model.fit(np.full_like(X, np.nan), y).estimator_[-1].moment_).all()
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -1e308])
+def test_no_record_is_refused_where_a_bound_clips_it(data, number):
+    X, y = data
+    bound = linear_svc_l1(300, 3, C=0.01, solver_error=1e-4)
+    settings = {"mechanism": LaplaceMechanism(1.0), "sensitivity": bound, "classes": [0, 1]}
+    model = PrivateEstimator(LinearSVC(loss="hinge", C=0.01), **settings)
+    X[3, 0] = number
+    assert "clipped to [0, 1]" in str(model.fit(X, y).guarantee_)
 
 
 def test_a_sparse_record_that_a_public_step_refuses_is_no_error():
