@@ -25,6 +25,7 @@ from skdp.codes.bounded import with_bounded_code
 from skdp.codes.encoder import with_learned_code
 from skdp.codes.learning import with_learned_basis
 from skdp.core.basis import LocalMetric
+from skdp.core.checks import check_count
 from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.fingerprint import key_of, obstacle_of
@@ -153,6 +154,8 @@ class ReleasePlan:
     def __post_init__(self) -> None:
         """Refuse parts that do not belong together, as `dataclasses.replace` may bring in."""
         self.sensitivity.check_fits(self.n_samples, self.schema, self.mechanism.geometry)
+        _check_chooses(self.mechanism, self.target)
+        check_count("n_alternatives", self.n_alternatives, "ReleasePlan")
         settled = self.settled or (self.target, None, target_key(self.target))
         target, sensitivity, key = settled
         if target is not self.target and key != target_key(self.target):
@@ -431,12 +434,7 @@ def make_plan(
     """Sample the sensitivity if need be, and fix the promise; `others` are fields of the plan."""
     start, n_samples = perf_counter(), example.n_records
     mechanism = clone(mechanism)
-    if mechanism.chooses and replaces(target, "restore") and not isinstance(target, ChoiceTarget):
-        raise ValueError(
-            f"{type(mechanism).__name__} chooses one of several responses, and here numbers are "
-            f"to be released: {target.description}. Use a mechanism that adds noise, such as "
-            "LaplaceMechanism."
-        )
+    _check_chooses(mechanism, target)
     oracle, sampled = sensitivity.draws_from, isinstance(sensitivity, SensitivitySampler)
     level = sensitivity.plan(n_samples).order_statistic if sampled else sensitivity
     promise = replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
@@ -474,6 +472,16 @@ def make_plan(
             stacklevel=4,
         )
     return plan
+
+
+def _check_chooses(mechanism: Mechanism, target: Target) -> None:
+    """Refuse to choose where numbers are to be released."""
+    if mechanism.chooses and replaces(target, "restore") and not isinstance(target, ChoiceTarget):
+        raise ValueError(
+            f"{type(mechanism).__name__} chooses one of several responses, and here numbers are "
+            f"to be released: {target.description}. Use a mechanism that adds noise, such as "
+            "LaplaceMechanism."
+        )
 
 
 def _shape_on_synthetic(

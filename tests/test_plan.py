@@ -442,3 +442,12 @@ def test_the_oracle_of_a_plan_may_be_any():
         sensitivity=sampler(UniformOracle([(0, 1)])),
     )
     assert plan.schema.parts[0].shape == (1,)
+
+
+def test_a_plan_of_numbers_is_not_turned_into_a_choice():
+    bound = KnownSensitivity(1.0, "l1", 80)
+    plan = private(Ridge(), X_public, X_public[:, 0], sensitivity=bound).plan(80, like=(X, X[:, 0]))
+    with pytest.raises(ValueError, match="chooses one of several responses"):
+        replace(plan, mechanism=ExponentialMechanism(1.0))
+    with pytest.raises(ValueError, match="'n_alternatives'"):
+        replace(plan, n_alternatives=0)
