@@ -40,7 +40,7 @@ def describe(plan):
     """Return the correlations and the ratios of a plan, the largest ratio first."""
     code = plan.mechanism.geometry.basis
     prior = np.sqrt(np.diag(code.encoder @ code.covariance))
-    noise = plan.mechanism.unit_deviation * plan.sensitivity.value
+    noise = plan.mechanism.unit_deviation(len(prior)) * plan.sensitivity.value
     order = np.argsort(-prior / noise)
     correlations = code.covariance / code.deviations[:, None] / prior
     return correlations[:, order], (prior / noise)[order]
