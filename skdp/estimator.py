@@ -502,7 +502,13 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             needs = "no sample_weight in fit" if y is not None else "sample_weight only beside y"
             name = type(self.estimator).__name__
             raise TypeError(f"PrivateEstimator takes {needs} with {name}. Got sample_weight.")
-        return check_data(self.estimator, self._uses_response(), X, y, sample_weight)
+        return self._check_data(X, y, sample_weight)
+
+    @property
+    def _check_data(self) -> Callable[..., Dataset]:
+        """The check of a dataset; where records are clipped, of no number in it."""
+        clips = self._is_derived() or getattr(self.sensitivity, "ranges", None) is not None
+        return partial(check_data, clone(self.estimator), self._uses_response(), any_number=clips)
 
     def _warn_of_shared_bounds(self, given: Dataset) -> None:
         """Point out public parameters that are a part of the private records."""
@@ -551,7 +557,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             mechanism=self.mechanism,
             sensitivity=sensitivity,
             classes=classes_of_outputs(public_fit) if is_classifier(public_fit) else None,
-            prepare=partial(check_data, clone(self.estimator), self._uses_response()),
+            prepare=self._check_data,
         )
         return make, public
 
@@ -595,7 +601,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             mechanism=self.mechanism,
             sensitivity=known if self.prior is None else self._with_prior(known),
             classes=classes,
-            prepare=partial(check_data, clone(self.estimator), self._uses_response()),
+            prepare=self._check_data,
         )
         return make, public
 
@@ -674,6 +680,7 @@ def check_data(
     X: Container,
     y: Container = None,
     sample_weight: Container = None,
+    any_number: bool = False,
 ) -> Dataset:
     """Check the form of the data, and leave out a y that has no use."""
     tags = get_tags(estimator)
@@ -686,7 +693,7 @@ def check_data(
         )
     if sample_weight is None and not uses_response:
         y = None
-    return check_private_dataset(X, y, sample_weight, tags)
+    return check_private_dataset(X, y, sample_weight, tags, any_number)
 
 
 def _draw_every_class(

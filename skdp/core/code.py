@@ -111,7 +111,7 @@ class PublicCode:
     array([4.])
     >>> code.decode([4.0], 0.0)
     array([3., 1.])
-    >>> code.decode([4.0], 4.0)
+    >>> code.decode([4.0], 4.0).round(1)
     array([1.5, 0.5])
     """
 

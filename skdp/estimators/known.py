@@ -7,15 +7,17 @@ clips right before the last step promise of every record is what the bound is ma
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.base import is_classifier
 
 from skdp.core.basis import LocalMetric
 from skdp.core.classes import public_name
-from skdp.core.dataset import Dataset
+from skdp.core.dataset import Dataset, take_records
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import CATALOG, RECORD_ATTRIBUTES, Entry, entry_of
@@ -28,8 +30,8 @@ from skdp.estimators.members import last_step
 from skdp.estimators.metric import MAX_EVALUATED, output_metric
 from skdp.estimators.statistics import Front, Statistic
 
-LARGEST = 1e30
-"""What every transformer takes, in single precision too."""
+EVERYTHING = ClipBox(-np.finfo(np.float64).max, np.finfo(np.float64).max)
+"""Brings records of any container into plain doubles, none of them missing."""
 
 
 class KnownTarget(Target):
@@ -48,11 +50,11 @@ class KnownTarget(Target):
     def __init__(self, estimator: Estimator, public_fit: Estimator, n_samples: int):
         self.public_fit = public_fit
         self.n_samples = n_samples
-        self.steps = [*_flat(public_fit)][:-1]
+        steps = [*_flat(public_fit)][:-1]
         model, y_range = _learner(public_fit)
-        self.statistic: Statistic = _statistic_of(model)(
-            model, _front_of(self.steps, model), y_range
-        )
+        self.statistic: Statistic = _statistic_of(model)(model, _front_of(steps, model), y_range)
+        self.steps = [*chain.from_iterable(map(_thawed, steps))]
+        self.widths = [step.n_features_in_ for step in (*self.steps, model)][1:]
         self.allow_nan = takes(estimator, "allow_nan")
         self.key_parts = (estimator, self.steps, self.statistic, n_samples)
         self.description = f"{self.statistic.name} of {describe(estimator)}"
@@ -60,9 +62,13 @@ class KnownTarget(Target):
     def __call__(self, *parts: Container, seed: int) -> NDArray[np.float64]:
         """Return the mean over the records, as a vector."""
         X, *response = parts
-        for step in self.steps:
-            X = _takeable(step.transform(_takeable(X)))
-        return self.statistic(X, np.asarray(*response) if response else None).ravel()
+        for step, width in zip(self.steps, self.widths, strict=True):
+            X = _transform(step, X, width)
+        X = EVERYTHING.transform(X)
+        y = np.asarray(*response) if response else None
+        if y is not None and y.dtype.kind == "f":
+            y = np.where(np.isnan(y), 0.0, y)
+        return self.statistic(X, y).ravel()
 
     def restore(self, value: NDArray[np.float64]) -> Estimator:
         """Make a fitted estimator of a released vector, in the place of the public fit."""
@@ -88,16 +94,6 @@ class KnownTarget(Target):
         return {self.statistic.name: value.reshape(self.statistic.shape)}
 
 
-def _takeable(X: Container) -> Container:
-    """Cut off numbers that a step may refuse, since an error would tell that they are there."""
-    if sparse.issparse(X) and X.dtype.kind == "f":
-        X = X.copy()
-        X.data = np.clip(X.data, -LARGEST, LARGEST)
-    elif isinstance(X, np.ndarray) and X.dtype.kind == "f":
-        X = np.clip(X, -LARGEST, LARGEST)
-    return X
-
-
 def check_known(estimator: Estimator, release: object, example: Dataset) -> None:
     """Refuse, before any fit, what has no sensitivity on paper."""
     if not (isinstance(release, str) and release == "auto"):
@@ -114,6 +110,11 @@ def check_known(estimator: Estimator, release: object, example: Dataset) -> None
         raise ValueError(
             "y must hold one response for each record with sensitivity='known'. "
             f"Got shape {np.shape(example.y)}."
+        )
+    response = np.empty(0) if example.y is None else np.asarray(example.y)
+    if response.dtype.kind not in "fiub" and not is_classifier(estimator):
+        raise ValueError(
+            f"y must be of a type of numbers with sensitivity='known'. Got {response.dtype}."
         )
     *steps, _ = _flat(estimator)
     _statistic_of(_learner(estimator)[0])
@@ -134,8 +135,10 @@ def _learner(estimator: Estimator) -> tuple[Estimator, tuple[float, float] | Non
             f"Got {last.transformer!r}."
         )
     low, high = last.transformer.ranges(1)[:, 0].tolist()
-    if not low < high:
-        raise ValueError(f"The range of the response must not be empty. Got [{low}, {high}].")
+    if not 0 < (high - low) / 2 < np.inf:
+        raise ValueError(
+            f"The range of the response must have a width that is a number. Got [{low}, {high}]."
+        )
     return getattr(last, "regressor_", last.regressor), (low, high)
 
 
@@ -181,6 +184,46 @@ def _flat(estimator: Estimator) -> Iterator[Estimator]:
     return chain.from_iterable(_flat(step) for _, step in estimator.steps)
 
 
+def _thawed(step: Estimator) -> Iterator[Estimator]:
+    """Walk what a step consists of, frozen or not."""
+    return _flat(step.estimator) if public_name(type(step)) == FROZEN else iter([step])
+
+
+def _transform(step: Estimator, X: Container, width: int) -> Container:
+    """Transform each record by itself; one that the step refuses becomes 0.
+
+    An error would tell that it is there.
+    """
+    with suppress(Exception):
+        return step.transform(X)
+    places = np.arange(X.shape[0])
+    refused = np.isin(places, [*_refused(step, X, places)])
+    if refused.all():
+        return np.zeros((len(places), width))
+    # the others keep their places, as by these they may be rounded
+    stand_in = np.where(refused, np.argmin(refused), places)
+    made = step.transform(take_records(X, stand_in))
+    if sparse.issparse(made):
+        made = made.tocsr()
+        made.data[np.repeat(refused, np.diff(made.indptr))] = 0
+        return made
+    made = np.array(made)
+    made[refused] = 0
+    return made
+
+
+def _refused(step: Estimator, X: Container, places: NDArray[np.intp]) -> Iterator[int]:
+    """Find the records for which a step raises."""
+    try:
+        step.transform(take_records(X, places))
+    except Exception:
+        if len(places) == 1:
+            yield places[0]
+            return
+        for half in np.array_split(places, 2):
+            yield from _refused(step, X, half)
+
+
 def _check_public(step: Estimator) -> None:
     """Refuse a step that is fitted to private records, or that may mix them."""
     frozen = public_name(type(step)) == FROZEN
@@ -192,7 +235,10 @@ def _check_public(step: Estimator) -> None:
             "sklearn.frozen.FrozenEstimator, or sample the sensitivity."
         )
     for inner in _flat(step.estimator) if frozen else ():
-        if type(inner) not in (ClipBox, ClipNorm) and not entry_of(inner).by_record:
+        # a function that a user wrote may remember records
+        foreign = any(callable(vars(inner).get(name)) for name in ("transform", "kernel"))
+        by_record = type(inner) in (ClipBox, ClipNorm) or entry_of(inner).by_record
+        if foreign or not by_record:
             raise ValueError(
                 f"It is not known of the frozen step {type(inner).__name__} that it treats each "
                 "record by itself, as scalers, PCA and selections of columns do, so no sensitivity "

@@ -424,7 +424,7 @@ class MomentRegressor(RegressorMixin, MomentModel):
             low, high = map(float, (-1, 1) if self.y_range is None else self.y_range)
         except (TypeError, ValueError):
             low, high = 0.0, 0.0
-        if not (low < high and np.isfinite([low, high, high - low]).all()):
+        if not 0 < (high - low) / 2 < np.inf:  # what is no number compares as false
             raise ValueError(
                 "The 'y_range' parameter of MomentRegressor must be a pair of finite numbers, the "
                 f"lower one first. Got {self.y_range!r}."

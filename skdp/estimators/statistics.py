@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.types import Container, Estimator, Matrix
-from skdp.estimators.clip import LEAST, MOST, ClipBox, ClipNorm
+from skdp.estimators.clip import ClipBox, ClipNorm
 from skdp.estimators.moments import mean_product
 
 ROUND_UP = 1 + 2.0**-48
 """Covers the rounding errors of a short formula."""
+LEAST, MOST = 1e-70, 1e70
+"""Radii of which no fourth power over- or underflows."""
 
 
 @dataclass(frozen=True)
@@ -96,11 +98,16 @@ class Statistic(ABC):
         self.front = front
         self.y_range = y_range
         self.n_features = len(front.low)
-        if self.needs_clip and not LEAST <= front.radius <= ROUND_UP * MOST:
+        if self.needs_clip and math.isinf(front.radius):
             raise ValueError(
                 f"No sensitivity of {type(estimator).__name__} is known on paper without bounds on "
                 "the records. Put ClipNorm(radius) or ClipBox(low, high), with public parameters "
                 f"of a size between {LEAST} and {MOST}, right before it in a pipeline."
+            )
+        if self.needs_clip and not LEAST <= front.radius <= ROUND_UP * MOST:
+            raise ValueError(
+                f"Records must have lengths up to a number in [{LEAST}, {MOST}], or else bounds "
+                f"over- or underflow. The clips allow {front.radius}. Scale the records first."
             )
         self._bound(estimator)
 

@@ -14,9 +14,14 @@ from skdp.core.dataset import Dataset, column_names, n_records
 from skdp.core.types import Container
 
 
-def check_private_dataset(X: Container, y: Container, weights: Container, tags: Tags) -> Dataset:
-    """Check the form of a private dataset, and turn lists into arrays."""
-    X = _check_features(X, tags)
+def check_private_dataset(
+    X: Container, y: Container, weights: Container, tags: Tags, any_number: bool = False
+) -> Dataset:
+    """Check the form of a private dataset, and turn lists into arrays.
+
+    With `any_number` no number is looked at: a promise for all records refuses none of them.
+    """
+    X = _check_features(X, tags, any_number)
     if y is None:
         return Dataset(X)
     y = np.asarray(y)
@@ -25,7 +30,8 @@ def check_private_dataset(X: Container, y: Container, weights: Container, tags: 
             f"y must hold one response for each of the {n_records(X)} records of X. "
             f"Got shape {y.shape}."
         )
-    assert_all_finite(y, input_name="y")
+    if not any_number:
+        assert_all_finite(y, input_name="y")
     if tags.estimator_type == "classifier":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it comments on the number of labels
@@ -46,7 +52,7 @@ def _check_weights(weights: Container, n_samples: int) -> NDArray[np.float64]:
     return weights.astype(np.float64)
 
 
-def _check_features(X: Container, tags: Tags) -> Container:
+def _check_features(X: Container, tags: Tags, any_number: bool) -> Container:
     names = column_names(X)
     if names is None and not sparse.issparse(X):
         X = np.asarray(X)
@@ -54,6 +60,8 @@ def _check_features(X: Container, tags: Tags) -> Container:
         return X  # texts, for a vectorizer
     if len(X.shape) != 2 or 0 in X.shape:
         _refuse_shape(X.shape)
+    if any_number:
+        return X
     if names is None:
         return _check_numbers(X, tags)
     for name in names:

@@ -228,7 +228,7 @@ def test_target_is_made_again_as_it_was(estimator, release):
     X, y = make_blobs(120, centers=[[-2.0], [2.0]], random_state=0)
     dataset = (X, y) if is_classifier(estimator) else (X,)
     public, private = [part[:60] for part in dataset], [part[60:] for part in dataset]
-    sampler = SensitivitySampler(PublicDataOracle(*public), gamma=0.2, n_pairs=9)
+    sampler = SensitivitySampler(PublicDataOracle(*public), gamma=0.2, n_pairs=9, random_state=0)
     mechanism = LaplaceMechanism(epsilon=np.inf)
     model = PrivateEstimator(
         estimator, mechanism=mechanism, sensitivity=sampler, release=release, random_state=0

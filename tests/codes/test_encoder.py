@@ -116,7 +116,7 @@ def test_not_worse_than_the_mean_or_all_values(order, deviation, shift):
     error = squared_error(code, values[199:], differences[199:], noise)
     all_values = values.shape[1] * noise.of(np.linalg.norm(differences, ord=order, axis=1)) ** 2
     nothing = np.mean(np.sum((values[199:] - values[:199].mean(axis=0)) ** 2, axis=1))
-    assert error < (1.25 if shift else 1.05) * min(all_values, nothing)
+    assert error < (1.5 if shift else 1.05) * min(all_values, nothing)
 
 
 def test_less_noise_releases_more_numbers_and_more_noise_one():

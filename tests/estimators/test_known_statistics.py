@@ -210,3 +210,17 @@ def test_no_pair_moves_a_minimizer_farther_than_its_bound(C, options):
             assert np.abs(value - other).sum() <= target.statistic.bound(1, n_samples)
     assert reached <= 1
     assert reached >= 0.95 or C > 0.01
+
+
+def test_the_bound_of_a_minimizer_pays_for_the_rounding_of_long_sums():
+    """One record decides whether a sum is above 2**15, and thus whether all others are rounded."""
+    unit, shift = 2.0**-37, 2.0**-45
+    steps = 2 * ((np.floor([0.1 / unit, -0.1 / unit]) + 0.5) * unit + shift)
+    start = np.append(np.full(2**16, 0.99999), np.full(2, (1 - 0.99999) * 2**15))
+    terms = np.concatenate([[1.0 - 1e-13], start, np.tile(steps, 200_000)])
+    X, y = sparse.csr_array(np.abs(terms)[:, None]), (terms > 0).astype(int)
+    pipeline = make_pipeline(ClipNorm(1.0), LogisticRegression(C=1e-22, fit_intercept=False))
+    target = KnownTarget(pipeline, pipeline.fit(X[-60:], y[-60:]), len(y))
+    value = target(X, y, seed=0)
+    y[0] = 0
+    assert abs(value - target(X, y, seed=0))[0] <= target.statistic.bound(2, len(y))

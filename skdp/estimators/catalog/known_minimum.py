@@ -14,6 +14,8 @@ from skdp.estimators.moments import with_constant
 from skdp.estimators.statistics import ROUND_UP, Statistic
 
 MAX_STEPS = 200
+MOST_CURVED = 1e12
+"""Condition number with which Newton's equations still have a solution in doubles."""
 
 
 class LogisticCoefficients(Statistic):
@@ -44,6 +46,12 @@ class LogisticCoefficients(Statistic):
 
     def bound(self, order: float, n_samples: int) -> float:
         """Return how far one record can move the computed coefficients."""
+        if not n_samples * self.C * self.radius**2 <= MOST_CURVED:
+            raise ValueError(
+                "The 'C' parameter of LogisticRegression must be at most "
+                f"{MOST_CURVED / n_samples / self.radius**2:.3g} for {n_samples} records of this "
+                f"length, so that the solver converges whatever they are. Got {self.C}."
+            )
         slope = float(expit(self.radius * self._longest(n_samples)))
         left = self._tolerance(n_samples) + self._rounding(n_samples)
         moved = 2 * self.C * self.radius * slope + 2 * left
@@ -55,9 +63,9 @@ class LogisticCoefficients(Statistic):
         return min(by_value, self.C * n_samples * self.radius)
 
     def _rounding(self, n_samples: int) -> float:
-        """Return by how much a computed gradient may be too short."""
+        """Return by how much a computed gradient may be too short: of its terms, and as a sum."""
         margins = self.radius * self._longest(n_samples) * (self.shape[1] + 8)
-        return self.C * self.radius * (n_samples + 8) * 2.0**-50 * (4 + margins)
+        return self.C * self.radius * (n_samples + 8) * 2.0**-50 * (4 + margins + n_samples / 4)
 
     def _tolerance(self, n_samples: int) -> float:
         """Return the length of the computed gradient with which the solver stops."""

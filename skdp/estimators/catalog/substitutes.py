@@ -85,6 +85,7 @@ ENTRIES: dict[str, Entry] = {
         read=_read_power_transformer,
         numbers="3 d",
         passes_gaps=True,
+        by_record=True,
         substitute=Substitute("StandardizedPowerTransformer", _standardizes),
     ),
 }
