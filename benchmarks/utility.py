@@ -37,11 +37,15 @@ PROMISE = (
 
 @dataclass(frozen=True)
 class Column:
-    """One way to release: its mechanism at an epsilon, the options of its sampler, its line."""
+    """One way to release: its mechanism at an epsilon, its line, the options of its sampler.
+
+    In the table of errors a column is of data of the oracle or of the private records.
+    """
 
     mechanism: object
     line: dict
     options: dict = field(default_factory=dict)
+    oracles: bool = False
 
 
 def basis(kind):
@@ -82,23 +86,31 @@ TABLES = {
         f"{n_pairs} + {n_pairs}": Column(code(0.2), {}, {"n_pairs": n_pairs})
         for n_pairs in (199, 59, 19)
     },
+    "errors": {
+        f"{data}, shift {shift:g}": Column(code(shift), {}, oracles=data == "oracle's")
+        for shift, data in product((0, 0.2, 1), ("oracle's", "private"))
+    },
 }
 PEER_LINE = {"color": "#D55E00", "marker": "P", "linestyle": ":"}
 
 
 def run(name, seed, options):
-    """Return the scores of a row in one split: two single ones, and for each column an array."""
+    """Return the scores of a row in one split: for each column an array, and two single ones."""
     with warnings.catch_warnings(), threadpool_limits(limits=1):
         # fits to random labels do not all converge, and plans warn of little that is learned
         warnings.simplefilter("ignore")
         kept = Kept(name, seed, options.cache)
         if (name, seed) == (options.rows[0], 0):
             kept.check()
-        scores = {"exact": [kept.score(kept.exact)], "public": [kept.score(kept.public_mean)]}
+        measure, scores = errors, {}
+        if options.table != "errors":
+            measure = releases
+            scores["exact"] = [kept.score(kept.exact)]
+            scores["public"] = [kept.score(kept.public_mean)]
         for title, column in TABLES[options.table].items():
             source = byte_source(seed)
             scores[title] = [
-                releases(kept, column, epsilon, options.releases, source)
+                measure(kept, column, epsilon, options.releases, source)
                 for epsilon in ROWS[name].epsilons
             ]
     return scores
@@ -115,6 +127,20 @@ def releases(kept, column, epsilon, n_releases, source):
         kept.score(plan.mechanism.release(kept.exact, sensitivity, source))
         for _ in range(n_releases)
     ]
+
+
+def errors(kept, column, epsilon, n_releases, source):
+    """Return for each release the root mean square of its errors by their standard errors."""
+    plan = kept.plan(column.mechanism(epsilon), **column.options)
+    found = []
+    for number in range(1, n_releases + 1):  # of the last pairs, which nothing was learned from
+        value = kept.pairs[-number, 0].reshape(kept.exact.shape) if column.oracles else kept.exact
+        sensitivity = plan.sensitivity.value
+        released, deviations = plan.mechanism.release_with_errors(value, sensitivity, source)
+        known = deviations > 0
+        ratios = (released - value)[known] / deviations[known]
+        found.append(np.sqrt(np.mean(ratios**2)))
+    return found
 
 
 def peer_python(folder):
@@ -208,12 +234,16 @@ def draw(figure, results, path):
         ax.set_axis_off()
     for ax, name in zip(axes.flat, names, strict=False):
         means, row = summary(results[name], mean), ROWS[name]
-        ax.axhline(means.pop("exact"), color="black", linewidth=1, label="exact, not private")
+        exact = means.pop("exact")
+        if exact:  # the error of a density is 0, which no logarithmic axis shows
+            ax.axhline(exact, color="black", linewidth=1, label="exact, not private")
         ax.axhline(means.pop("public"), color="0.6", linewidth=1, label="mean of public fits")
         for title, scores in means.items():
             line = COLUMNS[title].line if title in COLUMNS else PEER_LINE
             if np.isfinite(scores).any():
-                ax.plot(row.epsilons, scores, label=title, markersize=5, **line)
+                low = -np.inf if row.limits[0] is None else row.limits[0]
+                label = title if (scores >= low).any() else f"{title} (below)"
+                ax.plot(row.epsilons, scores, label=label, markersize=5, **line)
         ax.set(xscale="log", xlabel="epsilon (smaller is more private)", ylabel=row.measure)
         ax.set_yscale("log" if name == "density" else "linear")
         ax.set_xticks(row.epsilons, [f"{epsilon:g}" for epsilon in row.epsilons])
