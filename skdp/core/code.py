@@ -12,7 +12,7 @@ covariance S T' of value and code, H = T S T', the linear estimate of least mean
 
 How much wider than S the prior should be is not known. The decoded value is the mean of the above
 over a list of alphas, each with its probability given y where both laws are normal. Before, alpha
-is .02 / alpha + rho / 2 times as likely as 1, with rho the shift that the prior allows for: so it
+is (.02 + rho) / alpha times as likely as 1, with rho the shift that the prior allows for: so it
 stays at 1 for data of the oracle where no shift is expected. The errors are those of the mixture.
 
 Denoising of a release by a prior is in the spirit of Balle and Wang (ICML 2018, section 4), and
@@ -350,7 +350,7 @@ class PublicCode:
         known = gains[0] > 0
         squares = self._spectrum.along(np.asarray(noisy, dtype=np.float64))[known] ** 2
         total = _WIDENINGS[:, None] * self._spectrum.variances[known] + variance
-        prior = _LIKELY / _WIDENINGS + self.shift / 2
+        prior = (_LIKELY + self.shift) / _WIDENINGS
         prior[0] = 1.0
         likely = np.log(prior) - np.sum(squares / total + np.log(total), axis=1) / 2
         shares = np.exp(likely - likely.max())

@@ -77,7 +77,7 @@ def mixture(mean, covariance, encoder, noisy, variance, shift=0.0):
     """Mean and covariance of the mixture of posteriors, and the probability of each."""
     likely, means, left = [], [], []
     for widening in WIDENINGS:
-        prior = 1.0 if widening == 1 else 0.02 / widening + shift / 2
+        prior = 1.0 if widening == 1 else (0.02 + shift) / widening
         spread = widening * encoder @ covariance @ encoder.T + variance * np.eye(len(encoder))
         law = stats.multivariate_normal(np.zeros(len(encoder)), spread)
         likely.append(law.logpdf(noisy) + np.log(prior))
