@@ -28,6 +28,7 @@ from skdp import (
     SensitivityEstimate,
     SensitivitySampler,
 )
+from skdp.core.dataset import Dataset
 from skdp.core.streams import pair_key
 from skdp.plan import make_plan
 from skdp.sensitivity.pairs import NoValueError, PairSource, pilot_pair, run_chunk
@@ -275,7 +276,11 @@ class Kept:
         """Make a plan from the kept values."""
         sampler = KeptSampler(self.data.oracle, self, n_pairs=n_pairs, **options)
         return make_plan(
-            self.target, self.schema, self.n_samples, mechanism=mechanism, sensitivity=sampler
+            self.target,
+            self.schema,
+            Dataset(*self.data.private),
+            mechanism=mechanism,
+            sensitivity=sampler,
         )
 
     def check(self):
