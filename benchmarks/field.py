@@ -51,7 +51,8 @@ def peer_scores(python, kind, split, epsilons, path, n_releases=10):
 
 def summary(splits, of):
     """Reduce the scores of the splits, column by column, to one number per epsilon."""
-    return {title: of(np.mean([split[title] for split in splits], axis=-1)) for title in splits[0]}
+    titles = list(splits[0])
+    return {title: of([np.mean(split[title], axis=-1) for split in splits]) for title in titles}
 
 
 def mean(means):

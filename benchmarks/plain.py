@@ -181,7 +181,7 @@ ROWS = {
     "wine": Row("logistic, wine", wine, moments(), logistic, "clipped"),
     "digits": Row("logistic, ten digits", digits, moments(components=16), logistic, "clipped"),
     "synthetic": Row(
-        "logistic, synthetic", classification, moments(shrinkage=0.1), logistic, "clipped"
+        "logistic, synthetic", classification, moments(shrinkage=0.03), logistic, "clipped"
     ),
     "nb-cancer": Row("naive Bayes, breast cancer", cancer, bayes(), GaussianNB(), "bayes"),
     "nb-digits": Row("naive Bayes, ten digits", digits, bayes(8), GaussianNB(), "bayes"),
