@@ -1,18 +1,24 @@
-"""Score diffprivlib's models; utility.py runs this in an environment that has them.
+"""Score diffprivlib's models; field.py runs this in an environment that has them.
 
-Usage: python peers.py logistic|pipeline|linear|histogram TASK.npz SCORES.npy
+Usage: python peers.py KIND TASK.npz SCORES.npy
 """
 
 import sys
 import warnings
+from itertools import product
 
 import numpy as np
-from diffprivlib.models import LinearRegression, LogisticRegression, StandardScaler
+from diffprivlib.models import (
+    GaussianNB,
+    LinearRegression,
+    LogisticRegression,
+    RandomForestClassifier,
+    StandardScaler,
+)
 from diffprivlib.tools import histogram
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler as ExactScaler
 
-N_RELEASES = 10
 GRID = np.linspace(0, 1, 401)
 
 
@@ -28,6 +34,14 @@ def logistic(task, epsilon, C):
     return model.fit(*private(task)).score(*test(task))
 
 
+def clipped(task, epsilon, setting):
+    """Clip records to a norm that a share of the public ones keep."""
+    C, share = setting
+    data_norm = np.quantile(np.linalg.norm(task["public_X"], axis=1), share)
+    model = LogisticRegression(epsilon=epsilon, data_norm=data_norm, C=C, max_iter=200)
+    return model.fit(*private(task)).score(*test(task))
+
+
 def pipeline(task, epsilon, C):
     """Spend half on the scaler, half on the classifier."""
     X = task["public_X"]
@@ -37,14 +51,35 @@ def pipeline(task, epsilon, C):
     return make_pipeline(scaler, model).fit(*private(task)).score(*test(task))
 
 
+def bounds(task, share, part="X"):
+    """Return the ends of the middle share of the public range; what is outside is clipped."""
+    return tuple(np.quantile(task[f"public_{part}"], [(1 - share) / 2, (1 + share) / 2], axis=0))
+
+
 def linear(task, epsilon, share):
-    """Take the middle share of the public range for bounds; what is outside is clipped."""
-    tail = (1 - share) / 2, (1 + share) / 2
-    low, high = np.quantile(task["public_X"], tail, axis=0)
     model = LinearRegression(
-        epsilon=epsilon, bounds_X=(low, high), bounds_y=tuple(np.quantile(task["public_y"], tail))
+        epsilon=epsilon, bounds_X=bounds(task, share), bounds_y=bounds(task, share, "y")
     )
     return model.fit(*private(task)).score(*test(task))
+
+
+def bayes(task, epsilon, share):
+    model = GaussianNB(epsilon=epsilon, bounds=bounds(task, share))
+    return model.fit(*private(task)).score(*test(task))
+
+
+def forest(task, epsilon, n_estimators):
+    model = RandomForestClassifier(
+        n_estimators, epsilon=epsilon, bounds=bounds(task, 1.0), classes=np.unique(task["public_y"])
+    )
+    return model.fit(*private(task)).score(*test(task))
+
+
+def scaler(task, epsilon, share):
+    """Return the mean error of the logarithm of the variances."""
+    X = task["private_X"]
+    model = StandardScaler(epsilon=epsilon, bounds=bounds(task, share)).fit(X)
+    return np.abs(np.log(model.var_ / X.var(axis=0))).mean()
 
 
 def density(task, epsilon, bins):
@@ -65,6 +100,10 @@ def test(task):
 PEERS = {
     "logistic": (logistic, (0.01, 0.1, 1.0), max),
     "pipeline": (pipeline, (0.01, 0.1, 1.0), max),
+    "clipped": (clipped, tuple(product((0.01, 0.1, 1.0), (0.5, 1.0))), max),
+    "bayes": (bayes, (0.8, 0.95, 1.0), max),
+    "forest": (forest, (5, 10, 30), max),
+    "scaler": (scaler, (0.95, 0.99, 1.0), min),
     "linear": (linear, (0.8, 0.95, 1.0), max),
     "histogram": (density, (5, 10, 20), min),
 }
@@ -76,7 +115,7 @@ def main():
     warnings.simplefilter("ignore")  # fits that noise keeps from converging, and clipped records
     with np.load(path) as task:
         found = [
-            [[score(task, epsilon, each) for _ in range(N_RELEASES)] for each in settings]
+            [[score(task, epsilon, each) for _ in range(task["n_releases"])] for each in settings]
             for epsilon in task["epsilons"]
         ]
     np.save(scores, [best(each, key=np.mean) for each in found])

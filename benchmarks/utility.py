@@ -10,9 +10,6 @@ Usage: python benchmarks/utility.py [--rows NAME ...] [--splits 7] [--releases 2
 """
 
 import argparse
-import subprocess
-import tempfile
-import venv
 import warnings
 from dataclasses import dataclass, field
 from itertools import product
@@ -21,18 +18,12 @@ from pathlib import Path
 import joblib
 import matplotlib.pyplot as plt
 import numpy as np
+from field import mean, peer_python, peer_scores, print_tables, summary
 from rows import FIGURES, GRID, N_PAIRS, ROWS, Kept
 from threadpoolctl import threadpool_limits
 
 from skdp import GaussianMechanism, LaplaceMechanism
 from skdp.mechanisms.noise import byte_source
-
-PEER = "diffprivlib==0.6.6", "scikit-learn==1.7.*"
-PROMISE = (
-    "diffprivlib promises more: its bounds hold for every pair (gamma 0). Its neighbors add or "
-    "remove a record, here one is replaced. It is told public bounds, and has the best of three "
-    "settings, chosen on the test records."
-)
 
 
 @dataclass(frozen=True)
@@ -143,81 +134,6 @@ def errors(kept, column, epsilon, n_releases, source):
     return found
 
 
-def peer_python(folder):
-    """Return the interpreter of an environment with diffprivlib, None if it cannot be made."""
-    python = folder / "diffprivlib" / "bin" / "python"
-    if not python.exists():
-        venv.create(folder / "diffprivlib", with_pip=True)
-    install = [python, "-m", "pip", "install", "--quiet", *PEER]
-    found = subprocess.run([python, "-c", "import diffprivlib"], capture_output=True, check=False)
-    if found.returncode:
-        found = subprocess.run(install, capture_output=True, text=True, check=False)
-    if found.returncode:
-        print("diffprivlib is left out, since it cannot be installed:", found.stderr.strip()[-300:])
-        return None
-    print(PROMISE)
-    return python
-
-
-def run_peer(python, name, seed, options):
-    """Return the scores of diffprivlib's model, which are kept as well."""
-    row = ROWS[name]
-    path = options.cache / f"peer-{name}-{seed}.npy"
-    if row.peer is None or python is None:
-        return np.full((len(row.epsilons), 1), np.nan)
-    if not path.exists():
-        split = row.split(seed)
-        parts = {
-            f"{part}_{axis}": array
-            for part in ("public", "private", "test")
-            for axis, array in zip("Xy", getattr(split, part), strict=False)
-        }
-        with tempfile.TemporaryDirectory() as folder:
-            task = Path(folder) / "task.npz"
-            np.savez(task, epsilons=row.epsilons, **parts)
-            script = Path(__file__).with_name("peers.py")
-            subprocess.run([python, script, row.peer, task, path], check=True)
-    return np.load(path)
-
-
-def summary(splits, of):
-    """Reduce the scores of the splits, column by column, to one number per epsilon."""
-    return {title: of(np.mean([split[title] for split in splits], axis=-1)) for title in splits[0]}
-
-
-def mean(means):
-    """Return the mean over splits."""
-    return np.mean(means, axis=0)
-
-
-def standard_error(means):
-    """Return the standard error of the mean over splits, taken for independent."""
-    spread = np.std(means, axis=0, ddof=1) if len(means) > 1 else np.full_like(means[0], np.nan)
-    return spread / np.sqrt(len(means))
-
-
-def print_table(results, of):
-    """Print a line for each row, a cell for each column: a number per epsilon."""
-    titles = list(next(iter(results.values()))[0])
-    print("| data | model | epsilon | " + " | ".join(titles) + " |")
-    print("|---|---|---|" + "---|" * len(titles))
-    for name, splits in results.items():
-        cells = summary(splits, of)
-        shown = ["/".join(map(short, np.atleast_1d(cells[title]))) for title in titles]
-        epsilons = "/".join(f"{epsilon:g}".lstrip("0") for epsilon in ROWS[name].epsilons)
-        data = FIGURES[ROWS[name].figure]
-        print(f"| {data} | {ROWS[name].title} | {epsilons} | " + " | ".join(shown) + " |")
-
-
-def short(number):
-    """Return three decimals; beyond 10 the number says nothing but that all is lost."""
-    if not np.isfinite(number):
-        return "-"
-    if abs(number) >= 10:
-        return "<-10" if number < 0 else ">10"
-    return f"{number:.3f}".replace("0.", ".", 1) if abs(number) < 1 else f"{number:.2f}"
-
-
 def draw(figure, results, path):
     """Draw the score against epsilon, a panel for each row, with a legend beside them."""
     names = [name for name in results if ROWS[name].figure == figure]
@@ -291,7 +207,7 @@ def main():
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
     whole = options.table == "codes"
-    python = peer_python(options.cache.absolute()) if whole else None
+    python = peer_python(options.cache) if whole else None
     tasks = list(product(options.rows, range(options.splits)))
     found = joblib.Parallel(n_jobs=options.n_jobs)(
         joblib.delayed(run)(*task, options) for task in tasks
@@ -299,12 +215,12 @@ def main():
     results = {name: [] for name in options.rows}
     for task, scores in zip(tasks, found, strict=True):
         if whole:
-            scores["diffprivlib"] = run_peer(python, *task, options)
+            row, path = ROWS[task[0]], options.cache / "peer-{}-{}.npy".format(*task)
+            scores["diffprivlib"] = peer_scores(
+                python, row.peer, row.split(task[1]), row.epsilons, path
+            )
         results[task[0]].append(scores)
-    print(f"\nMeans over {options.splits} splits and {options.releases} releases of each")
-    print_table(results, mean)
-    print("\nStandard errors over the splits")
-    print_table(results, standard_error)
+    print_tables(results, ROWS, options)
     if options.figures and whole:
         for figure in dict.fromkeys(ROWS[name].figure for name in options.rows):
             draw(figure, results, options.figures / f"utility_{figure}.png")
