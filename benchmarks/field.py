@@ -77,6 +77,14 @@ def print_table(results, rows, of):
         print(f"| {rows[name].title} | {epsilons} | " + " | ".join(shown) + " |")
 
 
+def print_tables(results, rows, options):
+    """Print the means, and their standard errors."""
+    print(f"\nMeans over {options.splits} splits and {options.releases} releases of each")
+    print_table(results, rows, mean)
+    print("\nStandard errors over the splits")
+    print_table(results, rows, standard_error)
+
+
 def short(number):
     """Return three decimals; beyond 10 the number says nothing but that all is lost."""
     if not np.isfinite(number):

@@ -16,12 +16,10 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from field import mean, peer_python, peer_scores, print_table, standard_error, summary
-from rows import Split
+from field import mean, peer_python, peer_scores, print_tables, summary
+from rows import Split, cancer, diabetes, load
 from sklearn.base import is_classifier
 from sklearn.datasets import (
-    load_breast_cancer,
-    load_diabetes,
     load_digits,
     load_wine,
     make_classification,
@@ -102,10 +100,6 @@ def range_of(y):
     return tuple(np.quantile(y, [0.025, 0.975]))
 
 
-def load(loader):
-    return lambda: loader(return_X_y=True)
-
-
 def classification():
     return make_classification(MAX_N + 7000, 20, n_informative=5, random_state=0)
 
@@ -173,8 +167,7 @@ def scaler(split):
     return make_pipeline(ClipBox(low, high), StandardScaler())
 
 
-cancer, wine = load(load_breast_cancer), load(load_wine)
-digits, diabetes = load(load_digits), load(load_diabetes)
+wine, digits = load(load_wine), load(load_digits)
 logistic = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
 ROWS = {
     "cancer": Row("logistic, breast cancer", cancer, moments(), logistic, "clipped"),
@@ -191,7 +184,7 @@ ROWS = {
     ),
     "diabetes": Row(
         "linear, diabetes",
-        load(load_diabetes),
+        diabetes,
         response,
         LinearRegression(),
         "linear",
@@ -364,10 +357,7 @@ def main():
     results = {}
     for name in options.rows:
         results[name] = [run(name, seed, options) for seed in range(options.splits)]
-    print(f"\nMeans over {options.splits} splits and {options.releases} releases of each")
-    print_table(results, ROWS, mean)
-    print("\nStandard errors over the splits")
-    print_table(results, ROWS, standard_error)
+    print_tables(results, ROWS, options)
     if options.figure:
         draw(results, options.figure)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import joblib
 import matplotlib.pyplot as plt
 import numpy as np
-from field import mean, peer_python, peer_scores, print_table, standard_error, summary
+from field import mean, peer_python, peer_scores, print_tables, summary
 from rows import GRID, N_PAIRS, ROWS, Kept
 from threadpoolctl import threadpool_limits
 
@@ -189,10 +189,7 @@ def main():
                 python, row.peer, row.split(task[1]), row.epsilons, path
             )
         results[task[0]].append(scores)
-    print(f"\nMeans over {options.splits} splits and {options.releases} releases of each")
-    print_table(results, ROWS, mean)
-    print("\nStandard errors over the splits")
-    print_table(results, ROWS, standard_error)
+    print_tables(results, ROWS, options)
     if options.figures and whole:
         for figure in dict.fromkeys(ROWS[name].figure for name in options.rows):
             draw(figure, results, options.figures / f"utility_{figure}.png")
