@@ -17,10 +17,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 from field import mean, peer_python, peer_scores, print_tables, summary
-from rows import Split, cancer, load
+from rows import Split, cancer, diabetes, load
 from sklearn.base import is_classifier
 from sklearn.datasets import (
-    load_diabetes,
     load_digits,
     load_wine,
     make_classification,
@@ -185,7 +184,7 @@ ROWS = {
     ),
     "diabetes": Row(
         "linear, diabetes",
-        load(load_diabetes),
+        diabetes,
         response,
         LinearRegression(),
         "linear",
