@@ -270,7 +270,9 @@ class ReleasePlan:
             raise ValueError(
                 f"The target of the plan, {self.target.description}, has other code or other "
                 "values than when the plan was made, or another version of what it uses. Its "
-                "sensitivity was not settled. Make the plan anew."
+                "sensitivity was not settled. Make the plan anew; if the target keeps something "
+                "between calls that its value does not depend on, wrap it in "
+                "FunctionTarget(target, key=...)."
             )
 
     def _check(self, *parts: Container) -> Dataset:
