@@ -124,7 +124,7 @@ class ClipBox(Clip):
     ----------
     n_features_in_ : int
         Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, when X has them.
 
     See Also
@@ -237,7 +237,7 @@ class ClipNorm(Clip):
     ----------
     n_features_in_ : int
         Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, when X has them.
 
     See Also

@@ -148,7 +148,7 @@ class MomentClassifier(ClassifierMixin, MomentModel):
         The class labels.
     n_features_in_ : int
         Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, when X has them.
 
     See Also
@@ -314,7 +314,7 @@ class MomentRegressor(RegressorMixin, MomentModel):
         Intercept.
     n_features_in_ : int
         Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, when X has them.
 
     See Also
