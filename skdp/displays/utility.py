@@ -153,7 +153,7 @@ class PrivacyUtilityDisplay:
         )
         models = [clone(estimator).set_params(mechanism__epsilon=float(level)) for level in levels]
         knows_nothing = _without_features(estimator.estimator)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings():  # at small levels, which the curve shows
             warnings.filterwarnings("ignore", "This is nearly the oracle's model", UserWarning)
             plans = [simulation.plan(model) for model in models]
         return cls(
