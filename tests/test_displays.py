@@ -16,6 +16,7 @@ from skdp import (
     SensitivitySampler,
     UniformOracle,
 )
+from skdp.simulation import Simulation
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="needs the 'plot' extra")
 
@@ -159,6 +160,15 @@ def test_the_smallest_level_that_suffices_is_suggested(utility):
         assert utility.suggest_epsilon(0.1) == 0.01
     with pytest.raises(ValueError, match=r"without noise 0\."):
         utility.suggest_epsilon(1.1)
+
+
+def test_a_simulation_draws_other_pairs_than_a_fit(task):
+    """What was chosen by its draws would otherwise bias the sensitivity of the fit."""
+    rng = np.random.default_rng(0)
+    options = {"n_datasets": 1, "test_oracle": None, "rng": rng, "owner": "a test"}
+    seeds = {Simulation(task, 20, **options).seed for _ in range(20)}
+    assert len(seeds) == 20
+    assert min(seeds) >= 2**62  # larger than a seed that anybody types
 
 
 def test_without_a_model_of_chance_there_is_no_line():

@@ -287,6 +287,26 @@ def test_no_record_is_refused_where_a_bound_clips_it(data, number):
     assert "clipped to [0, 1]" in str(model.fit(X, y).guarantee_)
 
 
+@pytest.mark.parametrize(
+    ("container", "step"),
+    [
+        (np.asarray, PowerTransformer("box-cox")),
+        (sparse.csr_array, QuantileTransformer(n_quantiles=20)),
+    ],
+    ids=["dense", "sparse"],
+)
+def test_records_that_a_public_step_refuses_do_not_stand_for_another(container, step):
+    """They count as 0, so that no record is counted as often as there are such."""
+    public = np.abs(X_PUBLIC) + 0.1
+    X, y = np.tile(public.min(axis=0), (60, 1)), (np.arange(60) < 5).astype(int)
+    X[10:] = -1
+    neighbor = X.copy()
+    neighbor[0] = public.max(axis=0)
+    model = private(MomentClassifier(), FrozenEstimator(clone(step).fit(public)), ClipNorm())
+    before, after = (model.fit(container(each), y).estimator_[-1].moment_ for each in (X, neighbor))
+    assert 0 < np.abs(after - before).sum() <= model.sensitivity_.value
+
+
 def test_a_sparse_record_that_a_public_step_refuses_is_no_error():
     X = sparse.csr_array(np.abs(blobs()[0]))
     quantiles = QuantileTransformer(n_quantiles=20).fit(np.abs(X_PUBLIC))
@@ -647,3 +667,12 @@ def test_a_prior_is_for_what_is_known_on_paper_and_public(data, scaler):
         clone(model).set_params(prior=PublicDataOracle(X, y)).fit(X, y)
     with pytest.raises(TypeError, match="oracle"):
         clone(model).set_params(prior=3).fit(X, y)
+
+
+def test_a_box_beside_the_origin_leads_out_of_a_ball():
+    """What the ball has shortened the box moves away again: every record is at (2, 2, 2)."""
+    X, response = np.full((300, 3), 9.0), np.ones(300)
+    other = np.where(np.arange(300) == 0, -1.0, response)
+    model = private(MomentRegressor(y_range=(-1, 1)), ClipNorm(1.0), ClipBox(2, 3), unlabeled=True)
+    before, after = (model.fit(X, y).estimator_[-1].moment_ for y in (response, other))
+    assert 2 * 6 / 300 <= np.abs(before - after).sum() <= model.sensitivity_.value

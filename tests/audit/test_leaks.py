@@ -106,6 +106,7 @@ PLANTED = {
     "single precision": (Holder(X[:4].astype(np.float32)), "records"),
     "other byte order": (Holder(X[3].astype(">f8")), "records"),
     "bytes": (Holder(X[5].tobytes()), "records"),
+    "bytes in the other order": (Holder(X[3].astype(">f8").tobytes()), "records"),
     "running generator": (Holder(running(X[2])), "records"),
     "text": (Holder(f"mean of {X[2, 2]!r}"), "records"),
     "repr": (Talkative(), "records"),

@@ -154,6 +154,15 @@ def test_errors_are_those_of_the_noise(size):
     assert errors[0] >= 3.0 * mechanism.unit_deviation(size)
 
 
+def test_as_much_noise_is_released_as_is_said():
+    """The mean length of 2,000 releases, 7 standard deviations from k Delta / epsilon at most."""
+    mechanism, source = L2LaplaceMechanism(0.5), byte_source(0)
+    noise = [mechanism.release(np.full(3, 7.0), 0.2, source) - 7 for _ in range(2000)]
+    lengths = np.linalg.norm(noise, axis=1)
+    # a Gamma law of shape 3 has a mean of 3 and a variance of 3 in units of its scale
+    assert lengths.mean() == pytest.approx(3 * 0.4, abs=7 * 0.4 * math.sqrt(3 / 2000))
+
+
 def test_little_variance_beside_the_gaussian():
     """At epsilon 1 it is the smaller one up to 12 numbers, with no delta at all."""
     gaussian = GaussianMechanism(1.0, 1e-5).unit_deviation(1)

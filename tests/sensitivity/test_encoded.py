@@ -76,6 +76,27 @@ def test_computed_codes_change_by_no_more_than_the_bound(drawn, scale, offset, o
         assert geometry.distance(*pair) <= bound.value * max(1.0, moved / delta)
 
 
+@given(matrices, st.floats(0, 6), st.sampled_from([1, 2]))
+def test_a_bound_has_room_for_the_norm_of_any_code_and_for_its_rounding(drawn, offset, order):
+    """Codes that enlarge differences, and their rounding in exact arithmetic."""
+    k, more, seed, spread = drawn
+    rng = np.random.default_rng(seed)
+    encoder = rng.normal(size=(k, k + more)) * 10.0**spread
+    d, mean = encoder.shape[1], 10.0**offset
+    code = code_of(encoder, mean)
+    bound = encoded(KnownSensitivity(0.1, Geometry(order), N), Geometry(order, code), (d,))
+    largest = np.abs(encoder).sum(axis=0).max() if order == 1 else np.linalg.norm(encoder, 2)
+    assert bound.value >= 0.1 * largest * (1 - 1e-12)
+    room = (Fraction(bound.value) - Fraction(0.1) * Fraction(operator_norm(encoder, order))) / 2
+    value = mean + rng.uniform(-4, 4, size=d)  # within N times 0.1 of the mean
+    exact = [
+        sum(Fraction(t) * (Fraction(v) - Fraction(mean)) for t, v in zip(row, value, strict=True))
+        for row in encoder.tolist()
+    ]
+    errors = [float(Fraction(c) - e) for c, e in zip(code.forward(value), exact, strict=True)]
+    assert np.linalg.norm(errors, ord=order) <= room
+
+
 @pytest.mark.parametrize("offset", [0.0, 1e6, 1e15])
 def test_a_prior_far_from_the_data_does_not_void_the_bound(offset):
     """Without the box the rounding of the code would be as large as the sensitivity, or larger."""
