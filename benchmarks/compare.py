@@ -186,7 +186,7 @@ def main():
     parser.add_argument("--peak", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     with warnings.catch_warnings(), threadpool_limits(limits=1):
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # of fits that need not converge here
         if options.peak:
             sample_pairs(density(), options.peak)
             print(peak_memory())

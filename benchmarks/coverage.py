@@ -338,7 +338,7 @@ def main() -> None:
     shares = []
     print(f"share above, level of a test | case ({len(CASES)} of them, gamma {arguments.gamma:g})")
     with threadpool_limits(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # of fits that need not converge here
         for case in CASES:
             share = share_above(case, *numbers, arguments.seed)
             shares.append(share)

@@ -78,7 +78,7 @@ def main():
     options = parser.parse_args()
     print(f"n={options.n_samples}, d={options.n_features}: processor milliseconds per pair")
     with warnings.catch_warnings(), threadpool_limits(limits=1):
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # of fits that need not converge here
         for name, estimator in ESTIMATORS.items():
             sampled, bare, ratio = compare(estimator, **vars(options))
             print(

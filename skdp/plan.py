@@ -380,7 +380,7 @@ def spare(thing: T, depth: int = 3) -> T:
     except Exception:  # it holds a lock, a file or the like
         copied = copy.copy(thing)
     for name, value in vars(copied).items() if depth else ():
-        with suppress(Exception):
+        with suppress(Exception):  # what cannot be copied stays as it is
             vars(copied)[name] = spare(value, depth - 1)
     return copied
 

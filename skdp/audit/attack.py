@@ -224,7 +224,7 @@ class _Search:
         dataset, neighbor = neighboring_pair(pair.build(), pair.position)
         height = -np.inf
         with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("ignore")  # a search finds awkward records
             # A dataset without a value is no answer to the search, whatever the reason.
             with suppress(Exception):
                 value = self.target(*dataset.parts, seed=self.seed)

@@ -315,7 +315,7 @@ def _audit_pair(
 ) -> tuple[float, float]:
     """Evaluate the target twice and audit the noise; return the bound and the norm."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # of the estimator; the norm is all that is asked for
         try:
             x, x_prime = (target(*dataset.parts, seed=seeds[0]) for dataset in pair)
             x, x_prime, mechanism = _in_coordinates(x, x_prime, mechanism)

@@ -290,6 +290,7 @@ def _shown(thing: Any) -> Iterator[tuple[str, str]]:
         "html": lambda each: html.unescape(each._repr_html_()),
     }
     for name, show in shows.items():
+        # what cannot be shown cannot leak by that
         with suppress(Exception), redirect_stdout(io.StringIO()):
             yield name, show(thing)
 
@@ -303,7 +304,7 @@ def _arrays(part: Any) -> list[NDArray]:
     if sparse.issparse(part):
         return [part.tocoo().data]
     if belongs_to(part, "pandas", "polars") and hasattr(part, "to_numpy"):
-        with suppress(Exception):
+        with suppress(Exception):  # a frame that is no array shows none
             whole = np.asarray(part.to_numpy())
             columns = whole.T if whole.dtype.kind == "O" and whole.ndim == 2 else [whole]
             return [np.asarray(column.tolist()) for column in columns]

@@ -137,7 +137,7 @@ def _parsed(text: str, filename: str, flags: int) -> tuple[dict, dict]:
     compiled: dict[tuple[int, str], list[CodeType]] = defaultdict(list)
     flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # in cells of a notebook
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # of a text that has been compiled before
         try:
             tree = compile(text, filename, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
             code = compile(tree, filename, "exec", flags, dont_inherit=True)

@@ -194,7 +194,7 @@ def _transform(step: Estimator, X: Container, width: int) -> Container:
 
     An error would tell that it is there.
     """
-    with suppress(Exception):
+    with suppress(Exception):  # the records that it refuses are found below
         return step.transform(X)
     places = np.arange(X.shape[0])
     refused = np.isin(places, [*_refused(step, X, places)])

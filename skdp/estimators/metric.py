@@ -49,7 +49,7 @@ def output_metric(
     """
     outputs = (*_OUTPUTS, "predict") if is_regressor(public_fit) else _OUTPUTS
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # of parameters that no fit would have
         released = restore(vector)
         output = next((name for name in outputs if _gives(released, name, X)), None)
         if output is None:

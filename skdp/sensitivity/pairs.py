@@ -172,7 +172,7 @@ def run_chunk(evaluate: Callable[[range], T], pairs: range) -> T:
         np.errstate(all="ignore"),
         _noted_interrupts(),
     ):
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # of each of many fits; the public fit shows them once
         return evaluate(pairs)
 
 
