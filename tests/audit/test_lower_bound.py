@@ -46,10 +46,10 @@ def audit(case, seed, **options):
 @pytest.mark.parametrize("method", ["label", "pair"])
 @pytest.mark.parametrize("name", HONEST)
 def test_bound_is_below_the_truth(name, method):
-    repetitions = 20 if name == "histogram" else REPETITIONS  # each learns three classifiers
+    repetitions = 12 if name == "histogram" else REPETITIONS  # each learns three classifiers
     case = HONEST[name]
     truth = case.true_epsilon
-    options = {"method": method, "n_search": 1000, "n_final": 4000}
+    options = {"method": method, "n_search": 500, "n_final": 2000}
     above = count_above(
         lambda seed: audit(case, seed, **options).lower_bound > truth + 1e-12, repetitions
     )
