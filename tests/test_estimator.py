@@ -240,7 +240,7 @@ def test_reused_estimate_needs_no_new_pairs(tmp_path):
     )
     assert first == plan.n_fits
     model.set_params(sensitivity=model.sensitivity_, mechanism__epsilon=2.0).fit(X, y)
-    assert first == 2 * (19 + 19) + 2  # pilot pairs, pairs, the public fit and the private fit
+    assert first == 2 * (9 + 9) + 2  # pilot pairs, pairs, the public fit and the private fit
     assert log.stat().st_size - first == 2  # the public fit and the private fit
     assert (model.guarantee_.epsilon, model.guarantee_.gamma) == (2.0, 0.1)
 
