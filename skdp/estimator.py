@@ -270,7 +270,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         if isinstance(released.numbers, dict):
             labels = labels_of(released.value, released.numbers)
             released = replace(released, labels=labels)
-        vars(self).update(  # at once, or an interrupt could leave the guarantee of another fit
+        self.__dict__.update(  # at once: an interrupt could leave the guarantee of another fit
             _release=released,
             plan_=plan,
             estimator_=released.value,

@@ -250,7 +250,7 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         released = plan.execute(
             *dataset.parts, accountant=accountant, random_state=self.estimator.random_state
         )
-        vars(self).update(  # at once, or an interrupt could leave the guarantee of another fit
+        self.__dict__.update(  # at once: an interrupt could leave the guarantee of another fit
             best_index_=index,
             best_params_=candidates[index],
             cv_results_={"params": candidates},
