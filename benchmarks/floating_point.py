@@ -96,6 +96,16 @@ def moments(X: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.array([X[:, 0].mean(), (X[:, 0] ** 2).mean(), (0.1 * X[:, 0] ** 3).mean()])
 
 
+def values_apart(mechanism):
+    """Return two values whose difference is the sampled sensitivity, and the plan that says so."""
+    sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.2, random_state=0)
+    plan = plan_release(moments, n_samples=20, mechanism=mechanism, sensitivity=sampler)
+    distance = plan.mechanism.geometry.distance
+    value, step = moments(np.linspace(0.1, 0.9, 20)[:, None]), np.array([1.0, 0.9, 0.05])
+    factor = (1 - 1e-9) * plan.sensitivity.value / distance(value + step, value)
+    return value, value + factor * step, plan
+
+
 def exponent(outputs: NDArray[np.float64]) -> int:
     """Return the exponent of the largest power of two of which all numbers are multiples."""
     significand, exponents = np.frexp(outputs[outputs != 0])
@@ -111,17 +121,11 @@ def unexplained(kind: str, basis: str, n: int) -> tuple[int, int]:
     of its noise, or where it is not what the public code makes of them.
     """
     make, options = KINDS[kind]
-    sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.2, random_state=0)
-    plan = plan_release(
-        moments, n_samples=20, mechanism=make(**options, **BASES[basis]), sensitivity=sampler
-    )
-    X = np.random.default_rng(0).uniform(size=(20, 1))
-    neighbor = X.copy()
-    neighbor[3] = 1.0
+    *values, plan = values_apart(make(**options, **BASES[basis]))
     mechanism, size = plan.mechanism, plan.sensitivity.value
     code = mechanism.geometry.basis
     found, n_strange = [], 0
-    for value in (moments(X), moments(neighbor)):
+    for value in values:
         _Recording.noisy.clear()
         outputs = np.array([mechanism.release(value, size) for _ in range(n)])
         found.append(np.array(_Recording.noisy))
