@@ -270,14 +270,16 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         if isinstance(released.numbers, dict):
             labels = labels_of(released.value, released.numbers)
             released = replace(released, labels=labels)
-        self._release = released
-        self.plan_ = plan
-        self.estimator_ = released.value
-        self.guarantee_ = released.guarantee
-        self.budget_ = released.budget
-        self.sensitivity_ = released.sensitivity
-        self.standard_errors_ = released.standard_errors
-        self.mechanism_ = plan.mechanism
+        self.__dict__.update(  # at once: an interrupt could leave the guarantee of another fit
+            _release=released,
+            plan_=plan,
+            estimator_=released.value,
+            guarantee_=released.guarantee,
+            budget_=released.budget,
+            sensitivity_=released.sensitivity,
+            standard_errors_=released.standard_errors,
+            mechanism_=plan.mechanism,
+        )
         return self
 
     def plan(self, n_samples: int, like: Container = None) -> ReleasePlan:
