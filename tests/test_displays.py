@@ -16,6 +16,7 @@ from skdp import (
     SensitivitySampler,
     UniformOracle,
 )
+from skdp.accounting import PrivacyAccountant
 from skdp.simulation import Simulation
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="needs the 'plot' extra")
@@ -115,7 +116,7 @@ def task():
 
 @pytest.fixture(scope="module")
 def utility(task):
-    return PrivacyUtilityDisplay.from_estimator(
+    return PrivacyUtilityDisplay.from_plan(
         task, 100, epsilons=[100.0, 0.01], n_datasets=5, random_state=0
     )
 
@@ -131,17 +132,22 @@ def test_scores_rise_from_chance_to_those_without_noise(utility):
     assert 0.4 < utility.chance.mean() < 0.7
 
 
-def test_a_simulation_is_repeated_by_its_seed_and_spends_nothing(task, utility):
-    from skdp.accounting import PrivacyAccountant
-
+def test_a_plan_is_simulated_with_its_own_code_at_every_level(task):
+    plan = task.plan(100)
+    options = {"epsilons": [0.01, 100.0], "n_datasets": 5, "random_state": 0}
     accountant = PrivacyAccountant(":memory:", epsilon=1.0)
     with accountant.as_default():
-        again = PrivacyUtilityDisplay.from_estimator(
-            task, 100, epsilons=[100.0, 0.01], n_datasets=5, random_state=0
-        )
-    assert np.array_equal(again.scores, utility.scores)
+        display, again = (PrivacyUtilityDisplay.from_plan(plan, **options) for _ in range(2))
+    low, high = display.scores.mean(axis=1)
+    assert low < display.exact.mean() - 0.1
+    assert high > low + 0.1
+    assert display.scoring == "accuracy"
+    assert np.array_equal(again.scores, display.scores)
     assert accountant.total().n_releases == 0
+    assert plan.guarantee.epsilon == 1.0
     assert not hasattr(task, "estimator_")
+    with pytest.raises(TypeError, match="'n_samples' parameter"):
+        PrivacyUtilityDisplay.from_plan(plan, 50)
 
 
 def test_the_curve_is_that_of_the_means(utility):
@@ -166,7 +172,7 @@ def test_a_simulation_draws_other_pairs_than_a_fit(task):
     """What was chosen by its draws would otherwise bias the sensitivity of the fit."""
     rng = np.random.default_rng(0)
     options = {"n_datasets": 1, "test_oracle": None, "rng": rng, "owner": "a test"}
-    seeds = {Simulation(task, 20, **options).seed for _ in range(20)}
+    seeds = {Simulation(task.sensitivity, 20, **options).seed for _ in range(20)}
     assert len(seeds) == 20
     assert min(seeds) >= 2**62  # larger than a seed that anybody types
 
@@ -186,10 +192,12 @@ def test_without_a_model_of_chance_there_is_no_line():
 @pytest.mark.parametrize("epsilons", [[], [0.0, 1.0], [np.inf], [np.nan]])
 def test_levels_are_positive_and_finite(task, epsilons):
     with pytest.raises(ValueError, match="'epsilons' parameter"):
-        PrivacyUtilityDisplay.from_estimator(task, 100, epsilons=epsilons)
+        PrivacyUtilityDisplay.from_plan(task, 100, epsilons=epsilons)
 
 
 def test_only_a_sampler_has_public_records():
     known = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=0.1)
     with pytest.raises(TypeError, match="whose sensitivity is a SensitivitySampler"):
-        PrivacyUtilityDisplay.from_estimator(known, 100)
+        PrivacyUtilityDisplay.from_plan(known, 100)
+    with pytest.raises(TypeError, match="'n_samples' parameter"):
+        PrivacyUtilityDisplay.from_plan(known)
