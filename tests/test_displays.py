@@ -1,13 +1,19 @@
 """Plots store their arrays, compute them without matplotlib, and draw what they store."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.datasets import load_wine
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neighbors import KernelDensity
 
 from skdp import (
+    BernsteinTransformer,
+    CodeDisplay,
     KnownSensitivity,
     LaplaceMechanism,
     PrivacyUtilityDisplay,
+    PrivateDensityDisplay,
     PrivateEstimator,
     RandomTaskOracle,
     ReleaseDisplay,
@@ -201,3 +207,57 @@ def test_only_a_sampler_has_public_records():
         PrivacyUtilityDisplay.from_plan(known, 100)
     with pytest.raises(TypeError, match="'n_samples' parameter"):
         PrivacyUtilityDisplay.from_plan(known)
+
+
+def test_a_code_is_drawn_as_ratios_and_as_directions(model):
+    display = CodeDisplay.from_estimator(model)
+    code = model.mechanism_.geometry.basis
+    n_released = len(code.encoder)
+    assert display.names == model.summary().names
+    ratios = display.plot().line_.get_ydata()
+    assert np.array_equal(ratios, np.sort(ratios)[::-1])
+    assert np.allclose(ratios * display.noise, display.prior)
+    # public values have the prior's spread along the code, and the correlations that are drawn
+    drawn = code.covariance @ np.linalg.inv(code.encoder @ code.covariance) @ code.covariance.T
+    squares = np.sum(display.directions**2, axis=1) if n_released == 1 else np.diag(drawn)
+    assert (squares <= code.deviations**2 * (1 + 1e-9)).all()
+    assert np.abs(display.directions).max() <= 1 + 1e-9
+    image = display.plot(show="directions").image_
+    assert image.get_array().shape == (4, n_released)
+    assert f"{n_released} in the place of 4" in display.ax_.get_xlabel()
+    assert CodeDisplay.from_plan(model.plan_).names == display.names
+    with pytest.raises(ValueError, match="'show' parameter"):
+        display.plot(show="noise")
+
+
+def test_without_a_code_there_is_none_to_draw(model):
+    bare = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=0.1)
+    with pytest.raises(ValueError, match="must have a public code"):
+        CodeDisplay.from_plan(bare.plan(10, like=(np.zeros((2, 3)), np.zeros(2))))
+
+
+def density_of(n_columns):
+    columns = load_wine(as_frame=True).data[["alcohol", "ash", "hue"]].iloc[:, :n_columns]
+    box = BernsteinTransformer(degree=3, feature_range=[(11, 15), (1, 4), (0, 2)][:n_columns])
+    kde, mechanism = KernelDensity(bandwidth=0.5), LaplaceMechanism(10.0)
+    model = PrivateEstimator(kde, mechanism=mechanism, sensitivity=0.1, release=box, random_state=0)
+    return model.fit(columns)
+
+
+def test_a_density_is_a_line_over_one_column_and_an_image_over_two(model):
+    one = PrivateDensityDisplay.from_estimator(density_of(1), n_points=101).plot()
+    x, y = one.line_.get_data()
+    columns = pd.DataFrame({"alcohol": x})
+    assert np.allclose(y, np.exp(density_of(1).score_samples(columns)))
+    assert np.trapezoid(y, x) == pytest.approx(1, abs=1e-3)
+    assert one.ax_.get_xlabel() == "alcohol"
+    two = PrivateDensityDisplay.from_estimator(density_of(2), n_points=41).plot()
+    assert np.trapezoid(np.trapezoid(two.values, two.grid[1]), two.grid[0]) == pytest.approx(
+        1, abs=0.01
+    )
+    assert np.array_equal(two.mesh_.get_array(), two.values.T)
+    assert (two.ax_.get_xlabel(), two.ax_.get_ylabel()) == ("alcohol", "ash")
+    with pytest.raises(ValueError, match=r"one or two columns\. Got 3"):
+        PrivateDensityDisplay.from_estimator(density_of(3))
+    with pytest.raises(TypeError, match=r"must be a ReleasedDensity\. Got Ridge"):
+        PrivateDensityDisplay.from_estimator(model)
