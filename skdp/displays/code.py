@@ -188,15 +188,16 @@ class CodeDisplay:
             _, ax = plt.subplots(figsize=size, layout="constrained")
         number = np.arange(1, n_released + 1)
         if show == "ratios":
-            look: dict[str, Any] = {"color": BLUE, "label": "differs between models of the oracle"}
+            look: dict[str, Any] = {"color": BLUE}
             ratios = self.prior / self.noise
             (self.line_,) = ax.plot(number, ratios, "o", **(look | artist_kw))
-            ax.axhline(1, color=VERMILION, ls="--", label="noise")
+            ax.axhline(1, color=VERMILION, ls="--")
+            across = ax.get_yaxis_transform()
+            ax.text(0.02, 0.97, "noise", color=VERMILION, va="top", transform=across)
             ax.set_yscale("log")
             for set_formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
                 set_formatter(LogFormatter())
-            ax.set_ylabel("standard deviation / that of the noise")
-            ax.legend()
+            ax.set_ylabel("prior standard deviation / noise")
         else:
             assert self.directions is not None
             look = {"cmap": "PuOr", "vmin": -1, "vmax": 1, "aspect": "auto"}
@@ -206,6 +207,6 @@ class CodeDisplay:
             ax.figure.colorbar(self.image_, ax=ax, label="correlation over models of the oracle")
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_xlim(0.5, n_released + 0.5)
-        ax.set_xlabel(f"released number, {n_released} in the place of {n_numbers}")
+        ax.set_xlabel(f"released number, {n_released} for {n_numbers}")
         self.ax_, self.figure_ = ax, ax.figure
         return self
