@@ -15,7 +15,8 @@ Privacy: A Local Approach", IEEE S&P 2022.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from skdp.audit import PrivacyLossDisplay, audit_epsilon, estimate_privacy_loss
+from skdp import PrivacyLossDisplay
+from skdp.audit import audit_epsilon, estimate_privacy_loss
 
 N_RUNS = 100_000
 
@@ -25,7 +26,7 @@ def draw(title, mechanism, pair, claimed, true):
     rng = np.random.default_rng(0)
     x, x_prime = (mechanism(dataset, N_RUNS, rng) for dataset in pair)
     loss = estimate_privacy_loss(x, x_prime)
-    display = PrivacyLossDisplay(loss, claimed_epsilon=claimed).plot()
+    display = PrivacyLossDisplay.from_loss(loss, claimed_epsilon=claimed).plot()
     display.figure_.suptitle(title)
     certified = audit_epsilon(mechanism, [pair], claimed_epsilon=claimed, rng=0)
     print(f"largest estimated loss: {loss}")

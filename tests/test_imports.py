@@ -26,12 +26,13 @@ LEVELS = (
         "targets": 4,
         "outcome": 4,
         "plan": 5,
-        "release": 6,
-        "estimator": 6,
+        "intervals": 6,
+        "release": 7,
+        "estimator": 7,
     }
-    | {"simulation": 7}
-    | dict.fromkeys(TOP, 8)
-    | {"__main__": 9}
+    | {"simulation": 8}
+    | dict.fromkeys(TOP, 9)
+    | {"__main__": 10}
 )
 HEAVY = {"matplotlib", "pandas", "polars", "dask", "ray", "tqdm", "dp_accounting", "opendp"}
 
