@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each worker would compile all tests anew if no bytecode were kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast test-oldest flaky lint docs examples bench asv clean
+.PHONY: help demo test test-fast test-oldest flaky lint docs examples papers bench asv clean
 
 help:
 	@echo "make demo         private and exact SVM on real data, side by side"
@@ -24,6 +24,7 @@ help:
 	@echo "make lint         style, formatting and types"
 	@echo "make docs         the documentation, in docs/_build/html"
 	@echo "make examples     every script in examples/, warnings as errors"
+	@echo "make papers       the experiments of the papers in full; PAPERS=examples/papers/plot_x.py for one"
 	@echo "make bench        what sampling costs; BENCHMARKS=benchmarks/utility.py for another script"
 	@echo "make asv          the same cases under asv, for the history of the repository"
 	@echo "make clean        remove environments and everything built"
@@ -65,8 +66,13 @@ docs: $(STAMP)
 	@echo "Open docs/_build/html/index.html"
 
 examples: $(STAMP)
-	@set -e; for script in examples/*.py; do \
+	@set -e; for script in examples/*.py examples/papers/plot_*.py; do \
 		echo "== $$script"; $(BIN)/python -W error "$$script"; done
+
+PAPERS ?= $(wildcard examples/papers/plot_*.py)
+papers: $(STAMP)
+	@set -e; for script in $(PAPERS); do \
+		echo "== $$script"; SKDP_PAPERS=full $(BIN)/python -W error "$$script"; done
 
 BENCHMARKS ?= benchmarks/overhead.py benchmarks/compare.py
 bench: $(STAMP)

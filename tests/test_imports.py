@@ -13,7 +13,7 @@ import skdp
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "skdp").rglob("*.py"))
-SCRIPTS = sorted(path for part in ("examples", "benchmarks") for path in (ROOT / part).glob("*.py"))
+SCRIPTS = sorted([*(ROOT / "examples").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")])
 
 WINGS = {"estimators", "functions", "sensitivity", "mechanisms", "codes", "accounting"}
 TOP = {"displays", "audit", "risk", "search"}
