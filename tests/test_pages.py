@@ -24,7 +24,7 @@ def case(path):
     """A page, by its place in the tree; a session with many fits takes seconds."""
     name = path.relative_to(ROOT).as_posix()
     slow_pages = (f"docs/user_guide/{page}.md" for page in ("basis", "codes", "plans"))
-    is_slow = name in {"README.md", *slow_pages}
+    is_slow = name in {"README.md", "docs/quickstart.md", *slow_pages}
     return pytest.param(path, id=name, marks=[pytest.mark.slow] * is_slow)
 
 
