@@ -69,7 +69,16 @@ html_context = {"default_mode": "auto"}
 html_show_sourcelink = False
 html_copy_source = False
 WITHOUT_SIDEBAR = [
-    *("index", "quickstart", "api", "limitations", "glossary", "contributing", "changelog", "references"),
+    *(
+        "index",
+        "quickstart",
+        "api",
+        "limitations",
+        "glossary",
+        "contributing",
+        "changelog",
+        "references",
+    ),
     "auto_examples/**",
 ]
 html_sidebars = {page: [] for page in WITHOUT_SIDEBAR}
@@ -103,8 +112,17 @@ def trim_sessions(app, doctree):
         block.rawsource, block.children = text, [nodes.Text(text)]
 
 
+def let_cells_wrap(app, doctree):
+    """Let rows of numbers in a table, such as .1/.3/1, be broken after a slash."""
+    for entry in doctree.findall(nodes.entry):
+        for text in list(entry.findall(nodes.Text)):
+            if re.search(r"\d/[-.<\d]", text) and not isinstance(text.parent, nodes.math):
+                text.parent.replace(text, nodes.Text(text.replace("/", "/\u200b")))
+
+
 def setup(app):
     """Connect the hooks of this file."""
     app.connect("doctree-read", trim_sessions)
+    app.connect("doctree-read", let_cells_wrap)
     app.connect("builder-inited", write_tables)
     app.connect("autodoc-skip-member", skip_generated_members)
