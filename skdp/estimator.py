@@ -661,12 +661,14 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
 
 
 def known_sensitivity(target: KnownTarget, mechanism: Mechanism) -> KnownSensitivity:
-    """Return the bound of a target in the norm of a mechanism."""
-    order = mechanism.geometry.order
+    """Return the bound of a target in the norm of a mechanism, and for a choice in both."""
+    first, l2 = (target.statistic.bound(order, target.n_samples) for order in (1, 2))
+    in_l1 = mechanism.geometry.order == 1
     return KnownSensitivity(
-        target.statistic.bound(order, target.n_samples),
-        "l1" if order == 1 else "l2",
+        first if in_l1 else l2,
+        "l1" if in_l1 else "l2",
         target.n_samples,
+        l2_value=min(first, l2) if len(mechanism.alternatives) > 1 else None,
         preconditions="that labels, bounds and frozen steps are public",
         source="user guide, 'Sensitivities on paper'",
         shape=(math.prod(target.statistic.shape),),
