@@ -44,7 +44,7 @@ class Loss(ABC):
 
 
 class Logistic(Loss):
-    """log(1 + exp(-m))."""
+    """The loss log(1 + exp(-m))."""
 
     def slopes(self, margins: NDArray, width: float) -> tuple[NDArray, NDArray]:
         """Return the two derivatives."""
@@ -61,7 +61,7 @@ class Logistic(Loss):
 
 
 class SquaredHinge(Loss):
-    """max(1 - m, 0)^2."""
+    """The loss max(1 - m, 0)^2."""
 
     curvature = 2.0
 
@@ -81,7 +81,7 @@ class SquaredHinge(Loss):
 
 
 class Hinge(Loss):
-    """max(1 - m, 0), with a parabola in the place of its corner."""
+    """The loss max(1 - m, 0), with a parabola in the place of its corner."""
 
     curvature = 1 / WIDTH
     widths = (1.0, 0.1, 0.01, 0.001, WIDTH)
