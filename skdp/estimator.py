@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import inspect
-import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -40,7 +39,9 @@ from skdp.estimators.members import classes_of_outputs, last_step
 from skdp.estimators.public_fit import fit_seeded, fit_to_synthetic, synthetic_dataset
 from skdp.estimators.validation import check_labels, check_private_dataset
 from skdp.exceptions import PrivacyLeakWarning
+from skdp.functions.bernstein import BernsteinTransformer
 from skdp.intervals import interval, might_have_been
+from skdp.known_density import KnownDensityTarget, check_known_density
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.outcome import Release
@@ -702,7 +703,12 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
 
     def _prepare_known(self, example: Dataset) -> tuple[Callable[[], ReleasePlan], Dataset]:
         """Do the same where the sensitivity follows from the estimator and from public clips."""
-        check_known(self.estimator, self.release, example)
+        release: Any = self.release
+        on_lattice = isinstance(release, BernsteinTransformer)
+        if on_lattice:
+            check_known_density(self.estimator, example)
+        else:
+            check_known(self.estimator, self.release, example)
         classes = self._public_classes(None, example, may_read=False)
         example = canonical(example)
         schema = Schema.of(example, takes(self.estimator, "allow_nan"))
@@ -711,7 +717,12 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         public_fit = fit_to_synthetic(without_side_effects(self.estimator), public)
         if classes is not None:
             check_labels(example.y, classes)
-        target = KnownTarget(self.estimator, public_fit, example.n_records)
+        n_samples = example.n_records
+        target: KnownTarget | KnownDensityTarget
+        if on_lattice:
+            target = KnownDensityTarget(self.estimator, release, public_fit, n_samples)
+        else:
+            target = KnownTarget(self.estimator, public_fit, n_samples)
         known = known_sensitivity(target, self.mechanism)
         make = partial(
             make_plan,
@@ -780,16 +791,20 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         return [np.unique(column) for column in dataset.y.reshape(len(dataset.y), -1).T]
 
 
-def known_sensitivity(target: KnownTarget, mechanism: Mechanism) -> KnownSensitivity:
-    """Return the bound of a target in the norm of a mechanism."""
-    order = mechanism.geometry.order
+def known_sensitivity(
+    target: KnownTarget | KnownDensityTarget, mechanism: Mechanism
+) -> KnownSensitivity:
+    """Return the bound of a target in the norm of a mechanism, and for a choice in both."""
+    first, l2 = map(target.bound, (1, 2))
+    in_l1 = mechanism.geometry.order == 1
     return KnownSensitivity(
-        target.statistic.bound(order, target.n_samples),
-        "l1" if order == 1 else "l2",
+        first if in_l1 else l2,
+        "l1" if in_l1 else "l2",
         target.n_samples,
+        l2_value=min(first, l2) if len(mechanism.alternatives) > 1 else None,
         preconditions="that labels, bounds and frozen steps are public",
         source="user guide, 'Sensitivities on paper'",
-        shape=(math.prod(target.statistic.shape),),
+        shape=target.shape,
         key=target_key(target),
     )
 

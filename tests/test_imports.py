@@ -23,6 +23,7 @@ LEVELS = (
     | {
         "summary": 3,
         "fitted_function": 3,
+        "known_density": 4,
         "targets": 4,
         "outcome": 4,
         "plan": 5,

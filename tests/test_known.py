@@ -28,7 +28,7 @@ from sklearn.preprocessing import (
     QuantileTransformer,
     StandardScaler,
 )
-from sklearn.svm import LinearSVC
+from sklearn.svm import LinearSVC, LinearSVR
 
 from skdp import (
     ClipBox,
@@ -464,7 +464,7 @@ WRONG = [
         {"unlabeled": True},
         "a width that is a number",
     ),
-    ([ClipNorm()], LinearSVC(), {}, "no sum over the records"),
+    ([ClipNorm()], LinearSVR(), {"unlabeled": True}, "no sum over the records"),
     ([ClipNorm()], RandomForestClassifier(), {}, "No sensitivity of RandomForest"),
     ([ClipNorm()], MomentClassifier(), {"classes": None}, "'classes' parameter"),
     ([ClipNorm()], MomentRegressor(), {"unlabeled": True}, "'y_range' parameter"),

@@ -6,6 +6,7 @@ clips right before the last step promise of every record is what the bound is ma
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain
@@ -59,6 +60,15 @@ class KnownTarget(Target):
         self.key_parts = (estimator, self.steps, self.statistic, n_samples)
         self.description = f"{self.statistic.name} of {describe(estimator)}"
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the value."""
+        return (math.prod(self.statistic.shape),)
+
+    def bound(self, order: float) -> float:
+        """Return how far one record can move the value, in the norm of this order."""
+        return self.statistic.bound(order, self.n_samples)
+
     def __call__(self, *parts: Container, seed: int) -> NDArray[np.float64]:
         """Return the mean over the records, as a vector."""
         X, *response = parts
@@ -99,7 +109,8 @@ def check_known(estimator: Estimator, release: object, example: Dataset) -> None
     if not (isinstance(release, str) and release == "auto"):
         raise ValueError(
             "The 'release' parameter of PrivateEstimator must be 'auto' with sensitivity='known', "
-            f"which knows what is released. Got {release!r}."
+            "which knows what is released, or for a KernelDensity a BernsteinTransformer. "
+            f"Got {release!r}."
         )
     if example.sample_weight is not None:
         raise ValueError(

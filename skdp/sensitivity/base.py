@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset
@@ -80,6 +80,21 @@ class Sensitivity(ABC):
         ValueError
             If there is no such form, or the oracle does not draw from its generator.
         """
+
+    def options(self, mechanism: Any) -> list[tuple[Self, Any]]:
+        """Pair this with the mechanisms that it may be used with.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            Which noise.
+
+        Returns
+        -------
+        list of (Sensitivity, Mechanism)
+            This one with the mechanism itself, unless overridden.
+        """
+        return [(self, mechanism)]
 
     @abstractmethod
     def settle(
