@@ -262,15 +262,17 @@ def test_audits_find_the_promise_kept_and_a_third_of_the_noise_caught(mechanism,
     assert audit_release(*pair, mechanism, distance / 3, **options).violated
 
 
-def test_a_single_number_has_no_code():
+def test_a_single_number_is_drawn_towards_the_prior():
     plan = plan_release(
         np.mean,
         n_samples=N,
-        mechanism=LaplaceMechanism(1.0),
-        sensitivity=KnownSensitivity(D / N, "l1", N, prior=people),
+        mechanism=LaplaceMechanism(0.1),
+        sensitivity=KnownSensitivity(1 / N, "l1", N, prior=people, random_state=0),
     )
-    assert not plan.mechanism.geometry.basis.digest
-    assert plan.n_evaluations == 0
+    assert plan.mechanism.geometry.basis.n_released == 1
+    assert 1 / N <= plan.sensitivity.value <= (1 + 1e-8) / N
+    assert plan.standard_errors < np.sqrt(2) / (0.1 * N) / 2
+    assert abs(float(plan.execute(X, random_state=0).value) - X.mean()) < 3 / (0.1 * N)
 
 
 def labeled(n, rng):

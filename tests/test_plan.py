@@ -223,9 +223,8 @@ def test_the_plan_of_a_target_that_remembers():
         seen.append(len(X))
         return X.mean()
 
-    plan = plan_release(
-        mean, n_samples=80, mechanism=LaplaceMechanism(1.0), sensitivity=sampler(X_public)
-    )
+    mechanism = LaplaceMechanism(1.0, decode=False)
+    plan = plan_release(mean, n_samples=80, mechanism=mechanism, sensitivity=sampler(X_public))
     assert replace(plan, mechanism=LaplaceMechanism(2.0)).guarantee.epsilon == 2.0
     assert plan.execute(X).guarantee == plan.guarantee
 

@@ -78,16 +78,16 @@ def learn_basis(
     """Learn a basis from the differences of pilot pairs.
 
     "auto" takes the kind with the least expected squared error of the output; beyond 100,000 values
-    it does not consider "predictive". Where all differences are zero, or there are none, the answer
-    is the identity. The squared change of the output is ``v' metric v``; a vector is a diagonal,
-    None the identity. A `LocalMetric` is believed less far. `order` is p of the norm that the
-    mechanism is calibrated to.
+    it does not consider "predictive". Where all differences are zero, or there are none, and for a
+    single value the answer is the identity. The squared change of the output is ``v' metric v``; a
+    vector is a diagonal, None the identity. A `LocalMetric` is believed less far. `order` is p of
+    the norm that the mechanism is calibrated to.
     """
     local = False
     if isinstance(metric, LocalMetric):
         metric, local = metric.matrix, True
     differences, metric = check_pilots(differences, metric)
-    if not differences.any():
+    if differences.shape[1] == 1 or not differences.any():
         return PublicBasis("identity", len(differences))
     # The size of T does not matter, so this only keeps squares from over- and underflow.
     differences = differences / np.abs(differences).max()

@@ -325,8 +325,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         -------
         values, differences : ndarray of shape (n_evaluated, d)
             The first value of each pair, raveled, and what it differs by from the second. Pairs on
-            which the target could not be evaluated are left out. Both are empty if d is 1: all
-            bases are then alike.
+            which the target could not be evaluated are left out. Both are empty if d is 1 and no
+            code is to be learned: all bases are then alike.
 
         Raises
         ------
@@ -349,7 +349,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             (0, np.empty((2, 0))),
         )
         size = first.shape[1]
-        if size < 2:
+        if size < (1 if has_code else 2):
             return np.empty((0, size)), np.empty((0, size))
         n_pairs = min(n_pairs, max(1, MAX_PILOT_VALUES // size))
         rest = range(tried + 1, n_pairs)
