@@ -24,12 +24,11 @@ from skdp.accounting.tally import BudgetTotal
 from skdp.codes.bounded import with_bounded_code
 from skdp.codes.encoder import with_learned_code
 from skdp.codes.learning import with_learned_basis
-from skdp.core.basis import LocalMetric
 from skdp.core.checks import check_count
-from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.fingerprint import key_of, obstacle_of
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
+from skdp.core.metric import LocalMetric
 from skdp.core.room import evaluate_privately
 from skdp.core.schema import Schema, canonical, describe_key
 from skdp.core.streams import OUTPUT_DATASET
@@ -341,7 +340,7 @@ class ReleasePlan:
 
     def __str__(self) -> str:
         prior, decoded, errors = [], [], "of the noise"
-        if isinstance(self.mechanism.geometry.basis, PublicCode):
+        if self.mechanism.geometry.basis.has_prior:
             errors = "after decoding"
             if isinstance(self.sensitivity, KnownSensitivity) and self.oracle is not None:
                 prior = [f"prior from {self.oracle.description}, for utility only"]
@@ -524,7 +523,7 @@ def _learn_within(
     schema: Schema,
 ) -> tuple[Mechanism, KnownSensitivity]:
     """Learn a code from the prior of a bound, and bound the change of what it encodes."""
-    if isinstance(known.geometry.basis, PublicCode):  # learned for an earlier release
+    if known.geometry.basis.has_prior:  # learned for an earlier release
         return mechanism, known
     values, differences = pilots_within(known, target, n_samples, schema, mechanism)
     mechanism = with_bounded_code(

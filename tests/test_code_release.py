@@ -55,7 +55,7 @@ def fitted(request):
 
 def test_the_code_is_named_and_fewer_numbers_get_noise(fitted):
     code = fitted.mechanism_.geometry.basis
-    assert isinstance(code, PublicCode)
+    assert code.has_prior
     assert 0 < code.n_released <= code.size == 7
     if fitted.mechanism.order == 1:
         assert code.n_released < 7

@@ -21,7 +21,6 @@ from sklearn.base import BaseEstimator
 
 from skdp._version import __version__
 from skdp.core.checks import check_count
-from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset
 from skdp.core.fingerprint import fingerprint
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
@@ -274,7 +273,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         schema = schema or sampler._schema_of_draws(target, n_samples)
         pairs, records = sampler._prepare(target, n_samples, schema)
         measure, chunk_size = pair_measure(pairs, geometry, records)
-        has_code = isinstance(geometry.basis, PublicCode)
+        has_code = geometry.basis.has_prior
         statistic = self._statistic(few=has_code and pairs.moments is None)
         parts = geometry.key, None if type(geometry) is Geometry else geometry
         chunks = self._run(measure, range(statistic.n_pairs), chunk_size, pairs, *parts)
