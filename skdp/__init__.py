@@ -4,7 +4,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from skdp._version import __version__ as __version__
-from skdp.core.basis import PublicBasis
 from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import NeighboringRelation, PrivacyGuarantee
@@ -109,7 +108,6 @@ __all__ = [
     "PrivateEstimator",
     "PrivateEvaluationError",
     "PrivateSearchCV",
-    "PublicBasis",
     "PublicCode",
     "PublicDataOracle",
     "RandomDensityOracle",

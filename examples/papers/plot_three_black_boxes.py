@@ -32,7 +32,7 @@ rng = np.random.default_rng(0)
 # has to be sampled, and the promise is plain differential privacy.
 
 numbers = rng.uniform(size=(100, 1))
-laplace = LaplaceMechanism(epsilon=1.0)
+laplace = LaplaceMechanism(epsilon=1.0, decode=False)
 known = release(np.mean, numbers, mechanism=laplace, sensitivity=mean_l1(100))
 print(f"exact {numbers.mean():.4f}, private {known.value:.4f}")
 print(known.guarantee)
@@ -40,7 +40,8 @@ print(known.guarantee)
 # %%
 # A sampler does not know the bound. It draws pairs of datasets that differ in one record, and
 # measures. It stays below the bound, since on few pairs a 0 is replaced by a 1. For that the
-# promise now holds on a share of 1 - gamma of all pairs.
+# promise now holds on a share of 1 - gamma of all pairs. By default, with `decode=True`, the number
+# would also be drawn towards the means of the oracle's datasets.
 
 sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.1, random_state=0)
 sampled = release(np.mean, numbers, mechanism=laplace, sensitivity=sampler)

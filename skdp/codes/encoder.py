@@ -36,9 +36,9 @@ from skdp.codes.learning import MAX_DENSE, check_pilots, folds, with_learned_bas
 from skdp.codes.prior import OutputUnits, Prior
 from skdp.codes.span import learn_in_span
 from skdp.codes.water import FIRST_RATIO, Noise, fill
-from skdp.core.basis import LocalMetric
 from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
+from skdp.core.metric import LocalMetric
 
 # How many rows a code is tried with, where its noise depends on that.
 NUMBERS = (1, 2, 3, 4, 6, 8, 12, 16)
