@@ -1,9 +1,11 @@
-"""Fits that are interrupted: each is whole or none, and nothing is released without a spend."""
+"""Fits and files are whole or none, and nothing is released without a spend."""
 
+import errno
 import signal
 import sys
 import threading
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +16,10 @@ from skdp import (
     LaplaceMechanism,
     PrivateEstimator,
     PrivateSearchCV,
+    SensitivityEstimate,
     SensitivitySampler,
     UniformOracle,
+    load,
 )
 from skdp.accounting import PrivacyAccountant
 
@@ -103,6 +107,35 @@ def test_a_fit_is_whole_or_as_it_was(make):
         same = {key for key in old if new[key] is old[key]}
         assert same == set(old) or not same & {"estimator_", "guarantee_", "plan_"}
         old = new
+
+
+def test_what_is_saved_is_whole_or_as_it_was(tmp_path, monkeypatch):
+    """Nothing is half written where the disk is full: an estimate may have taken hours."""
+    accountant = PrivacyAccountant(":memory:", epsilon=1e6)
+    model = estimator(accountant, sensitivity=sampled()).fit(X, Y)
+    other = estimator(accountant, sensitivity=sampled().set_params(random_state=1)).fit(X, Y)
+    model.sensitivity_.save(tmp_path / "estimate.json")
+    write = Path.write_text
+    for name in ("estimate.json", "release.json", "README.md"):
+
+        def fill_up(path, text, encoding, name=name):
+            write(path, text[: len(text) // 2], encoding=encoding)
+            if path.name.startswith(name):
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+        save = other.sensitivity_.save if name == "estimate.json" else other.save
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "write_text", fill_up)
+            with pytest.raises(OSError, match="No space"):
+                save(tmp_path / name.removesuffix(".md"))
+    assert SensitivityEstimate.load(tmp_path / "estimate.json") == model.sensitivity_
+    assert sorted(path.name for path in tmp_path.rglob("*")) == [
+        "README",
+        "estimate.json",
+        "release.json",
+    ]
+    other.save(tmp_path / "README")
+    assert load(tmp_path / "README").value.coef_ == other.estimator_.coef_
 
 
 def in_another_thread(call):

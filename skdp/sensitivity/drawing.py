@@ -45,6 +45,8 @@ def draw(
 
 def _owned(container: Container) -> Container:
     """Copy what an oracle may use again: a target may write into it, and the oracle too."""
+    if isinstance(container, list):
+        return [row.copy() if isinstance(row, list) else row for row in container]
     has_array = isinstance(container, np.ndarray) or sparse.issparse(container)
     return container.copy() if has_array or belongs_to(container, "pandas") else container
 

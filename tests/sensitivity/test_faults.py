@@ -14,7 +14,13 @@ import sklearn
 from joblib import parallel_config
 from sklearn.preprocessing import StandardScaler
 
-from skdp import AdditiveTarget, LaplaceMechanism, PrivateEstimator, SensitivitySampler
+from skdp import (
+    AdditiveTarget,
+    LaplaceMechanism,
+    PrivateEstimator,
+    SensitivitySampler,
+    Target,
+)
 from skdp.sensitivity import execution
 
 N_RECORDS = 8
@@ -158,6 +164,39 @@ def test_no_two_draws_share_memory():
             expected = sample(of_fresh, fresh[make], n_pairs=4).norms
             norms = sample(target, make(kind), n_pairs=4).norms
             np.testing.assert_allclose(norms, expected, rtol=1e-12)
+
+
+def test_values_may_be_in_one_buffer():
+    """Else both values of a pair would be the second one, and no record would change anything."""
+    buffer = np.empty(2)
+
+    def into_buffer(X):
+        return X.mean(axis=0, out=buffer)
+
+    class Buffered(Target):
+        def __call__(self, X, *, seed):
+            return into_buffer(X)
+
+    expected = sample(mean).norms
+    for target in (into_buffer, Buffered()):
+        np.testing.assert_array_equal(sample(target).norms, expected)
+
+
+def test_rows_of_lists_are_not_shared_either():
+    rows = np.random.default_rng(0).normal(size=(N_RECORDS + 1, 2)).tolist()
+
+    def labelled(n_samples, rng):
+        return rows[:n_samples], rng.normal(size=n_samples)
+
+    def writing(X, y):
+        products = np.asarray(X) * y[:, None]
+        for row in X:
+            row[0] *= 2
+        return products
+
+    norms = sample(AdditiveTarget(writing), labelled).norms
+    expected = sample(AdditiveTarget(lambda X, y: np.asarray(X) * y[:, None]), labelled).norms
+    np.testing.assert_array_equal(norms, expected)
 
 
 def test_a_release_is_the_same_with_a_buffer():
