@@ -345,7 +345,8 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         """Return between what the exact model would predict, as far as the noise lets one know.
 
         It is no interval for y: it says what privacy makes uncertain, and nothing of how far
-        records are from any model. It costs no privacy.
+        records are from any model. The exact model is that which a release without noise
+        would give. To ask costs no privacy.
 
         Parameters
         ----------

@@ -102,12 +102,12 @@ def score(fitted: Estimator, test: Dataset, scoring: Any) -> float:
     return float(check_scoring(fitted, scoring)(fitted, *test.parts[:2]))
 
 
-def sampler_of(estimator: Any, owner: str) -> SensitivitySampler:
+def sampler_of(estimator: Any, parameter: str) -> SensitivitySampler:
     """Return the sampler of a PrivateEstimator, or refuse what has none."""
     sampler = getattr(estimator, "sensitivity", None)
     if isinstance(estimator, PrivateEstimator) and isinstance(sampler, SensitivitySampler):
         return sampler
     raise TypeError(
-        f"{owner} simulates releases of a PrivateEstimator whose sensitivity is a "
-        f"SensitivitySampler. Got {estimator!r}."
+        f"The {parameter} must be a PrivateEstimator whose sensitivity is a SensitivitySampler. "
+        f"Got {estimator!r}."
     )

@@ -207,6 +207,9 @@ def test_only_a_sampler_has_public_records():
         PrivacyUtilityDisplay.from_plan(known, 100)
     with pytest.raises(TypeError, match="'n_samples' parameter"):
         PrivacyUtilityDisplay.from_plan(known)
+    plan = known.plan(10, like=(np.zeros((2, 3)), np.zeros(2)))
+    with pytest.raises(ValueError, match="must have an oracle"):
+        PrivacyUtilityDisplay.from_plan(plan)
 
 
 def test_a_code_is_drawn_as_ratios_and_as_directions(model):

@@ -139,7 +139,8 @@ class PrivacyUtilityDisplay:
         TypeError
             If `plan` is neither, or `n_samples` is missing beside an estimator.
         ValueError
-            If a level is not positive and finite, or as :meth:`PrivateEstimator.plan`.
+            If a level is not positive and finite, a plan has no oracle, or as
+            :meth:`PrivateEstimator.plan`.
         """
         owner = "PrivacyUtilityDisplay.from_plan"
         levels = np.unique(np.asarray(epsilons, dtype=np.float64))
@@ -149,14 +150,23 @@ class PrivacyUtilityDisplay:
                 f"Got {epsilons!r}."
             )
         planned = isinstance(plan, ReleasePlan)
+        if planned and plan.oracle is None:
+            raise ValueError(
+                f"The 'plan' parameter of {owner} must have an oracle, which yields the datasets. "
+                "Got a plan without: give a SensitivitySampler, or a bound with a 'prior'."
+            )
         if (n_samples is None) != planned:
             raise TypeError(
                 f"The 'n_samples' parameter of {owner} must be given beside an estimator, and "
                 f"only there. Got {n_samples!r}."
             )
+        if planned:
+            sampler = SensitivitySampler(plan.oracle)
+        else:
+            sampler = sampler_of(plan, f"'plan' parameter of {owner}")
         number: Any = plan.n_samples if planned else n_samples
         simulation = Simulation(
-            SensitivitySampler(plan.oracle) if planned else sampler_of(plan, owner),
+            sampler,
             number,
             n_datasets=n_datasets,
             test_oracle=test_oracle,

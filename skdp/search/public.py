@@ -97,7 +97,7 @@ def public_search(
             "promises is not for a score to decide."
         )
     simulation = Simulation(
-        sampler_of(estimator, "public_search"),
+        sampler_of(estimator, "'estimator' parameter of public_search"),
         n_samples,
         n_datasets=n_datasets,
         test_oracle=test_oracle,
