@@ -3,8 +3,8 @@ Sensitivity sampling, figures 2 and 3: how many pairs, and which of them
 ========================================================================
 
 A sensitivity is sampled from m pairs of datasets, and the k-th smallest change calibrates the
-noise. Theorem 15 of the paper [1]_ says which m and k promise a gamma. Its rule, "dkw" here, asks
-that the empirical distribution of the changes be near the true one everywhere, except with
+noise. Theorem 15 of the paper says which m and k promise a gamma. Its rule, "dkw" here, asks that
+the empirical distribution of the changes be near the true one everywhere, except with
 probability rho. But only one more pair has to be covered. The "exact" rule, the default of this
 library, asks no more than that: m + 1 changes are exchangeable, so the next one exceeds the k-th of
 m with probability at most 1 - k / (m + 1). No rho appears.
@@ -20,8 +20,8 @@ from skdp import order_statistic
 # %%
 # Figure 2: the fewest pairs for a gamma
 # --------------------------------------
-# The published curve is the first row of the paper's Table 1, computed here once by the library and
-# once from the formula. It falls as the square of gamma, the exact rule as gamma.
+# The published curve is the first row of Table 1 in the paper [1]_, computed here once by the
+# library and once from the formula. It falls as the square of gamma, the exact rule as gamma.
 
 
 def by_formula(gamma):
@@ -35,11 +35,12 @@ published = [order_statistic(gamma, calibration="dkw").n_pairs for gamma in gamm
 assert published == [by_formula(gamma) for gamma in gammas]
 exact = np.ceil(1 / gammas) - 1
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-left.loglog(gammas, published, color="C0", label="dkw, as published")
-left.loglog(gammas, exact, color="C1", label="exact")
-left.set(xlabel="gamma", ylabel="fewest pairs m", title="Figure 2")
-left.legend()
+fig, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
+ax.loglog(gammas, published, color="C0", label="dkw, as published")
+ax.loglog(gammas, exact, color="C1", label="exact")
+ax.set(xlabel="gamma", ylabel="fewest pairs m", title="Figure 2")
+ax.legend()
+plt.show()
 
 # %%
 # Figure 3: the order statistic of m pairs
@@ -47,15 +48,16 @@ left.legend()
 # The smaller the index k the less noise. Below some gamma m pairs promise nothing: there a curve
 # ends.
 
+fig, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
 for color, n_pairs in zip(("C2", "C3", "C4"), (100, 1000, 10_000), strict=True):
     for calibration, style in (("dkw", "-"), ("exact", "--")):
         least = order_statistic(n_pairs=n_pairs, calibration=calibration).gamma
         grid = np.linspace(least, 0.5, 200 if FULL else 40)
         k = [order_statistic(gamma, n_pairs, calibration=calibration).k for gamma in grid]
         label = f"{calibration}, m = {n_pairs}"
-        right.plot(grid, np.divide(k, n_pairs), style, color=color, label=label)
-right.set(xlabel="gamma", ylabel="k / m", title="Figure 3")
-right.legend(fontsize=8)
+        ax.plot(grid, np.divide(k, n_pairs), style, color=color, label=label)
+ax.set(xlabel="gamma", ylabel="k / m", title="Figure 3")
+ax.legend(fontsize=8)
 plt.show()
 
 # %%

@@ -3,7 +3,7 @@ A local approach, figure 2 and example 1: where a mechanism leaks
 =================================================================
 
 Differential privacy is a property of single outputs: its epsilon is the largest log ratio of the
-two densities that an output can have, on one dataset and on its neighbor [1]_. So it can be drawn.
+two densities that an output can have, on one dataset and on its neighbor. So it can be drawn.
 The upper panels show the densities of the outputs on two neighboring datasets, estimated from runs;
 the lower ones show the privacy loss, the absolute log ratio, with pointwise 95 % intervals. Black
 is the exact loss.
@@ -53,7 +53,7 @@ def draw(axes, title, mechanism, pair, exact, claimed, true):
 # answer with probability .8 / 9. Only two outputs say anything about which of two truths it is. The
 # loss of Laplace noise, of scale 5 between 0 and 5, is 1 everywhere but between the two values.
 # That of Gaussian noise, of deviation 8, grows without bound in both tails: no epsilon holds
-# without a delta. The paper does not state these parameters; they are read off its axes.
+# without a delta. The paper [1]_ does not state these parameters; they are read off its axes.
 
 
 def answers(truth, n, rng):

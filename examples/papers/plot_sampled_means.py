@@ -4,7 +4,7 @@ Sensitivity sampling, figures 4 and 9: means
 
 A mean of n records changes by the difference of two records, divided by n. Its sensitivity is known
 on paper, so the sampled one can be held against it: the quantile of the changes where the records
-are exponential, the largest change that is possible where they are bounded [1]_.
+are exponential, the largest change that is possible where they are bounded.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,7 @@ from skdp import AdditiveTarget, SensitivitySampler, exponential_mean, mean_l1, 
 # Figure 4: exponential records
 # -----------------------------
 # The change exceeds t with probability exp(-n t), so ln(1 / gamma) / n covers all but a share
-# gamma of the pairs. The paper does not say its n, which moves nothing but the scale: 100 here.
+# gamma of the pairs. The paper [1]_ does not say its n, which moves only the scale: 100 here.
 # Curves are means over 50 samplings. Solid are the estimates of the published rule; they begin
 # where m pairs can promise gamma. Dashed are those of the exact rule: for 500 pairs it is already
 # on the curve.

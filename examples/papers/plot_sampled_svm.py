@@ -4,10 +4,10 @@ Sensitivity sampling, figures 5 and 6: a support vector machine
 
 The paper releases the weights and the intercept of a linear support vector machine. It compares the
 sensitivity that it samples with a bound of its own, Proposition 19, and then the errors of the two
-private machines [1]_. There are 1,000 records of two normal laws with variance .01, around .2 and
+private machines. There are 1,000 records of two normal laws with variance .01, around .2 and
 .8 in each of d columns. The paper's C = 3 weighs the mean loss; for scikit-learn it is 3 / n.
 
-The paper leaves the intercept free. `SVC` does so too, and takes 20 milliseconds for a fit.
+The paper [1]_ leaves the intercept free. `SVC` does so too, and takes 20 milliseconds for a fit.
 `LinearSVC` takes 2, but penalizes the intercept; with `intercept_scaling=10` a hundred times less
 than the weights, which gives nearly the same machine. It is used here.
 """
@@ -198,7 +198,7 @@ compare(
             why,
         )
         for i, claim, why in (
-            (0, "both the same poor error", "no difference"),
+            (0, "the same poor error", "no difference"),
             (
                 np.searchsorted(EPSILONS, 0.99),
                 "sampled drops quickly, global is significantly higher",

@@ -4,7 +4,7 @@ diffpriv: a number, a choice and a function
 
 :func:`skdp.release` makes any Python function of a dataset private. What comes out depends on the
 mechanism: a noisy number, one of several responses, or a whole function. These are the three
-examples of the R package diffpriv [1]_, each with the exact value beside the private one.
+examples of the R package diffpriv, each with the exact value beside the private one.
 """
 
 import matplotlib.pyplot as plt
@@ -52,8 +52,8 @@ print(sampled.guarantee)
 # %%
 # A choice: the most frequent letter
 # ----------------------------------
-# Which letter is the most frequent one in the names of ten computer scientists? Noise cannot be
-# added to a letter. The exponential mechanism takes one at random, and the more often a letter
+# Which letter is the most frequent one in the names of ten computer scientists [1]_? Noise cannot
+# be added to a letter. The exponential mechanism takes one at random, and the more often a letter
 # occurs the likelier it is.
 #
 # The oracle needs plausible names. From a public list it joins the beginning of one name to the
