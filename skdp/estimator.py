@@ -652,7 +652,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         make, _ = self._prepare(example)
         return make()
 
-    def _prepare(self, example: Dataset) -> tuple[Callable[[], ReleasePlan], Dataset]:
+    def _prepare(self, example: Dataset) -> tuple[partial[ReleasePlan], Dataset]:
         """Settle what is public, from the form of the data; of its entries only labels are seen.
 
         All is settled but the sensitivity, which may take long: the function that is returned
@@ -702,7 +702,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         """Return whether the sensitivity is to be derived from the estimator."""
         return isinstance(self.sensitivity, str) and self.sensitivity == "known"
 
-    def _prepare_known(self, example: Dataset) -> tuple[Callable[[], ReleasePlan], Dataset]:
+    def _prepare_known(self, example: Dataset) -> tuple[partial[ReleasePlan], Dataset]:
         """Do the same where the sensitivity follows from the estimator and from public clips."""
         release: Any = self.release
         on_lattice = isinstance(release, BernsteinTransformer)

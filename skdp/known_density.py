@@ -96,13 +96,17 @@ class KnownDensityTarget(FittedFunctionTarget):
 
     def __call__(self, *parts: Container, seed: int) -> NDArray[np.float64]:
         """Return the mean of the kernels on the lattice, whatever the records are."""
-        low, high = self.transformer.feature_range_.T
-        margin = FAR * self.bandwidth
-        X = np.clip(EVERYTHING.transform(parts[0]), low - margin, high + margin)
+        (X,) = self.as_seen(*parts)
         kernel, total = KERNELS[self.estimator.kernel], np.zeros(len(self._points))
         for rows in np.array_split(X, 1 + len(X) * len(total) // N_DISTANCES):
             total += kernel(cdist(rows, self._points) / self.bandwidth).sum(axis=0)
         return self.peak / len(X) * total
+
+    def as_seen(self, *parts: Container) -> tuple[Container, ...]:
+        """Return records of which none is refused: those far off the box are brought nearer."""
+        low, high = self.transformer.feature_range_.T
+        margin = FAR * self.bandwidth
+        return (np.clip(EVERYTHING.transform(parts[0]), low - margin, high + margin),)
 
     def bound(self, order: float) -> float:
         """Return how far one record can move the values, in the norm of this order."""

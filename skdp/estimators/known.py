@@ -53,6 +53,9 @@ class KnownTarget(Target):
         self.n_samples = n_samples
         steps = [*_flat(public_fit)][:-1]
         model, y_range = _learner(public_fit)
+        if getattr(model, "y_range", None) is not None:
+            low, high = map(float, model.y_range)
+            y_range = low, high
         self.statistic: Statistic = _statistic_of(model)(model, _front_of(steps, model), y_range)
         self.steps = [*chain.from_iterable(map(_thawed, steps))]
         self.widths = [step.n_features_in_ for step in (*self.steps, model)][1:]
@@ -71,14 +74,22 @@ class KnownTarget(Target):
 
     def __call__(self, *parts: Container, seed: int) -> NDArray[np.float64]:
         """Return the mean over the records, as a vector."""
+        X, *response = self.as_seen(*parts)
+        return self.statistic(X, *(response or [None])).ravel()
+
+    def as_seen(self, *parts: Container) -> tuple[Container, ...]:
+        """Return records as the last step sees them, none of which it refuses, and responses."""
         X, *response = parts
         for step, width in zip(self.steps, self.widths, strict=True):
             X = _transform(step, X, width)
         X = EVERYTHING.transform(X)
-        y = np.asarray(*response) if response else None
-        if y is not None and y.dtype.kind == "f":
-            y = np.where(np.isnan(y), 0.0, y)
-        return self.statistic(X, y).ravel()
+        if not response:
+            return (X,)
+        y = np.asarray(*response)
+        if y.dtype.kind == "f":
+            low, high = self.statistic.y_range or (-np.inf, np.inf)
+            y = np.clip(np.where(np.isnan(y), 0.0, y), low, high)
+        return X, y
 
     def restore(self, value: NDArray[np.float64]) -> Estimator:
         """Make a fitted estimator of a released vector, in the place of the public fit."""

@@ -81,7 +81,7 @@ class Sensitivity(ABC):
         """
 
     def options(self, mechanism: Any) -> list[tuple[Self, Any]]:
-        """Pair this with the mechanisms that it may be used with.
+        """Pair the alternatives of a mechanism with the bounds that are for them.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class Sensitivity(ABC):
         Returns
         -------
         list of (Sensitivity, Mechanism)
-            This one with the mechanism itself, unless overridden.
+            Never empty. This one with the mechanism itself, unless overridden.
         """
         return [(self, mechanism)]
 

@@ -237,18 +237,6 @@ class KnownSensitivity(Sensitivity):
         return replace(self, value=self.l2_value, geometry=geometry, l2_value=None)
 
     def options(self, mechanism: Any) -> list[tuple[KnownSensitivity, Any]]:
-        """Pair the alternatives of a mechanism with the bounds that are for them.
-
-        Parameters
-        ----------
-        mechanism : Mechanism
-            Which noise.
-
-        Returns
-        -------
-        list of (KnownSensitivity, Mechanism)
-            Never empty: where no bound is for any, the first pair is there to be refused.
-        """
         pairs = [(self.in_norm(each.geometry.order), each) for each in mechanism.alternatives]
         if len(pairs) == 1:
             return pairs
@@ -257,7 +245,7 @@ class KnownSensitivity(Sensitivity):
             for known, each in pairs
             if known.geometry.bounds(in_basis_of(known.geometry, each).geometry)
         ]
-        return fitting or pairs[:1]
+        return fitting or pairs[:1]  # which is then refused
 
     def for_geometry(self, geometry: Geometry | str, n_samples: int) -> float:
         """Return the bound, if it is one in this geometry and for this number of records.
