@@ -132,6 +132,7 @@ class ReleasePlan:
       promise: (epsilon=1, gamma=0.05)-random differential privacy, replace-one, n=100, ...
       data: 100 records, X numpy.ndarray of ['float64']
       evaluations: 236 on public records (... s), then 1 on the data
+      noise: LaplaceMechanism
       read off the data: 96% of what could differ between models of this oracle
       standard error after decoding: 0.01
     >>> X = np.random.default_rng(0).uniform(size=(100, 1))
