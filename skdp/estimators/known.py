@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import is_classifier
 
-from skdp.core.basis import LocalMetric
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset, take_records
+from skdp.core.metric import LocalMetric
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import CATALOG, RECORD_ATTRIBUTES, Entry, entry_of

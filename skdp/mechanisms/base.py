@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skdp.core.basis import PublicBasis
+from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.core.types import Released
 
-BasisParameter = str | PublicBasis | NDArray[np.float64] | None
+BasisParameter = str | PublicCode | NDArray[np.float64] | None
 
 
 class ByteSource(Protocol):

@@ -60,7 +60,6 @@ class LaplaceMechanism(PureAdditiveMechanism):
         its own scale, "predictive" puts the noise where the output of the model does not change;
         both are learned. With a sensitivity known on paper and without a `prior` there are no pilot
         pairs, and "auto" takes the coordinates that it was proved in, as a rule those of the value.
-        So it does for a single number.
     shift : float in [0, 1], default=0.2
         Which share of the private records may be unlike the oracle's. The decoder trusts public
         fits the less, the larger it is. Of the promise nothing depends on it. A code is learned

@@ -254,13 +254,18 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         released = plan.execute(
             *dataset.parts, accountant=accountant, random_state=self.estimator.random_state
         )
-        self.best_index_, self.best_params_ = index, candidates[index]
-        self.cv_results_ = {"params": candidates}
-        self.choice_, self.plan_ = chosen, plan
-        self.estimator_ = released.value
-        self.guarantee_ = together(chosen.guarantee, released.guarantee)
-        self.budget_ = released.budget
-        self.sensitivity_, self.mechanism_ = released.sensitivity, plan.mechanism
+        self.__dict__.update(  # at once: an interrupt could leave the guarantee of another fit
+            best_index_=index,
+            best_params_=candidates[index],
+            cv_results_={"params": candidates},
+            choice_=chosen,
+            plan_=plan,
+            estimator_=released.value,
+            guarantee_=together(chosen.guarantee, released.guarantee),
+            budget_=released.budget,
+            sensitivity_=released.sensitivity,
+            mechanism_=plan.mechanism,
+        )
         return self
 
     @property

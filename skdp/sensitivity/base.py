@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
-from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, MechanismType
 from skdp.core.oracle import Oracle
@@ -130,7 +129,7 @@ class Sensitivity(ABC):
 def in_basis_of(geometry: Geometry, mechanism: MechanismType) -> MechanismType:
     """Return a mechanism in the coordinates of a sensitivity if it asks for such, else its own."""
     asked = mechanism.basis if isinstance(mechanism.basis, str) else None
-    if isinstance(geometry.basis, PublicCode):
+    if geometry.basis.has_prior:
         fits = mechanism.learns_code
     else:
         learned = mechanism.learns_basis and asked == "auto"

@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.core.basis import PublicBasis
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
@@ -211,7 +210,7 @@ class KnownSensitivity(Sensitivity):
         if self.prior is not None:
             as_oracle(self.prior)
             check_count("n_pilot_pairs", self.n_pilot_pairs, "KnownSensitivity")
-            if self.gamma or (isinstance(geometry.basis, PublicBasis) and geometry.basis.digest):
+            if self.gamma or (geometry.basis.digest and not geometry.basis.has_prior):
                 raise ValueError(
                     "The 'prior' parameter of KnownSensitivity is for a bound in the values as "
                     f"they are, without a gamma. Got {geometry.key!r} and gamma={self.gamma!r}."

@@ -21,7 +21,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
 from skdp.core.target import Target
 from skdp.core.types import Container, Matrix
@@ -117,7 +116,6 @@ def _share(n_terms: int) -> float:
 def _parts_of(geometry: Geometry) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The mean and the encoder of a code."""
     code = geometry.basis
-    assert isinstance(code, PublicCode)
     assert code.mean is not None
     assert code.encoder is not None
     return code.mean, code.encoder

@@ -37,8 +37,8 @@ def bounded(regressor):
 CASES = [
     (BALL, MomentClassifier(constant=0.5), 2, 0.95, 0.95),
     (BALL, MomentClassifier(constant=0.5), 3, 0.6, 0.95),
-    (BALL, MomentClassifier(constant=0.5), 10, 0.4, 0.95),
-    (SMALL, MomentClassifier(constant=2.0), 5, 0.5, 0.95),
+    (BALL, MomentClassifier(constant=0.5), 10, 0.95, 0.95),
+    (SMALL, MomentClassifier(constant=2.0), 5, 0.95, 0.95),
     (LARGE, MomentClassifier(constant=0), 2, 0.95, 0.95),
     (BOX, MomentClassifier(), 2, 0.95, 0.95),
     (LOPSIDED, MomentClassifier(), 2, 0.95, 0.95),
