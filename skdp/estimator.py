@@ -634,12 +634,12 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
 
     def _warn_of_shared_bounds(self, given: Dataset) -> None:
         """Point out public parameters that are a part of the private records."""
-        declared = public_parameters(self.estimator) if self._is_derived() else ()
-        if any(shares_memory(value, given) for value in declared):
+        declared = public_parameters(self.estimator, self.release) if self._is_derived() else ()
+        if any(shares_memory(each, given) for each in declared):
             warnings.warn(
-                "A parameter of the 'estimator' of PrivateEstimator is a part of the private "
-                "records, which makes it public, and a sensitivity is known for public parameters "
-                "only. Declare it.",
+                "A parameter of the 'estimator' or of the 'release' of PrivateEstimator is a part "
+                "of the private records, which makes it public, and a sensitivity is known for "
+                "public parameters only. Declare it.",
                 PrivacyLeakWarning,
                 stacklevel=3,
             )

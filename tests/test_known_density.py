@@ -13,6 +13,7 @@ from skdp import (
     BernsteinTransformer,
     GaussianMechanism,
     LaplaceMechanism,
+    PrivacyLeakWarning,
     PrivateEstimator,
     ReleasedDensity,
 )
@@ -97,3 +98,10 @@ def test_what_has_no_bound_is_refused(estimator, message):
     X = np.zeros((20, 1))
     with pytest.raises(ValueError, match=message):
         private(estimator).plan(20, like=(X, X[:, 0]))
+
+
+def test_a_box_that_is_a_part_of_the_records_is_pointed_out():
+    X = np.sort(np.random.default_rng(0).uniform(size=(30, 1)), axis=0)
+    box = BernsteinTransformer(4, feature_range=X[::29, 0])
+    with pytest.warns(PrivacyLeakWarning, match="part of the private records"):
+        private(KernelDensity(), release=box).fit(X)

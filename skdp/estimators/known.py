@@ -194,9 +194,10 @@ def _front_of(steps: list[Estimator], model: Estimator) -> Front:
     return front
 
 
-def public_parameters(estimator: Estimator) -> Iterator[object]:
-    """Walk the parameters of the steps, all of which were declared to be public."""
-    return chain.from_iterable(step.get_params(deep=False).values() for step in _flat(estimator))
+def public_parameters(estimator: Estimator, release: object) -> Iterator[object]:
+    """Walk the parameters of the steps and the box, all of which were declared to be public."""
+    steps = (step.get_params(deep=False).values() for step in _flat(estimator))
+    return chain([getattr(release, "feature_range", ())], chain.from_iterable(steps))
 
 
 def _flat(estimator: Estimator) -> Iterator[Estimator]:
