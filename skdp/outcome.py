@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -140,7 +141,8 @@ class Release:
 
     def _write(self, folder: Path) -> None:
         joblib.dump(self, folder / OBJECT)
-        versions = {name: version(name) for name in LIBRARIES}
+        versions = {"Python": platform.python_version()}
+        versions |= {name: version(name) for name in LIBRARIES}
         facts = {
             "sha256": _digest(folder / OBJECT),
             "saved": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -260,8 +260,10 @@ def test_cache_of_pairs_holds_no_secret(estimator, tmp_path):
     )
     model = private(estimator, y_public, sensitivity=sampler).fit(X, y)
     assert leaks(tmp_path, estimator, y) == []
-    norms = model.sensitivity_.norms
-    assert sum(leak.n_found for leak in find_leaks(tmp_path, norms[:, None])) >= len(set(norms))
+    norms = np.unique(model.sensitivity_.norms)
+    norms = norms[norms > 0]  # a zero is everywhere
+    assert len(norms) >= 10
+    assert sum(leak.n_found for leak in find_leaks(tmp_path, norms[:, None])) >= len(norms)
     names = "".join(map(str, tmp_path.rglob("*")))
     assert leaks(names, estimator, y) == []
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.basis import LocalMetric
 from skdp.core.dataset import Dataset, neighboring_pair
 from skdp.core.default import class_name, default
 from skdp.core.fingerprint import key_of
+from skdp.core.metric import LocalMetric
 from skdp.core.moments import Moments
 from skdp.core.types import Container, Values
 

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from sklearn import config_context
 from threadpoolctl import ThreadpoolController
 
-from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry
 from skdp.core.schema import Schema
@@ -224,7 +223,7 @@ def are_rounding(
     """Return whether rounding explains what pairs differ by, as far as a code shows it."""
     explained = within_rounding(values, others)
     found = np.logical_and.reduce(explained.reshape(len(values), -1), axis=1)
-    if not isinstance(geometry.basis, PublicCode):
+    if not geometry.basis.has_prior:
         return found
     # a code may leave out all that does change: rounding, and as much again that it lets through
     most = np.where(explained, _most_rounding(values, others), 0.0)

@@ -21,7 +21,6 @@ from sklearn.base import BaseEstimator
 
 from skdp._version import __version__
 from skdp.core.checks import check_count
-from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset
 from skdp.core.fingerprint import fingerprint
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
@@ -290,7 +289,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         schema = schema or sampler._schema_of_draws(target, n_samples)
         pairs, records = sampler._prepare(target, n_samples, schema)
         measure, chunk_size = pair_measure(pairs, geometry, records)
-        has_code = isinstance(geometry.basis, PublicCode)
+        has_code = geometry.basis.has_prior
         statistic = self._statistic(few=has_code and pairs.moments is None)
         parts = geometry.key, None if type(geometry) is Geometry else geometry
         chunks = self._run(measure, range(statistic.n_pairs), chunk_size, pairs, *parts)
@@ -341,8 +340,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         -------
         values, differences : ndarray of shape (n_evaluated, d)
             The first value of each pair, raveled, and what it differs by from the second. Pairs on
-            which the target could not be evaluated are left out. Both are empty if d is 1: all
-            bases are then alike.
+            which the target could not be evaluated are left out. Both are empty if d is 1 and no
+            code is to be learned: all bases are then alike.
 
         Raises
         ------
@@ -365,7 +364,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             (0, np.empty((2, 0))),
         )
         size = first.shape[1]
-        if size < 2:
+        if size < (1 if has_code else 2):
             return np.empty((0, size)), np.empty((0, size))
         n_pairs = min(n_pairs, max(1, MAX_PILOT_VALUES // size))
         rest = range(tried + 1, n_pairs)
