@@ -175,7 +175,7 @@ class Target(ABC):
         """
         dataset, neighbor = neighboring_pair(records, position)
         value = np.array(self(*dataset.parts, seed=seed))  # a copy: the other may be in its place
-        return value, self(*neighbor.parts, seed=seed)
+        return value, np.asarray(self(*neighbor.parts, seed=seed))
 
 
 def replaces(target: Target, name: str) -> bool:
