@@ -6,7 +6,7 @@ from textwrap import wrap
 
 FULL = os.environ.get("SKDP_PAPERS") == "full"  # `make papers`; else small enough for every build
 
-WIDTHS = {"what": 26, "published": 20, "here": 18, "why different": 26}
+WIDTHS = {"what": 25, "published": 19, "here": 18, "why different": 24}
 
 
 def compare(*rows):
