@@ -75,7 +75,8 @@ print((folder / "README.md").read_text())
 # %%
 # The same as a figure, for the coefficients. Hollow are those that the oracle knew as well.
 
-ReleaseDisplay.from_estimator(model, attribute="logisticregression__coef_").plot()
+_, ax = plt.subplots(figsize=(9, 7), layout="constrained")
+ReleaseDisplay.from_estimator(model, attribute="logisticregression__coef_").plot(ax)
 plt.show()
 
 # %%
