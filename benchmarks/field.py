@@ -1,4 +1,4 @@
-"""The field: diffprivlib in an environment of its own, and tables beside it."""
+"""The field: diffprivlib and OpenDP in an environment of its own, and tables beside it."""
 
 import subprocess
 import tempfile
@@ -6,33 +6,36 @@ import venv
 from pathlib import Path
 
 import numpy as np
+from sklearn.decomposition import PCA
 
-PEER = "diffprivlib==0.6.6", "scikit-learn==1.7.*"
+PEER = "diffprivlib==0.6.6", "scikit-learn==1.7.*", "opendp==0.16.*"
 PROMISE = (
     "diffprivlib's bounds hold for every pair (gamma 0). Its neighbors add or remove a record, "
     "here one is replaced. It is told public bounds, and has the best of its settings, chosen on "
-    "the test records."
+    "the test records. OpenDP is told to replace a record, as here."
 )
 
 
 def peer_python(folder):
-    """Return the interpreter of an environment with diffprivlib, None if it cannot be made."""
+    """Return the interpreter of an environment with both, None if it cannot be made."""
     python = folder.absolute() / "diffprivlib" / "bin" / "python"
     if not python.exists():
         venv.create(folder / "diffprivlib", with_pip=True)
     install = [python, "-m", "pip", "install", "--quiet", *PEER]
-    found = subprocess.run([python, "-c", "import diffprivlib"], capture_output=True, check=False)
+    found = subprocess.run(
+        [python, "-c", "import diffprivlib, opendp"], capture_output=True, check=False
+    )
     if found.returncode:
         found = subprocess.run(install, capture_output=True, text=True, check=False)
     if found.returncode:
-        print("diffprivlib is left out, since it cannot be installed:", found.stderr.strip()[-300:])
+        print("The field is left out, since it cannot be installed:", found.stderr.strip()[-300:])
         return None
     print(PROMISE)
     return python
 
 
 def peer_scores(python, kind, split, epsilons, path, n_releases=10):
-    """Return the scores of diffprivlib's model, which are kept in a file."""
+    """Return the scores of a model of the field, which are kept in a file."""
     if kind is None or python is None:
         return np.full((len(epsilons), 1), np.nan)
     if not path.exists():
@@ -47,6 +50,14 @@ def peer_scores(python, kind, split, epsilons, path, n_releases=10):
             script = Path(__file__).with_name("peers.py")
             subprocess.run([python, script, kind, task, path.absolute()], check=True)
     return np.load(path)
+
+
+def share_of_variance(axes, private, test):
+    """Return the variance of test records along axes, as a share of that along exact ones."""
+    covariance = np.cov(test.T)
+    exact = PCA(len(axes), svd_solver="full").fit(private).components_
+    of_axes, of_exact = (np.trace(each @ covariance @ each.T) for each in (axes, exact))
+    return of_axes / of_exact
 
 
 def summary(splits, of):

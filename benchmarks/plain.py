@@ -11,14 +11,15 @@ Usage: python benchmarks/plain.py [--rows NAME ...] [--splits 3] [--releases 20]
 import argparse
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from field import mean, peer_python, peer_scores, print_tables, summary
+from field import mean, peer_python, peer_scores, print_tables, share_of_variance, summary
 from rows import Split, cancer, diabetes, load
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.datasets import (
     load_digits,
     load_wine,
@@ -28,6 +29,7 @@ from sklearn.datasets import (
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, RandomTreesEmbedding
 from sklearn.frozen import FrozenEstimator
+from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -49,6 +51,7 @@ from skdp import (
 )
 from skdp.core.dataset import Dataset
 from skdp.estimator import known_sensitivity
+from skdp.estimators import known as known_targets
 from skdp.mechanisms.noise import byte_source
 from skdp.plan import make_plan
 
@@ -62,21 +65,28 @@ LINES = {
     "L2 Laplace": {"color": "#56B4E9", "marker": "^", "linestyle": "--"},
     "Gaussian, delta 1e-5": {"color": "#009E73", "marker": "D", "linestyle": "-."},
     "diffprivlib": {"color": "#D55E00", "marker": "P", "linestyle": ":"},
+    "OpenDP": {"color": "#CC79A7", "marker": "X", "linestyle": ":"},
 }
 MAX_N = 20_000
+MANY = 10_000
+"""From so many records on what a clip takes away is more than the noise that it saves."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A model and its data; `model(split)` makes ours from what is public."""
+    """A model and its data; `model(split, number)` makes ours from what is public.
+
+    `components` are the numbers of principal components to choose from.
+    """
 
     title: str
     load: Callable
     model: Callable
     exact: object
     peer: str
+    components: tuple = (None,)
+    opendp: str | None = None
     has_prior: bool = True
-    measure: str = "accuracy"
     epsilons: tuple = (0.1, 0.3, 1.0, 3.0)
 
     def split(self, seed):
@@ -88,14 +98,14 @@ class Row:
         known = known[:2000]
         classes = np.unique(y) if is_classifier(self.exact) else None
         if classes is None:
-            low, high = range_of(y[known])
+            low, high = response_range(y[known])
             oracle = RandomTaskOracle(X[known], y_mean=(low + high) / 2, y_scale=(high - low) / 4)
         else:
             oracle = RandomTaskOracle(X[known], classes=classes)
         return Split(oracle, (X[private], y[private]), (X[test], y[test]), (X[known], y[known]))
 
 
-def range_of(y):
+def response_range(y):
     """Return what the public side declares of a response."""
     return tuple(np.quantile(y, [0.025, 0.975]))
 
@@ -116,93 +126,154 @@ def clipped(split, quantile, *steps):
     return [*map(FrozenEstimator, front), clip], clip.fit_transform(Z)
 
 
+def components(number):
+    """Return a step that leaves so many of the public principal components."""
+    return [] if number is None else [PCA(number, svd_solver="full")]
+
+
+def variance_kept(model):
+    """Return which share of the public variance the principal components have."""
+    kept = [
+        step.estimator.explained_variance_ratio_
+        for step in model[:-2]
+        if isinstance(step.estimator, PCA)
+    ]
+    return float(np.sum(kept[0])) if kept else 1.0
+
+
+def mismatch(Z, split):
+    """Return the relative variance of the two second moments, public and private."""
+    return Z.shape[1] * (1 / len(Z) + 1 / len(split.private[0]))
+
+
 def second_moment(Z):
     rows = np.c_[Z, np.ones(len(Z))]
     return rows.T @ rows / len(rows)
 
 
-def moments(shrinkage=0.6, components=None):
-    def model(split):
-        axes = [] if components is None else [PCA(components, svd_solver="full")]
-        front, Z = clipped(split, 0.5, StandardScaler(), *axes)
-        learner = MomentClassifier(
-            constant=front[-1].radius / 2, shrinkage=shrinkage, second_moment=second_moment(Z)
+def moments(*steps):
+    """A class depends on a direction, so a second moment is shrunk by its relative error."""
+
+    def model(split, number):
+        front, Z = clipped(split, 0.5, *map(clone, steps), *components(number))
+        return make_pipeline(
+            *front,
+            MomentClassifier(
+                constant=front[-1].radius / 2,
+                shrinkage=min(1.0, mismatch(Z, split) ** 0.5),
+                second_moment=second_moment(Z),
+            ),
         )
-        return make_pipeline(*front, learner)
 
     return model
 
 
-def bayes(components=None):
-    def model(split):
-        axes = [] if components is None else [PCA(components, svd_solver="full")]
-        front, _ = clipped(split, 0.5, StandardScaler(), *axes)
-        return make_pipeline(*front, GaussianNB())
+def bayes(*steps):
+    """Of few records variances have much noise, and one that is too small does most harm."""
+
+    def model(split, number):
+        front, _ = clipped(split, 0.5, *map(clone, steps), *components(number))
+        few = len(split.private[0]) < MANY
+        return make_pipeline(*front, GaussianNB(var_smoothing=0.1 if few else 1e-9))
 
     return model
 
 
-def leaves(split):
-    trees = RandomTreesEmbedding(30, max_depth=4, sparse_output=False, random_state=0)
-    front, Z = clipped(split, 0.5, trees, PCA(20, svd_solver="full"))
-    learner = MomentClassifier(
-        constant=front[-1].radius / 2, shrinkage=0.6, second_moment=second_moment(Z)
-    )
-    return make_pipeline(*front, learner)
-
-
-def response(split):
-    front, Z = clipped(split, 0.5, StandardScaler())
+def response(split, number):
+    """A squared error depends on the size of coefficients, so what shrinks them is less."""
+    many = len(split.private[0]) >= MANY
+    front, Z = clipped(split, 0.95 if many else 0.5, StandardScaler())
     learner = MomentRegressor(
-        y_range=range_of(split.public[1]),
+        y_range=response_range(split.public[1]),
         constant=front[-1].radius / 2,
-        shrinkage=0.1,
+        shrinkage=min(1.0, mismatch(Z, split)),
         second_moment=second_moment(Z),
     )
     return make_pipeline(*front, learner)
 
 
-def scaler(split):
+def scaler(split, number):
     low, high = np.quantile(split.public[0], [0.0005, 0.9995], axis=0)
     return make_pipeline(ClipBox(low, high), StandardScaler())
 
 
+def principal(split, number):
+    front, _ = clipped(split, 0.5, StandardScaler())
+    return make_pipeline(*front, PCA(5, svd_solver="full"))
+
+
 wine, digits = load(load_wine), load(load_digits)
+standard, centered = StandardScaler(), StandardScaler(with_std=False)
 logistic = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+leaves = RandomTreesEmbedding(30, max_depth=4, sparse_output=False, random_state=0)
+kernel = Nystroem(n_components=100, random_state=0)
 ROWS = {
-    "cancer": Row("logistic, breast cancer", cancer, moments(), logistic, "clipped"),
-    "wine": Row("logistic, wine", wine, moments(), logistic, "clipped"),
-    "digits": Row("logistic, ten digits", digits, moments(components=16), logistic, "clipped"),
+    "cancer": Row(
+        "logistic, breast cancer", cancer, moments(standard), logistic, "clipped", (4, 8, 16, 30)
+    ),
+    "wine": Row("logistic, wine", wine, moments(standard), logistic, "clipped", (4, 8, 13)),
+    "digits": Row(
+        "logistic, ten digits", digits, moments(centered), logistic, "clipped", (8, 16, 32)
+    ),
     "synthetic": Row(
-        "logistic, synthetic", classification, moments(shrinkage=0.03), logistic, "clipped"
+        "logistic, synthetic",
+        classification,
+        moments(standard, kernel),
+        logistic,
+        "clipped",
+        (16, 32, None),
     ),
-    "nb-cancer": Row("naive Bayes, breast cancer", cancer, bayes(), GaussianNB(), "bayes"),
-    "nb-digits": Row("naive Bayes, ten digits", digits, bayes(8), GaussianNB(), "bayes"),
-    "nb-synthetic": Row("naive Bayes, synthetic", classification, bayes(), GaussianNB(), "bayes"),
+    "nb-cancer": Row(
+        "naive Bayes, breast cancer", cancer, bayes(standard), GaussianNB(), "bayes", (4, 8, 16)
+    ),
+    "nb-digits": Row(
+        "naive Bayes, ten digits", digits, bayes(centered), GaussianNB(), "bayes", (8, 16)
+    ),
+    "nb-synthetic": Row(
+        "naive Bayes, synthetic", classification, bayes(standard), GaussianNB(), "bayes"
+    ),
     "forest": Row(
-        "leaves, breast cancer", cancer, leaves, RandomForestClassifier(random_state=0), "forest"
+        "leaves, breast cancer",
+        cancer,
+        moments(leaves),
+        RandomForestClassifier(random_state=0),
+        "forest",
+        (4, 8, 16, 32),
     ),
-    "diabetes": Row(
-        "linear, diabetes",
-        diabetes,
-        response,
-        LinearRegression(),
-        "linear",
-        measure="R²",
-    ),
-    "regression": Row(
-        "linear, synthetic", regression, response, LinearRegression(), "linear", measure="R²"
-    ),
+    "diabetes": Row("linear, diabetes (R²)", diabetes, response, LinearRegression(), "linear"),
+    "regression": Row("linear, synthetic (R²)", regression, response, LinearRegression(), "linear"),
     "scaler": Row(
-        "scaler, synthetic",
+        "scaler, synthetic (error of log variance)",
         classification,
         scaler,
         StandardScaler(),
         "scaler",
+        opendp="opendp_scaler",
         has_prior=False,
-        measure="error of log variance",
+    ),
+    "pca": Row(
+        "five components, synthetic (share of the exact variance)",
+        classification,
+        principal,
+        PCA(5, svd_solver="full"),
+        "pca",
+        has_prior=False,
     ),
 }
+WITHOUT_LABELS = "scaler", "pca"
+
+
+def kept_metrics():
+    """Evaluate the metric of each target once, not for every plan."""
+    evaluate, kept = known_targets.output_metric, {}
+
+    def output_metric(public_fit, value, restore, X):
+        target = restore.__self__
+        if id(target) not in kept:
+            kept[id(target)] = target, evaluate(public_fit, value, restore, X)
+        return kept[id(target)][1]
+
+    known_targets.output_metric = output_metric
 
 
 def standardized(split):
@@ -235,18 +306,21 @@ class KeptBound(KnownSensitivity):
 
 
 class Kept:
-    """A row in one split: target, bound, and the target's value on pilots and private records."""
+    """A row in one split, with one number of components: target, and its value on pilots."""
 
-    def __init__(self, name, seed, folder):
-        self.row, self.name, self.seed = ROWS[name], name, seed
+    def __init__(self, name, seed, number, folder):
+        self.row, self.seed = ROWS[name], seed
         self.data = self.row.split(seed)
-        self.model = self.row.model(self.data)
+        self.model = self.row.model(self.data, number)
         first = self._plan_without_prior(LaplaceMechanism(1.0))
         self.target, self.schema = first.target, first.schema
         self.example = self.schema.convert(Dataset(*self._private()), "The private dataset")
-        path = folder / f"plain-{name}-{seed}.npz"
+        path = folder / f"plain-{name}-{number}-{seed}.npz"
         if self.row.has_prior and not path.exists():
-            sampler = SensitivitySampler(self.data.oracle, gamma=None, n_pairs=199, random_state=0)
+            n_pairs = 199 if len(self.data.private[0]) < MANY else 59
+            sampler = SensitivitySampler(
+                self.data.oracle, gamma=None, n_pairs=n_pairs, random_state=0
+            )
             values, differences = sampler.pilots(
                 self.target, len(self.data.private[0]), self.schema, LaplaceMechanism(1.0)
             )
@@ -256,7 +330,7 @@ class Kept:
                 self.pilots = arrays["values"], arrays["differences"]
 
     def _private(self):
-        return self.data.private[:1] if self.row.peer == "scaler" else self.data.private
+        return self.data.private[:1] if self.row.peer in WITHOUT_LABELS else self.data.private
 
     def _plan_without_prior(self, mechanism):
         classes = {"classes": self.data.oracle.classes_}
@@ -273,13 +347,9 @@ class Kept:
             self.target, self.schema, self.example, mechanism=mechanism, sensitivity=known
         )
 
-    def scores(self, mechanism, n_releases):
+    def scores(self, plan, n_releases):
         """Return the scores of so many releases."""
         source = byte_source(self.seed)
-        try:
-            plan = self.plan(mechanism)
-        except ValueError:  # more than 16 numbers, and no code
-            return [np.nan] * n_releases
         exact = plan.sensitivity.bounded(self.target)(*self.example.parts, seed=0)
         return [
             self.score(
@@ -291,55 +361,83 @@ class Kept:
     def exact(self):
         """Return the score of the exact model, on standardized records."""
         data = standardized(self.data)
-        if self.row.peer == "scaler":
-            return 0.0
+        if self.row.peer in WITHOUT_LABELS:
+            return float(self.row.peer == "pca")
         return self.row.exact.fit(*data.private).score(*data.test)
 
     def score(self, model):
-        """Return the score on the test records, of a scaler the error for the exact one."""
+        """Return the score on the test records; without labels how near the exact model is."""
         if self.row.peer == "scaler":
             exact = StandardScaler().fit(*self._private())
             return np.abs(np.log(model[-1].var_ / exact.var_)).mean()
+        if self.row.peer == "pca":
+            data = standardized(self.data)
+            return share_of_variance(model[-1].components_, data.private[0], data.test[0])
         return model.score(*self.data.test)
+
+
+def best_scores(candidates, mechanism, n_releases):
+    """Release with the number of components of which most is expected, all of it public.
+
+    That is the share of the variance that they have times the share of it that the plan expects
+    to learn.
+    """
+    expected = {}
+    for kept in candidates:
+        # more than 16 numbers, and no code
+        with suppress(ValueError) if mechanism.most_values else nullcontext():
+            plan = kept.plan(mechanism)
+            learned = variance_kept(kept.model) * plan.share_learned if len(candidates) > 1 else 1.0
+            expected[learned] = kept, plan
+    if not expected:
+        return [np.nan] * n_releases
+    kept, plan = expected[max(expected)]
+    return kept.scores(plan, n_releases)
 
 
 def run(name, seed, options):
     """Return the scores of a row in one split: a single one of the exact model, and by column."""
+    row = ROWS[name]
     with warnings.catch_warnings(), threadpool_limits(limits=1):
         warnings.simplefilter("ignore")  # of weak promises, and of plans that learn little
-        kept = Kept(name, seed, options.cache)
-        scores = {"exact": [kept.exact()]}
+        candidates = [Kept(name, seed, number, options.cache) for number in row.components]
+        scores = {"exact": [candidates[0].exact()]}
         for title, mechanism in COLUMNS.items():
             scores[title] = [
-                kept.scores(mechanism(epsilon), options.releases) for epsilon in kept.row.epsilons
+                best_scores(candidates, mechanism(epsilon), options.releases)
+                for epsilon in row.epsilons
             ]
-        path = options.cache / f"plain-peer-{name}-{seed}.npy"
-        scores["diffprivlib"] = peer_scores(
-            options.python, kept.row.peer, standardized(kept.data), kept.row.epsilons, path, 5
-        )
+        data = standardized(candidates[0].data)
+        for title, kind, label in (
+            ("diffprivlib", row.peer, "peer"),
+            ("OpenDP", row.opendp, "opendp"),
+        ):
+            path = options.cache / f"plain-{label}-{name}-{seed}.npy"
+            scores[title] = peer_scores(options.python, kind, data, row.epsilons, path, 5)
     return scores
 
 
 def draw(results, path):
     """Draw the score against epsilon, a panel for each row."""
-    fig, axes = plt.subplots(3, 4, figsize=(13, 8.5), layout="constrained")
+    fig, axes = plt.subplots(3, 4, figsize=(13, 9), layout="constrained")
     for ax in axes.flat[len(results) :]:
         ax.set_axis_off()
     for ax, (name, splits) in zip(axes.flat, results.items(), strict=False):
         means, row = summary(splits, mean), ROWS[name]
         exact = float(means.pop("exact"))
-        if np.isfinite(exact):
+        if row.peer == "scaler":
+            ax.set_yscale("log")
+        else:
             ax.axhline(exact, color="black", linewidth=1, label="exact, not private")
         for title, scores in means.items():
             ax.plot(row.epsilons, scores, label=title, markersize=5, **LINES[title])
-        ax.set(xscale="log", title=row.title, ylabel=row.measure, xlabel="epsilon")
+        ax.set(xscale="log", xlabel="epsilon")
+        ax.set_title(row.title.replace(" (", "\n("))
         ax.set_xticks(row.epsilons, [f"{epsilon:g}" for epsilon in row.epsilons])
         ax.minorticks_off()
-        if row.peer == "scaler":
-            ax.set_yscale("log")
-        elif row.peer == "linear":
+        if row.peer == "linear":
             ax.set_ylim(-1, 1)
-    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="lower right")
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
     fig.savefig(path, dpi=90)
     plt.close(fig)
 
@@ -354,6 +452,7 @@ def main():
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
     options.python = peer_python(options.cache)
+    kept_metrics()
     results = {}
     for name in options.rows:
         results[name] = [run(name, seed, options) for seed in range(options.splits)]
