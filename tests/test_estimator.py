@@ -40,7 +40,7 @@ NAMES = ["age", "dose", "height", "weight"]
 
 def private(estimator, oracle=None, *, epsilon=1.0, gamma=0.1, **options):
     oracle = PublicDataOracle(X_public, y_public) if oracle is None else oracle
-    sensitivity = SensitivitySampler(oracle, gamma=gamma, n_pairs=19, random_state=0)
+    sensitivity = SensitivitySampler(oracle, gamma=gamma, n_pairs=9, random_state=0)
     options = {"mechanism": LaplaceMechanism(epsilon), "sensitivity": sensitivity} | options
     return PrivateEstimator(estimator, **options)
 
@@ -235,12 +235,12 @@ def test_reused_estimate_needs_no_new_pairs(tmp_path):
 
     model = private(Counting(), release=["coef_", "intercept_"], classes=[0, 1]).fit(X, y)
     first = log.stat().st_size
-    plan = SensitivitySampler(model.sensitivity.oracle, gamma=0.1, n_pairs=19).plan(
+    plan = SensitivitySampler(model.sensitivity.oracle, gamma=0.1, n_pairs=9).plan(
         len(X), model.mechanism
     )
     assert first == plan.n_fits
     model.set_params(sensitivity=model.sensitivity_, mechanism__epsilon=2.0).fit(X, y)
-    assert first == 2 * (19 + 19) + 2  # pilot pairs, pairs, the public fit and the private fit
+    assert first == 2 * (9 + 9) + 2  # pilot pairs, pairs, the public fit and the private fit
     assert log.stat().st_size - first == 2  # the public fit and the private fit
     assert (model.guarantee_.epsilon, model.guarantee_.gamma) == (2.0, 0.1)
 

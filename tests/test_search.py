@@ -40,6 +40,7 @@ X = RNG.uniform(size=(40, 2))
 Y = X @ [1.0, -0.5] + RNG.normal(scale=0.2, size=40)
 ORACLE = UniformOracle([(0, 1)] * 2, y_bounds=(-1, 2))
 ALPHAS = {"estimator__alpha": [100.0, 1.0, 0.01]}
+FEWER = {"estimator__alpha": [100.0, 1.0]}
 
 
 def sampler(gamma=0.2, seed=0, **options):
@@ -86,10 +87,9 @@ def frozen_score(model, X, y):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["exponential", "permute-and-flip"])
-def test_the_choice_follows_the_law_of_its_mechanism(method):
-    """Seeded; others fail once in 10^9, and miss a third of the sensitivity once in 10^3."""
-    mechanism = ExponentialMechanism(1.0, method=method)
+def test_the_choice_follows_the_law_of_its_mechanism():
+    """Seeded; others fail once in 10^9. The laws of both methods are tested by themselves."""
+    mechanism = ExponentialMechanism(1.0)
     model = PrivateSearchCV(
         PrivateEstimator(
             Dull(), mechanism=LaplaceMechanism(1.0), sensitivity=1.0, release=["coef_"]
@@ -101,12 +101,12 @@ def test_the_choice_follows_the_law_of_its_mechanism(method):
         cv=2,
     )
     few = X[:4], Y[:4]
-    chosen = [model.set_params(random_state=i).fit(*few).best_index_ for i in range(200)]
+    chosen = [model.set_params(random_state=i).fit(*few).best_index_ for i in range(100)]
     scores = breast_cancer_scores()
     counts = np.bincount(chosen, minlength=4)
-    law, wrong = (mechanism.probabilities(scores, each) for each in (0.06, 0.02))
-    assert stats.chisquare(counts, 200 * law).pvalue > 1e-9
-    assert stats.chisquare(counts, 200 * wrong).pvalue < 1e-9
+    law, wrong = (mechanism.probabilities(scores, each) for each in (0.06, 0.012))
+    assert stats.chisquare(counts, 100 * law).pvalue > 1e-9
+    assert stats.chisquare(counts, 100 * wrong).pvalue < 1e-9
 
 
 def test_without_privacy_it_is_a_grid_search():
@@ -242,7 +242,7 @@ def test_an_estimate_of_the_scores_is_rehearsed_once():
     ledger = PrivacyAccountant(":memory:", epsilon=9.0, gamma=0.61)
     options = {"sensitivity": sampler(seed=1), "accountant": ledger}
     for _ in range(2):
-        search(ridge(sensitivity=sampler()), **options).fit(X, Y)
+        search(ridge(sensitivity=sampler()), FEWER, **options).fit(X, Y)
     assert_allclose(ledger.total().gamma, 0.6)
 
 
@@ -255,8 +255,8 @@ def test_a_promise_that_is_weak_only_together_is_pointed_out():
 def test_fresh_pairs_are_covered():
     """Another seed fails once in 10^9; a quarter of the sensitivity is seen."""
     known = search(sensitivity=sampler(n_pairs=49)).fit(X, Y).choice_.sensitivity
-    limit = stats.betabinom(100, 50 - known.order_statistic.k, known.order_statistic.k).isf(1e-9)
-    fresh = search(sensitivity=sampler(n_pairs=100, seed=1)).fit(X, Y).choice_.sensitivity.norms
+    limit = stats.betabinom(60, 50 - known.order_statistic.k, known.order_statistic.k).isf(1e-9)
+    fresh = search(sensitivity=sampler(n_pairs=60, seed=1)).fit(X, Y).choice_.sensitivity.norms
     assert known.geometry.key == "sup"
     assert (fresh > known.value).sum() <= limit
     assert (fresh > known.value / 4).sum() > limit
@@ -265,10 +265,10 @@ def test_fresh_pairs_are_covered():
 def test_both_releases_are_paid_for():
     ledger = PrivacyAccountant(":memory:", epsilon=2.0)
     options = {"sensitivity": sampler(seed=1), "accountant": ledger}
-    model = search(ridge(sensitivity=sampler()), **options).fit(X, Y)
+    model = search(ridge(sensitivity=sampler()), FEWER, **options).fit(X, Y)
     choice, fit = ledger.rows()
     assert (choice["epsilon"], fit["epsilon"]) == (0.5, 1.0)
-    assert choice["label"].startswith("scores of 3 candidates")
+    assert choice["label"].startswith("scores of 2 candidates")
     assert model.budget_ == ledger.total()
     promise = model.guarantee_
     assert (promise.epsilon, promise.delta, promise.gamma) == (1.5, 0.0, ledger.total().gamma)

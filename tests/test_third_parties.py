@@ -146,7 +146,7 @@ def test_results_do_not_depend_on_the_number_of_processes(parts, data, monkeypat
     get_reusable_executor().shutdown(wait=True)  # workers of other tests do not know the folder
     monkeypatch.setattr("skdp.sensitivity.execution.STARTUP", 0)
     estimates = [
-        private(parts, "all", sensitivity=sampler(parts, n_pairs=150, n_jobs=n_jobs))
+        private(parts, "all", sensitivity=sampler(parts, n_pairs=40, n_jobs=n_jobs))
         .plan(N, like=data)
         .sensitivity
         for n_jobs in (1, 2)

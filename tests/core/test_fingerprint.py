@@ -530,11 +530,10 @@ def test_a_saved_estimate_in_another_process(tmp_path):
     same = ["mean served", "bare served", "named served"]
     outputs = [
         run(SAMPLED.format_map({"scale": scale, "first": first}), tmp_path).splitlines()
-        for scale, first in [(1, True), (1, False), (1000, False)]
+        for scale, first in [(1, True), (1000, False)]
     ]
     assert outputs[0] == same
-    assert outputs[1] == ["mean served", "bare refused True", "named served"]
-    assert outputs[2] == ["mean refused False", "bare refused True", "named served"]
+    assert outputs[1] == ["mean refused False", "bare refused True", "named served"]
 
 
 def test_a_redefined_class_does_not_get_the_old_estimate(load):

@@ -130,7 +130,7 @@ os._exit(0)
     "closed",
     [
         [],
-        *(pytest.param(one, marks=pytest.mark.slow) for one in (["1"], ["2"], ["0", "1", "2"])),
+        pytest.param(["0", "1", "2"], marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -429,7 +429,7 @@ def test_threads_enter_one_by_one():
 
     before = sys.stdout, sys.stderr, logging.root.manager.disable, os.fstat(1).st_ino
     with ThreadPoolExecutor(4) as pool:
-        assert len(list(pool.map(lambda _: released(target), range(40)))) == 40
+        assert len(list(pool.map(lambda _: released(target), range(12)))) == 12
     assert (sys.stdout, sys.stderr, logging.root.manager.disable, os.fstat(1).st_ino) == before
 
 
@@ -634,7 +634,7 @@ def test_the_search_finds_what_a_frame_holds():
         assert_gone([])
 
 
-SEEDS = [pytest.param(seed, marks=[pytest.mark.slow] * (seed != 7)) for seed in range(10)]
+SEEDS = [pytest.param(seed, marks=[pytest.mark.slow] * (seed != 7)) for seed in (1, 4, 7, 9)]
 
 
 @needs_signals

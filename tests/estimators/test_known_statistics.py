@@ -200,7 +200,7 @@ def test_no_pair_moves_a_minimizer_farther_than_its_bound(C, options):
     for n_samples in (1, 2, 10):
         target = target_of(BALL, estimator, 2, n_samples)
         bound = target.statistic.bound(2, n_samples)
-        for _ in range(200):
+        for _ in range(60):
             X, y = extreme_records(rng, n_samples + 1, 2)
             value, other = (
                 target(X[rows], y[rows], seed=0)

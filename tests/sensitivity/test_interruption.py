@@ -156,15 +156,13 @@ def n_cached(directory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n_jobs", "moment"), [(1, 100), (2, 170)])
-def test_killed_run_goes_on_where_it_was(start, run_here, tmp_path, n_jobs, moment):
-    """SIGKILL to all processes: each worker loses the chunk in work, no more."""
-    n_probes = PROBES if n_jobs > 1 else 0
-    run = start("killed", n_jobs, seconds=0.004)
-    run.wait_for(2 * n_probes + moment)
+def test_killed_run_goes_on_where_it_was(start, run_here, tmp_path):
+    """SIGKILL: the chunk in work is lost, no more."""
+    run = start("killed", seconds=0.004)
+    run.wait_for(100)
     run.signal(signal.SIGKILL)
     saved = CHUNK_SIZE * n_cached(tmp_path)
-    assert run.n_calls // 2 - n_probes - saved <= n_jobs * CHUNK_SIZE
+    assert run.n_calls // 2 - saved <= CHUNK_SIZE
     norms, n_pairs = run_here()
     np.testing.assert_array_equal(norms, expected_norms())
     assert n_cached(tmp_path) == N_PAIRS // CHUNK_SIZE
@@ -172,10 +170,9 @@ def test_killed_run_goes_on_where_it_was(start, run_here, tmp_path, n_jobs, mome
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_interrupted_run_ends_at_once_and_keeps_its_chunks(start, run_here, tmp_path, n_jobs):
+def test_interrupted_run_ends_at_once_and_keeps_its_chunks(start, run_here, tmp_path):
     """Ctrl-C in a terminal reaches all processes. None waits for its chunk, of 84 s."""
-    run = start("interrupted", n_jobs, n_fast=300)
+    run = start("interrupted", n_jobs=2, n_fast=300)
     run.wait_for(301)
     assert run.signal(signal.SIGINT) < 42  # 6 s for the fit, and a loaded machine
     assert run.process.returncode != 0
@@ -183,8 +180,6 @@ def test_interrupted_run_ends_at_once_and_keeps_its_chunks(start, run_here, tmp_
     assert "KeyboardInterrupt" in errors
     saved = n_cached(tmp_path)
     assert saved >= 1
-    if n_jobs == 1:
-        assert "of 392 pairs" in errors  # not a terminal: a line per chunk
     norms, n_pairs = run_here()
     np.testing.assert_array_equal(norms, expected_norms())
     assert n_pairs == N_PAIRS - CHUNK_SIZE * saved
