@@ -10,6 +10,9 @@ from skdp.core.guarantee import NeighboringRelation, PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.target import FunctionTarget, Target
 from skdp.displays.budget import BudgetDisplay
+from skdp.displays.code import CodeDisplay
+from skdp.displays.density import PrivateDensityDisplay
+from skdp.displays.privacy_loss import PrivacyLossDisplay
 from skdp.displays.release import ReleaseDisplay
 from skdp.displays.risk import RiskDisplay
 from skdp.displays.sensitivity import SensitivityDisplay
@@ -78,6 +81,7 @@ __all__ = [
     "BudgetExceededError",
     "ClipBox",
     "ClipNorm",
+    "CodeDisplay",
     "ExponentialMechanism",
     "FittedFunctionTarget",
     "FunctionTarget",
@@ -98,7 +102,9 @@ __all__ = [
     "OrderStatistic",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
+    "PrivacyLossDisplay",
     "PrivacyUtilityDisplay",
+    "PrivateDensityDisplay",
     "PrivateEstimator",
     "PrivateEvaluationError",
     "PrivateSearchCV",

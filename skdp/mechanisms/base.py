@@ -112,6 +112,11 @@ class Mechanism(BaseEstimator, ABC):
         return False
 
     @property
+    def alternatives(self) -> tuple[Mechanism, ...]:
+        """Mechanisms of the same promise, of which a plan takes the best for a known bound."""
+        return (self,)
+
+    @property
     def learns_basis(self) -> bool:
         """Whether `basis` names a kind that is learned from pilot pairs."""
         return isinstance(self.basis, str) and self.basis != "identity"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, MechanismType
@@ -79,6 +79,21 @@ class Sensitivity(ABC):
         ValueError
             If there is no such form, or the oracle does not draw from its generator.
         """
+
+    def options(self, mechanism: Any) -> list[tuple[Self, Any]]:
+        """Pair the alternatives of a mechanism with the bounds that are for them.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            Which noise.
+
+        Returns
+        -------
+        list of (Sensitivity, Mechanism)
+            Never empty. This one with the mechanism itself, unless overridden.
+        """
+        return [(self, mechanism)]
 
     @abstractmethod
     def settle(

@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import joblib
@@ -67,7 +67,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     an order statistic of these norms, chosen so that a further pair exceeds it with probability at
     most gamma (algorithm 1 of [1]_, with three rules for the order statistic).
 
-    A pair on which the target cannot be evaluated counts as an infinite sensitivity.
+    A pair on which the target cannot be evaluated, or not in time, counts as an infinite
+    sensitivity.
 
     Parameters
     ----------
@@ -93,6 +94,12 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         was. Several processes may share it. It holds public numbers only. A run finds its chunks
         by oracle, target and seed: give `random_state`. Functions and classes count by their
         text and by all that they read; those without a text are refused.
+    timeout : float or None, default=None
+        Seconds that a pair may take, for targets that may hang. One that takes longer counts as an
+        infinite sensitivity: to leave it out would bias the estimate. Norms near the limit depend
+        on the machine, so set it far above what a pair takes. Code that does not return to Python,
+        and a worker that is a thread, end on their own; their pair counts as infinite then. A
+        target with a closed form, and the private evaluation, have no limit. None is no limit.
     verbose : int or None, default=None
         What is shown of the progress. None shows, after two seconds and in terminals and notebooks
         only, a bar with the estimate so far where tqdm is installed, or else one line. A positive
@@ -131,6 +138,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         confidence: float | None = None,
         n_jobs: int | None = None,
         memory: object = None,
+        timeout: float | None = None,
         verbose: int | None = None,
         random_state: Seed = None,
     ):
@@ -141,6 +149,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         self.confidence = confidence
         self.n_jobs = n_jobs
         self.memory = memory
+        self.timeout = timeout
         self.verbose = verbose
         self.random_state = random_state
 
@@ -212,7 +221,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         )
 
     def _check_resources(self) -> None:
-        """Refuse a number of workers, a folder or a loudness that are none."""
+        """Refuse a number of workers, a loudness, a folder or a limit that are none."""
         for name, refused in (("n_jobs", {0}), ("verbose", set())):
             value = getattr(self, name)
             whole = isinstance(value, Integral) and not isinstance(value, bool)
@@ -223,6 +232,13 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
                 )
         if self.memory is not None:
             as_memory(self.memory)
+        limit = self.timeout
+        is_number = isinstance(limit, Real) and not isinstance(limit, bool)
+        if limit is not None and not (is_number and 0 < limit < math.inf):
+            raise ValueError(
+                "The 'timeout' parameter of SensitivitySampler must be None or a number of seconds "
+                f"above 0. Got {limit!r}."
+            )
 
     def _statistic(self, few: bool) -> OrderStatistic:
         """Choose the order statistic, of few pairs where a code and dear fits leave that open."""
@@ -369,7 +385,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
         target.check_oracle(*records.parts)
         moments = target.closed_form(*records.parts)
-        return PairSource(target, oracle, n_samples, seed, moments, schema), records
+        source = PairSource(target, oracle, n_samples, seed, moments, schema, self.timeout)
+        return source, records
 
     def _schema_of_draws(self, target: Target, n_samples: int) -> Schema:
         return Schema.of(self._try(n_samples), target.allow_nan)
