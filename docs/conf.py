@@ -4,6 +4,8 @@ import re
 import sys
 from pathlib import Path
 
+from docutils import nodes
+
 import skdp
 from skdp.estimators.catalog.table import as_markdown, refused_as_markdown
 
@@ -49,12 +51,14 @@ numpydoc_class_members_toctree = False
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
+    "ignore_pattern": r"__init__\.py|reproduced\.py",  # no pages: what the pages import
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("skdp",),
     "reference_url": {"skdp": None},
     "show_signature": False,
     "write_computation_times": False,
     "plot_gallery": True,
+    "thumbnail_size": (800, 560),
     "abort_on_example_error": False,
 }
 
@@ -62,10 +66,20 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"skdp {release}"
 html_static_path = ["_static"]
 html_css_files = ["skdp.css"]
+html_context = {"default_mode": "auto"}
 html_show_sourcelink = False
 html_copy_source = False
 WITHOUT_SIDEBAR = [
-    *("index", "api", "limitations", "glossary", "contributing", "changelog", "references"),
+    *(
+        "index",
+        "quickstart",
+        "api",
+        "limitations",
+        "glossary",
+        "contributing",
+        "changelog",
+        "references",
+    ),
     "auto_examples/**",
 ]
 html_sidebars = {page: [] for page in WITHOUT_SIDEBAR}
@@ -92,7 +106,24 @@ def write_tables(app):
     (folder / "refused_estimators.md").write_text(refused_as_markdown(), encoding="utf-8")
 
 
+def trim_sessions(app, doctree):
+    """Remove the empty line that ends a session, for doctest, before its fence."""
+    for block in doctree.findall(nodes.literal_block):
+        text = block.astext().rstrip()
+        block.rawsource, block.children = text, [nodes.Text(text)]
+
+
+def let_cells_wrap(app, doctree):
+    """Let rows of numbers in a table, such as .1/.3/1, be broken after a slash."""
+    for entry in doctree.findall(nodes.entry):
+        for text in list(entry.findall(nodes.Text)):
+            if re.search(r"\d/[-.<\d]", text) and not isinstance(text.parent, nodes.math):
+                text.parent.replace(text, nodes.Text(text.replace("/", "/\u200b")))
+
+
 def setup(app):
     """Connect the hooks of this file."""
+    app.connect("doctree-read", trim_sessions)
+    app.connect("doctree-read", let_cells_wrap)
     app.connect("builder-inited", write_tables)
     app.connect("autodoc-skip-member", skip_generated_members)

@@ -24,7 +24,7 @@ def case(path):
     """A page, by its place in the tree; a session with many fits takes seconds."""
     name = path.relative_to(ROOT).as_posix()
     slow_pages = (f"docs/user_guide/{page}.md" for page in ("basis", "codes", "plans"))
-    is_slow = name in {"README.md", *slow_pages}
+    is_slow = name in {"README.md", "docs/quickstart.md", *slow_pages}
     return pytest.param(path, id=name, marks=[pytest.mark.slow] * is_slow)
 
 
@@ -36,3 +36,29 @@ def test_sessions_of_a_page_run(path):
 def test_a_planted_wrong_result_is_found():
     page = "```python\n>>> x = 1\n```\nthen\n```pycon\n>>> x + 1\n3\n```\n"
     assert failures(page, "planted") == doctest.TestResults(failed=1, attempted=2)
+
+
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")
+
+
+def broken_links(path):
+    """Return the relative links of a page on which no file, or no heading in it, stands."""
+    broken = []
+    for place, heading in LINK.findall(path.read_text(encoding="utf-8")):
+        there = path.parent / place if place else path
+        if not there.exists():
+            broken.append(place)
+        elif heading:
+            titles = re.findall(r"^#+ (.+)$", there.read_text(encoding="utf-8"), re.M)
+            slugs = [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
+            broken += [f"{place}#{heading}"] * (heading not in slugs)
+    return broken
+
+
+def test_relative_links_lead_somewhere(tmp_path):
+    pages = ["README", "CONTRIBUTING", "SECURITY", "VISION", "CHANGELOG"]
+    assert [link for page in pages for link in broken_links(ROOT / f"{page}.md")] == []
+
+    planted = tmp_path / "page.md"
+    planted.write_text("# A title\n[yes](#a-title) [no](#another) [no](absent.md)")
+    assert broken_links(planted) == ["#another", "absent.md"]

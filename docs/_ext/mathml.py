@@ -36,7 +36,9 @@ def visit_block(translator, node):
     if r"\\" in text and r"\begin" not in text:
         text = rf"\begin{{aligned}}{text}\end{{aligned}}"
     body = to_mathml(text, node, as_block=True)
-    translator.body.append(f'<div class="math-block">{body}</div>\n')
+    number = f'<span class="eqno">({node["number"]})</span>' if node["number"] else ""
+    translator.body.append(translator.starttag(node, "div", CLASS="math-block"))
+    translator.body.append(f"{number}{body}</div>\n")
     raise nodes.SkipNode
 
 

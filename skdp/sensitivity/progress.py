@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import multiprocessing
 import sys
+import warnings
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -51,7 +52,10 @@ class Progress:
 
     def _begin(self, value: float | None) -> None:
         try:
-            from tqdm.auto import tqdm
+            with warnings.catch_warnings():
+                # a notebook without ipywidgets gets a bar of text, and needs no advice
+                warnings.filterwarnings("ignore", "IProgress not found")
+                from tqdm.auto import tqdm
         except ImportError:
             hint = "; n_jobs uses more cores, and memory keeps what is done"
             hint = hint if self.verbose is None else ""

@@ -103,6 +103,8 @@ def test_sparse_records_give_the_same():
     [
         (MomentClassifier(constant=-1), "'constant' parameter of MomentClassifier"),
         (MomentClassifier(constant=np.inf), "'constant'"),
+        (MomentClassifier(constant=1e200), "'constant'"),
+        (MomentRegressor(constant=10**400), "'constant'"),
         (MomentClassifier(shrinkage=1.5), "'shrinkage'"),
         (MomentRegressor(shrinkage="auto"), "'shrinkage' parameter of MomentRegressor"),
         (MomentClassifier(second_moment=np.eye(7)), "'second_moment'"),
