@@ -6,7 +6,6 @@ import venv
 from pathlib import Path
 
 import numpy as np
-from sklearn.decomposition import PCA
 
 PEER = "diffprivlib==0.6.6", "scikit-learn==1.7.*", "opendp==0.16.*"
 PROMISE = (
@@ -50,14 +49,6 @@ def peer_scores(python, kind, split, epsilons, path, n_releases=10):
             script = Path(__file__).with_name("peers.py")
             subprocess.run([python, script, kind, task, path.absolute()], check=True)
     return np.load(path)
-
-
-def share_of_variance(axes, private, test):
-    """Return the variance of test records along axes, as a share of that along exact ones."""
-    covariance = np.cov(test.T)
-    exact = PCA(len(axes), svd_solver="full").fit(private).components_
-    of_axes, of_exact = (np.trace(each @ covariance @ each.T) for each in (axes, exact))
-    return of_axes / of_exact
 
 
 def summary(splits, of):

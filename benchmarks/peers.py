@@ -9,7 +9,6 @@ from itertools import product
 
 import numpy as np
 from diffprivlib.models import (
-    PCA,
     GaussianNB,
     LinearRegression,
     LogisticRegression,
@@ -17,7 +16,6 @@ from diffprivlib.models import (
     StandardScaler,
 )
 from diffprivlib.tools import histogram
-from field import share_of_variance
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler as ExactScaler
 
@@ -84,14 +82,6 @@ def scaler(task, epsilon, share):
     return np.abs(np.log(model.var_ / X.var(axis=0))).mean()
 
 
-def pca(task, epsilon, share):
-    """Return the variance of the test records along five axes, as a share of the exact one."""
-    data_norm = np.quantile(np.linalg.norm(task["public_X"], axis=1), share)
-    model = PCA(5, epsilon=epsilon, data_norm=data_norm, bounds=bounds(task, 1.0))
-    axes = model.fit(task["private_X"]).components_
-    return share_of_variance(axes, task["private_X"], task["test_X"])
-
-
 def opendp_scaler(task, epsilon, share):
     """Return the same of OpenDP, where no mean is released, and none paid for."""
     import opendp.prelude as dp
@@ -132,7 +122,6 @@ PEERS = {
     "bayes": (bayes, (0.8, 0.95, 1.0), max),
     "forest": (forest, (5, 10, 30), max),
     "scaler": (scaler, (0.95, 0.99, 1.0), min),
-    "pca": (pca, (0.95,), max),
     "opendp_scaler": (opendp_scaler, (0.95, 0.99, 1.0), min),
     "linear": (linear, (0.8, 0.95, 1.0), max),
     "histogram": (density, (5, 10, 20), min),

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from field import mean, peer_python, peer_scores, print_tables, share_of_variance, summary
+from field import mean, peer_python, peer_scores, print_tables, summary
 from rows import Split, cancer, diabetes, load
 from sklearn.base import clone, is_classifier
 from sklearn.datasets import (
@@ -197,11 +197,6 @@ def scaler(split, number):
     return make_pipeline(ClipBox(low, high), StandardScaler())
 
 
-def principal(split, number):
-    front, _ = clipped(split, 0.5, StandardScaler())
-    return make_pipeline(*front, PCA(5, svd_solver="full"))
-
-
 wine, digits = load(load_wine), load(load_digits)
 standard, centered = StandardScaler(), StandardScaler(with_std=False)
 logistic = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
@@ -251,16 +246,7 @@ ROWS = {
         opendp="opendp_scaler",
         has_prior=False,
     ),
-    "pca": Row(
-        "five components, synthetic (share of the exact variance)",
-        classification,
-        principal,
-        PCA(5, svd_solver="full"),
-        "pca",
-        has_prior=False,
-    ),
 }
-WITHOUT_LABELS = "scaler", "pca"
 
 
 def kept_metrics():
@@ -330,7 +316,7 @@ class Kept:
                 self.pilots = arrays["values"], arrays["differences"]
 
     def _private(self):
-        return self.data.private[:1] if self.row.peer in WITHOUT_LABELS else self.data.private
+        return self.data.private[:1] if self.row.peer == "scaler" else self.data.private
 
     def _plan_without_prior(self, mechanism):
         classes = {"classes": self.data.oracle.classes_}
@@ -361,18 +347,15 @@ class Kept:
     def exact(self):
         """Return the score of the exact model, on standardized records."""
         data = standardized(self.data)
-        if self.row.peer in WITHOUT_LABELS:
-            return float(self.row.peer == "pca")
+        if self.row.peer == "scaler":
+            return 0.0
         return self.row.exact.fit(*data.private).score(*data.test)
 
     def score(self, model):
-        """Return the score on the test records; without labels how near the exact model is."""
+        """Return the score on the test records, of a scaler the error for the exact one."""
         if self.row.peer == "scaler":
             exact = StandardScaler().fit(*self._private())
             return np.abs(np.log(model[-1].var_ / exact.var_)).mean()
-        if self.row.peer == "pca":
-            data = standardized(self.data)
-            return share_of_variance(model[-1].components_, data.private[0], data.test[0])
         return model.score(*self.data.test)
 
 
