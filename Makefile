@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each worker would compile all tests anew if no bytecode were kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast test-oldest flaky lint docs examples notebooks bench asv clean
+.PHONY: help demo test test-fast test-oldest flaky lint docs examples notebooks papers bench asv clean
 
 help:
 	@echo "make demo         private and exact SVM on real data, side by side"
@@ -25,6 +25,7 @@ help:
 	@echo "make docs         the documentation, in docs/_build/html; Chromium looks at each page"
 	@echo "make examples     every script in examples/, warnings as errors, and the notebooks"
 	@echo "make notebooks    write examples/notebooks/ anew from scripts, with outputs"
+	@echo "make papers       the experiments of the papers in full; PAPERS=examples/papers/plot_x.py for one"
 	@echo "make bench        what sampling costs; BENCHMARKS=benchmarks/utility.py for another script"
 	@echo "make asv          the same cases under asv, for the history of the repository"
 	@echo "make clean        remove environments and everything built"
@@ -67,12 +68,17 @@ docs: $(STAMP)
 	@echo "Open docs/_build/html/index.html"
 
 examples: $(STAMP)
-	@set -e; for script in examples/*.py; do \
+	@set -e; for script in examples/*.py examples/papers/plot_*.py; do \
 		echo "== $$script"; $(BIN)/python -W error "$$script"; done
 	$(BIN)/python examples/notebooks/generate.py --check
 
 notebooks: $(STAMP)
 	$(BIN)/python examples/notebooks/generate.py
+
+PAPERS ?= $(wildcard examples/papers/plot_*.py)
+papers: $(STAMP)
+	@set -e; for script in $(PAPERS); do \
+		echo "== $$script"; SKDP_PAPERS=full $(BIN)/python -W error "$$script"; done
 
 BENCHMARKS ?= benchmarks/overhead.py benchmarks/compare.py
 bench: $(STAMP)

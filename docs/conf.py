@@ -51,6 +51,7 @@ numpydoc_class_members_toctree = False
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
+    "ignore_pattern": r"__init__\.py|reproduced\.py",  # no pages: what the pages import
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("skdp",),
     "reference_url": {"skdp": None},

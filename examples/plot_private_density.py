@@ -20,6 +20,7 @@ from skdp import (
     BernsteinTransformer,
     GaussianOracle,
     LaplaceMechanism,
+    PrivateDensityDisplay,
     PrivateEstimator,
     SensitivitySampler,
 )
@@ -46,6 +47,10 @@ model.fit(bmi)
 print(model.guarantee_)
 print(model.sensitivity_)
 print(model.estimator_)
+display = PrivateDensityDisplay.from_estimator(model)
+display.names = ["body-mass index"]
+display.plot()
+plt.show()
 
 # %%
 # The release is a density: never negative, with an integral of one. Records drawn from it belong to

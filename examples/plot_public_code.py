@@ -17,10 +17,16 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import MinMaxScaler
 
-from skdp import LaplaceMechanism, PrivateEstimator, RandomTaskOracle, SensitivitySampler
+from skdp import (
+    CodeDisplay,
+    LaplaceMechanism,
+    PrivateEstimator,
+    RandomTaskOracle,
+    SensitivitySampler,
+)
 
-data = load_breast_cancer()
-scaler = MinMaxScaler().fit(data.data[::2])
+data = load_breast_cancer(as_frame=True)
+scaler = MinMaxScaler().set_output(transform="pandas").fit(data.data[::2])
 X_public, X_private = scaler.transform(data.data[::2]), scaler.transform(data.data[1::2])
 y_private = data.target[1::2]
 oracle = RandomTaskOracle(X_public, classes=[0, 1])
@@ -35,17 +41,6 @@ oracle = RandomTaskOracle(X_public, classes=[0, 1])
 # The order is that of the ratio of signal to noise: how much the sum differs between models of
 # public records, by the standard deviation of the noise in it.
 
-
-def describe(plan):
-    """Return the correlations and the ratios of a plan, the largest ratio first."""
-    code = plan.mechanism.geometry.basis
-    prior = np.sqrt(np.diag(code.encoder @ code.covariance))
-    noise = plan.mechanism.unit_deviation(len(prior)) * plan.sensitivity.value
-    order = np.argsort(-prior / noise)
-    correlations = code.covariance / code.deviations[:, None] / prior
-    return correlations[:, order], (prior / noise)[order]
-
-
 model = PrivateEstimator(
     LogisticRegression(C=10),
     mechanism=LaplaceMechanism(epsilon=1.0),
@@ -56,14 +51,7 @@ for epsilon in (0.1, 1.0, 10.0):
     plans[epsilon] = model.set_params(mechanism__epsilon=epsilon).plan(len(X_private))
     print(f"epsilon {epsilon:g}: {plans[epsilon].mechanism.geometry.basis}")
 
-correlations, _ = describe(plans[1.0])
-names = [*data.feature_names, "intercept"]
-fig, ax = plt.subplots(figsize=(6.5, 6.5), layout="constrained")
-image = ax.imshow(correlations, cmap="PuOr", vmin=-1, vmax=1, aspect="auto")
-ax.set_xticks(range(correlations.shape[1]), range(1, correlations.shape[1] + 1))
-ax.set_yticks(range(len(names)), names, fontsize=8)
-ax.set(xlabel="released number", title="What each released number says of the model, epsilon 1")
-fig.colorbar(image, label="correlation over models of public records")
+CodeDisplay.from_plan(plans[1.0]).plot(show="directions")
 plt.show()
 
 # %%
@@ -75,13 +63,9 @@ plt.show()
 
 fig, axes = plt.subplots(1, 3, figsize=(9, 3.2), sharey=True, layout="constrained")
 for ax, (epsilon, plan) in zip(axes, plans.items(), strict=True):
-    _, ratios = describe(plan)
-    ax.plot(range(1, len(ratios) + 1), ratios, "o", color="#0072B2")
-    ax.axhline(1, color="#D55E00")
-    ax.set(xlim=(0, 32), yscale="log", xlabel="released number")
-    ax.set_title(f"epsilon {epsilon:g}: {len(ratios)} of {len(names)}")
-axes[0].text(31, 1.08, "noise", color="#D55E00", ha="right")
-axes[0].set_ylabel("prior standard deviation / noise")
+    CodeDisplay.from_plan(plan).plot(ax)
+    ax.set_title(f"epsilon {epsilon:g}")
+    ax.label_outer()
 plt.show()
 
 # %%

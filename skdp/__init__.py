@@ -4,13 +4,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from skdp._version import __version__ as __version__
-from skdp.core.basis import PublicBasis
 from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import NeighboringRelation, PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.target import FunctionTarget, Target
 from skdp.displays.budget import BudgetDisplay
+from skdp.displays.code import CodeDisplay
+from skdp.displays.density import PrivateDensityDisplay
+from skdp.displays.privacy_loss import PrivacyLossDisplay
 from skdp.displays.release import ReleaseDisplay
 from skdp.displays.risk import RiskDisplay
 from skdp.displays.sensitivity import SensitivityDisplay
@@ -79,6 +81,7 @@ __all__ = [
     "BudgetExceededError",
     "ClipBox",
     "ClipNorm",
+    "CodeDisplay",
     "ExponentialMechanism",
     "FittedFunctionTarget",
     "FunctionTarget",
@@ -99,11 +102,12 @@ __all__ = [
     "OrderStatistic",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
+    "PrivacyLossDisplay",
     "PrivacyUtilityDisplay",
+    "PrivateDensityDisplay",
     "PrivateEstimator",
     "PrivateEvaluationError",
     "PrivateSearchCV",
-    "PublicBasis",
     "PublicCode",
     "PublicDataOracle",
     "RandomDensityOracle",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import inspect
-import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -15,8 +14,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier, is_regressor
 from sklearn.utils import Tags, estimator_html_repr, get_tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant
@@ -39,6 +39,9 @@ from skdp.estimators.members import classes_of_outputs, last_step
 from skdp.estimators.public_fit import fit_seeded, fit_to_synthetic, synthetic_dataset
 from skdp.estimators.validation import check_labels, check_private_dataset
 from skdp.exceptions import PrivacyLeakWarning
+from skdp.functions.bernstein import BernsteinTransformer
+from skdp.intervals import interval, might_have_been
+from skdp.known_density import KnownDensityTarget, check_known_density
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.outcome import Release
@@ -58,6 +61,11 @@ from skdp.targets import check_release, make_target, warn_if_fitted
 
 # How often public records are drawn anew until they hold every class.
 MAX_ATTEMPTS = 100
+
+
+def _released_is(kind: Callable[[Estimator], bool]) -> Callable[[PrivateEstimator], bool]:
+    """Return whether the released estimator, or before fit the one given, is of a kind."""
+    return lambda self: kind(getattr(self, "estimator_", self.estimator))
 
 
 class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
@@ -270,14 +278,16 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         if isinstance(released.numbers, dict):
             labels = labels_of(released.value, released.numbers)
             released = replace(released, labels=labels)
-        self._release = released
-        self.plan_ = plan
-        self.estimator_ = released.value
-        self.guarantee_ = released.guarantee
-        self.budget_ = released.budget
-        self.sensitivity_ = released.sensitivity
-        self.standard_errors_ = released.standard_errors
-        self.mechanism_ = plan.mechanism
+        self.__dict__.update(  # at once: an interrupt could leave the guarantee of another fit
+            _release=released,
+            plan_=plan,
+            estimator_=released.value,
+            guarantee_=released.guarantee,
+            budget_=released.budget,
+            sensitivity_=released.sensitivity,
+            standard_errors_=released.standard_errors,
+            mechanism_=plan.mechanism,
+        )
         return self
 
     def plan(self, n_samples: int, like: Container = None) -> ReleasePlan:
@@ -322,6 +332,118 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         sensitivity = self._given_sensitivity(n_samples)
         example = example_dataset(n_samples, like, sensitivity, "PrivateEstimator.plan")
         return self._make_plan(self._check_dataset(*example))
+
+    @available_if(_released_is(is_regressor))
+    def predict_interval(
+        self,
+        X: Container,
+        level: float = 0.9,
+        *,
+        n_draws: int = 199,
+        random_state: int | None = None,
+    ) -> NDArray:
+        """Return between what the exact model would predict, as far as the noise lets one know.
+
+        It is no interval for y: it says what privacy makes uncertain, and nothing of how far
+        records are from any model. The exact model is that which a release without noise
+        would give. To ask costs no privacy.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+        level : float in (0, 1), default=0.9
+            How often the prediction of the exact model is inside, record by record.
+        n_draws : int, default=199
+            How often the release is simulated. With a public code each takes two fits to records of
+            the oracle, unless there is a closed form.
+        random_state : int or None, default=None
+            Seed of the simulation, which is public.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
+            Lower and upper ends.
+
+        Raises
+        ------
+        NotFittedError
+            Before fit.
+        ValueError
+            If `level` is not in (0, 1), there are too few draws for it, or there is a public code
+            and no oracle to simulate with, because the sensitivity was given as an estimate.
+
+        See Also
+        --------
+        predict_stability : The same for classifiers.
+
+        Notes
+        -----
+        The level is that over releases of one dataset, whatever it is, where noise is added in a
+        basis. With a public code it is that over datasets of the oracle; the `shift` of the
+        mechanism makes room for others. Both hold for predictions that are linear in the released
+        numbers, before repairs, and about so for others.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import Ridge
+        >>> from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler, UniformOracle
+        >>> oracle = UniformOracle([(0, 1)], y_bounds=(0, 1))
+        >>> model = PrivateEstimator(
+        ...     Ridge(),
+        ...     mechanism=LaplaceMechanism(epsilon=1.0),
+        ...     sensitivity=SensitivitySampler(oracle, random_state=0),
+        ... )
+        >>> x = np.linspace(0, 1, 100)[:, None]
+        >>> low, high = model.fit(x, x[:, 0]).predict_interval(x, level=0.9).T
+        >>> bool((low < high).all())
+        True
+        """
+        models = self._might_have_been(n_draws, random_state, "predict_interval")
+        return interval(models, X, level, "PrivateEstimator.predict_interval")
+
+    @available_if(_released_is(is_classifier))
+    def predict_stability(
+        self, X: Container, *, n_draws: int = 199, random_state: int | None = None
+    ) -> NDArray[np.float64]:
+        """Return how likely the exact model predicts the same label, as far as the noise shows.
+
+        It is no probability of the class: it says what privacy makes uncertain. It costs no
+        privacy.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+        n_draws : int, default=199
+            As for `predict_interval`.
+        random_state : int or None, default=None
+            Seed of the simulation, which is public.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Of the models that the exact one might have been, the share that predicts the label of
+            the released one: near 1 where noise does not decide.
+
+        Raises
+        ------
+        NotFittedError
+            Before fit.
+        ValueError
+            As `predict_interval`.
+        """
+        models = self._might_have_been(n_draws, random_state, "predict_stability")
+        label = self.predict(X)
+        return np.mean([model.predict(X) == label for model in models], axis=0)
+
+    def _might_have_been(
+        self, n_draws: int, random_state: int | None, method: str
+    ) -> list[Estimator]:
+        check_is_fitted(self)
+        owner = f"PrivateEstimator.{method}"
+        return might_have_been(self.plan_, self._release, n_draws, random_state, owner)
 
     def summary(self) -> ReleaseSummary:
         """Tell the released numbers from their noise.
@@ -530,7 +652,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         make, _ = self._prepare(example)
         return make()
 
-    def _prepare(self, example: Dataset) -> tuple[Callable[[], ReleasePlan], Dataset]:
+    def _prepare(self, example: Dataset) -> tuple[partial[ReleasePlan], Dataset]:
         """Settle what is public, from the form of the data; of its entries only labels are seen.
 
         All is settled but the sensitivity, which may take long: the function that is returned
@@ -580,9 +702,14 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         """Return whether the sensitivity is to be derived from the estimator."""
         return isinstance(self.sensitivity, str) and self.sensitivity == "known"
 
-    def _prepare_known(self, example: Dataset) -> tuple[Callable[[], ReleasePlan], Dataset]:
+    def _prepare_known(self, example: Dataset) -> tuple[partial[ReleasePlan], Dataset]:
         """Do the same where the sensitivity follows from the estimator and from public clips."""
-        check_known(self.estimator, self.release, example)
+        release: Any = self.release
+        on_lattice = isinstance(release, BernsteinTransformer)
+        if on_lattice:
+            check_known_density(self.estimator, example)
+        else:
+            check_known(self.estimator, self.release, example)
         classes = self._public_classes(None, example, may_read=False)
         example = canonical(example)
         schema = Schema.of(example, takes(self.estimator, "allow_nan"))
@@ -591,7 +718,12 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         public_fit = fit_to_synthetic(without_side_effects(self.estimator), public)
         if classes is not None:
             check_labels(example.y, classes)
-        target = KnownTarget(self.estimator, public_fit, example.n_records)
+        n_samples = example.n_records
+        target: KnownTarget | KnownDensityTarget
+        if on_lattice:
+            target = KnownDensityTarget(self.estimator, release, public_fit, n_samples)
+        else:
+            target = KnownTarget(self.estimator, public_fit, n_samples)
         known = known_sensitivity(target, self.mechanism)
         make = partial(
             make_plan,
@@ -660,16 +792,20 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         return [np.unique(column) for column in dataset.y.reshape(len(dataset.y), -1).T]
 
 
-def known_sensitivity(target: KnownTarget, mechanism: Mechanism) -> KnownSensitivity:
-    """Return the bound of a target in the norm of a mechanism."""
-    order = mechanism.geometry.order
+def known_sensitivity(
+    target: KnownTarget | KnownDensityTarget, mechanism: Mechanism
+) -> KnownSensitivity:
+    """Return the bound of a target in the norm of a mechanism, and for a choice in both."""
+    first, l2 = map(target.bound, (1, 2))
+    in_l1 = mechanism.geometry.order == 1
     return KnownSensitivity(
-        target.statistic.bound(order, target.n_samples),
-        "l1" if order == 1 else "l2",
+        first if in_l1 else l2,
+        "l1" if in_l1 else "l2",
         target.n_samples,
+        l2_value=min(first, l2) if len(mechanism.alternatives) > 1 else None,
         preconditions="that labels, bounds and frozen steps are public",
         source="user guide, 'Sensitivities on paper'",
-        shape=(math.prod(target.statistic.shape),),
+        shape=target.shape,
         key=target_key(target),
     )
 

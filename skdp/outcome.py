@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -113,7 +114,7 @@ class Release:
         Parameters
         ----------
         folder : str or path-like
-            Made if it is not there. It must be empty.
+            Made if it is not there. It must be empty, and is again where writing fails.
 
         Raises
         ------
@@ -131,8 +132,17 @@ class Release:
                 f"The 'folder' parameter of Release.save must be an empty folder. {folder} holds "
                 "something."
             )
+        try:
+            self._write(folder)
+        except BaseException:
+            for name in (OBJECT, FACTS, CARD):
+                (folder / name).unlink(missing_ok=True)
+            raise
+
+    def _write(self, folder: Path) -> None:
         joblib.dump(self, folder / OBJECT)
-        versions = {name: version(name) for name in LIBRARIES}
+        versions = {"Python": platform.python_version()}
+        versions |= {name: version(name) for name in LIBRARIES}
         facts = {
             "sha256": _digest(folder / OBJECT),
             "saved": datetime.now(UTC).isoformat(timespec="seconds"),

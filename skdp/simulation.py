@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ from sklearn.base import clone
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
+from skdp.core.schema import Schema
 from skdp.core.types import Estimator
 from skdp.estimator import PrivateEstimator
-from skdp.plan import ReleasePlan, settled_again
+from skdp.plan import ReleasePlan, settled_again, spare
 from skdp.sensitivity.sampler import SensitivitySampler
 
 
@@ -29,21 +31,15 @@ class Simulation:
 
     def __init__(
         self,
-        estimator: Any,
+        sampler: SensitivitySampler,
         n_samples: int,
         *,
         n_datasets: int,
         test_oracle: Any,
         rng: np.random.Generator,
         owner: str,
+        schema: Schema | None = None,
     ):
-        sampler = getattr(estimator, "sensitivity", None)
-        sampled = isinstance(sampler, SensitivitySampler)
-        if not isinstance(estimator, PrivateEstimator) or not sampled:
-            raise TypeError(
-                f"The 'estimator' parameter of {owner} must be a PrivateEstimator whose "
-                f"sensitivity is a SensitivitySampler. Got {estimator!r}."
-            )
         check_count("n_datasets", n_datasets, owner)
         self.n_samples = check_count("n_samples", n_samples, owner)
         self.seed = int(rng.integers(2**62)) + 2**62
@@ -53,11 +49,12 @@ class Simulation:
         self.datasets = []
         for i in range(n_datasets):
             if test is None:
-                both = train.public_dataset(2 * n_samples, attempt=2 * i + 1)
+                both = train.public_dataset(2 * n_samples, schema, attempt=2 * i + 1)
                 self.datasets.append((both.take(halves[0]), both.take(halves[1])))
             else:
-                fitted = train.public_dataset(n_samples, attempt=2 * i + 1)
-                self.datasets.append((fitted, test.public_dataset(n_samples, attempt=2 * i + 2)))
+                fitted = train.public_dataset(n_samples, schema, attempt=2 * i + 1)
+                scored = test.public_dataset(n_samples, schema, attempt=2 * i + 2)
+                self.datasets.append((fitted, scored))
 
     def plan(self, model: PrivateEstimator) -> ReleasePlan:
         """Make the plan of the releases, with the seed of the simulation."""
@@ -67,13 +64,12 @@ class Simulation:
     def private_scores(self, plan: ReleasePlan, scoring: Any) -> NDArray[np.float64]:
         """Score what would be released of each dataset."""
         free = PrivacyAccountant(":memory:", epsilon=math.inf, delta=1.0)
-        found = []
-        for i, (train, test) in enumerate(self.datasets):
-            released = settled_again(plan).execute(
-                *copy.deepcopy(train), accountant=free, random_state=i
-            )
-            found.append(score(released.value, test, scoring))
-        return np.array(found)
+        again = settled_again(plan)
+        released = (
+            again.execute(*copy.deepcopy(train), accountant=free, random_state=i).value
+            for i, (train, _) in enumerate(self.datasets)
+        )
+        return self.scores(released, scoring)
 
     def public_scores(self, plan: ReleasePlan, scoring: Any) -> NDArray[np.float64] | None:
         """Score what public fits have in common; None without the prior of a code."""
@@ -81,16 +77,22 @@ class Simulation:
         if prior is None or plan.sensitivity.shape is None:
             return None
         public = plan.target.restore(prior.reshape(plan.sensitivity.shape))
-        return np.array([score(public, test, scoring) for _, test in self.datasets])
+        return self.scores([public] * len(self.datasets), scoring)
 
-    def scores(self, estimator: Estimator, scoring: Any) -> NDArray[np.float64]:
-        """Score an estimator that is fitted to each dataset, without noise."""
-        return np.array(
-            [
-                score(clone(estimator).fit(*train.parts), test, scoring)
-                for train, test in self.datasets
-            ]
-        )
+    def exact_models(self, plan: ReleasePlan) -> list[Estimator]:
+        """Return what would be released of each dataset if there were no noise."""
+        target = plan.sensitivity.bounded(spare(plan.target))
+        exact = (target(*copy.deepcopy(train).parts, seed=0) for train, _ in self.datasets)
+        return [plan.target.restore(value) for value in exact]
+
+    def fits(self, estimator: Estimator) -> list[Estimator]:
+        """Fit an estimator to each dataset, without noise."""
+        return [clone(estimator).fit(*train.parts) for train, _ in self.datasets]
+
+    def scores(self, models: Iterable[Estimator], scoring: Any) -> NDArray[np.float64]:
+        """Score a model for each dataset, on its records to score."""
+        pairs = zip(models, self.datasets, strict=True)
+        return np.array([score(model, test, scoring) for model, (_, test) in pairs])
 
 
 def score(fitted: Estimator, test: Dataset, scoring: Any) -> float:
@@ -98,3 +100,14 @@ def score(fitted: Estimator, test: Dataset, scoring: Any) -> float:
     from sklearn.metrics import check_scoring
 
     return float(check_scoring(fitted, scoring)(fitted, *test.parts[:2]))
+
+
+def sampler_of(estimator: Any, parameter: str) -> SensitivitySampler:
+    """Return the sampler of a PrivateEstimator, or refuse what has none."""
+    sampler = getattr(estimator, "sensitivity", None)
+    if isinstance(estimator, PrivateEstimator) and isinstance(sampler, SensitivitySampler):
+        return sampler
+    raise TypeError(
+        f"The {parameter} must be a PrivateEstimator whose sensitivity is a SensitivitySampler. "
+        f"Got {estimator!r}."
+    )

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
+from skdp.audit import find_leaks
+
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 # A deadline would measure the load of the machine. Inputs differ from run to run: the seed printed
@@ -93,13 +95,10 @@ def one_thread():
 
 @pytest.fixture(scope="session")
 def leak_search():
-    """Search bytes for numbers: ``leak_search(data, numbers)`` returns those that are there."""
+    """Search an object or bytes: ``leak_search(thing, numbers)`` tells where some of them are."""
 
-    def search(data, numbers):
-        return [
-            number
-            for number in numbers
-            if any(np.array(number, dtype=f"{order}f8").tobytes() in data for order in "<>")
-        ]
+    def search(thing, numbers):
+        leaks = find_leaks(thing, np.reshape(numbers, (-1, 1)))
+        return [leak for leak in leaks if leak.kind == "records"]
 
     return search

@@ -55,7 +55,7 @@ def fitted(request):
 
 def test_the_code_is_named_and_fewer_numbers_get_noise(fitted):
     code = fitted.mechanism_.geometry.basis
-    assert isinstance(code, PublicCode)
+    assert code.has_prior
     assert 0 < code.n_released <= code.size == 7
     if fitted.mechanism.order == 1:
         assert code.n_released < 7
@@ -393,3 +393,23 @@ def test_noise_is_not_calibrated_to_the_rounding_that_a_code_leaves():
         else:
             assert known.value > 1e-4 * known.norms[np.isfinite(known.norms)].max()
     assert 0 < refused < 12
+
+
+def test_a_single_number_has_a_code_where_most_pairs_change_it():
+    """At a small epsilon it is drawn towards the public mean, and a basis would be all noise."""
+    mechanism = LaplaceMechanism(0.03)
+    people = np.random.default_rng(0).gamma(2.0, size=(2000, 1))
+    sampler = SensitivitySampler(PublicDataOracle(people), random_state=0)
+
+    def plan_of(function):
+        options = {"mechanism": mechanism, "sensitivity": sampler}
+        return plan_release(function, n_samples=100, **options)
+
+    plan = plan_of(np.mean)
+    assert plan.mechanism.geometry.basis.n_released == 1
+    assert plan.n_evaluations == 4 * 59
+    released = plan.execute(people[:100].copy(), random_state=0)
+    assert released.value.shape == ()
+    assert abs(released.value - people.mean()) < 3 * released.standard_errors < 6
+    with pytest.raises(ValueError, match="sensitivity is zero"):
+        plan_of(np.max)

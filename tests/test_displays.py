@@ -1,13 +1,19 @@
 """Plots store their arrays, compute them without matplotlib, and draw what they store."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.datasets import load_wine
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neighbors import KernelDensity
 
 from skdp import (
+    BernsteinTransformer,
+    CodeDisplay,
     KnownSensitivity,
     LaplaceMechanism,
     PrivacyUtilityDisplay,
+    PrivateDensityDisplay,
     PrivateEstimator,
     RandomTaskOracle,
     ReleaseDisplay,
@@ -16,6 +22,7 @@ from skdp import (
     SensitivitySampler,
     UniformOracle,
 )
+from skdp.accounting import PrivacyAccountant
 from skdp.simulation import Simulation
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="needs the 'plot' extra")
@@ -115,7 +122,7 @@ def task():
 
 @pytest.fixture(scope="module")
 def utility(task):
-    return PrivacyUtilityDisplay.from_estimator(
+    return PrivacyUtilityDisplay.from_plan(
         task, 100, epsilons=[100.0, 0.01], n_datasets=5, random_state=0
     )
 
@@ -131,17 +138,22 @@ def test_scores_rise_from_chance_to_those_without_noise(utility):
     assert 0.4 < utility.chance.mean() < 0.7
 
 
-def test_a_simulation_is_repeated_by_its_seed_and_spends_nothing(task, utility):
-    from skdp.accounting import PrivacyAccountant
-
+def test_a_plan_is_simulated_with_its_own_code_at_every_level(task):
+    plan = task.plan(100)
+    options = {"epsilons": [0.01, 100.0], "n_datasets": 5, "random_state": 0}
     accountant = PrivacyAccountant(":memory:", epsilon=1.0)
     with accountant.as_default():
-        again = PrivacyUtilityDisplay.from_estimator(
-            task, 100, epsilons=[100.0, 0.01], n_datasets=5, random_state=0
-        )
-    assert np.array_equal(again.scores, utility.scores)
+        display, again = (PrivacyUtilityDisplay.from_plan(plan, **options) for _ in range(2))
+    low, high = display.scores.mean(axis=1)
+    assert low < display.exact.mean() - 0.1
+    assert high > low + 0.1
+    assert display.scoring == "accuracy"
+    assert np.array_equal(again.scores, display.scores)
     assert accountant.total().n_releases == 0
+    assert plan.guarantee.epsilon == 1.0
     assert not hasattr(task, "estimator_")
+    with pytest.raises(TypeError, match="'n_samples' parameter"):
+        PrivacyUtilityDisplay.from_plan(plan, 50)
 
 
 def test_the_curve_is_that_of_the_means(utility):
@@ -166,7 +178,7 @@ def test_a_simulation_draws_other_pairs_than_a_fit(task):
     """What was chosen by its draws would otherwise bias the sensitivity of the fit."""
     rng = np.random.default_rng(0)
     options = {"n_datasets": 1, "test_oracle": None, "rng": rng, "owner": "a test"}
-    seeds = {Simulation(task, 20, **options).seed for _ in range(20)}
+    seeds = {Simulation(task.sensitivity, 20, **options).seed for _ in range(20)}
     assert len(seeds) == 20
     assert min(seeds) >= 2**62  # larger than a seed that anybody types
 
@@ -186,10 +198,69 @@ def test_without_a_model_of_chance_there_is_no_line():
 @pytest.mark.parametrize("epsilons", [[], [0.0, 1.0], [np.inf], [np.nan]])
 def test_levels_are_positive_and_finite(task, epsilons):
     with pytest.raises(ValueError, match="'epsilons' parameter"):
-        PrivacyUtilityDisplay.from_estimator(task, 100, epsilons=epsilons)
+        PrivacyUtilityDisplay.from_plan(task, 100, epsilons=epsilons)
 
 
 def test_only_a_sampler_has_public_records():
     known = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=0.1)
     with pytest.raises(TypeError, match="whose sensitivity is a SensitivitySampler"):
-        PrivacyUtilityDisplay.from_estimator(known, 100)
+        PrivacyUtilityDisplay.from_plan(known, 100)
+    with pytest.raises(TypeError, match="'n_samples' parameter"):
+        PrivacyUtilityDisplay.from_plan(known)
+    plan = known.plan(10, like=(np.zeros((2, 3)), np.zeros(2)))
+    with pytest.raises(ValueError, match="must have an oracle"):
+        PrivacyUtilityDisplay.from_plan(plan)
+
+
+def test_a_code_is_drawn_as_ratios_and_as_directions(model):
+    display = CodeDisplay.from_estimator(model)
+    code = model.mechanism_.geometry.basis
+    n_released = len(code.encoder)
+    assert display.names == model.summary().names
+    ratios = display.plot().line_.get_ydata()
+    assert np.array_equal(ratios, np.sort(ratios)[::-1])
+    assert np.allclose(ratios * display.noise, display.prior)
+    # public values have the prior's spread along the code, and the correlations that are drawn
+    drawn = code.covariance @ np.linalg.inv(code.encoder @ code.covariance) @ code.covariance.T
+    squares = np.sum(display.directions**2, axis=1) if n_released == 1 else np.diag(drawn)
+    assert (squares <= code.deviations**2 * (1 + 1e-9)).all()
+    assert np.abs(display.directions).max() <= 1 + 1e-9
+    image = display.plot(show="directions").image_
+    assert image.get_array().shape == (4, n_released)
+    assert f"{n_released} for 4" in display.ax_.get_xlabel()
+    assert CodeDisplay.from_plan(model.plan_).names == display.names
+    with pytest.raises(ValueError, match="'show' parameter"):
+        display.plot(show="noise")
+
+
+def test_without_a_code_there_is_none_to_draw(model):
+    bare = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=0.1)
+    with pytest.raises(ValueError, match="must have a public code"):
+        CodeDisplay.from_plan(bare.plan(10, like=(np.zeros((2, 3)), np.zeros(2))))
+
+
+def density_of(n_columns):
+    columns = load_wine(as_frame=True).data[["alcohol", "ash", "hue"]].iloc[:, :n_columns]
+    box = BernsteinTransformer(degree=3, feature_range=[(11, 15), (1, 4), (0, 2)][:n_columns])
+    kde, mechanism = KernelDensity(bandwidth=0.5), LaplaceMechanism(10.0)
+    model = PrivateEstimator(kde, mechanism=mechanism, sensitivity=0.1, release=box, random_state=0)
+    return model.fit(columns)
+
+
+def test_a_density_is_a_line_over_one_column_and_an_image_over_two(model):
+    one = PrivateDensityDisplay.from_estimator(density_of(1), n_points=101).plot()
+    x, y = one.line_.get_data()
+    columns = pd.DataFrame({"alcohol": x})
+    assert np.allclose(y, np.exp(density_of(1).score_samples(columns)))
+    assert np.trapezoid(y, x) == pytest.approx(1, abs=1e-3)
+    assert one.ax_.get_xlabel() == "alcohol"
+    two = PrivateDensityDisplay.from_estimator(density_of(2), n_points=41).plot()
+    assert np.trapezoid(np.trapezoid(two.values, two.grid[1]), two.grid[0]) == pytest.approx(
+        1, abs=0.01
+    )
+    assert np.array_equal(two.mesh_.get_array(), two.values.T)
+    assert (two.ax_.get_xlabel(), two.ax_.get_ylabel()) == ("alcohol", "ash")
+    with pytest.raises(ValueError, match=r"one or two columns\. Got 3"):
+        PrivateDensityDisplay.from_estimator(density_of(3))
+    with pytest.raises(TypeError, match=r"must be a ReleasedDensity\. Got Ridge"):
+        PrivateDensityDisplay.from_estimator(model)

@@ -13,7 +13,7 @@ import skdp
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "skdp").rglob("*.py"))
-SCRIPTS = sorted(path for part in ("examples", "benchmarks") for path in (ROOT / part).glob("*.py"))
+SCRIPTS = sorted([*(ROOT / "examples").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")])
 
 WINGS = {"estimators", "functions", "sensitivity", "mechanisms", "codes", "accounting"}
 TOP = {"displays", "audit", "risk", "search"}
@@ -23,15 +23,17 @@ LEVELS = (
     | {
         "summary": 3,
         "fitted_function": 3,
+        "known_density": 4,
         "targets": 4,
         "outcome": 4,
         "plan": 5,
-        "release": 6,
-        "estimator": 6,
+        "intervals": 6,
+        "release": 7,
+        "estimator": 7,
     }
-    | {"simulation": 7}
-    | dict.fromkeys(TOP, 8)
-    | {"__main__": 9}
+    | {"simulation": 8}
+    | dict.fromkeys(TOP, 9)
+    | {"__main__": 10}
 )
 HEAVY = {"matplotlib", "pandas", "polars", "dask", "ray", "tqdm", "dp_accounting", "opendp"}
 

@@ -28,7 +28,7 @@ from sklearn.preprocessing import (
     QuantileTransformer,
     StandardScaler,
 )
-from sklearn.svm import LinearSVC
+from sklearn.svm import LinearSVC, LinearSVR
 
 from skdp import (
     ClipBox,
@@ -343,6 +343,23 @@ def test_a_search_may_choose_the_radius(data):
     assert search.guarantee_.epsilon == 2
 
 
+def test_a_search_refuses_no_record_either(data, scaler):
+    X, y = data
+    X[0], X[1, 2], X[2] = np.inf, np.nan, 1e308
+    classifier = private(MomentClassifier(), scaler, ClipNorm(), mechanism=LaplaceMechanism(1.0))
+    ridge = TransformedTargetRegressor(Ridge(), transformer=ClipBox(-9, 9), check_inverse=False)
+    regressor = private(ridge, scaler, ClipNorm(), mechanism=LaplaceMechanism(1.0), unlabeled=True)
+    for model, response in ((classifier, y), (regressor, np.where(np.arange(300) == 5, np.inf, y))):
+        search = PrivateSearchCV(
+            model,
+            {"estimator__clipnorm__radius": [0.5, 1.0]},
+            mechanism=ExponentialMechanism(1.0),
+            sensitivity=0.1,
+            cv=2,
+        )
+        assert search.fit(X, response).guarantee_.gamma == 0
+
+
 def test_frames_and_sparse_records(data):
     X, y = data
     frame = pd.DataFrame(X, columns=list("abc"))
@@ -464,7 +481,7 @@ WRONG = [
         {"unlabeled": True},
         "a width that is a number",
     ),
-    ([ClipNorm()], LinearSVC(), {}, "no sum over the records"),
+    ([ClipNorm()], LinearSVR(), {"unlabeled": True}, "no sum over the records"),
     ([ClipNorm()], RandomForestClassifier(), {}, "No sensitivity of RandomForest"),
     ([ClipNorm()], MomentClassifier(), {"classes": None}, "'classes' parameter"),
     ([ClipNorm()], MomentRegressor(), {"unlabeled": True}, "'y_range' parameter"),

@@ -14,7 +14,6 @@ from skdp import (
     L2LaplaceMechanism,
     LaplaceMechanism,
     PrivateEstimator,
-    PublicBasis,
     PublicCode,
     PublicDataOracle,
     exponential_mean,
@@ -73,7 +72,7 @@ def test_the_promise_is_plain_and_says_what_the_prior_is_for(mechanism, bound):
     assert "\n  prior from people, for utility only\n" in str(plan)
     assert plan.n_evaluations == 398
     assert plan.standard_errors.shape == (D,)
-    assert isinstance(plan.mechanism.geometry.basis, PublicCode)
+    assert plan.mechanism.geometry.basis.has_prior
     without = known(bound, prior=None)
     assert plan.sensitivity.value == pytest.approx(without.value, rel=1e-8)
     released = pickle.loads(pickle.dumps(plan)).execute(X, random_state=0)
@@ -229,7 +228,7 @@ def test_a_bound_of_zero_is_refused():
     [
         ({"prior": 3}, "An oracle must be a callable"),
         ({"n_pilot_pairs": 0}, "'n_pilot_pairs' parameter of KnownSensitivity"),
-        ({"geometry": Geometry(2, PublicBasis("given", scale=[1.0, 2.0]))}, "values as they are"),
+        ({"geometry": Geometry(2, PublicCode("given", encoder=[1.0, 2.0]))}, "values as they are"),
     ],
 )
 def test_parameters_are_checked(options, message):
@@ -262,15 +261,17 @@ def test_audits_find_the_promise_kept_and_a_third_of_the_noise_caught(mechanism,
     assert audit_release(*pair, mechanism, distance / 3, **options).violated
 
 
-def test_a_single_number_has_no_code():
+def test_a_single_number_is_drawn_towards_the_prior():
     plan = plan_release(
         np.mean,
         n_samples=N,
-        mechanism=LaplaceMechanism(1.0),
-        sensitivity=KnownSensitivity(D / N, "l1", N, prior=people),
+        mechanism=LaplaceMechanism(0.1),
+        sensitivity=KnownSensitivity(1 / N, "l1", N, prior=people, random_state=0),
     )
-    assert not plan.mechanism.geometry.basis.digest
-    assert plan.n_evaluations == 0
+    assert plan.mechanism.geometry.basis.n_released == 1
+    assert 1 / N <= plan.sensitivity.value <= (1 + 1e-8) / N
+    assert plan.standard_errors < np.sqrt(2) / (0.1 * N) / 2
+    assert abs(float(plan.execute(X, random_state=0).value) - X.mean()) < 3 / (0.1 * N)
 
 
 def labeled(n, rng):

@@ -26,7 +26,7 @@ from skdp import (
     KnownSensitivity,
     LaplaceMechanism,
     PrivateEstimator,
-    PublicBasis,
+    PublicCode,
     PublicDataOracle,
     ReleasePlan,
     SensitivitySampler,
@@ -223,9 +223,8 @@ def test_the_plan_of_a_target_that_remembers():
         seen.append(len(X))
         return X.mean()
 
-    plan = plan_release(
-        mean, n_samples=80, mechanism=LaplaceMechanism(1.0), sensitivity=sampler(X_public)
-    )
+    mechanism = LaplaceMechanism(1.0, decode=False)
+    plan = plan_release(mean, n_samples=80, mechanism=mechanism, sensitivity=sampler(X_public))
     assert replace(plan, mechanism=LaplaceMechanism(2.0)).guarantee.epsilon == 2.0
     assert plan.execute(X).guarantee == plan.guarantee
 
@@ -234,7 +233,7 @@ def test_the_plan_of_a_target_that_remembers():
 @pytest.mark.parametrize("what", ["function", "estimator"])
 def test_a_basis_of_another_size_is_refused_before_it_is_paid_for(where, what):
     """Of a sensitivity that is known, nothing else tells how many values there are."""
-    basis = PublicBasis("given", scale=[1.0, 2.0, 3.0, 4.0, 5.0])
+    basis = PublicCode("given", encoder=[1.0, 2.0, 3.0, 4.0, 5.0])
     mechanism = LaplaceMechanism(1.0, basis=basis)
     known = 0.1 if where == "mechanism" else KnownSensitivity(0.1, Geometry(1, basis), 80)
     budget = PrivacyAccountant(":memory:", epsilon=9.0)
@@ -250,7 +249,7 @@ class ChangesBasis(LaplaceMechanism):
     """It adds noise in another basis than that in which it was asked what to sample."""
 
     def with_geometry(self, geometry):
-        basis = PublicBasis("given", scale=[1e-3] * 3)
+        basis = PublicCode("given", encoder=[1e-3] * 3)
         return LaplaceMechanism(self.epsilon, basis=basis)
 
 

@@ -2,7 +2,6 @@
 
 import functools
 import math
-import pickle
 import threading
 
 import numpy as np
@@ -179,9 +178,9 @@ def test_no_score_is_kept(leak_search):
     assert not set(public) & set(folds)
     secrets = [*X.ravel(), *Y, *folds, *np.reshape(folds, (3, 2)).mean(axis=1)]
     SEEN.clear()
-    assert leak_search(pickle.dumps(model), secrets) == []
+    assert leak_search(model, secrets) == []
     model.forgotten_ = folds[3]
-    assert leak_search(pickle.dumps(model), secrets) == [folds[3]]
+    assert {leak.where for leak in leak_search(model, secrets)} == {"forgotten_", "pickle"}
 
 
 class Locked:

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import platform
 import subprocess
 import sys
 
@@ -174,6 +175,7 @@ def test_the_card_and_the_facts_say_what_was_promised(model, tmp_path):
     assert facts["budget"]["n_releases"] == model.budget_.n_releases
     assert facts["plan"] == str(model.plan_)
     assert facts["versions"]["joblib"] == joblib.__version__
+    assert facts["versions"]["Python"] == platform.python_version()
 
 
 def test_infinite_epsilon_is_written_as_a_word(tmp_path):

@@ -27,7 +27,7 @@ from skdp import (
     PrivacyGuarantee,
     PrivateEstimator,
     PrivateSearchCV,
-    PublicBasis,
+    PublicCode,
     PublicDataOracle,
     RandomDensityOracle,
     RandomTaskOracle,
@@ -402,7 +402,7 @@ MADE = [
     *((f"order_statistic{a!r}", lambda a=a: order_statistic(*a), "gamma|n_pairs")
       for a in ((0, 9), (1, 9), (0.1, 0), (0.1, 2.5), (0.001, 9), ("a", 9))),
     *((f"Geometry({o!r})", lambda o=o: Geometry(o), "order|Geometry") for o in (3, "l1", None, 0)),
-    ("a singular basis", lambda: PublicBasis("given", matrix=np.zeros((2, 2))), "matrix"),
+    ("a singular basis", lambda: PublicCode("given", encoder=np.zeros((2, 2))), "matrix"),
     ("no candidate", lambda: PrivateSearchCV(model(), [], mechanism=ExponentialMechanism(1.0),
                                              sensitivity=sampler()).fit(X, Y), "param_grid"),
     ("a search in a number", lambda: public_search(model(sensitivity=1.0), {}, 60), "'estimator'"),

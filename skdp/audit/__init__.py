@@ -9,7 +9,6 @@ from skdp.audit.certificates import (
     pair_bound,
 )
 from skdp.audit.density import TruncatedKernelDensity
-from skdp.audit.display import PrivacyLossDisplay
 from skdp.audit.estimator import EstimatorAudit, audit_estimator
 from skdp.audit.leaks import Leak, find_leaks
 from skdp.audit.lower_bound import AuditResult, audit_epsilon
@@ -21,7 +20,6 @@ __all__ = [
     "EstimatorAudit",
     "Leak",
     "PrivacyLoss",
-    "PrivacyLossDisplay",
     "SensitivityAttack",
     "TruncatedKernelDensity",
     "audit_epsilon",

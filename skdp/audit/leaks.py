@@ -145,11 +145,14 @@ class _Search:
         known = np.unique(np.concatenate([_numbers_in(public), _numbers_in(options)]))
         records = np.setdiff1d(_telling(_numbers_in(dataset.parts)), known)
         exact = np.setdiff1d(np.setdiff1d(_telling(_numbers_in(parameters)), known), records)
-        dense = [array for array in _arrays(X) if array.ndim == 2 and array.dtype.kind in "iuf"]
-        rows = []
+        dense = _tables(X)
+        rows: list[bytes] = []
         if dense and not len(records) and dense[0].shape[1] > 2:
+            tables = [table for _, part in walk(public, beyond=False) for table in _tables(part)]
             for kind in ("<i8", "<f8"):
-                rows += [row.tobytes() for row in np.unique(dense[0], axis=0).astype(kind)]
+                given = [table.astype(kind).tobytes() for table in tables]
+                own = [row.tobytes() for row in np.unique(dense[0], axis=0).astype(kind)]
+                rows += [row for row in own if not any(row in data for data in given)]
         return cls({"records": records, "parameters": exact}, rows, dataset.n_records)
 
     def in_part(self, part: Any, where: str) -> Iterator[Leak]:
@@ -207,10 +210,11 @@ class _Search:
                 yield Leak(where, kind, n_found)
 
 
-def walk(thing: Any) -> Iterator[tuple[str, Any]]:
+def walk(thing: Any, beyond: bool = True) -> Iterator[tuple[str, Any]]:
     """Yield whatever can be reached from an object, once each, with the way to it.
 
-    Code of installed packages and what modules hold are left out.
+    Code of installed packages and what modules hold are left out; `beyond` tells whether a view of
+    a larger array leads to all of it.
     """
     seen: dict[int, Any] = {}
     waiting: list[tuple[str, Any]] = [("", thing)]
@@ -220,7 +224,8 @@ def walk(thing: Any) -> Iterator[tuple[str, Any]]:
             continue
         seen[id(part)] = part  # kept alive, or another object might get its id
         yield where or type(part).__name__, part
-        inner = [(f"{where}{step}".lstrip("."), each) for step, each in _inside(part)]
+        steps = _inside(part) if beyond or not isinstance(part, np.ndarray) else _entries(part)
+        inner = [(f"{where}{step}".lstrip("."), each) for step, each in steps]
         waiting.extend(reversed(inner))
 
 
@@ -229,8 +234,7 @@ def _inside(part: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(part, str | bytes | bytearray | int | float | complex | range):
         return
     if isinstance(part, np.ndarray):
-        if part.dtype.kind == "O":
-            yield from ((f"[{i}]", each) for i, each in enumerate(part.ravel().tolist()))
+        yield from _entries(part)
         if part.base is not None:
             yield ".base", part.base
         return
@@ -277,6 +281,12 @@ def _inside(part: Any) -> Iterator[tuple[str, Any]]:
             yield ".__reduce__()", part.__reduce__()[1:]
 
 
+def _entries(array: NDArray) -> Iterator[tuple[str, Any]]:
+    """The objects in an array of objects."""
+    if array.dtype.kind == "O":
+        yield from ((f"[{i}]", each) for i, each in enumerate(array.ravel().tolist()))
+
+
 def _slots(kind: type) -> tuple[str, ...]:
     slots = vars(kind).get("__slots__", ())
     return (slots,) if isinstance(slots, str) else tuple(slots)
@@ -313,6 +323,11 @@ def _arrays(part: Any) -> list[NDArray]:
     return []
 
 
+def _tables(part: Any) -> list[NDArray]:
+    """The numeric matrices that a container is made of."""
+    return [each for each in _arrays(part) if each.ndim == 2 and each.dtype.kind in "iuf"]
+
+
 def _length(part: Any) -> int:
     if (
         isinstance(part, np.ndarray)
@@ -324,9 +339,9 @@ def _length(part: Any) -> int:
 
 
 def _numbers_in(thing: Any) -> NDArray[np.float64]:
-    """All floats that can be reached from an object."""
+    """All floats that can be reached from an object, which may be a part of a larger one."""
     found = [np.empty(0)]
-    for _, part in walk(thing):
+    for _, part in walk(thing, beyond=False):
         if isinstance(part, float):
             found.append(np.array([part]))
         found += [array.astype(np.float64).ravel() for array in _arrays(part) if _is_real(array)]

@@ -32,6 +32,9 @@ Runs = Callable[[Any, int, Rng], ArrayLike]  # runs(dataset, n, rng) returns n o
 Pair = tuple[Any, Any]
 _Ends = tuple[Score, int, int]  # how many of the highest and of the lowest scores to guess
 METHODS = ("label", "pair", "local", "one-run")
+BLOCK = 2**19
+"""Final runs at a time: millions of rows need not be in memory together."""
+
 POINT_ALPHA = 1e-4
 """Level at which outputs are compared in the search of the local method; there are many."""
 
@@ -271,6 +274,13 @@ def _run(mechanism: Runs, x: object, n: int, rng: np.random.Generator) -> Output
     return as_outputs(rows)
 
 
+def _counts(mechanism: Runs, x: object, n: int, rule: Rule, rng: Rng) -> tuple[int, int]:
+    """Count the guesses of x and of x' in n runs on one dataset."""
+    blocks = (min(BLOCK, n - start) for start in range(0, n, BLOCK))
+    each = [rule.counts(_run(mechanism, x, block, rng)) for block in blocks]
+    return sum(of_x for of_x, _ in each), sum(of_y for _, of_y in each)
+
+
 def _search_rules(
     choose: Callable[[Candidate], Rule], mechanism: Runs, pair: Pair, n_search: int, rng: Rng
 ) -> tuple[float, Rule]:
@@ -315,9 +325,8 @@ def _final_label(
     """Guess the secret coin of 2 n_final runs."""
     # Independent fair coins, grouped by outcome: the runs are exchangeable.
     n_x = int(rng.binomial(2 * n_final, 0.5))
-    right_x, wrong_x = rule.counts(_run(mechanism, pair[0], n_x, rng)) if n_x else (0, 0)
-    n_y = 2 * n_final - n_x
-    wrong_y, right_y = rule.counts(_run(mechanism, pair[1], n_y, rng)) if n_y else (0, 0)
+    right_x, wrong_x = _counts(mechanism, pair[0], n_x, rule, rng)
+    wrong_y, right_y = _counts(mechanism, pair[1], 2 * n_final - n_x, rule, rng)
     right, guesses = right_x + right_y, right_x + right_y + wrong_x + wrong_y
     with np.errstate(divide="ignore"):
         estimate = np.log(np.divide(right, guesses - right)) if right else 0.0
@@ -336,7 +345,7 @@ def _final_pair(
 ) -> _Outcome:
     """Count one event in n_final runs on either dataset."""
     side = 1 if math.isfinite(rule.below) else 0
-    hits = [rule.counts(_run(mechanism, dataset, n_final, rng))[side] for dataset in pair]
+    hits = [_counts(mechanism, dataset, n_final, rule, rng)[side] for dataset in pair]
     more, less = hits[side], hits[1 - side]
     with np.errstate(divide="ignore"):
         surplus = max(more - delta * n_final, 0.0)

@@ -30,9 +30,9 @@ from scipy import linalg
 from skdp.codes.encoder import LEAST_PILOTS, NUMBERS
 from skdp.codes.learning import MAX_DENSE, MAX_RANK, check_pilots
 from skdp.codes.prior import OutputUnits, Prior
-from skdp.core.basis import LocalMetric
 from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
+from skdp.core.metric import LocalMetric
 
 Matrix = NDArray[np.float64]
 

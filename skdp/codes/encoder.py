@@ -13,10 +13,12 @@ are decoded by the same prior. A candidate is judged on pilot pairs that learned
 say what noise of deviation s it needs, and with B its decoder, z a value around the mean, v a
 change and rho n the number of records that may be unlike, the mean of
 
-    |z - B T z|^2 + (rho n)^2 / 2 |v - B T v|^2 + s^2 |B|^2
+    |z - B T z|^2 + (rho n)^2 / 6 |v - B T v|^2 + s^2 |B|^2
 
-is the error to be expected. It is one of data like the oracle's, shifted in one common way, and
-private data are neither quite. So of the candidates within `_AS_GOOD` of the least, the one is
+is the error to be expected. A third of the shift's square stands there: at most a share rho is
+unlike, and where any share up to rho is as likely its mean square is rho^2 / 3. The prior has the
+whole of it. The error is one of data like the oracle's, shifted in one common way, and private data
+are neither quite. So of the candidates within `_AS_GOOD` of the least, the one is
 taken that releases the fewest numbers, and of those that release as many the generalized
 eigenvectors: a record changes them least.
 """
@@ -36,9 +38,9 @@ from skdp.codes.learning import MAX_DENSE, check_pilots, folds, with_learned_bas
 from skdp.codes.prior import OutputUnits, Prior
 from skdp.codes.span import learn_in_span
 from skdp.codes.water import FIRST_RATIO, Noise, fill
-from skdp.core.basis import LocalMetric
 from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
+from skdp.core.metric import LocalMetric
 
 # How many rows a code is tried with, where its noise depends on that.
 NUMBERS = (1, 2, 3, 4, 6, 8, 12, 16)
@@ -245,7 +247,7 @@ class _Part(NamedTuple):
         def missed(rows: Matrix) -> float:
             return float(np.sum((rows - (rows @ encoder.T) @ decoder) ** 2))
 
-        shifted = self.reach**2 / 2 * missed(self.changes)
+        shifted = self.reach**2 / 6 * missed(self.changes)
         noise = len(self.values) * deviation**2 * np.sum(decoder**2)
         return missed(self.values) + shifted + float(noise)
 

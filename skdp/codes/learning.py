@@ -29,8 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from skdp.core.basis import KINDS, LocalMetric, PublicBasis
+from skdp.core.code import KINDS, PublicCode
 from skdp.core.geometry import Geometry, MechanismType
+from skdp.core.metric import LocalMetric
 from skdp.core.types import Matrix
 
 # Beyond this many values a predictive basis is low rank plus diagonal.
@@ -53,14 +54,14 @@ class Learned(NamedTuple):
 
     Parameters
     ----------
-    basis : PublicBasis
+    basis : PublicCode
         The basis.
     error : float
         The square of the .95 quantile of the norms of pilot differences, times the squared output
         error of unit noise on each coordinate.
     """
 
-    basis: PublicBasis
+    basis: PublicCode
     error: float
 
 
@@ -74,21 +75,21 @@ def with_learned_basis(
 
 def learn_basis(
     kind: str, differences: Matrix, metric: Matrix | LocalMetric | None, order: int
-) -> PublicBasis:
+) -> PublicCode:
     """Learn a basis from the differences of pilot pairs.
 
     "auto" takes the kind with the least expected squared error of the output; beyond 100,000 values
-    it does not consider "predictive". Where all differences are zero, or there are none, the answer
-    is the identity. The squared change of the output is ``v' metric v``; a vector is a diagonal,
-    None the identity. A `LocalMetric` is believed less far. `order` is p of the norm that the
-    mechanism is calibrated to.
+    it does not consider "predictive". Where all differences are zero, or there are none, and for a
+    single value the answer is the identity. The squared change of the output is ``v' metric v``; a
+    vector is a diagonal, None the identity. A `LocalMetric` is believed less far. `order` is p of
+    the norm that the mechanism is calibrated to.
     """
     local = False
     if isinstance(metric, LocalMetric):
         metric, local = metric.matrix, True
     differences, metric = check_pilots(differences, metric)
-    if not differences.any():
-        return PublicBasis("identity", len(differences))
+    if differences.shape[1] == 1 or not differences.any():
+        return PublicCode("identity", len(differences))
     # The size of T does not matter, so this only keeps squares from over- and underflow.
     differences = differences / np.abs(differences).max()
     kinds = [kind] if kind != "auto" else list(LEARNERS)
@@ -130,7 +131,7 @@ def _identity(differences: Matrix, metric: Matrix | None, order: int, local: boo
     d = differences.shape[1]
     spread = d if metric is None else _diagonal_of(metric).sum()
     error = _expected_error(differences, lambda rows, order: np.ones(d), order) * spread / d
-    return Learned(PublicBasis("identity", len(differences)), error)
+    return Learned(PublicCode("identity", len(differences)), error)
 
 
 def _diagonal(differences: Matrix, metric: Matrix | None, order: int, local: bool) -> Learned:
@@ -139,7 +140,7 @@ def _diagonal(differences: Matrix, metric: Matrix | None, order: int, local: boo
     scale = np.sqrt(_diagonal_of(metric)) / units
     coordinates = differences * scale
     weights = _weights(coordinates, order)
-    basis = PublicBasis("diagonal", len(differences), scale=scale / weights)
+    basis = PublicCode("diagonal", len(differences), encoder=scale / weights)
     return Learned(basis, _expected_error(coordinates, _weights, order))
 
 
@@ -157,8 +158,8 @@ def _predictive(differences: Matrix, metric: Matrix | None, order: int, local: b
         z = differences * scale
         coordinates = _cross_fit(z, _leading_axes, _reflect)
         weights = _weights(coordinates, order)
-        basis = PublicBasis(
-            "predictive", n_pilot_pairs, scale=scale, reflectors=_leading_axes(z), weights=weights
+        basis = PublicCode(
+            "predictive", n_pilot_pairs, encoder=scale, reflectors=_leading_axes(z), weights=weights
         )
         return Learned(basis, _expected_error(coordinates, _weights, order))
     root = root_of(metric, least)
@@ -173,7 +174,7 @@ def _rotated(z: Matrix, find_axes: Callable[[Matrix], Matrix], to_z: Matrix, ord
     """Rotate to axes that are found in the changes z, and scale each."""
     coordinates = _cross_fit(z, find_axes, np.matmul)
     matrix = (find_axes(z) / _weights(coordinates, order)).T @ to_z
-    basis = PublicBasis("predictive", len(z), matrix=matrix)
+    basis = PublicCode("predictive", len(z), encoder=matrix)
     return Learned(basis, _expected_error(coordinates, _weights, order))
 
 
@@ -245,7 +246,8 @@ def _leading_axes(z: Matrix) -> Matrix:
 
 
 def _reflect(z: Matrix, reflectors: Matrix) -> Matrix:
-    rotation = PublicBasis(reflectors=reflectors)
+    ones = np.ones(len(reflectors))
+    rotation = PublicCode(encoder=ones, reflectors=reflectors, weights=ones)
     return np.array([rotation.forward(row) for row in z])
 
 

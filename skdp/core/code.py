@@ -1,12 +1,15 @@
-"""A public code: which few numbers of a value are released, and what is made of them.
+"""A public code: in which coordinates noise is added, and what is made of the noisy ones.
 
 Any public function may be measured and noised in place of the value f, and any public function may
-be applied to the noisy numbers. An encoder T keeps k numbers ``y = T (f - mu) + noise``; a decoder
-returns what a prior of f, learned from public fits, says of f given y. Neither changes the promise:
-the sensitivity is that of the encoded value, and decoding is post-processing.
+be applied to the noisy numbers. Neither changes the promise: the sensitivity is that of the encoded
+value, and decoding is post-processing. Here the encoder T is a matrix.
 
-With a prior of mean mu and covariance S, noise of variance s^2 on each of the k numbers, and C the
-covariance S T' of value and code, H = T S T', the linear estimate of least mean square error is
+*Without a prior* T is square, a basis, and is decoded by its inverse.
+
+*With a prior* of f, learned from public fits, T may leave out directions, and the decoder returns
+what the prior says of f given ``y = T (f - mu) + noise``. With a prior of mean mu and covariance S,
+noise of variance s^2 on each of the k numbers, and C the covariance S T' of value and code,
+H = T S T', the linear estimate of least mean square error is
 
     mu + alpha C (alpha H + s^2 I)^-1 y,   with covariance   alpha S - alpha^2 C (..)^-1 C'.
 
@@ -29,11 +32,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.core.basis import frozen
+from skdp.core.types import Matrix
 
-Matrix = NDArray[np.float64]
+KINDS = ("identity", "diagonal", "predictive")
+"""The kinds of basis that are learned."""
 
-_PARTS = ("encoder", "mean", "covariance", "deviations", "removable")
+# Largest number of values of which the standard errors in a basis are worked out.
+MAX_SPREAD = 2000
+
+_ENCODER = ("encoder", "reflectors", "weights")
+_PRIOR = ("mean", "covariance", "deviations", "removable")
+_PARTS = (*_ENCODER, *_PRIOR)
+
+# Beyond it a matrix is singular to working precision.
+_MOST_CONDITION = 1e14
 
 # By how much the variance of the prior may be multiplied.
 _WIDENINGS = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0, 1e4])
@@ -67,20 +79,27 @@ class _Spectrum(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PublicCode:
-    """An encoder of the target's values and the decoder that goes with it, of public numbers.
+    """An encoder T of the target's values and the decoder that goes with it, of public numbers.
 
-    Without an encoder the values are taken as they are, and there is no prior.
+    Without an encoder the values are taken as they are. Without a prior T is a basis: it must be
+    square, and is decoded by its inverse.
 
     Parameters
     ----------
     kind : str, default="identity"
-        How it came about.
+        How it came about: a basis is "identity", "diagonal", "predictive" or "given".
     n_pilot_pairs : int, default=0
         From how many pairs of the oracle it was learned.
     shift : float, default=0.0
         Which share of the private records the prior allows to be unlike the oracle's.
     encoder : array-like of shape (k, d), (d,) or None, default=None
         T. A vector is a diagonal, of which the rows of zeros are left out.
+    reflectors : array-like of shape (d, n_reflectors) or None, default=None
+        Of a basis for very many values, whose encoder A is a diagonal:
+        ``T = diag(1 / weights) Q' A``, with Q the orthogonal matrix that is the product of the
+        Householder reflections in these columns, of any length but 0.
+    weights : array-like of shape (d,) or None, default=None
+        Goes with the reflectors; finite numbers other than 0.
     mean : array-like of shape (d,) or None, default=None
         The prior mean of the value.
     covariance : array-like of shape (d, k) or None, default=None
@@ -95,11 +114,11 @@ class PublicCode:
     Raises
     ------
     ValueError
-        If a part is missing, of the wrong shape or not finite.
+        If a part is missing, of the wrong shape or not finite, or a basis cannot be inverted.
 
     Examples
     --------
-    >>> from skdp.core.code import PublicCode
+    >>> from skdp import PublicCode
     >>> code = PublicCode(
     ...     encoder=[[1.0, 1.0]],
     ...     mean=[0.0, 0.0],
@@ -109,16 +128,26 @@ class PublicCode:
     ... )
     >>> code.forward([1.0, 3.0])
     array([4.])
-    >>> code.decode([4.0], 0.0)
+    >>> code.decode([4.0])
     array([3., 1.])
     >>> code.decode([4.0], 4.0).round(1)
     array([1.5, 0.5])
+
+    A basis:
+
+    >>> basis = PublicCode("given", encoder=[[2.0, 0.0], [1.0, 1.0]])
+    >>> basis.forward([1.0, 3.0])
+    array([2., 4.])
+    >>> basis.decode([2.0, 4.0])
+    array([1., 3.])
     """
 
     kind: str = "identity"
     n_pilot_pairs: int = 0
     shift: float = 0.0
     encoder: Matrix | None = None
+    reflectors: Matrix | None = None
+    weights: Matrix | None = None
     mean: Matrix | None = None
     covariance: Matrix | None = None
     deviations: Matrix | None = None
@@ -135,26 +164,45 @@ class PublicCode:
                 part.flags.writeable = False
                 object.__setattr__(self, name, part)
                 if not np.isfinite(part).all():
-                    raise ValueError(f"The {name} of a code must be finite. It is not.")
+                    raise ValueError(f"The {name} of a {self._name} must be finite. It is not.")
         given = {name: getattr(self, name) for name in _PARTS}
         shapes = {name: None if part is None else part.shape for name, part in given.items()}
+        if not self.has_prior:
+            self._check_invertible()
         if shapes != self._shapes():
             raise ValueError(f"The parts of a code must fit together. Got shapes {shapes}.")
 
+    def _check_invertible(self) -> None:
+        factors = [part for part in (self.encoder, self.weights) if part is not None]
+        lengths = [] if self.reflectors is None else [np.any(self.reflectors, axis=0)]
+        if not all(np.all(part) for part in [*factors, *lengths] if part.ndim == 1):
+            raise ValueError("A basis must be invertible. One of its scales is zero.")
+        if self.encoder is not None and self.encoder.ndim == 2:
+            _ = self._inverse
+
     def _shapes(self) -> dict[str, tuple[int, ...] | None]:
         """The shapes that the parts must have, given that of the encoder."""
+        shapes: dict[str, tuple[int, ...] | None] = dict.fromkeys(_PARTS)
         if self.encoder is None or self.encoder.ndim not in (1, 2):
-            return dict.fromkeys(_PARTS)
-        d = self.encoder.shape[-1]
-        k = len(self._kept) if self.encoder.ndim == 1 else len(self.encoder)
-        dense = self.encoder.ndim == 2
-        return {
-            "encoder": self.encoder.shape,
-            "mean": (d,),
-            "covariance": (d, k) if dense else None,
-            "deviations": (d,),
-            "removable": (k, k) if dense else (k,),
-        }
+            return shapes
+        d, dense = self.encoder.shape[-1], self.encoder.ndim == 2
+        shapes["encoder"] = self.encoder.shape
+        if self.has_prior:
+            k = len(self.encoder) if dense else len(self._kept)
+            prior = (d,), (d, k) if dense else None, (d,), (k, k) if dense else (k,)
+            return shapes | dict(zip(_PRIOR, prior, strict=True))
+        if self.reflectors is not None and not dense:
+            shapes |= {"reflectors": (d, self.reflectors.shape[-1]), "weights": (d,)}
+        return shapes
+
+    @property
+    def has_prior(self) -> bool:
+        """Whether a prior decodes; else all values are released, in a basis."""
+        return self.mean is not None
+
+    @property
+    def _name(self) -> str:
+        return "code" if self.has_prior else "basis"
 
     @cached_property
     def _kept(self) -> NDArray[np.intp]:
@@ -170,7 +218,7 @@ class PublicCode:
     @property
     def n_released(self) -> int | None:
         """The number k of values that get noise; None for the identity."""
-        return None if self.removable is None else len(self.removable)
+        return self.size if self.removable is None else len(self.removable)
 
     def forward(self, value: ArrayLike) -> Matrix:
         """Return the code of a value.
@@ -186,7 +234,7 @@ class PublicCode:
         Returns
         -------
         ndarray of shape (k,)
-            T times what the value differs by from the prior mean.
+            T times the value, or what it differs by from the prior mean.
 
         Raises
         ------
@@ -194,17 +242,61 @@ class PublicCode:
             If the code is one of another number of values.
         """
         v = np.array(value, dtype=np.float64).ravel()
-        if self.encoder is None or self.mean is None:
+        if self.encoder is None:
             return v
         if v.size != self.size:
             raise ValueError(
-                f"The code is one of {self.size} values. Got {v.size} values. The target must "
-                "return as many values on every dataset."
+                f"The {self._name} is one of {self.size} values. Got {v.size} values. The target "
+                "must return as many values on every dataset, and a 'basis' of yours must have a "
+                "column for each of them."
             )
-        v = v - self.mean
-        if self.encoder.ndim == 1:
-            return v[self._kept] * self.encoder[self._kept]
-        return np.einsum("ij,j->i", self.encoder, v)
+        if self.mean is not None:
+            v = v - self.mean
+        if self.encoder.ndim == 2:
+            return np.einsum("ij,j->i", self.encoder, v)
+        v = v[self._kept] * self.encoder[self._kept]
+        return v if self.weights is None else self._reflected(v, self._block.T) / self.weights
+
+    def _reflected(self, vector: Matrix, block: Matrix) -> Matrix:
+        """Rotate by Q', or by Q if the block is not transposed."""
+        assert self.reflectors is not None
+        inner = np.einsum("ij,j->i", block, np.einsum("ij,i->j", self.reflectors, vector))
+        return vector - np.einsum("ij,j->i", self.reflectors, inner)
+
+    @cached_property
+    def _block(self) -> Matrix:
+        """K with Q = I - Y K Y', Y the reflectors (the compact form of their product)."""
+        assert self.reflectors is not None
+        products = self.reflectors.T @ self.reflectors
+        block = np.diag(2 / np.diag(products))
+        for j in range(1, len(block)):
+            block[:j, j] = -block[j, j] * (block[:j, :j] @ products[:j, j])
+        return block
+
+    @cached_property
+    def _inverse(self) -> Matrix:
+        """Inverted after bringing rows and columns to length 1: scales are no singularity."""
+        matrix = self.encoder
+        assert matrix is not None
+        if matrix.shape[0] != matrix.shape[1]:
+            raise ValueError(
+                f"The 'basis' must be a square matrix. Got an array of shape {matrix.shape}."
+            )
+        with np.errstate(all="ignore"):
+            rows = np.linalg.norm(matrix, axis=1)
+            columns = np.linalg.norm(matrix / rows[:, None], axis=0)
+            balanced = matrix / rows[:, None] / columns
+            try:
+                inverse = np.linalg.inv(balanced)
+            except np.linalg.LinAlgError:
+                inverse = np.full_like(balanced, np.nan)
+            condition = np.linalg.norm(balanced, 1) * np.linalg.norm(inverse, 1)
+            inverse = inverse / columns[:, None] / rows
+        if not (condition < _MOST_CONDITION and np.isfinite(inverse).all()):
+            raise ValueError(
+                "The 'basis' must be an invertible matrix. It is singular to working precision."
+            )
+        return inverse
 
     def reach(self, errors: ArrayLike) -> Matrix:
         """Return how far errors of the values can move each number of the code.
@@ -226,8 +318,8 @@ class PublicCode:
             return e[self._kept] * np.abs(self.encoder[self._kept])
         return np.array([np.abs(row) @ e for row in self.encoder])  # no copy of a huge encoder
 
-    def decode(self, noisy: ArrayLike, variance: float) -> Matrix:
-        """Return what the prior makes of a noisy code.
+    def decode(self, noisy: ArrayLike, variance: float = 0.0) -> Matrix:
+        """Return what is made of a noisy code: by the prior, or by the inverse of a basis.
 
         A prior that the code contradicts is widened: the release of a dataset that is unlike the
         oracle's is then shrunk less.
@@ -236,9 +328,9 @@ class PublicCode:
         ----------
         noisy : array-like of shape (k,)
             A code with noise.
-        variance : float in [0, inf)
-            Of the noise in each of its numbers. With none the k numbers are met, and all values are
-            exact if they are as many.
+        variance : float in [0, inf), default=0.0
+            Of the noise in each of its numbers, which a basis does not use. With none the k numbers
+            are met, and all values are exact if they are as many.
 
         Returns
         -------
@@ -246,8 +338,12 @@ class PublicCode:
             The decoded value, as a vector.
         """
         y = np.array(noisy, dtype=np.float64)
-        if self.encoder is None or self.mean is None:
+        if self.encoder is None:
             return y
+        if self.mean is None:
+            if self.weights is not None:
+                y = self._reflected(y * self.weights, self._block)
+            return self._inverse @ y if self.encoder.ndim == 2 else y / self.encoder
         if variance == 0 and self._is_square:
             return self.mean + _solve(self.encoder, y)
         spectrum, (shares, gains) = self._spectrum, self._mixture(y, variance)
@@ -272,10 +368,16 @@ class PublicCode:
         Returns
         -------
         ndarray of shape (d,) or None
-            In the units of the values. None for the identity, where all are that of the noise.
+            In the units of the values. None for the identity, where all are that of the noise, and
+            in a basis of more than 2,000 values.
         """
-        if self.encoder is None or self.deviations is None:
+        if self.encoder is None:
             return None
+        if self.deviations is None:
+            if len(self.encoder) > MAX_SPREAD:
+                return None
+            inverse = np.array([self.decode(unit) for unit in np.eye(len(self.encoder))])
+            return np.sqrt(variance * np.sum(inverse**2, axis=0))
         if variance == 0 and self._is_square:
             return np.zeros(self.encoder.shape[-1])
         spectrum, (shares, gains) = self._spectrum, self._mixture(noisy, variance)
@@ -312,10 +414,10 @@ class PublicCode:
         Returns
         -------
         float in [0, 1]
-            The share of the prior variance of the output that a release takes away; 1 for the
-            identity, which has no prior.
+            The share of the prior variance of the output that a release takes away; 1 where there
+            is no prior.
         """
-        if self.encoder is None:
+        if not self.has_prior:
             return 1.0
         shares, gains = self._mixture(noisy, variance)
         return float(np.clip(shares @ gains @ self._spectrum.removable, 0, 1))
@@ -382,19 +484,26 @@ class PublicCode:
         return self.kind, self.n_pilot_pairs, self.shift, self.digest
 
     def __repr__(self) -> str:
-        size = "" if self.encoder is None else f", {self.n_released} of {self.size} numbers"
-        return f"PublicCode({self.kind!r}{size}, n_pilot_pairs={self.n_pilot_pairs})"
+        size = f", {self.n_released} of {self.size} numbers" if self.has_prior else ""
+        pilots = f", n_pilot_pairs={self.n_pilot_pairs}" if self.n_pilot_pairs else ""
+        return f"PublicCode({self.kind!r}{size}{pilots})"
 
     def __str__(self) -> str:
-        if self.encoder is None:
-            return f"identity basis kept after {self.n_pilot_pairs} pilot pairs"
-        return (
-            f"{self.n_released} of {self.size} directions, decoded by a prior from "
-            f"{self.n_pilot_pairs} public fits"
-        )
+        if self.has_prior:
+            return (
+                f"{self.n_released} of {self.size} directions, decoded by a prior from "
+                f"{self.n_pilot_pairs} public fits"
+            )
+        if not self.n_pilot_pairs:
+            return f"{self.kind} basis"
+        how = "kept after" if self.kind == "identity" else "learned from"
+        return f"{self.kind} basis {how} {self.n_pilot_pairs} pilot pairs"
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(frozen(state))
+        for part in state.values():  # a pickle forgets that they must not be written into
+            if isinstance(part, np.ndarray):
+                part.flags.writeable = False
+        vars(self).update(state)
 
     def __deepcopy__(self, memo: Any) -> PublicCode:
         # it may be large, and keeps nothing but what it is made of; a subclass might
@@ -406,15 +515,12 @@ class PublicCode:
         Returns
         -------
         dict
-            One entry per parameter.
+            One entry per parameter that is not None.
         """
-        arrays = {name: getattr(self, name) for name in _PARTS}
-        lists = {name: None if part is None else part.tolist() for name, part in arrays.items()}
-        return {
-            "kind": self.kind,
-            "n_pilot_pairs": self.n_pilot_pairs,
-            "shift": self.shift,
-        } | lists
+        parts = {name: getattr(self, name) for name in _PARTS}
+        lists = {name: part.tolist() for name, part in parts.items() if part is not None}
+        origin = {"kind": self.kind, "n_pilot_pairs": self.n_pilot_pairs, "shift": self.shift}
+        return origin | lists
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> PublicCode:

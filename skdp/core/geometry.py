@@ -10,7 +10,6 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.core.basis import PublicBasis
 from skdp.core.code import PublicCode
 
 
@@ -60,7 +59,7 @@ _NORMS: dict[float, tuple[str, Callable[..., float], Callable[..., NDArray[np.fl
     2: ("l2", _l2, _many_l2),
     math.inf: ("sup", _sup, _many_sup),
 }
-# What the digest of a basis or code stands for: no subclass may compute it in another way.
+# What the digest of a code stands for: no subclass may compute it in another way.
 _DIGESTED = ("forward", "digest")
 _ORDERS = {name: order for order, (name, *_) in _NORMS.items()}
 
@@ -83,8 +82,8 @@ class Geometry:
     ----------
     order : {1, 2, inf}, default=1
         The norm: sum of absolute values, Euclidean length or largest absolute value.
-    basis : PublicBasis or PublicCode, default=PublicBasis()
-        The coordinates; those of the value itself by default. A code has fewer than the value.
+    basis : PublicCode, default=PublicCode()
+        The coordinates; those of the value itself by default. They may be fewer than the values.
 
     Raises
     ------
@@ -95,15 +94,15 @@ class Geometry:
 
     Examples
     --------
-    >>> from skdp import Geometry, PublicBasis
+    >>> from skdp import Geometry, PublicCode
     >>> Geometry(1).distance([3.0, 4.0], [0.0, 0.0])
     7.0
-    >>> Geometry(2, PublicBasis("given", scale=[1.0, 2.0])).distance([3.0, 2.0], [0.0, 0.0])
+    >>> Geometry(2, PublicCode("given", encoder=[1.0, 2.0])).distance([3.0, 2.0], [0.0, 0.0])
     5.0
     """
 
     order: float = 1
-    basis: PublicBasis | PublicCode = field(default_factory=PublicBasis)
+    basis: PublicCode = field(default_factory=PublicCode)
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -118,25 +117,24 @@ class Geometry:
             raise ValueError(
                 f"The 'order' parameter of Geometry must be 1, 2 or inf. Got {self.order!r}."
             )
-        if not isinstance(self.basis, PublicBasis | PublicCode):
+        if not isinstance(self.basis, PublicCode):
             raise TypeError(
-                "The 'basis' parameter of Geometry must be a PublicBasis. Got an object of type "
-                f"{type(self.basis).__name__}. Write PublicBasis('given', matrix=...)."
+                "The 'basis' parameter of Geometry must be a PublicCode. Got an object of type "
+                f"{type(self.basis).__name__}. Write PublicCode('given', encoder=...)."
             )
-        kind = PublicCode if isinstance(self.basis, PublicCode) else PublicBasis
         for name in _DIGESTED:
-            if getattr(type(self.basis), name) is not getattr(kind, name):
+            if getattr(type(self.basis), name) is not getattr(PublicCode, name):
                 raise TypeError(
                     f"{type(self.basis).__name__} must not override {name!r}: its sensitivities "
-                    f"would be taken for those of {kind.__name__}. Write a subclass of Geometry "
-                    "that overrides 'distance' and 'key'."
+                    "would be taken for those of PublicCode. Write a subclass of Geometry that "
+                    "overrides 'distance' and 'key'."
                 )
 
     @property
     def key(self) -> str:
         """What tells geometries apart, such as "l1", "l2" or "sup"; it names the coordinates."""
         name, digest = _NORMS[self.order][0], self.basis.digest
-        kind = "code" if isinstance(self.basis, PublicCode) else "basis"
+        kind = "code" if self.basis.has_prior else "basis"
         return f"{name} in {kind} {digest}" if digest else name
 
     def distance(self, value: ArrayLike, other: ArrayLike) -> float:
@@ -188,7 +186,7 @@ class Geometry:
         ndarray of shape (n_pairs,)
             At least the `distance` that they make, in a code; else that of errors of one sign.
         """
-        if type(self) is not Geometry or not isinstance(self.basis, PublicCode):
+        if type(self) is not Geometry or not self.basis.has_prior:
             return self.distances(errors, np.zeros_like(errors))
         _, _, norms = _NORMS[self.order]
         return norms(np.array([self.basis.reach(each) for each in errors]))
@@ -244,8 +242,7 @@ class Geometry:
         Geometry
             Equal to the one that was stored, bit for bit.
         """
-        kind = PublicCode if "encoder" in values["basis"] else PublicBasis
-        return Geometry(_ORDERS[values["norm"]], kind.from_dict(values["basis"]))
+        return Geometry(_ORDERS[values["norm"]], PublicCode.from_dict(values["basis"]))
 
 
 class Measures(Protocol):

@@ -113,7 +113,7 @@ class Moments:
         """Return the sum over all but the last two records, and the features of these two."""
         if self.total is None:
             features = self.features(*records.parts)
-            return self.sum(features[None, :-2])[0], features[-2:]
+            return self.sum(features[None, :-2])[0], features[-2:].copy()  # not a part of them
         places = np.arange(records.n_records)
         shared, last = records.take(places[:-2]), records.take(places[-2:])
         return self.total(*shared.parts), self.features(*last.parts)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.basis import LocalMetric
 from skdp.core.dataset import Dataset, neighboring_pair
 from skdp.core.default import class_name, default
 from skdp.core.fingerprint import key_of
+from skdp.core.metric import LocalMetric
 from skdp.core.moments import Moments
 from skdp.core.types import Container, Values
 
@@ -174,7 +174,8 @@ class Target(ABC):
             The two values. Another way must give the same.
         """
         dataset, neighbor = neighboring_pair(records, position)
-        return self(*dataset.parts, seed=seed), self(*neighbor.parts, seed=seed)
+        value = np.array(self(*dataset.parts, seed=seed))  # a copy: the other may be in its place
+        return value, self(*neighbor.parts, seed=seed)
 
 
 def replaces(target: Target, name: str) -> bool:
@@ -253,7 +254,7 @@ class FunctionTarget(Target):
         value = self.function(*dataset, **options)
         if value is None:  # which numpy would take for a number that is missing
             raise TypeError("the target returned None, not a number or an array of numbers")
-        return np.asarray(value, dtype=np.float64)
+        return np.array(value, dtype=np.float64)  # a copy, as a function may use one array again
 
 
 def as_target(target: Target | Callable) -> Target:

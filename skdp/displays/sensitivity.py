@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.code import PublicCode
 from skdp.sensitivity.bounds import check_number
 from skdp.sensitivity.estimate import SensitivityEstimate
 
@@ -163,4 +162,4 @@ def _coordinates(basis: Any) -> str:
     """Say in which coordinates; those of the values need no word."""
     if not basis.digest:
         return ""
-    return f" in the public {'code' if isinstance(basis, PublicCode) else 'basis'}"
+    return f" in the public {'code' if basis.has_prior else 'basis'}"

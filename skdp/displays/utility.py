@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier, is_regressor
 
 from skdp.core.types import Estimator
-from skdp.simulation import Simulation
+from skdp.estimator import PrivateEstimator
+from skdp.plan import ReleasePlan
+from skdp.sensitivity.sampler import SensitivitySampler
+from skdp.simulation import Simulation, sampler_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
 class PrivacyUtilityDisplay:
     """The score of what would be released against epsilon, on public datasets.
 
-    Made by `from_estimator`; drawn by `plot`. Whole releases are simulated: each dataset is drawn
+    Made by `from_plan`; drawn by `plot`. Whole releases are simulated: each dataset is drawn
     from the oracle, what is released of it is scored on other records of it, and no private record
     is needed. The oracle's world need not be yours: where your records differ, so will the scores.
 
@@ -31,7 +35,7 @@ class PrivacyUtilityDisplay:
     scores : ndarray of float of shape (n_levels, n_datasets)
         What was released at each level of each dataset scores.
     exact : ndarray of float of shape (n_datasets,)
-        What the estimator scores without noise.
+        What would be released without noise scores.
     public : ndarray of float of shape (n_datasets,) or None
         What the mean of public fits scores, which is what is released at an epsilon of 0; None
         without a public code.
@@ -67,7 +71,7 @@ class PrivacyUtilityDisplay:
     ...     mechanism=LaplaceMechanism(epsilon=1.0),
     ...     sensitivity=SensitivitySampler(oracle, gamma=0.2),
     ... )
-    >>> display = PrivacyUtilityDisplay.from_estimator(
+    >>> display = PrivacyUtilityDisplay.from_plan(
     ...     model, 100, epsilons=[1.0, 10.0], n_datasets=2, random_state=0
     ... )
     >>> display.scores.shape
@@ -92,10 +96,10 @@ class PrivacyUtilityDisplay:
         self.scoring = scoring
 
     @classmethod
-    def from_estimator(
+    def from_plan(
         cls,
-        estimator: Any,
-        n_samples: int,
+        plan: ReleasePlan | PrivateEstimator,
+        n_samples: int | None = None,
         *,
         epsilons: Sequence[float] = (0.1, 0.3, 1.0, 3.0, 10.0),
         scoring: Any = None,
@@ -107,11 +111,12 @@ class PrivacyUtilityDisplay:
 
         Parameters
         ----------
-        estimator : PrivateEstimator
-            Need not be fitted. Its sensitivity is a SensitivitySampler, whose oracle yields the
-            datasets; its mechanism is tried at each level.
-        n_samples : int
-            Number of private records that there will be.
+        plan : ReleasePlan or PrivateEstimator
+            A plan with an oracle, which yields the datasets: its sensitivity and its code serve
+            each level. Or an estimator, fitted or not, whose sensitivity is a SensitivitySampler:
+            then each level has a plan of its own, which takes longer and may score better.
+        n_samples : int or None, default=None
+            Number of private records that there will be; only beside an estimator.
         epsilons : sequence of float in (0, inf), default=(0.1, 0.3, 1, 3, 10)
             The levels.
         scoring : str, callable or None, default=None
@@ -132,37 +137,55 @@ class PrivacyUtilityDisplay:
         Raises
         ------
         TypeError
-            If `estimator` is no PrivateEstimator with a SensitivitySampler.
+            If `plan` is neither, or `n_samples` is missing beside an estimator.
         ValueError
-            If a level is not positive and finite, or as :meth:`PrivateEstimator.plan`.
+            If a level is not positive and finite, a plan has no oracle, or as
+            :meth:`PrivateEstimator.plan`.
         """
-        owner = "PrivacyUtilityDisplay.from_estimator"
+        owner = "PrivacyUtilityDisplay.from_plan"
         levels = np.unique(np.asarray(epsilons, dtype=np.float64))
         if levels.size == 0 or not np.isfinite(levels).all() or levels[0] <= 0:
             raise ValueError(
                 f"The 'epsilons' parameter of {owner} must be positive and finite numbers. "
                 f"Got {epsilons!r}."
             )
+        planned = isinstance(plan, ReleasePlan)
+        if planned and plan.oracle is None:
+            raise ValueError(
+                f"The 'plan' parameter of {owner} must have an oracle, which yields the datasets. "
+                "Got a plan without: give a SensitivitySampler, or a bound with a 'prior'."
+            )
+        if (n_samples is None) != planned:
+            raise TypeError(
+                f"The 'n_samples' parameter of {owner} must be given beside an estimator, and "
+                f"only there. Got {n_samples!r}."
+            )
+        if planned:
+            sampler = SensitivitySampler(plan.oracle)
+        else:
+            sampler = sampler_of(plan, f"'plan' parameter of {owner}")
+        number: Any = plan.n_samples if planned else n_samples
         simulation = Simulation(
-            estimator,
-            n_samples,
+            sampler,
+            number,
             n_datasets=n_datasets,
             test_oracle=test_oracle,
             rng=np.random.default_rng(random_state),
             owner=owner,
+            schema=plan.schema if planned else None,
         )
-        models = [clone(estimator).set_params(mechanism__epsilon=float(level)) for level in levels]
-        knows_nothing = _without_features(estimator.estimator)
         with warnings.catch_warnings():  # at small levels, which the curve shows
             warnings.filterwarnings("ignore", "This is nearly the oracle's model", UserWarning)
-            plans = [simulation.plan(model) for model in models]
+            plans = [_at_level(plan, float(level), simulation) for level in levels]
+        exact = simulation.exact_models(plans[0])
+        blind = _without_features(exact[0])
         return cls(
             epsilons=levels,
-            scores=np.array([simulation.private_scores(plan, scoring) for plan in plans]),
-            exact=simulation.scores(estimator.estimator, scoring),
+            scores=np.array([simulation.private_scores(each, scoring) for each in plans]),
+            exact=simulation.scores(exact, scoring),
             public=simulation.public_scores(plans[0], scoring),
-            chance=None if knows_nothing is None else simulation.scores(knows_nothing, scoring),
-            scoring=_name_of(scoring, estimator.estimator),
+            chance=None if blind is None else simulation.scores(simulation.fits(blind), scoring),
+            scoring=_name_of(scoring, exact[0]),
         )
 
     def suggest_epsilon(self, target_score: float) -> float:
@@ -243,6 +266,16 @@ class PrivacyUtilityDisplay:
         ax.legend()
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+def _at_level(
+    plan: ReleasePlan | PrivateEstimator, epsilon: float, simulation: Simulation
+) -> ReleasePlan:
+    """Make the plan of a level."""
+    if isinstance(plan, ReleasePlan):
+        mechanism = clone(plan.mechanism).set_params(epsilon=epsilon)
+        return replace(plan, mechanism=mechanism)
+    return simulation.plan(clone(plan).set_params(mechanism__epsilon=epsilon))
 
 
 def _without_features(estimator: Estimator) -> Estimator | None:

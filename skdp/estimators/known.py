@@ -6,6 +6,7 @@ clips right before the last step promise of every record is what the bound is ma
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain
@@ -15,9 +16,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import is_classifier
 
-from skdp.core.basis import LocalMetric
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset, take_records
+from skdp.core.metric import LocalMetric
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import CATALOG, RECORD_ATTRIBUTES, Entry, entry_of
@@ -52,6 +53,9 @@ class KnownTarget(Target):
         self.n_samples = n_samples
         steps = [*_flat(public_fit)][:-1]
         model, y_range = _learner(public_fit)
+        if getattr(model, "y_range", None) is not None:
+            low, high = map(float, model.y_range)
+            y_range = low, high
         self.statistic: Statistic = _statistic_of(model)(model, _front_of(steps, model), y_range)
         self.steps = [*chain.from_iterable(map(_thawed, steps))]
         self.widths = [step.n_features_in_ for step in (*self.steps, model)][1:]
@@ -59,16 +63,33 @@ class KnownTarget(Target):
         self.key_parts = (estimator, self.steps, self.statistic, n_samples)
         self.description = f"{self.statistic.name} of {describe(estimator)}"
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the value."""
+        return (math.prod(self.statistic.shape),)
+
+    def bound(self, order: float) -> float:
+        """Return how far one record can move the value, in the norm of this order."""
+        return self.statistic.bound(order, self.n_samples)
+
     def __call__(self, *parts: Container, seed: int) -> NDArray[np.float64]:
         """Return the mean over the records, as a vector."""
+        X, *response = self.as_seen(*parts)
+        return self.statistic(X, *(response or [None])).ravel()
+
+    def as_seen(self, *parts: Container) -> tuple[Container, ...]:
+        """Return records as the last step sees them, none of which it refuses, and responses."""
         X, *response = parts
         for step, width in zip(self.steps, self.widths, strict=True):
             X = _transform(step, X, width)
         X = EVERYTHING.transform(X)
-        y = np.asarray(*response) if response else None
-        if y is not None and y.dtype.kind == "f":
-            y = np.where(np.isnan(y), 0.0, y)
-        return self.statistic(X, y).ravel()
+        if not response:
+            return (X,)
+        y = np.asarray(*response)
+        if y.dtype.kind == "f":
+            low, high = self.statistic.y_range or (-np.inf, np.inf)
+            y = np.clip(np.where(np.isnan(y), 0.0, y), low, high)
+        return X, y
 
     def restore(self, value: NDArray[np.float64]) -> Estimator:
         """Make a fitted estimator of a released vector, in the place of the public fit."""
@@ -99,7 +120,8 @@ def check_known(estimator: Estimator, release: object, example: Dataset) -> None
     if not (isinstance(release, str) and release == "auto"):
         raise ValueError(
             "The 'release' parameter of PrivateEstimator must be 'auto' with sensitivity='known', "
-            f"which knows what is released. Got {release!r}."
+            "which knows what is released, or for a KernelDensity a BernsteinTransformer. "
+            f"Got {release!r}."
         )
     if example.sample_weight is not None:
         raise ValueError(

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import is_regressor
 
-from skdp.core.basis import LocalMetric
 from skdp.core.dataset import n_records
+from skdp.core.metric import LocalMetric
 from skdp.core.types import Container, Estimator
 from skdp.estimators.catalog.compositions import is_pipeline
 

@@ -88,13 +88,13 @@ class MomentModel(BaseEstimator):
 
     def _check(self) -> None:
         owner = type(self).__name__
-        for name, most in (("constant", np.inf), ("shrinkage", 1.0)):
-            value = getattr(self, name)
+        for name, most in (("constant", 1e100), ("shrinkage", 1)):
+            value: Any = getattr(self, name)
             number = isinstance(value, Real) and not isinstance(value, bool)
-            if not (number and 0 <= float(value) <= most and np.isfinite(float(value))):
-                rule = "in [0, 1]" if most == 1 else "finite and at least 0"
+            if not (number and 0 <= value <= most):
                 raise ValueError(
-                    f"The {name!r} parameter of {owner} must be a number {rule}. Got {value!r}."
+                    f"The {name!r} parameter of {owner} must be a number in [0, {most}]. "
+                    f"Got {value!r}."
                 )
 
     def _scores(self, X: Container) -> Matrix:
@@ -118,7 +118,7 @@ class MomentClassifier(ClassifierMixin, MomentModel):
 
     Parameters
     ----------
-    constant : float of at least 0, default=0.5
+    constant : float in [0, 1e100], default=0.5
         The constant c. A larger one costs more noise in all numbers, and leaves less in the
         intercept; 0 leaves the intercept out. It suits records of length 1.
     shrinkage : float in [0, 1], default=0.1
@@ -292,7 +292,7 @@ class MomentRegressor(RegressorMixin, MomentModel):
 
     Parameters
     ----------
-    constant : float of at least 0, default=0.5
+    constant : float in [0, 1e100], default=0.5
         The constant c. With 0 no intercept is learned: it is 0, or the middle of `y_range`.
     shrinkage : float in [0, 1], default=0.0
         How far the second moment is shrunk toward an isotropic one around 0; 0 is least squares.

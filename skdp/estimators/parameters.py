@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import clone
 
-from skdp.core.basis import LocalMetric
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset, find_non_finite
+from skdp.core.metric import LocalMetric
 from skdp.core.moments import Moments
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Values

@@ -87,7 +87,7 @@ class Statistic(ABC):
     l1: float
     l2: float
     largest: float
-    name: ClassVar[str]
+    name: str
     """What the mean is called."""
     needs_clip: ClassVar[bool] = True
     """Whether records must be clipped."""

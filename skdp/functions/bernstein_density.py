@@ -115,6 +115,8 @@ class BernsteinDensity:
             degree, 1, feature_range=transformer.feature_range_, clip=transformer.clip
         )
         fine.fit(transformer.feature_range_.T)
+        if hasattr(transformer, "feature_names_in_"):
+            fine.feature_names_in_ = transformer.feature_names_in_
         factors = [elevation_matrix(transformer.degree, degree)] * tensor.ndim
         weights = np.maximum(multiply_axes(factors, tensor), 0).ravel()
         return cls(fine, weights if weights.any() else np.ones_like(weights))

@@ -10,8 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.core.basis import KINDS, PublicBasis
-from skdp.core.code import PublicCode
+from skdp.core.code import KINDS, PublicCode
 from skdp.core.geometry import Geometry
 from skdp.mechanisms.base import BasisParameter, ByteSource, Mechanism
 from skdp.mechanisms.noise import OperatingSystemBytes, check_sensitivity, check_value
@@ -81,10 +80,12 @@ class AdditiveMechanism(Mechanism):
     @property
     def geometry(self) -> Geometry:
         """The norm, and the coordinates: those of the value while "auto" has learned no others."""
-        if isinstance(self.basis, PublicBasis | PublicCode):
+        if isinstance(self.basis, PublicCode):
             return Geometry(self.order, self.basis)
         if not isinstance(self.basis, str):
-            return Geometry(self.order, PublicBasis("given", matrix=self.basis))
+            return Geometry(
+                self.order, PublicCode("given", encoder=np.atleast_2d(np.asarray(self.basis)))
+            )
         if self.basis in ("diagonal", "predictive"):
             raise ValueError(
                 f"The 'basis' parameter of {type(self).__name__} is {self.basis!r}, which is "
@@ -184,7 +185,7 @@ class AdditiveMechanism(Mechanism):
     def _variance(self, sensitivity: float) -> float:
         """The variance of the noise in each number of a code; 0 for a basis, which ignores it."""
         code = self.geometry.basis
-        if not isinstance(code, PublicCode) or code.n_released is None:
+        if not code.has_prior or code.n_released is None:
             return 0.0
         return self._deviation(code.n_released, sensitivity) ** 2
 

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skdp.core.basis import PublicBasis
+from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.core.types import Released
 
-BasisParameter = str | PublicBasis | NDArray[np.float64] | None
+BasisParameter = str | PublicCode | NDArray[np.float64] | None
 
 
 class ByteSource(Protocol):
@@ -110,6 +110,11 @@ class Mechanism(BaseEstimator, ABC):
     def chooses(self) -> bool:
         """Whether a release is the position of one score, instead of the value with noise."""
         return False
+
+    @property
+    def alternatives(self) -> tuple[Mechanism, ...]:
+        """Mechanisms of the same promise, of which a plan takes the best for a known bound."""
+        return (self,)
 
     @property
     def learns_basis(self) -> bool:

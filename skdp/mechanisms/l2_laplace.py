@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from skdp.mechanisms.base import ByteSource
 from skdp.mechanisms.discrete import MAX_SCALE, discrete_l2_laplace
-from skdp.mechanisms.laplace import PureAdditiveMechanism
 from skdp.mechanisms.noise import Lattice, lattice_scale
+from skdp.mechanisms.pure import PureAdditiveMechanism
 
 MOST_VALUES = 16
 """Of 16 numbers one candidate in sixty is accepted, and each number more takes a third of those."""

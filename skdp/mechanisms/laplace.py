@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-import numbers
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
-from skdp.mechanisms.additive import AdditiveMechanism
-from skdp.mechanisms.base import BasisParameter, ByteSource
+from skdp.core.guarantee import NoiseLaw
+from skdp.mechanisms.base import BasisParameter, ByteSource, Mechanism
 from skdp.mechanisms.discrete import discrete_laplace
+from skdp.mechanisms.l2_laplace import L2LaplaceMechanism
 from skdp.mechanisms.noise import Lattice, lattice_scale
+from skdp.mechanisms.pure import PureAdditiveMechanism
 
 
 def laplace_scale(sensitivity: float, n_values: int, epsilon: float) -> tuple[Lattice, int]:
@@ -32,49 +32,6 @@ def laplace_scale(sensitivity: float, n_values: int, epsilon: float) -> tuple[La
     # A large epsilon needs a fine step too, or rounding t up would cost; 2^32 is fine enough.
     parts = max(1.0, n_values, min(epsilon, 2.0**32))
     return lattice_scale(sensitivity, n_values, Fraction(epsilon), parts, "LaplaceMechanism")
-
-
-class PureAdditiveMechanism(AdditiveMechanism):
-    """What the mechanisms whose only budget is an epsilon share."""
-
-    def __init__(
-        self,
-        epsilon: float,
-        basis: BasisParameter = "auto",
-        shift: float = 0.2,
-        decode: bool = True,
-    ):
-        self.epsilon = epsilon
-        self.basis = basis
-        self.shift = shift
-        self.decode = decode
-
-    def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
-        """Return the promise of one release.
-
-        Parameters
-        ----------
-        gamma : float in [0, 1), default=0.0
-            Probability that the sensitivity does not cover a pair of the oracle.
-
-        Returns
-        -------
-        PrivacyGuarantee
-            With this epsilon and ``delta = 0``.
-        """
-        self._check()
-        return PrivacyGuarantee(
-            epsilon=float(self.epsilon), gamma=gamma, basis=self._basis_description()
-        )
-
-    def _check(self) -> None:
-        epsilon = self.epsilon
-        if not isinstance(epsilon, numbers.Real) or isinstance(epsilon, bool) or not epsilon > 0:
-            raise ValueError(
-                f"The 'epsilon' parameter of {type(self).__name__} must be a number above 0 (or "
-                f"inf, which adds no noise). Got {epsilon!r}."
-            )
-        self._check_basis()
 
 
 class LaplaceMechanism(PureAdditiveMechanism):
@@ -103,7 +60,6 @@ class LaplaceMechanism(PureAdditiveMechanism):
         its own scale, "predictive" puts the noise where the output of the model does not change;
         both are learned. With a sensitivity known on paper and without a `prior` there are no pilot
         pairs, and "auto" takes the coordinates that it was proved in, as a rule those of the value.
-        So it does for a single number.
     shift : float in [0, 1], default=0.2
         Which share of the private records may be unlike the oracle's. The decoder trusts public
         fits the less, the larger it is. Of the promise nothing depends on it. A code is learned
@@ -111,6 +67,16 @@ class LaplaceMechanism(PureAdditiveMechanism):
     decode : bool, default=True
         Whether "auto" learns a code. False takes the basis with the least expected error of the
         output: noise on every number, and nothing filled in.
+    norm : {"l1", "auto"}, default="l1"
+        "auto" lets a plan with a sensitivity known on paper take L2LaplaceMechanism instead, which
+        has the same promise, where its expected error is smaller: it needs a bound on the L2 norm,
+        and adds noise to at most 16 numbers. `plan_.mechanism` is the one that was taken. With a
+        sampled sensitivity it is "l1".
+
+    See Also
+    --------
+    L2LaplaceMechanism : The same promise from a bound on the L2 norm.
+    GaussianMechanism : For many numbers, with a delta.
 
     Notes
     -----
@@ -141,6 +107,35 @@ class LaplaceMechanism(PureAdditiveMechanism):
     """
 
     order: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        epsilon: float,
+        basis: BasisParameter = "auto",
+        shift: float = 0.2,
+        decode: bool = True,
+        norm: str = "l1",
+    ):
+        super().__init__(epsilon, basis, shift, decode)
+        self.norm = norm
+
+    @property
+    def alternatives(self) -> tuple[Mechanism, ...]:
+        """This one, and with ``norm="auto"`` L2LaplaceMechanism."""
+        if self.norm != "auto":
+            return (self,)
+        params = self.get_params(deep=False) | {"norm": "l1"}
+        own = type(self)(**params)
+        del params["norm"]
+        return (own, L2LaplaceMechanism(**params))
+
+    def _check(self) -> None:
+        super()._check()
+        if self.norm not in ("l1", "auto"):
+            raise ValueError(
+                "The 'norm' parameter of LaplaceMechanism must be 'l1' or 'auto'. "
+                f"Got {self.norm!r}."
+            )
 
     def unit_deviation(self, n_values: int) -> float:
         return math.sqrt(2) / float(self.epsilon)

@@ -12,20 +12,33 @@ from sklearn.base import clone
 
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
-from skdp.core.target import Target
+from skdp.core.target import Target, target_key
 from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import describe, make_quiet, seed_names
 from skdp.estimators.inputs import reorder, takes
+from skdp.estimators.members import last_step
 
 
 class CandidateScores(Target):
-    """The mean cross-validated score of each candidate, with more for better."""
+    """The mean cross-validated score of each candidate, with more for better.
 
-    def __init__(self, estimators: Sequence[Estimator], scoring: Any, cv: Any):
+    Where the targets of fits are given, whose sensitivity is known, the last steps are scored, on
+    the records as these see them, so that none fails in the steps before.
+    """
+
+    def __init__(
+        self,
+        estimators: Sequence[Estimator],
+        scoring: Any,
+        cv: Any,
+        known: Sequence[Any] = (),
+    ):
         self.estimators = [make_quiet(clone(estimator)) for estimator in estimators]
         self.scoring, self.cv = scoring, cv
         self.allow_nan = all(takes(estimator, "allow_nan") for estimator in estimators)
-        self.key_parts = self.estimators, scoring, cv, sklearn.__version__
+        self.known = known
+        keys = [target_key(each) for each in known]
+        self.key_parts = self.estimators, scoring, cv, keys, sklearn.__version__
         self.description = f"scores of {len(estimators)} candidates, {describe(estimators[0])}, ..."
 
     def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
@@ -34,11 +47,14 @@ class CandidateScores(Target):
 
         shuffled = reorder(Dataset(*dataset), seed)
         how = {"scoring": self.scoring, "cv": self.cv, "n_jobs": 1, "error_score": "raise"}
-        return np.array(
-            [
-                cross_val_score(_seeded(estimator, seed), *shuffled.parts, **how).mean()
-                for estimator in self.estimators
+        seen = [(each, shuffled.parts) for each in self.estimators]
+        if self.known:
+            seen = [
+                (last_step(each), target.as_seen(*shuffled.parts))
+                for each, target in zip(self.estimators, self.known, strict=True)
             ]
+        return np.array(
+            [cross_val_score(_seeded(each, seed), *parts, **how).mean() for each, parts in seen]
         )
 
 

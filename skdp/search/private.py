@@ -224,13 +224,17 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         accountant = self._accountant()
         for sensitivity in (self.sensitivity, self.estimator.sensitivity):
             check_is_public(getattr(sensitivity, "draws_from", None), Dataset(X, y))
-        dataset = check_data(self.estimator.estimator, True, X, y)
+        derived = self.estimator._is_derived()
+        dataset = check_data(self.estimator.estimator, True, X, y, any_number=derived)
         make_first, public = models[0]._prepare(dataset)
+        makes = [make_first]
         for model in models[1:]:
             make, _ = model._prepare(dataset)
+            makes.append(make)
             if not isinstance(model.sensitivity, SensitivitySampler):
                 make()  # which samples nothing, and what is given may be for one candidate only
-        choice = self._plan_choice([model.estimator for model in models], dataset)
+        known = [make.args[0] for make in makes] if derived else []
+        choice = self._plan_choice([model.estimator for model in models], dataset, known)
         choice.mechanism.rehearse((len(models),), choice.sensitivity.value)
         planned = replace(make_first(), n_alternatives=len(models))
         promise = together(choice.guarantee, planned.guarantee)
@@ -250,13 +254,18 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         released = plan.execute(
             *dataset.parts, accountant=accountant, random_state=self.estimator.random_state
         )
-        self.best_index_, self.best_params_ = index, candidates[index]
-        self.cv_results_ = {"params": candidates}
-        self.choice_, self.plan_ = chosen, plan
-        self.estimator_ = released.value
-        self.guarantee_ = together(chosen.guarantee, released.guarantee)
-        self.budget_ = released.budget
-        self.sensitivity_, self.mechanism_ = released.sensitivity, plan.mechanism
+        self.__dict__.update(  # at once: an interrupt could leave the guarantee of another fit
+            best_index_=index,
+            best_params_=candidates[index],
+            cv_results_={"params": candidates},
+            choice_=chosen,
+            plan_=plan,
+            estimator_=released.value,
+            guarantee_=together(chosen.guarantee, released.guarantee),
+            budget_=released.budget,
+            sensitivity_=released.sensitivity,
+            mechanism_=plan.mechanism,
+        )
         return self
 
     @property
@@ -314,7 +323,9 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             return self.accountant
         return self.estimator.accountant or default_accountant()
 
-    def _plan_choice(self, estimators: list[Estimator], dataset: Dataset) -> ReleasePlan:
+    def _plan_choice(
+        self, estimators: list[Estimator], dataset: Dataset, known: list[Target]
+    ) -> ReleasePlan:
         sensitivity = self.sensitivity
         if getattr(sensitivity, "estimator", None) is not None:
             raise ValueError(
@@ -325,7 +336,7 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             used = dataset.y is not None
             sensitivity = sensitivity.for_estimator(estimators[0], "auto", dataset, used)
         return plan_release(
-            CandidateScores(estimators, self.scoring, self.cv),
+            CandidateScores(estimators, self.scoring, self.cv, known),
             n_samples=dataset.n_records,
             like=dataset,
             mechanism=self.mechanism,

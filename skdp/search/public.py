@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from skdp.estimator import PrivateEstimator
 from skdp.search.candidates import check_scores, list_candidates
-from skdp.simulation import Simulation
+from skdp.simulation import Simulation, sampler_of
 
 
 def public_search(
@@ -97,7 +97,7 @@ def public_search(
             "promises is not for a score to decide."
         )
     simulation = Simulation(
-        estimator,
+        sampler_of(estimator, "'estimator' parameter of public_search"),
         n_samples,
         n_datasets=n_datasets,
         test_oracle=test_oracle,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, MechanismType
 from skdp.core.oracle import Oracle
@@ -81,6 +80,21 @@ class Sensitivity(ABC):
             If there is no such form, or the oracle does not draw from its generator.
         """
 
+    def options(self, mechanism: Any) -> list[tuple[Self, Any]]:
+        """Pair the alternatives of a mechanism with the bounds that are for them.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            Which noise.
+
+        Returns
+        -------
+        list of (Sensitivity, Mechanism)
+            Never empty. This one with the mechanism itself, unless overridden.
+        """
+        return [(self, mechanism)]
+
     @abstractmethod
     def settle(
         self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
@@ -115,7 +129,7 @@ class Sensitivity(ABC):
 def in_basis_of(geometry: Geometry, mechanism: MechanismType) -> MechanismType:
     """Return a mechanism in the coordinates of a sensitivity if it asks for such, else its own."""
     asked = mechanism.basis if isinstance(mechanism.basis, str) else None
-    if isinstance(geometry.basis, PublicCode):
+    if geometry.basis.has_prior:
         fits = mechanism.learns_code
     else:
         learned = mechanism.learns_basis and asked == "auto"

@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.core.basis import PublicBasis
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
@@ -84,6 +83,8 @@ class KnownSensitivity(Sensitivity):
         From how many pairs of the prior the code is learned, at most 1000.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
         Seed of these pairs, which is public. None draws a fresh one.
+    l2_value : float or None, default=None
+        Beside a bound in the L1 norm, a smaller one in the L2 norm. None where no other is known.
     key : str, default=""
         What the only target is known by that the bound is for, where PrivateEstimator derived it or
         checked it. Another target is refused. Empty for any.
@@ -122,6 +123,7 @@ class KnownSensitivity(Sensitivity):
     prior: Any = None
     n_pilot_pairs: int = field(default=199, repr=False)
     random_state: Seed = field(default=None, repr=False)
+    l2_value: float | None = field(default=None, repr=False)
     key: str = field(default="", repr=False)
 
     confidence: ClassVar[None] = None
@@ -197,14 +199,53 @@ class KnownSensitivity(Sensitivity):
             raise ValueError(
                 f"The 'gamma' parameter of KnownSensitivity must be in [0, 1). Got {self.gamma!r}."
             )
+        if self.l2_value is not None:
+            check_number("l2_value", self.l2_value, "KnownSensitivity", at_least=0)
+            if geometry.order != 1 or self.l2_value > self.value:
+                raise ValueError(
+                    "The 'l2_value' parameter of KnownSensitivity must be a bound beside a larger "
+                    f"one in the L1 norm. Got {self.l2_value!r}, and {self.value!r} in the norm "
+                    f"{geometry.key!r}."
+                )
         if self.prior is not None:
             as_oracle(self.prior)
             check_count("n_pilot_pairs", self.n_pilot_pairs, "KnownSensitivity")
-            if self.gamma or (isinstance(geometry.basis, PublicBasis) and geometry.basis.digest):
+            if self.gamma or (geometry.basis.digest and not geometry.basis.has_prior):
                 raise ValueError(
                     "The 'prior' parameter of KnownSensitivity is for a bound in the values as "
                     f"they are, without a gamma. Got {geometry.key!r} and gamma={self.gamma!r}."
                 )
+
+    def in_norm(self, order: float) -> KnownSensitivity:
+        """Return the one bound that is for a norm.
+
+        Parameters
+        ----------
+        order : float
+            The order of the norm, that of a mechanism.
+
+        Returns
+        -------
+        KnownSensitivity
+            With `l2_value` in the place of `value` where the order is 2, and without it otherwise.
+        """
+        if self.l2_value is None:
+            return self
+        if order != 2:
+            return replace(self, l2_value=None)
+        geometry = Geometry(2, self.geometry.basis)
+        return replace(self, value=self.l2_value, geometry=geometry, l2_value=None)
+
+    def options(self, mechanism: Any) -> list[tuple[KnownSensitivity, Any]]:
+        pairs = [(self.in_norm(each.geometry.order), each) for each in mechanism.alternatives]
+        if len(pairs) == 1:
+            return pairs
+        fitting = [
+            (known, each)
+            for known, each in pairs
+            if known.geometry.bounds(in_basis_of(known.geometry, each).geometry)
+        ]
+        return fitting or pairs[:1]  # which is then refused
 
     def for_geometry(self, geometry: Geometry | str, n_samples: int) -> float:
         """Return the bound, if it is one in this geometry and for this number of records.

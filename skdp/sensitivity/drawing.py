@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.random import Generator
+from scipy import sparse
 
-from skdp.core.dataset import Dataset, as_dataset, find_non_finite, n_records
+from skdp.core.dataset import Dataset, as_dataset, belongs_to, find_non_finite, n_records
 from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.types import Container
@@ -43,9 +44,11 @@ def draw(
 
 
 def _owned(container: Container) -> Container:
-    """Copy a part of a larger array: a target may write into it."""
-    is_view = type(container) is np.ndarray and not container.flags.owndata
-    return container.copy() if is_view else container
+    """Copy what an oracle may use again: a target may write into it, and the oracle too."""
+    if isinstance(container, list):
+        return [row.copy() if isinstance(row, list) else row for row in container]
+    has_array = isinstance(container, np.ndarray) or sparse.issparse(container)
+    return container.copy() if has_array or belongs_to(container, "pandas") else container
 
 
 def _check_counts(dataset: Dataset, n_samples: int, name: str) -> None:

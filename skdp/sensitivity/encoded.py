@@ -21,12 +21,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.code import PublicCode
-from skdp.core.geometry import Geometry, Measures
-from skdp.core.schema import Schema
+from skdp.core.geometry import Geometry
 from skdp.core.target import Target
 from skdp.core.types import Container, Matrix
-from skdp.sensitivity.base import refuse_zero
 from skdp.sensitivity.bounds import KnownSensitivity
 
 _UNIT = 2.0**-53
@@ -49,12 +46,8 @@ class EncodedSensitivity(KnownSensitivity):
         return _BoxedTarget(super().bounded(target), mean - self.reach, mean + self.reach)
 
 
-def pilots_within(
-    known: KnownSensitivity, target: Target, n_samples: int, schema: Schema, mechanism: Measures
-) -> tuple[Matrix, Matrix]:
-    """Evaluate pilot pairs of the prior, and refuse a bound that one of them exceeds."""
-    refuse_zero(known.for_geometry(Geometry(mechanism.order), n_samples))
-    values, differences = known.sampler.pilots(known.bounded(target), n_samples, schema, mechanism)
+def check_pilots_within(known: KnownSensitivity, values: Matrix, differences: Matrix) -> None:
+    """Refuse a bound that a pilot pair of the prior exceeds."""
     largest = max((known.geometry.distance(row, 0 * row) for row in differences), default=0.0)
     if largest > known.value + _PILOT_ROUNDING * np.abs(values).sum(axis=1).max(initial=0):
         raise ValueError(
@@ -62,7 +55,6 @@ def pilots_within(
             f"that are {largest:.6g} apart. The bound is wrong, or the prior draws records that "
             "it is not for."
         )
-    return values, differences
 
 
 def encoded(
@@ -124,7 +116,6 @@ def _share(n_terms: int) -> float:
 def _parts_of(geometry: Geometry) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The mean and the encoder of a code."""
     code = geometry.basis
-    assert isinstance(code, PublicCode)
     assert code.mean is not None
     assert code.encoder is not None
     return code.mean, code.encoder

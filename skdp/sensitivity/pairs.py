@@ -17,15 +17,16 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context
 from threadpoolctl import ThreadpoolController
 
-from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry
 from skdp.core.schema import Schema
 from skdp.core.streams import pair_key, pilot_key, streams
 from skdp.core.target import Target
 from skdp.sensitivity.drawing import draw
+from skdp.sensitivity.time_limit import OverdueError, within
 
 T = TypeVar("T")
 
@@ -93,7 +94,8 @@ class NoValueError(Exception):
 class PairSource:
     """Where the values of a pair come from: everything but the number of the pair.
 
-    `moments` are there where no refit is needed; a `schema` of None leaves the records as drawn.
+    `moments` are there where no refit is needed; a `schema` of None leaves the records as drawn;
+    `timeout` is in seconds.
     """
 
     target: Target
@@ -102,6 +104,7 @@ class PairSource:
     seed: int
     moments: Any = None
     schema: Schema | None = None
+    timeout: float | None = None
 
     def draw(self, n_records: int, rng: np.random.Generator) -> Dataset:
         """Draw records in the form in which the target gets them."""
@@ -110,8 +113,14 @@ class PairSource:
     def values(self, *key: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Evaluate the target on both datasets of a pair, with the same seed.
 
-        Raises NoValueError if the target fails, whatever the error.
+        Raises NoValueError if the target fails, whatever the error, or if this takes too long.
         """
+        try:
+            return within(self.timeout, self._values, *key)
+        except OverdueError as error:
+            raise NoValueError(f"took longer than timeout={self.timeout:g} s") from error
+
+    def _values(self, *key: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         rng, target_seed = streams(self.seed, key)
         records = self.draw(self.n_samples + 1, rng)
         position = int(rng.integers(self.n_samples))
@@ -170,6 +179,7 @@ def run_chunk(evaluate: Callable[[range], T], pairs: range) -> T:
         single_thread,
         warnings.catch_warnings(),
         np.errstate(all="ignore"),
+        config_context(),
         _noted_interrupts(),
     ):
         warnings.simplefilter("ignore")  # of each of many fits; the public fit shows them once
@@ -213,7 +223,7 @@ def are_rounding(
     """Return whether rounding explains what pairs differ by, as far as a code shows it."""
     explained = within_rounding(values, others)
     found = np.logical_and.reduce(explained.reshape(len(values), -1), axis=1)
-    if not isinstance(geometry.basis, PublicCode):
+    if not geometry.basis.has_prior:
         return found
     # a code may leave out all that does change: rounding, and as much again that it lets through
     most = np.where(explained, _most_rounding(values, others), 0.0)

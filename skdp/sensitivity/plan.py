@@ -34,8 +34,8 @@ class SamplingPlan:
     Notes
     -----
     Both are what refits take. Where a closed form replaces refits no fit is made, and a public code
-    is learned and calibrated with as many pairs as a basis. A single number needs no pilot pairs,
-    and as many others as with a basis. Very many numbers have fewer pilot pairs.
+    is learned and calibrated with as many pairs as a basis. A single number needs no pilot pairs
+    for a basis. Very many numbers have fewer pilot pairs.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import joblib
@@ -21,7 +21,6 @@ from sklearn.base import BaseEstimator
 
 from skdp._version import __version__
 from skdp.core.checks import check_count
-from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset
 from skdp.core.fingerprint import fingerprint
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
@@ -68,7 +67,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     an order statistic of these norms, chosen so that a further pair exceeds it with probability at
     most gamma (algorithm 1 of [1]_, with three rules for the order statistic).
 
-    A pair on which the target cannot be evaluated counts as an infinite sensitivity.
+    A pair on which the target cannot be evaluated, or not in time, counts as an infinite
+    sensitivity.
 
     Parameters
     ----------
@@ -94,6 +94,12 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         was. Several processes may share it. It holds public numbers only. A run finds its chunks
         by oracle, target and seed: give `random_state`. Functions and classes count by their
         text and by all that they read; those without a text are refused.
+    timeout : float or None, default=None
+        Seconds that a pair may take, for targets that may hang. One that takes longer counts as an
+        infinite sensitivity: to leave it out would bias the estimate. Norms near the limit depend
+        on the machine, so set it far above what a pair takes. Code that does not return to Python,
+        and a worker that is a thread, end on their own; their pair counts as infinite then. A
+        target with a closed form, and the private evaluation, have no limit. None is no limit.
     verbose : int or None, default=None
         What is shown of the progress. None shows, after two seconds and in terminals and notebooks
         only, a bar with the estimate so far where tqdm is installed, or else one line. A positive
@@ -132,6 +138,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         confidence: float | None = None,
         n_jobs: int | None = None,
         memory: object = None,
+        timeout: float | None = None,
         verbose: int | None = None,
         random_state: Seed = None,
     ):
@@ -142,6 +149,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         self.confidence = confidence
         self.n_jobs = n_jobs
         self.memory = memory
+        self.timeout = timeout
         self.verbose = verbose
         self.random_state = random_state
 
@@ -213,7 +221,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         )
 
     def _check_resources(self) -> None:
-        """Refuse a number of workers, a folder or a loudness that are none."""
+        """Refuse a number of workers, a loudness, a folder or a limit that are none."""
         for name, refused in (("n_jobs", {0}), ("verbose", set())):
             value = getattr(self, name)
             whole = isinstance(value, Integral) and not isinstance(value, bool)
@@ -224,6 +232,13 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
                 )
         if self.memory is not None:
             as_memory(self.memory)
+        limit = self.timeout
+        is_number = isinstance(limit, Real) and not isinstance(limit, bool)
+        if limit is not None and not (is_number and 0 < limit < math.inf):
+            raise ValueError(
+                "The 'timeout' parameter of SensitivitySampler must be None or a number of seconds "
+                f"above 0. Got {limit!r}."
+            )
 
     def _statistic(self, few: bool) -> OrderStatistic:
         """Choose the order statistic, of few pairs where a code and dear fits leave that open."""
@@ -274,7 +289,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         schema = schema or sampler._schema_of_draws(target, n_samples)
         pairs, records = sampler._prepare(target, n_samples, schema)
         measure, chunk_size = pair_measure(pairs, geometry, records)
-        has_code = isinstance(geometry.basis, PublicCode)
+        has_code = geometry.basis.has_prior
         statistic = self._statistic(few=has_code and pairs.moments is None)
         parts = geometry.key, None if type(geometry) is Geometry else geometry
         chunks = self._run(measure, range(statistic.n_pairs), chunk_size, pairs, *parts)
@@ -325,8 +340,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         -------
         values, differences : ndarray of shape (n_evaluated, d)
             The first value of each pair, raveled, and what it differs by from the second. Pairs on
-            which the target could not be evaluated are left out. Both are empty if d is 1: all
-            bases are then alike.
+            which the target could not be evaluated are left out. Both are empty if d is 1 and no
+            code is to be learned: all bases are then alike.
 
         Raises
         ------
@@ -349,7 +364,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             (0, np.empty((2, 0))),
         )
         size = first.shape[1]
-        if size < 2:
+        if size < (1 if has_code else 2):
             return np.empty((0, size)), np.empty((0, size))
         n_pairs = min(n_pairs, max(1, MAX_PILOT_VALUES // size))
         rest = range(tried + 1, n_pairs)
@@ -370,7 +385,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
         target.check_oracle(*records.parts)
         moments = target.closed_form(*records.parts)
-        return PairSource(target, oracle, n_samples, seed, moments, schema), records
+        source = PairSource(target, oracle, n_samples, seed, moments, schema, self.timeout)
+        return source, records
 
     def _schema_of_draws(self, target: Target, n_samples: int) -> Schema:
         return Schema.of(self._try(n_samples), target.allow_nan)

@@ -159,10 +159,20 @@ def test_what_is_public_is_no_leak():
     assert find_leaks(Holder(X[:6].copy()), X, public=X[:5].copy())[0].n_found == 3
 
 
+def test_the_rest_of_a_table_is_neither_public_nor_private():
+    """Records are often rows of one array, and each part leads to all of it."""
+    private, public = X[:20], X[20:]
+    assert find_leaks(Holder(private.copy()), private, public=public)
+    assert find_leaks(Holder(public.copy()), private) == []
+    counts = RNG.integers(0, 1000, size=(40, 4))
+    assert find_leaks(Holder(counts[:20].copy()), counts[:20], public=counts[20:])
+
+
 def test_whole_numbers_are_found_as_rows():
     counts = RNG.integers(0, 1000, size=(40, 4))
     assert find_leaks(Holder(counts[[3, 5]]), counts)[0].n_found == 2
     assert find_leaks(Holder(counts[3, :2].copy()), counts) == []
+    assert find_leaks(Holder(counts[[3, 5]]), counts, public=counts[5:6].copy())[0].n_found == 1
 
 
 def test_files_are_searched(tmp_path):

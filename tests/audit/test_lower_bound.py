@@ -15,7 +15,7 @@ from benchmarks.gallery import (
     broken_cases,
     honest_cases,
 )
-from skdp.audit import audit_epsilon, label_bound
+from skdp.audit import audit_epsilon, label_bound, lower_bound
 from skdp.audit._outputs import AtomTable, as_outputs
 from skdp.audit._rules import LineScore, candidate_scores, label_rule
 from skdp.audit.lower_bound import METHODS
@@ -465,3 +465,19 @@ def test_densities_beyond_three_columns_are_refused():
 def test_few_runs_still_give_a_result():
     result = audit(Case("coin", RandomizedResponse(0.75), (0, 1)), 0, n_search=100, n_final=1)
     assert 0.0 <= result.lower_bound <= result.resolution
+
+
+def test_final_runs_are_counted_in_blocks(monkeypatch):
+    """However many there are, few are in memory at a time, and none is left out."""
+    sizes = []
+
+    def counted(x, n, rng):
+        sizes.append(n)
+        return x + rng.laplace(size=n)
+
+    monkeypatch.setattr(lower_bound, "BLOCK", 300)
+    result = audit_epsilon(
+        counted, [(0.0, 1.0)], claimed_epsilon=1.0, n_search=100, n_final=1000, rng=0
+    )
+    assert max(sizes) == 300
+    assert sum(sizes) == 2 * 100 + result.sizes["n_final"] == 2200

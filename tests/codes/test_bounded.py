@@ -6,7 +6,7 @@ from scipy import linalg
 
 from skdp import GaussianMechanism, L2LaplaceMechanism, LaplaceMechanism
 from skdp.codes.bounded import with_bounded_code
-from skdp.core.basis import LocalMetric
+from skdp.core.metric import LocalMetric
 
 MECHANISMS = [LaplaceMechanism(0.5), L2LaplaceMechanism(0.5), GaussianMechanism(0.5, 1e-5)]
 DELTA = 0.25

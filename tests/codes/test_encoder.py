@@ -12,7 +12,7 @@ from scipy import optimize
 from skdp.codes import encoder as module
 from skdp.codes.encoder import learn_code
 from skdp.codes.water import Noise
-from skdp.core.basis import LocalMetric
+from skdp.core.metric import LocalMetric
 
 seeds = st.integers(0, 10**6)
 ORDERS = [1, 2]

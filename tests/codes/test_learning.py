@@ -15,8 +15,9 @@ from scipy.linalg import qr
 from sklearn.base import clone
 
 from skdp.codes.learning import LEARNERS, learn_basis, with_learned_basis
-from skdp.core.basis import LocalMetric, PublicBasis
+from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
+from skdp.core.metric import LocalMetric
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.lattice import lattice_metric
 from skdp.mechanisms.exponential import ExponentialMechanism
@@ -51,8 +52,8 @@ def metric_of(d, seed=0):
 
 DIFFERENCES = correlated(60, 8)
 BASES = {
-    "identity": PublicBasis(),
-    "given": PublicBasis("given", matrix=matrix_of_condition(1e3, d=8)),
+    "identity": PublicCode(),
+    "given": PublicCode("given", encoder=matrix_of_condition(1e3, d=8)),
     "diagonal": learn_basis("diagonal", DIFFERENCES, metric_of(8), 1),
     "predictive": learn_basis("predictive", DIFFERENCES, metric_of(8), 1),
 }
@@ -73,10 +74,10 @@ def low_rank(monkeypatch):
 def test_round_trip_to_working_precision(condition):
     """Errors of a few units in the last place, times the condition number, and no more."""
     T = matrix_of_condition(condition)
-    basis = PublicBasis("given", matrix=T)
-    there_and_back = np.array([basis.backward(basis.forward(e)) for e in np.eye(12)])
+    basis = PublicCode("given", encoder=T)
+    there_and_back = np.array([basis.decode(basis.forward(e)) for e in np.eye(12)])
     np.testing.assert_allclose(there_and_back, np.eye(12), rtol=0, atol=1e-15 * 12 * condition)
-    back_and_there = np.array([basis.forward(basis.backward(e)) for e in np.eye(12)])
+    back_and_there = np.array([basis.forward(basis.decode(e)) for e in np.eye(12)])
     np.testing.assert_allclose(back_and_there, np.eye(12), rtol=0, atol=1e-15 * 12 * condition)
     np.testing.assert_allclose(basis.forward(np.arange(12.0)), T @ np.arange(12.0), atol=1e-13)
 
@@ -85,23 +86,23 @@ def test_round_trip_to_working_precision(condition):
 def test_learned_bases_round_trip(name):
     value = np.random.default_rng(1).normal(size=(2, 4))
     basis = BASES[name]
-    np.testing.assert_allclose(basis.backward(basis.forward(value)), value.ravel(), atol=1e-12)
+    np.testing.assert_allclose(basis.decode(basis.forward(value)), value.ravel(), atol=1e-12)
 
 
 def test_scales_alone_are_not_singular():
-    basis = PublicBasis("given", matrix=np.diag([1e-150, 1.0, 1e150]))
-    np.testing.assert_allclose(basis.backward(basis.forward(np.ones(3))), np.ones(3))
+    basis = PublicCode("given", encoder=np.diag([1e-150, 1.0, 1e150]))
+    np.testing.assert_allclose(basis.decode(basis.forward(np.ones(3))), np.ones(3))
 
 
 def test_low_rank_basis_is_an_invertible_linear_map(low_rank):
     assert low_rank.reflectors.shape == (30, 7)
     T = np.array([low_rank.forward(e) for e in np.eye(30)]).T
-    inverse = np.array([low_rank.backward(e) for e in np.eye(30)]).T
+    inverse = np.array([low_rank.decode(e) for e in np.eye(30)]).T
     np.testing.assert_allclose(inverse @ T, np.eye(30), atol=1e-12)
     # Without its diagonals it is a rotation that starts with the leading axes.
-    Q = low_rank.weights[:, None] * T / low_rank.scale
+    Q = low_rank.weights[:, None] * T / low_rank.encoder
     np.testing.assert_allclose(Q @ Q.T, np.eye(30), atol=1e-12)
-    z = correlated(40, 30) / np.abs(correlated(40, 30)).max() * low_rank.scale
+    z = correlated(40, 30) / np.abs(correlated(40, 30)).max() * low_rank.encoder
     axes = np.linalg.svd(z)[2][:7]
     np.testing.assert_allclose(np.abs(np.sum(Q[:7] * axes, axis=1)), 1, atol=1e-9)
 
@@ -109,26 +110,30 @@ def test_low_rank_basis_is_an_invertible_linear_map(low_rank):
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"matrix": np.ones((3, 3))}, "singular"),
-        ({"matrix": np.zeros((2, 2))}, "singular"),
-        ({"matrix": matrix_of_condition(1e17)}, "singular"),
-        ({"matrix": [[1.0, np.nan], [0.0, 1.0]]}, "finite"),
-        ({"matrix": [[1.0, 0.0], [0.0, np.inf]]}, "finite"),
-        ({"matrix": np.ones((2, 3))}, r"square matrix.*\(2, 3\)"),
-        ({"matrix": np.ones(3)}, r"square matrix.*\(3,\)"),
-        ({"scale": [1.0, 0.0]}, "invertible"),
+        ({"encoder": np.ones((3, 3))}, "singular"),
+        ({"encoder": np.zeros((2, 2))}, "singular"),
+        ({"encoder": matrix_of_condition(1e17)}, "singular"),
+        ({"encoder": [[1.0, np.nan], [0.0, 1.0]]}, "finite"),
+        ({"encoder": [[1.0, 0.0], [0.0, np.inf]]}, "finite"),
+        ({"encoder": np.ones((2, 3))}, r"square matrix.*\(2, 3\)"),
+        ({"encoder": np.ones((3, 3, 3))}, "fit together"),
+        ({"encoder": [1.0, 1.0], "weights": [1.0, 1.0]}, "fit together"),
+        ({"encoder": [1.0, 0.0]}, "invertible"),
         ({"weights": [1.0, np.nan]}, "finite"),
-        ({"reflectors": np.zeros((3, 1))}, "invertible"),
+        (
+            {"encoder": np.ones(3), "reflectors": np.zeros((3, 1)), "weights": np.ones(3)},
+            "invertible",
+        ),
     ],
 )
 def test_maps_that_cannot_be_undone_are_refused(parts, message):
     with pytest.raises(ValueError, match=message):
-        PublicBasis("given", **parts)
+        PublicCode("given", **parts)
 
 
 def test_basis_is_a_value(low_rank):
     for basis in [*BASES.values(), low_rank]:
-        again = PublicBasis.from_dict(json.loads(json.dumps(basis.to_dict(), allow_nan=False)))
+        again = PublicCode.from_dict(json.loads(json.dumps(basis.to_dict(), allow_nan=False)))
         assert again == basis
         assert hash(again) == hash(basis)
         value = np.linspace(-1, 1, 30 if basis is low_rank else 8)
@@ -138,15 +143,15 @@ def test_basis_is_a_value(low_rank):
     assert BASES["diagonal"] != "diagonal"
     for basis in (BASES["diagonal"], pickle.loads(pickle.dumps(BASES["diagonal"]))):
         with pytest.raises(ValueError, match="read-only"):
-            basis.scale[0] = 0.0
+            basis.encoder[0] = 0.0
 
 
 def test_basis_says_where_it_comes_from():
-    assert repr(BASES["predictive"]) == "PublicBasis('predictive', n_pilot_pairs=60)"
+    assert repr(BASES["predictive"]) == "PublicCode('predictive', n_pilot_pairs=60)"
     assert str(BASES["predictive"]) == "predictive basis learned from 60 pilot pairs"
     assert str(BASES["given"]) == "given basis"
-    assert str(PublicBasis("identity", 199)) == "identity basis kept after 199 pilot pairs"
-    assert str(PublicBasis()) == "identity basis"
+    assert str(PublicCode("identity", 199)) == "identity basis kept after 199 pilot pairs"
+    assert str(PublicCode()) == "identity basis"
 
 
 # What is learned.
@@ -164,7 +169,7 @@ def test_weights_against_numerical_optimization(order):
     basis = learn_basis("diagonal", differences, None, order)
     sizes = np.mean(np.abs(differences) ** order, axis=0) ** (1 / order)
     best = optimize.minimize(output_error, np.zeros(6), (sizes, order), tol=1e-12)
-    learned = output_error(-np.log(basis.scale), sizes, order)
+    learned = output_error(-np.log(basis.encoder), sizes, order)
     assert learned <= best.fun * (1 + 1e-6)
     # Neither no weights nor the sizes themselves would do.
     assert output_error(np.zeros(6), sizes, order) > 1.2 * learned
@@ -177,7 +182,7 @@ def test_gaussian_covariance_is_the_geometric_mean():
     differences = rng.normal(size=(20_000, 4)) @ rng.normal(size=(4, 4))
     metric = metric_of(4)
     basis = learn_basis("predictive", differences, metric, order=2)
-    inverse = np.array([basis.backward(e) for e in np.eye(4)]).T
+    inverse = np.array([basis.decode(e) for e in np.eye(4)]).T
     covariance = inverse @ inverse.T
     ratio = covariance @ metric @ covariance @ np.linalg.inv(differences.T @ differences)
     np.testing.assert_allclose(ratio / ratio[0, 0], np.eye(4), atol=0.02)
@@ -186,7 +191,7 @@ def test_gaussian_covariance_is_the_geometric_mean():
 def test_predictive_basis_turns_the_output_metric_into_its_weights():
     """Unit noise on coordinate j changes the output by w_j^2: T^-T M T^-1 is diagonal."""
     basis, metric = BASES["predictive"], metric_of(8)
-    inverse = np.array([basis.backward(e) for e in np.eye(8)]).T
+    inverse = np.array([basis.decode(e) for e in np.eye(8)]).T
     product = inverse.T @ metric @ inverse
     np.testing.assert_allclose(product, np.diag(np.diag(product)), atol=1e-10 * product.max())
 
@@ -207,7 +212,7 @@ def test_units_of_the_values_do_not_matter(kind, order):
 def fresh_error(basis, differences, metric, order):
     """Squared .95 quantile of the norms, times the output error of unit noise."""
     coordinates = np.array([basis.forward(v) for v in differences])
-    inverse = np.array([basis.backward(e) for e in np.eye(len(metric))]).T
+    inverse = np.array([basis.decode(e) for e in np.eye(len(metric))]).T
     quantile = np.quantile(np.linalg.norm(coordinates, order, axis=1), 0.95)
     return quantile**2 * np.trace(inverse.T @ metric @ inverse)
 
@@ -262,7 +267,7 @@ def test_a_local_metric_is_believed_less_far(kind):
     errors = []
     for each in (metric, LocalMetric(metric)):
         basis = learn_basis(kind, differences, each, order=2)
-        noise = np.array([basis.backward(e) for e in np.eye(2)])
+        noise = np.array([basis.decode(e) for e in np.eye(2)])
         errors.append(np.sum(noise**2, axis=0))
     # The optimal variance of value j is proportional to 1 / sqrt(M_jj): 316, and 100 at the floor.
     np.testing.assert_allclose([b / a for a, b in errors], [10**2.5, 10**2], rtol=0.1)
@@ -278,7 +283,7 @@ def test_few_pilot_pairs_do_not_make_the_rest_look_still():
     learned = learn_basis("predictive", rng.normal(size=(20, 50)), None, order=2)
     fresh = rng.normal(size=(1000, 50))
     norms = np.linalg.norm([learned.forward(v) for v in fresh], axis=1)
-    inverse = np.array([learned.backward(e) for e in np.eye(50)])
+    inverse = np.array([learned.decode(e) for e in np.eye(50)])
     error = np.mean(norms**2) * np.sum(inverse**2)
     assert error < 1.2 * 50**2  # the identity has 50 * 50
 
@@ -289,7 +294,7 @@ def test_constant_values_and_single_pairs_do_no_harm(kind):
     for differences in (still, DIFFERENCES[:1], DIFFERENCES * 1e300, DIFFERENCES * 1e-300):
         basis = learn_basis(kind, differences, metric_of(8), 1)
         assert np.isfinite(basis.forward(np.ones(8))).all()
-        np.testing.assert_allclose(basis.backward(basis.forward(np.ones(8))), 1, rtol=1e-9)
+        np.testing.assert_allclose(basis.decode(basis.forward(np.ones(8))), 1, rtol=1e-9)
 
 
 @pytest.mark.parametrize("kind", [*LEARNERS, "auto"])
@@ -378,7 +383,7 @@ def test_release_goes_through_the_coordinates(name, make, order):
     released = make(1.0, basis=basis).release(value, 0.3, byte_source(7))
     coordinates = make(1.0, basis="identity").release(basis.forward(value), 0.3, byte_source(7))
     assert released.shape == value.shape
-    np.testing.assert_array_equal(released.ravel(), basis.backward(coordinates))
+    np.testing.assert_array_equal(released.ravel(), basis.decode(coordinates))
     norm = make(1.0, basis=basis).geometry.distance(value, np.zeros(8))
     assert norm == pytest.approx(np.linalg.norm(basis.forward(value), order), rel=1e-12)
 
@@ -430,8 +435,8 @@ def test_unknown_kind_is_refused(make):
         ("predictive", "predictive", True),
         ("identity", "identity", True),
         ("identity", "predictive", False),
-        (BASES["given"].matrix, "given", True),
-        (BASES["given"].matrix, "predictive", False),
+        (BASES["given"].encoder, "given", True),
+        (BASES["given"].encoder, "predictive", False),
         (BASES["diagonal"], "diagonal", True),
         (BASES["diagonal"], "identity", False),
     ],
@@ -469,4 +474,4 @@ def test_axes_that_are_singular_are_passed_over_by_auto(n_pairs, order):
         learn_basis("predictive", differences, metric, order)
     basis = learn_basis("auto", differences, metric, order)
     value = np.random.default_rng(1).normal(size=81)
-    np.testing.assert_allclose(basis.backward(basis.forward(value)), value, rtol=1e-9)
+    np.testing.assert_allclose(basis.decode(basis.forward(value)), value, rtol=1e-9)

@@ -325,7 +325,8 @@ def test_the_identity_takes_any_value_and_has_no_prior():
 @pytest.mark.parametrize(
     "parts",
     [
-        {"encoder": np.eye(2)},
+        {"encoder": np.eye(2), "mean": np.zeros(2)},
+        {"encoder": np.eye(2), "removable": np.eye(2)},
         {"mean": np.zeros(2)},
         {"encoder": np.zeros((2, 2, 2))},
         {"encoder": np.eye(2), "mean": np.zeros(3)},

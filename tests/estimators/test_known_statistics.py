@@ -12,8 +12,9 @@ from scipy import sparse
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.covariance import EmpiricalCovariance
 from sklearn.decomposition import PCA
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
+from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -36,8 +37,8 @@ def bounded(regressor):
 CASES = [
     (BALL, MomentClassifier(constant=0.5), 2, 0.95, 0.95),
     (BALL, MomentClassifier(constant=0.5), 3, 0.6, 0.95),
-    (BALL, MomentClassifier(constant=0.5), 10, 0.4, 0.95),
-    (SMALL, MomentClassifier(constant=2.0), 5, 0.5, 0.95),
+    (BALL, MomentClassifier(constant=0.5), 10, 0.95, 0.95),
+    (SMALL, MomentClassifier(constant=2.0), 5, 0.95, 0.95),
     (LARGE, MomentClassifier(constant=0), 2, 0.95, 0.95),
     (BOX, MomentClassifier(), 2, 0.95, 0.95),
     (LOPSIDED, MomentClassifier(), 2, 0.95, 0.95),
@@ -65,6 +66,9 @@ CASES = [
     (LARGE, PCA(2), None, 0.4, 0.95),
     ([], BernoulliNB(binarize=0.2), 3, 0.95, 0.95),
     ([ClipBox(0, 1)], BernoulliNB(binarize=None), 2, 0.95, 0.95),
+    ([], DummyClassifier(), 3, 0.95, 0.95),
+    ([ClipBox(0, [3, 1, 2.5, 0, 4])], CategoricalNB(min_categories=3), 2, 0.75, 0.85),
+    ([ClipBox(0, 3)], CategoricalNB(), 3, 0.95, 0.95),
 ]
 IDS = [f"{type(case[1]).__name__}-{number}" for number, case in enumerate(CASES)]
 N_FEATURES = 5
@@ -89,6 +93,7 @@ def terms(target, X, y):
         first, second = np.triu_indices(rows.shape[1])
         return statistic.scales * rows[:, first] * rows[:, second]
     codes, features = statistic.codes(y, len(X)), statistic.features(X)
+    features = features.toarray() if sparse.issparse(features) else features
     return (codes[:, :, None] * features[:, None, :]).reshape(len(X), -1)
 
 

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeRegressor
 
-from skdp.core.basis import LocalMetric
+from skdp.core.metric import LocalMetric
 from skdp.estimators import parameters
 from skdp.estimators.metric import linear_metric
 from skdp.estimators.parameters import ParameterTarget

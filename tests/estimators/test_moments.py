@@ -5,9 +5,11 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_digits, load_iris, make_blobs
 from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from skdp import (
+    ClipNorm,
     LaplaceMechanism,
     MomentClassifier,
     MomentRegressor,
@@ -101,6 +103,8 @@ def test_sparse_records_give_the_same():
     [
         (MomentClassifier(constant=-1), "'constant' parameter of MomentClassifier"),
         (MomentClassifier(constant=np.inf), "'constant'"),
+        (MomentClassifier(constant=1e200), "'constant'"),
+        (MomentRegressor(constant=10**400), "'constant'"),
         (MomentClassifier(shrinkage=1.5), "'shrinkage'"),
         (MomentRegressor(shrinkage="auto"), "'shrinkage' parameter of MomentRegressor"),
         (MomentClassifier(second_moment=np.eye(7)), "'second_moment'"),
@@ -132,6 +136,21 @@ def test_what_is_sampled_and_released_is_the_moment():
     assert not private.sensitivity_.failures
     own = MomentClassifier(second_moment=released.second_moment_).fit(X, y)
     np.testing.assert_allclose(released.coef_, own.coef_, rtol=1e-9)
+
+
+def test_from_four_classes_on_the_moment_of_each_is_released():
+    """Their one-hot codes bring less noise by an L1 bound, and the same model without noise."""
+    X, y = make_blobs(60, centers=5, random_state=0)
+    clip = ClipNorm(4.0)
+    private = PrivateEstimator(
+        make_pipeline(clip, MomentClassifier()),
+        mechanism=LaplaceMechanism(np.inf),
+        sensitivity="known",
+        classes=range(5),
+    ).fit(X, y)
+    exact = MomentClassifier().fit(clip.transform(X), y)
+    np.testing.assert_allclose(private.estimator_[-1].moment_, exact.moment_, atol=1e-12)
+    assert private.standard_errors_["class_moments"].shape == (5, 3)
 
 
 @pytest.mark.parametrize(

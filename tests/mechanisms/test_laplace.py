@@ -193,6 +193,7 @@ def test_parameters_follow_scikit_learn():
         "basis": "auto",
         "shift": 0.2,
         "decode": True,
+        "norm": "l1",
     }
     assert copy.epsilon == 2.0
     assert mechanism.geometry == Geometry(1)

@@ -10,9 +10,17 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 
-from skdp import BudgetExceededError, PrivacyGuarantee, SensitivitySampler
+from skdp import (
+    BudgetExceededError,
+    LaplaceMechanism,
+    PrivacyGuarantee,
+    SensitivitySampler,
+    plan_release,
+)
 from skdp.accounting import PrivacyAccountant
 from skdp.sensitivity import execution
+
+X = np.zeros((5, 1))
 
 pytestmark = pytest.mark.slow
 
@@ -76,6 +84,11 @@ def test_dask_with_a_worker_that_dies(expected, tmp_path):
         accountant = PrivacyAccountant(tmp_path / "ledger.db", epsilon=1.0)
         futures = [client.submit(spend_often, accountant, 8, pure=False) for _ in range(3)]
         assert sum(client.gather(futures)) == accountant.total().n_releases == 10
+        plan = plan_release(
+            np.mean, n_samples=5, like=X, mechanism=LaplaceMechanism(1.0), sensitivity=1.0
+        )
+        futures = [client.submit(plan.execute, X, pure=False) for _ in range(4)]
+        assert len({float(each.value) for each in client.gather(futures)}) == 4  # no noise twice
         n_calls = log.stat().st_size
         fatal.touch()
         log.write_text("")

@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from skdp import AdditiveTarget, PublicDataOracle, SensitivitySampler, UniformOracle
-from skdp.core.basis import PublicBasis
+from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
 from skdp.sensitivity import execution
 from skdp.sensitivity import sampler as sampler_module
@@ -53,7 +53,7 @@ def test_cache_answers_for_the_same_run_only(tmp_path):
         {"n_samples": 6},
         {"seed": 1},
         {"power": 2},
-        {"geometry": Geometry(1, PublicBasis("given", scale=[2.0]))},
+        {"geometry": Geometry(1, PublicCode("given", encoder=[2.0]))},
         {"geometry": Doubled()},
         {"oracle": UniformOracle([(0, 1)])},
         {"oracle": UniformOracle([(0, 2)])},

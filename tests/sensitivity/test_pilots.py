@@ -165,7 +165,7 @@ def additive(X):
         (mean, {"n_pairs": 40}, 40, 40),
         (mean, {"calibration": "conditional"}, 29, 29),  # its own least number
         (AdditiveTarget(additive), {}, 99, 99),  # pairs are free
-        (first_mean, {}, 0, 99),  # a single number has no code
+        (first_mean, {}, 29, 29),  # a single number too
     ],
 )
 def test_a_code_takes_few_pairs_where_they_are_dear(target, options, n_pilots, n_pairs):

@@ -12,37 +12,51 @@ from sklearn.base import clone
 from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.catalog.repairs import on_simplex, positive
 from skdp.estimators.moments import class_codes, with_constant
-from skdp.estimators.statistics import OfClasses, Products
+from skdp.estimators.statistics import Front, OfClasses, Products
 
 
 class ClassMoment(OfClasses):
-    """The moment of a MomentClassifier."""
+    """The moment of a MomentClassifier.
+
+    From four classes on, each has a row of its own: the codes of the model, which are made of these
+    rows, have absolute values that add up to more, and so a larger change in the L1 norm.
+    """
 
     name = "moment_"
 
     def _bound(self, estimator: Estimator) -> None:
-        """Two codes have the product [same] - 1/K; within a class the constant cancels."""
+        """Two codes are sqrt 2 apart; within a class the constant cancels."""
         super()._bound(estimator)
-        n_classes, radius, self.constant = len(self.classes), self.front.radius, estimator.constant
+        radius, self.constant = self.front.radius, estimator.constant
         self.largest = math.hypot(radius, self.constant)
-        self.l2 = max(math.sqrt(2) * self.largest, 2 * radius * math.sqrt(1 - 1 / n_classes))
-        self.shape = (n_classes - 1, self.n_features + (self.constant > 0))
-        longest = float(np.abs(self._table()).sum(axis=1).max())
+        table = self._table()
+        length = float(np.linalg.norm(table, axis=1).max())
+        self.l2 = max(math.sqrt(2) * self.largest, 2 * radius * length)
+        self.shape = (table.shape[1], self.n_features + (self.constant > 0))
+        if len(table) == self.shape[0]:
+            self.name = "class_moments"
+        longest = float(np.abs(table).sum(axis=1).max())
         widest = self.front.absolute + self.constant
         self.l1 = min(math.sqrt(math.prod(self.shape)) * self.l2, 2 * longest * widest)
 
     def _table(self) -> Matrix:
-        return class_codes(len(self.classes))
+        return class_codes(len(self.classes)) if len(self.classes) < 4 else super()._table()
 
     def features(self, X: Container) -> Container:
         """Return (x, c)."""
         return with_constant(X, self.constant)
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Take the second moment that is given, or a diagonal one of the size of the clips."""
-        released.moment_ = mean
-        if released.second_moment is None:
-            released.second_moment_ = np.diag(np.append(self.front.squares, 1.0))
+        """Make codes of the rows of the classes."""
+        codes = class_codes(len(self.classes))
+        put_moment(released, codes.T @ mean if len(mean) == len(codes) else mean, self.front)
+
+
+def put_moment(released: Estimator, moment: Matrix, front: Front) -> None:
+    """Take the second moment that is given, or a diagonal one of the size of the clips."""
+    released.moment_ = moment
+    if released.second_moment is None:
+        released.second_moment_ = np.diag(np.append(front.squares, 1.0))
 
 
 class ResponseMoment(Products):
@@ -68,7 +82,10 @@ class ResponseMoment(Products):
         return self.model.codes(y)
 
     features = ClassMoment.features
-    put = ClassMoment.put
+
+    def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
+        """Take it as it is."""
+        put_moment(released, mean, self.front)
 
 
 class Moments(Products):

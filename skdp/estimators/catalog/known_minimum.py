@@ -1,8 +1,10 @@
-"""A minimizer that one record cannot move far; the proof is in the user guide."""
+"""Minimizers that one record cannot move far; the proofs are in the user guide."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,92 +18,232 @@ from skdp.estimators.statistics import ROUND_UP, Statistic
 MAX_STEPS = 200
 MOST_CURVED = 1e12
 """Condition number with which Newton's equations still have a solution in doubles."""
+WIDTH = 1e-4
+"""Over so much of the margin the corner of the hinge is rounded."""
 
 
-class LogisticCoefficients(Statistic):
-    """The coefficients of a LogisticRegression for two classes, whose intercept is penalized.
+class Loss(ABC):
+    """A convex function of the margin that falls, with a continuous slope."""
 
-    It is no mean, but the minimizer of a strongly convex function, found to a certified distance.
+    curvature: ClassVar[float] = 1.0
+    """The largest second derivative, or more."""
+    widths: ClassVar[tuple[float, ...]] = (0.0,)
+    """Of its corner: minimized one after the other, and the last one is the loss."""
+
+    @abstractmethod
+    def slopes(self, margins: NDArray, width: float) -> tuple[NDArray, NDArray]:
+        """Return how steeply it falls at each margin, and its second derivative."""
+
+    @abstractmethod
+    def farthest(self, load: float) -> float:
+        """Return how far from 0 a margin of a minimizer can be; the load is C n R^2."""
+
+    @abstractmethod
+    def moved(self, share: float, farthest: float) -> float:
+        """Return how far one record can move the minimizer, in units of C R; the share is C R^2."""
+
+
+class Logistic(Loss):
+    """The loss log(1 + exp(-m))."""
+
+    def slopes(self, margins: NDArray, width: float) -> tuple[NDArray, NDArray]:
+        """Return the two derivatives."""
+        doubts = expit(-margins)
+        return doubts, doubts * (1 - doubts)
+
+    def farthest(self, load: float) -> float:
+        """The value is at most that of 0, the gradient 0."""
+        return min(math.sqrt(2 * load * math.log(2)), load)
+
+    def moved(self, share: float, farthest: float) -> float:
+        """No slope is above that at the farthest margin."""
+        return 2 * float(expit(farthest))
+
+
+class SquaredHinge(Loss):
+    """The loss max(1 - m, 0)^2."""
+
+    curvature = 2.0
+
+    def slopes(self, margins: NDArray, width: float) -> tuple[NDArray, NDArray]:
+        """Return the two derivatives."""
+        below = np.maximum(1 - margins, 0)
+        return 2 * below, 2.0 * (below > 0)
+
+    def farthest(self, load: float) -> float:
+        """With q = 2 load it is q / (1 + q) up to q = 1, and sqrt(q) / 2 beyond."""
+        return 2 * load / (1 + 2 * load) if load <= 0.5 else math.sqrt(load / 2)
+
+    def moved(self, share: float, farthest: float) -> float:
+        """A record lowers its own slope; with x = 2 share, 2 / (1 + x) is for x up to 1."""
+        each = 2 / (1 + 2 * share) if share <= 0.5 else 1 / math.sqrt(2 * share)
+        return 2 * (1 + farthest) * each
+
+
+class Hinge(Loss):
+    """The loss max(1 - m, 0), with a parabola in the place of its corner."""
+
+    curvature = 1 / WIDTH
+    widths = (1.0, 0.1, 0.01, 0.001, WIDTH)
+
+    def slopes(self, margins: NDArray, width: float) -> tuple[NDArray, NDArray]:
+        """Return the two derivatives."""
+        below = 1 - margins
+        return np.clip(below / width, 0, 1), ((below > 0) & (below < width)) / width
+
+    def farthest(self, load: float) -> float:
+        """The value is at most that of 0, the gradient 0."""
+        return min(math.sqrt(2 * load), load)
+
+    def moved(self, share: float, farthest: float) -> float:
+        """No slope is above 1."""
+        return 2.0
+
+
+class Coefficients(Statistic):
+    """The coefficients of a linear classifier for two classes, whose intercept is penalized.
+
+    They are no mean, but minimize norm(w)^2 / 2 + C sum of losses of the margins y w.(x, s), found
+    to a certified distance.
     """
 
     name = "coefficients"
+    loss: Loss
+
+    supposed: ClassVar[str]
+    """Which configurations have a bound."""
+
+    @abstractmethod
+    def _loss_of(self, estimator: Estimator) -> Loss | None:
+        """Return the loss, None where something else is minimized."""
 
     def _bound(self, estimator: Estimator) -> None:
         """Refuse a configuration whose minimizer is not bounded."""
-        self.classes, self.C = estimator.classes_, float(estimator.C)
-        liblinear = estimator.solver == "liblinear"
-        free = estimator.fit_intercept and not liblinear
-        plain = getattr(estimator, "penalty", "l2") in ("l2", "deprecated")
-        plain = plain and estimator.l1_ratio in (None, 0) and estimator.class_weight is None
-        if free or not plain or len(self.classes) != 2 or math.isinf(self.C):
+        self.classes, self.C, self.owner = estimator.classes_, float(estimator.C), estimator
+        loss = self._loss_of(estimator) if estimator.class_weight is None else None
+        if loss is None or len(self.classes) != 2 or math.isinf(self.C):
             raise ValueError(
-                "A sensitivity of LogisticRegression is known on paper for two classes, the L2 "
-                "penalty, class_weight=None and a penalized intercept, which solver='liblinear' "
-                "has, or none with fit_intercept=False. No bound holds for a free intercept. Got "
-                f"{len(self.classes)} classes and {estimator!r}."
+                f"A sensitivity of {type(estimator).__name__} is known on paper for two classes, "
+                f"{self.supposed}. Got {len(self.classes)} classes and {estimator!r}."
             )
+        self.loss = loss
         self.constant = float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
         self.radius = math.hypot(self.front.radius, self.constant)
         self.shape = (1, self.n_features + (self.constant != 0))
 
     def bound(self, order: float, n_samples: int) -> float:
         """Return how far one record can move the computed coefficients."""
-        if not n_samples * self.C * self.radius**2 <= MOST_CURVED:
+        most = MOST_CURVED / self.loss.curvature
+        if not n_samples * self.C * self.radius**2 <= most:
             raise ValueError(
-                "The 'C' parameter of LogisticRegression must be at most "
-                f"{MOST_CURVED / n_samples / self.radius**2:.3g} for {n_samples} records of this "
+                f"The 'C' parameter of {type(self.owner).__name__} must be at most "
+                f"{most / n_samples / self.radius**2:.3g} for {n_samples} records of this "
                 f"length, so that the solver converges whatever they are. Got {self.C}."
             )
-        slope = float(expit(self.radius * self._longest(n_samples)))
+        moved = self.loss.moved(self.C * self.radius**2, self._farthest(n_samples))
         left = self._tolerance(n_samples) + self._rounding(n_samples)
-        moved = 2 * self.C * self.radius * slope + 2 * left
-        return ROUND_UP * moved * (math.sqrt(self.shape[1]) if order == 1 else 1.0)
+        total = self.C * self.radius * moved + 2 * left
+        return ROUND_UP * total * (math.sqrt(self.shape[1]) if order == 1 else 1.0)
 
-    def _longest(self, n_samples: int) -> float:
-        """Return how long a minimizer can be: its value is at most that of 0, its gradient 0."""
-        by_value = math.sqrt(2 * self.C * n_samples * math.log(2))
-        return min(by_value, self.C * n_samples * self.radius)
+    def _farthest(self, n_samples: int) -> float:
+        return self.loss.farthest(self.C * n_samples * self.radius**2)
 
     def _rounding(self, n_samples: int) -> float:
         """Return by how much a computed gradient may be too short: of its terms, and as a sum."""
-        margins = self.radius * self._longest(n_samples) * (self.shape[1] + 8)
-        return self.C * self.radius * (n_samples + 8) * 2.0**-50 * (4 + margins + n_samples / 4)
+        farthest = self._farthest(n_samples)
+        steepest = float(self.loss.slopes(np.array([-farthest]), self.loss.widths[-1])[0][0])
+        of_margins = self.loss.curvature * (1 + farthest) * (self.shape[1] + 8)
+        terms = 4 * steepest + of_margins + steepest * n_samples / 4
+        return self.C * self.radius * (n_samples + 8) * 2.0**-50 * terms
 
     def _tolerance(self, n_samples: int) -> float:
         """Return the length of the computed gradient with which the solver stops."""
         return 1e-9 * self.C * self.radius + self._rounding(n_samples)
 
     def __call__(self, X: Container, y: NDArray | None) -> Matrix:
-        """Minimize by Newton's method.
+        """Minimize.
 
         The function is strongly convex with modulus 1, so the minimizer is no farther away than the
         gradient is long.
         """
         rows = with_constant(X, self.constant)
         signs = np.where(np.asarray(y, dtype=self.classes.dtype) == self.classes[1], 1.0, -1.0)
-        weights = np.zeros(rows.shape[1])
-        value = self._value(rows, signs, weights)
+        weights, left = np.zeros(rows.shape[1]), math.inf
+        for width in self.loss.widths:
+            weights, left = self._descend(rows, signs, weights, width)
+        if left > self._tolerance(len(signs)):
+            raise FloatingPointError("the solver did not reach its tolerance")
+        return weights[None]
+
+    def _descend(
+        self, rows: Container, signs: NDArray, weights: NDArray, width: float
+    ) -> tuple[NDArray, float]:
+        """Take Newton steps; return where they end, and how long the gradient is there."""
+        left = math.inf
         for _ in range(MAX_STEPS):
-            doubts = expit(-signs * (rows @ weights))
-            gradient = weights - self.C * (rows.T @ (signs * doubts))
-            if np.linalg.norm(gradient) <= self._tolerance(len(signs)):
-                return weights[None]
-            curvature = self.C * (doubts * (1 - doubts))[:, None]
+            margins = signs * (rows @ weights)
+            slopes, curvatures = self.loss.slopes(margins, width)
+            gradient = weights - self.C * (rows.T @ (signs * slopes))
+            left = float(np.linalg.norm(gradient))
+            if left <= self._tolerance(len(signs)):
+                break
+            curvature = self.C * curvatures[:, None]
             scaled = rows.multiply(curvature) if hasattr(rows, "multiply") else rows * curvature
             hessian = np.asarray(safe_sparse_dot(rows.T, scaled, dense_output=True))
             step = np.linalg.solve(hessian + np.eye(len(weights)), gradient)
-            size = 1.0
-            while (tried := self._value(rows, signs, weights - size * step)) > value * (1 + 1e-12):
-                size /= 2
-            weights, value = weights - size * step, tried
-        raise FloatingPointError("the solver did not reach its tolerance")
+            weights = (
+                weights - self._size(weights, step, margins, signs * (rows @ step), width) * step
+            )
+        return weights, left
 
-    def _value(self, rows: Container, signs: NDArray, weights: NDArray) -> float:
-        losses = np.logaddexp(0, -signs * (rows @ weights))
-        return float(weights @ weights / 2 + self.C * losses.sum())
+    def _size(
+        self, weights: NDArray, step: NDArray, margins: NDArray, change: NDArray, width: float
+    ) -> float:
+        """Find how far along a step the function is about lowest: it falls no more there."""
+
+        def falls(size: float) -> float:
+            slopes, _ = self.loss.slopes(margins - size * change, width)
+            return float(step @ (weights - size * step) - self.C * (slopes @ change))
+
+        enough, low, high = 0.1 * abs(falls(0.0)), 0.0, 1.0
+        while falls(high) > enough and high < 2.0**20:
+            low, high = high, 2 * high
+        size = high
+        for _ in range(60):
+            now = falls(size)
+            if abs(now) <= enough:
+                break
+            low, high = (size, high) if now > 0 else (low, size)
+            size = (low + high) / 2
+        return size
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
         """Set the coefficients; that of the constant gives the intercept."""
         released.coef_ = mean[:, : self.n_features].copy()
         if self.constant:
             released.intercept_ = self.constant * mean[:, -1]
+
+
+class LogisticCoefficients(Coefficients):
+    """Those of a LogisticRegression."""
+
+    supposed = (
+        "the L2 penalty, class_weight=None and a penalized intercept, which solver='liblinear' "
+        "has, or none with fit_intercept=False. No bound holds for a free intercept"
+    )
+
+    def _loss_of(self, estimator: Estimator) -> Loss | None:
+        free = estimator.fit_intercept and estimator.solver != "liblinear"
+        penalty = getattr(estimator, "penalty", "l2") in ("l2", "deprecated")
+        return Logistic() if penalty and estimator.l1_ratio in (None, 0) and not free else None
+
+
+class SupportVectorCoefficients(Coefficients):
+    """Those of a LinearSVC, which penalizes its intercept."""
+
+    supposed = "penalty='l2', multi_class='ovr' and class_weight=None"
+
+    def _loss_of(self, estimator: Estimator) -> Loss | None:
+        plain = estimator.penalty == "l2" and estimator.multi_class == "ovr"
+        losses = {"hinge": Hinge(), "squared_hinge": SquaredHinge()}
+        return losses.get(estimator.loss) if plain else None

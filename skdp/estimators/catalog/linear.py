@@ -10,7 +10,10 @@ from skdp.core.classes import named
 from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
 from skdp.estimators.catalog.entry import Entry, always
-from skdp.estimators.catalog.known_minimum import LogisticCoefficients
+from skdp.estimators.catalog.known_minimum import (
+    LogisticCoefficients,
+    SupportVectorCoefficients,
+)
 from skdp.estimators.catalog.known_squares import LeastSquares
 
 # What the fits of linear models leave besides the coefficients: paths, scores, chosen penalties.
@@ -92,7 +95,8 @@ ENTRIES: dict[str, Entry] = {
     ),
     **dict.fromkeys(named("sklearn.linear_model", "ElasticNet Lasso"), _of_one_stream),
     "sklearn.linear_model.LogisticRegression": replace(_of_one_stream, known=LogisticCoefficients),
-    **dict.fromkeys(named("sklearn.svm", "LinearSVC LinearSVR"), _of_one_stream),
+    "sklearn.svm.LinearSVC": replace(_of_one_stream, known=SupportVectorCoefficients),
+    "sklearn.svm.LinearSVR": _of_one_stream,
     **dict.fromkeys(named("sklearn.linear_model", "ARDRegression BayesianRidge"), _bayesian),
     "sklearn.linear_model.SGDOneClassSVM": Entry(always("coef_", "offset_"), numbers="d + 1"),
     **dict.fromkeys(named("sklearn.cross_decomposition", "CCA PLSCanonical PLSRegression"), _pls),

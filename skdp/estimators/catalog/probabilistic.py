@@ -9,6 +9,7 @@ from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
 from skdp.estimators.catalog.entry import Entry, always
 from skdp.estimators.catalog.known import Bits, Counts, GaussianMoments
+from skdp.estimators.catalog.known_counts import Categories, Shares
 from skdp.estimators.catalog.repairs import (
     TINY,
     from_triangle,
@@ -192,7 +193,10 @@ ENTRIES: dict[str, Entry] = {
         known=Bits,
     ),
     "sklearn.naive_bayes.CategoricalNB": Entry(
-        always("category_count_"), _finish_categorical_nb, numbers="k times all categories"
+        always("category_count_"),
+        _finish_categorical_nb,
+        numbers="k times all categories",
+        known=Categories,
     ),
     "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis": Entry(
         _quadratic,
@@ -211,7 +215,7 @@ ENTRIES: dict[str, Entry] = {
         ),
     ),
     "sklearn.dummy.DummyClassifier": Entry(
-        _dummy_classifier, _finish_dummy_classifier, numbers="k"
+        _dummy_classifier, _finish_dummy_classifier, numbers="k", known=Shares
     ),
     "sklearn.dummy.DummyRegressor": Entry(_dummy_regressor, numbers="k"),
 }

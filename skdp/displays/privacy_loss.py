@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from skdp.audit.privacy_loss import PrivacyLoss, estimate_privacy_loss
+from skdp.displays.colors import BLUE, GREEN, VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 class PrivacyLossDisplay:
     """Two output laws and the privacy loss between them, point by point.
 
-    Made by `from_samples`; drawn by `plot`. The upper panel shows the densities of the outputs on x
+    Made by `from_loss`; drawn by `plot`. The upper panel shows the densities of the outputs on x
     and on x', with bars for values of positive probability; the lower one shows the loss, the
     absolute log ratio, with pointwise intervals. Where one density is below its floor the loss is
     at least what is drawn, as a dotted line without an interval; where both are, it is left out.
 
     Parameters
     ----------
-    loss : PrivacyLoss
+    loss : skdp.audit.PrivacyLoss
         From :func:`skdp.audit.estimate_privacy_loss`, with outputs of one dimension.
     claimed_epsilon : float or None, default=None
         Draw the claim as a line.
@@ -37,10 +37,9 @@ class PrivacyLossDisplay:
     figure_ : matplotlib Figure
         The figure that holds them.
 
-    Raises
-    ------
-    ValueError
-        If the outputs have more than one dimension.
+    See Also
+    --------
+    skdp.audit.estimate_privacy_loss : What is drawn.
 
     References
     ----------
@@ -50,10 +49,11 @@ class PrivacyLossDisplay:
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp.audit import PrivacyLossDisplay
+    >>> from skdp import PrivacyLossDisplay
+    >>> from skdp.audit import estimate_privacy_loss
     >>> rng = np.random.default_rng(0)
-    >>> outputs = rng.laplace(size=5000), 1 + rng.laplace(size=5000)
-    >>> display = PrivacyLossDisplay.from_samples(*outputs, claimed_epsilon=1.0)
+    >>> loss = estimate_privacy_loss(rng.laplace(size=5000), 1 + rng.laplace(size=5000))
+    >>> display = PrivacyLossDisplay.from_loss(loss, claimed_epsilon=1.0)
     >>> display.plot().axes_[1].get_ylabel()
     'privacy loss'
     """
@@ -61,42 +61,37 @@ class PrivacyLossDisplay:
     axes_: NDArray
     figure_: Figure
 
-    def __init__(self, loss: PrivacyLoss, *, claimed_epsilon: float | None = None):
-        if loss.points.ndim != 1:
-            raise ValueError(
-                "The 'loss' parameter of PrivacyLossDisplay must have outputs of one dimension. "
-                f"Got {loss.points.shape[1]}."
-            )
+    def __init__(self, *, loss: Any, claimed_epsilon: float | None = None):
         self.loss = loss
         self.claimed_epsilon = claimed_epsilon
 
     @classmethod
-    def from_samples(
-        cls,
-        samples_x: ArrayLike,
-        samples_y: ArrayLike,
-        *,
-        claimed_epsilon: float | None = None,
-        **options: Any,
-    ) -> Self:
-        """Estimate the loss from outputs.
+    def from_loss(cls, loss: Any, *, claimed_epsilon: float | None = None) -> Self:
+        """Take an estimate of the loss.
 
         Parameters
         ----------
-        samples_x, samples_y : array-like of shape (n,)
-            Independent outputs on x and on x'.
+        loss : skdp.audit.PrivacyLoss
+            From :func:`skdp.audit.estimate_privacy_loss`, with outputs of one dimension.
         claimed_epsilon : float or None, default=None
             Draw the claim as a line.
-        **options : dict
-            For :func:`skdp.audit.estimate_privacy_loss`.
 
         Returns
         -------
         PrivacyLossDisplay
             Not drawn yet.
+
+        Raises
+        ------
+        ValueError
+            If the outputs have more than one dimension.
         """
-        loss = estimate_privacy_loss(samples_x, samples_y, **options)
-        return cls(loss, claimed_epsilon=claimed_epsilon)
+        if loss.points.ndim != 1:
+            raise ValueError(
+                "The 'loss' parameter of PrivacyLossDisplay.from_loss must have outputs of one "
+                f"dimension. Got {loss.points.shape[1]}."
+            )
+        return cls(loss=loss, claimed_epsilon=claimed_epsilon)
 
     def plot(
         self, axes: Sequence[Axes] | None = None, *, names: tuple[str, str] = ("x", "x'")
@@ -130,13 +125,14 @@ class PrivacyLossDisplay:
         for k, (name, values) in enumerate(
             zip(names, (loss.density_x, loss.density_y), strict=True)
         ):
-            color = f"C{k}"
-            ax.plot([], [], color=color, label=name)
+            look: dict[str, Any] = {"color": (BLUE, VERMILION)[k], "ls": ("-", "--")[k]}
+            ax.plot([], [], label=name, **look)
             if not atom.all():
-                ax.plot(loss.points[~atom], values[~atom], color=color)
+                ax.plot(loss.points[~atom], values[~atom], **look)
             if atom.any():
-                markers = ax.stem(loss.points[atom], values[atom], linefmt=color, basefmt=" ")
-                markers.markerline.set(color=color, marker="os"[k], fillstyle="none")
+                markers = ax.stem(loss.points[atom], values[atom], basefmt=" ")
+                markers.stemlines.set(**look)
+                markers.markerline.set(color=look["color"], marker="os"[k], fillstyle="none")
         ax.set_ylim(bottom=0)
         ax.set_ylabel("probability" if atom.all() else "density")
         ax.legend()
@@ -150,14 +146,14 @@ class PrivacyLossDisplay:
             low, high = (
                 np.where(loss.floored, np.nan, end)[~atom] for end in (loss.lower, loss.upper)
             )
-            ax.plot(points, least, color="C2", ls=":", lw=1)
-            ax.plot(points, known, color="C2", label="loss")
-            ax.fill_between(points, low, high, color="C2", alpha=0.25, lw=0)
+            ax.plot(points, least, color=GREEN, ls=":", lw=1)
+            ax.plot(points, known, color=GREEN, label="loss")
+            ax.fill_between(points, low, high, color=GREEN, alpha=0.25, lw=0)
         shown = atom & loss.visible
         if shown.any():
             above = np.where(loss.floored, 0.0, loss.upper - loss.loss)
             distance = [(loss.loss - loss.lower)[shown], above[shown]]
-            ax.errorbar(loss.points[shown], loss.loss[shown], distance, fmt="o", color="C2")
+            ax.errorbar(loss.points[shown], loss.loss[shown], distance, fmt="o", color=GREEN)
         if self.claimed_epsilon is not None:
             ax.axhline(self.claimed_epsilon, color="0.4", ls="--", lw=1, label="claimed")
             ax.legend()

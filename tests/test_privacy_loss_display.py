@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from benchmarks.gallery import LaplaceNoise, RandomizedResponse
-from skdp.audit import PrivacyLossDisplay, estimate_privacy_loss
+from skdp import PrivacyLossDisplay
+from skdp.audit import estimate_privacy_loss
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +22,9 @@ def outputs(mechanism, pair, n=5000):
 
 def test_densities_above_and_loss_below():
     x, y = outputs(LaplaceNoise(1.0), (0.0, 1.0))
-    display = PrivacyLossDisplay.from_samples(x, y, claimed_epsilon=1.0).plot(names=("a", "b"))
+    display = PrivacyLossDisplay.from_loss(estimate_privacy_loss(x, y), claimed_epsilon=1.0).plot(
+        names=("a", "b")
+    )
     densities, losses = display.axes_
     assert display.figure_ is densities.figure
     drawn = [line.get_ydata() for line in densities.lines if len(line.get_xdata())]
@@ -39,7 +42,7 @@ def test_densities_above_and_loss_below():
 def test_atoms_are_bars_with_error_bars():
     x, y = outputs(RandomizedResponse(0.75), (0, 1))
     figure, axes = plt.subplots(2, 1)
-    display = PrivacyLossDisplay(estimate_privacy_loss(x, y)).plot(axes)
+    display = PrivacyLossDisplay.from_loss(estimate_privacy_loss(x, y)).plot(axes)
     assert display.figure_ is figure
     assert axes[0].get_ylabel() == "probability"
     assert len(axes[0].containers) == 2
@@ -49,12 +52,13 @@ def test_atoms_are_bars_with_error_bars():
 
 def test_atoms_and_density_are_drawn_together():
     x, y = outputs(LaplaceNoise(1.0, clip=(0.0, 1.0)), (0.0, 1.0))
-    display = PrivacyLossDisplay.from_samples(x, y).plot()
+    display = PrivacyLossDisplay.from_loss(estimate_privacy_loss(x, y)).plot()
     assert len(display.axes_[1].containers) == 1
     assert len(display.axes_[1].collections) >= 1
 
 
 def test_two_dimensions_cannot_be_drawn():
     rng = np.random.default_rng(0)
+    loss = estimate_privacy_loss(rng.normal(size=(500, 2)), rng.normal(size=(500, 2)))
     with pytest.raises(ValueError, match=r"outputs of one dimension\. Got 2"):
-        PrivacyLossDisplay.from_samples(rng.normal(size=(500, 2)), rng.normal(size=(500, 2)))
+        PrivacyLossDisplay.from_loss(loss)

@@ -1,0 +1,170 @@
+"""Whether the digits of an output tell from which of two neighboring values it was made.
+
+Run ``python benchmarks/floating_point.py`` (some minutes).
+
+Mironov ("On Significance of the Least Significant Bits For Differential Privacy", CCS 2012) asks
+whether one of two values leads to an output and the other does not, in the arithmetic of doubles.
+`reached` answers that for the Laplace noise of numpy, by trying the few uniform numbers that may
+have been drawn. For ours `unexplained` counts outputs that are not the public decoder's of a point
+of the lattice on which either value gets its noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp import (
+    BernsteinMechanism,
+    GaussianMechanism,
+    L2LaplaceMechanism,
+    LaplaceMechanism,
+    SensitivitySampler,
+    UniformOracle,
+    plan_release,
+)
+
+N_AROUND = 4
+"""Uniform numbers that are tried on either side of the likeliest one."""
+
+
+def reached(output: float, value: float) -> bool:
+    """Return whether numpy's Laplace noise of scale 1 can lead from a value to an output."""
+    tail = math.exp(-abs(output - value)) / 2
+    is_above = output >= value
+    center = round((1 - tail if is_above else tail) * 2**53)
+    near = range(max(center - N_AROUND, 1), min(center + N_AROUND, 2**53 - 1) + 1)
+    for uniform in (number / 2**53 for number in near):  # as in numpy's distributions.c
+        if uniform >= 0.5:
+            noisy = value - math.log(2.0 - uniform - uniform)
+        else:
+            noisy = value + math.log(uniform + uniform)
+        if noisy == output:
+            return True
+    return False
+
+
+def share_told_apart(value: float, neighbor: float, n: int, rng: np.random.Generator) -> float:
+    """Attack numpy's noise: the share of outputs that only the true value leads to."""
+    outputs = rng.laplace(value, 1.0, size=n).tolist()
+    told = sum(reached(each, value) and not reached(each, neighbor) for each in outputs)
+    return told / n
+
+
+class _Recording:
+    """Keeps the noisy coordinates, before they are decoded."""
+
+    noisy: ClassVar[list[NDArray[np.float64]]] = []
+
+    def _add_noise(self, value, sensitivity, source):
+        coordinates = super()._add_noise(value, sensitivity, source)
+        self.noisy.append(coordinates.copy())
+        return coordinates
+
+
+class RecordedLaplace(_Recording, LaplaceMechanism):
+    """LaplaceMechanism, with a record."""
+
+
+class RecordedGaussian(_Recording, GaussianMechanism):
+    """GaussianMechanism, with a record."""
+
+
+class RecordedL2Laplace(_Recording, L2LaplaceMechanism):
+    """L2LaplaceMechanism, with a record."""
+
+
+KINDS = {
+    "Laplace": (RecordedLaplace, {"epsilon": 1.0}),
+    "Gaussian": (RecordedGaussian, {"epsilon": 1.0, "delta": 1e-5}),
+    "L2 Laplace": (RecordedL2Laplace, {"epsilon": 1.0}),
+}
+BASES = {
+    "identity": {"basis": "identity"},
+    "diagonal": {"basis": "diagonal"},
+    "matrix": {"basis": np.array([[3.0, 0.1, 0.0], [0.0, 0.7, 0.2], [0.0, 0.0, 0.3]])},
+    "code": {},
+}
+
+
+def moments(X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return means of different sizes, which depend on each other."""
+    return np.array([X[:, 0].mean(), (X[:, 0] ** 2).mean(), (0.1 * X[:, 0] ** 3).mean()])
+
+
+def values_apart(mechanism):
+    """Return two values whose difference is the sampled sensitivity, and the plan that says so."""
+    sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.2, random_state=0)
+    plan = plan_release(moments, n_samples=20, mechanism=mechanism, sensitivity=sampler)
+    distance = plan.mechanism.geometry.distance
+    value, step = moments(np.linspace(0.1, 0.9, 20)[:, None]), np.array([1.0, 0.9, 0.05])
+    factor = (1 - 1e-9) * plan.sensitivity.value / distance(value + step, value)
+    return value, value + factor * step, plan
+
+
+def exponent(outputs: NDArray[np.float64]) -> int:
+    """Return the exponent of the largest power of two of which all numbers are multiples."""
+    significand, exponents = np.frexp(outputs[outputs != 0])
+    whole = np.ldexp(significand, 53).astype(np.int64)
+    zeros = np.frexp((whole & -whole).astype(np.float64))[1] - 1
+    return int((exponents - 53 + zeros).min())
+
+
+def unexplained(kind: str, basis: str, n: int) -> tuple[int, int]:
+    """Return how many releases on either of two neighbors tell them apart, and their number.
+
+    One does where its coordinates are not on the lattice of the neighbor's, or too far out for some
+    of its noise, or where it is not what the public code makes of them.
+    """
+    make, options = KINDS[kind]
+    *values, plan = values_apart(make(**options, **BASES[basis]))
+    mechanism, size = plan.mechanism, plan.sensitivity.value
+    code = mechanism.geometry.basis
+    found, n_strange = [], 0
+    for value in values:
+        _Recording.noisy.clear()
+        outputs = np.array([mechanism.release(value, size) for _ in range(n)])
+        found.append(np.array(_Recording.noisy))
+        variance = mechanism._variance(size)
+        for output, noisy in zip(outputs, found[-1], strict=True):
+            n_strange += not np.array_equal(output, np.ravel(code.decode(noisy, variance)))
+    steps = [exponent(noisy) for noisy in found]
+    for noisy in found:
+        in_steps = np.ldexp(noisy, -max(steps))
+        is_strange = (in_steps != np.rint(in_steps)) | (np.abs(in_steps) >= 2.0**53)
+        n_strange += int(is_strange.any(axis=1).sum())
+    return n_strange, 2 * n
+
+
+def unexplained_numbers(mechanism, n: int) -> int:
+    """Do the same for n numbers at once, as of a function's values, without a basis."""
+    outputs = [mechanism.release(np.full(n, value), 1.0) for value in (0.1, 1.1)]
+    step = max(map(exponent, outputs))
+    in_steps = np.ldexp(np.concatenate(outputs), -step)
+    return int(((in_steps != np.rint(in_steps)) | (np.abs(in_steps) >= 2.0**53)).sum())
+
+
+def main() -> None:
+    """Print how many outputs tell two neighbors apart."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--numbers", type=int, default=500_000, help="on each of the two values")
+    parser.add_argument("--releases", type=int, default=10_000, help="on each of the two values")
+    options = parser.parse_args()
+    share = share_told_apart(0.1, 1.1, 10_000, np.random.default_rng(0))
+    print(f"numpy.random.Generator.laplace: {share:.1%} of 10,000")
+    for mechanism in (LaplaceMechanism(1.0, "identity"), GaussianMechanism(1.0, 1e-5, "analytic"),
+                      BernsteinMechanism(1.0)):  # fmt: skip
+        told = unexplained_numbers(mechanism, options.numbers)
+        print(f"{mechanism}: {told} of {2 * options.numbers}", flush=True)
+    for kind in KINDS:
+        for basis in BASES:
+            told, n_all = unexplained(kind, basis, options.releases)
+            print(f"{kind}, {basis}: {told} of {n_all} releases of 3 numbers", flush=True)
+
+
+if __name__ == "__main__":
+    main()

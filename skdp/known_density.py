@@ -1,0 +1,145 @@
+"""A kernel density on a lattice, whose sensitivity is known: the kernel itself bounds a record.
+
+The value at a lattice point p is the mean over the records x of K(|p - x| / h). One record moves it
+by what its own kernel has there and what that of another record has. So what matters is how much of
+a kernel the lattice can hold: with k = K / K(0), for q = 1 and 2,
+
+    S_q = sup_x sum_p k(|p - x| / h)^q.
+
+The kernel is not negative, and so the sum over n records moves by at most 2 K(0) S_1 in the L1
+norm, and by at most K(0) sqrt(2 S_2) in the L2 norm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+from sklearn.base import clone
+
+from skdp.core.classes import public_name
+from skdp.core.dataset import Dataset
+from skdp.core.types import Container, Estimator
+from skdp.estimators.known import EVERYTHING
+from skdp.estimators.statistics import ROUND_UP
+from skdp.fitted_function import FittedFunctionTarget
+from skdp.functions.bernstein import BernsteinTransformer
+
+KERNELS: dict[str, Callable[[NDArray], NDArray]] = {
+    "gaussian": lambda t: np.exp(-(t**2) / 2),
+    "exponential": lambda t: np.exp(-t),
+    "tophat": lambda t: (t < 1).astype(np.float64),
+    "epanechnikov": lambda t: np.maximum(1 - t**2, 0),
+    "linear": lambda t: np.maximum(1 - t, 0),
+    "cosine": lambda t: np.cos(np.pi / 2 * np.minimum(t, 1)),
+}
+"""By distance over bandwidth, 1 at 0, falling."""
+
+FAR = 1e3
+"""Bandwidths from the box, beyond which a record has no weight in it."""
+N_DISTANCES = 2**22
+"""So many are computed at a time."""
+
+
+def check_known_density(estimator: Estimator, example: Dataset) -> None:
+    """Refuse, before any fit, a function on a lattice that has no sensitivity on paper."""
+    if public_name(type(estimator)) != "sklearn.neighbors.KernelDensity":
+        raise ValueError(
+            "The 'release' parameter of PrivateEstimator is a BernsteinTransformer, and the only "
+            "function whose sensitivity is known on paper is that of a KernelDensity. Got "
+            f"{type(estimator).__name__}. Use release='auto', or sample the sensitivity."
+        )
+    if example.sample_weight is not None:
+        raise ValueError("What is known on paper is for records without weights.")
+    exact = estimator.atol == 0 and estimator.rtol == 0
+    euclidean = estimator.metric in ("euclidean", "l2") and estimator.metric_params is None
+    if not (exact and euclidean) or isinstance(estimator.bandwidth, str):
+        raise ValueError(
+            "A sensitivity of KernelDensity is known on paper for a bandwidth that is a number, "
+            f"the Euclidean distance, and without tolerance. Got {estimator!r}."
+        )
+
+
+class KnownDensityTarget(FittedFunctionTarget):
+    """The density, with what bounds it.
+
+    Parameters
+    ----------
+    estimator : KernelDensity
+        As configured by the user.
+    transformer : BernsteinTransformer
+        Lattice and box.
+    public_fit : KernelDensity
+        The same, fitted to public records.
+    n_samples : int
+        Number of private records.
+    """
+
+    def __init__(
+        self,
+        estimator: Estimator,
+        transformer: BernsteinTransformer,
+        public_fit: Estimator,
+        n_samples: int,
+    ):
+        super().__init__(estimator, transformer, public_fit)
+        self.n_samples, self.bandwidth = n_samples, float(estimator.bandwidth)
+        origin = np.zeros((1, self._points.shape[1]))
+        peak = clone(self.estimator).fit(origin).score_samples(origin)
+        self.peak = float(np.exp(peak[0]))
+        self.shape = (len(self._points),)
+        self.key_parts = (*self.key_parts, "known", n_samples)
+
+    def __call__(self, *parts: Container, seed: int) -> NDArray[np.float64]:
+        """Return the mean of the kernels on the lattice, whatever the records are."""
+        (X,) = self.as_seen(*parts)
+        kernel, total = KERNELS[self.estimator.kernel], np.zeros(len(self._points))
+        for rows in np.array_split(X, 1 + len(X) * len(total) // N_DISTANCES):
+            total += kernel(cdist(rows, self._points) / self.bandwidth).sum(axis=0)
+        return self.peak / len(X) * total
+
+    def as_seen(self, *parts: Container) -> tuple[Container, ...]:
+        """Return records of which none is refused: those far off the box are brought nearer."""
+        low, high = self.transformer.feature_range_.T
+        margin = FAR * self.bandwidth
+        return (np.clip(EVERYTHING.transform(parts[0]), low - margin, high + margin),)
+
+    def bound(self, order: float) -> float:
+        """Return how far one record can move the values, in the norm of this order."""
+        low, high = self.transformer.feature_range_.T
+        steps = self.transformer.degree * self.bandwidth / (high - low)
+        q = 1 if order == 1 else 2
+        held = most_held(self.estimator.kernel, steps, self.transformer.degree + 1, q)
+        moved, held_by_all = (2 * held, held) if order == 1 else (math.sqrt(2 * held),) * 2
+        rounding = (self.n_samples + 8) * 2.0**-52 * held_by_all
+        return ROUND_UP * self.peak * (moved / self.n_samples + 2 * rounding)
+
+
+def most_held(kernel: str, steps: NDArray[np.float64], n_points: int, q: int) -> float:
+    """Bound S_q on a lattice of so many points a side; steps of it per bandwidth, by column.
+
+    A Gaussian is a product over the columns, of each of which the sum over all integers is largest
+    in a lattice point, as its Fourier coefficients are positive. For any kernel: a sum over a row
+    of the lattice is at most the largest value plus the integral over the row. Both are functions
+    of the other columns that fall with the distance, and so on; the integral over j columns is
+    h^j times that of k^q over the space of j dimensions.
+    """
+    d = len(steps)
+    if kernel == "gaussian":
+        far = np.arange(1, 40 * n_points)  # beyond it there is nothing, unless all points count
+        sums = [1 + 2 * np.exp(-q * (far / min(step, n_points)) ** 2 / 2).sum() for step in steps]
+        held = math.prod(min(float(n_points), each) for each in sums)
+    else:
+        held, radii = 1.0, (np.arange(10**5) + 0.5) / 10**5
+        for j in range(1, d + 1):
+            if kernel == "exponential":
+                radial = math.gamma(j) / q**j
+            else:
+                radial = float(np.mean(radii ** (j - 1) * KERNELS[kernel](radii) ** q))
+            whole = 2 * math.pi ** (j / 2) / math.gamma(j / 2) * radial
+            held += whole * sum(map(math.prod, combinations(steps.tolist(), j)))
+    return min(float(n_points) ** d, (1 + 1e-6) * held)

@@ -1,0 +1,75 @@
+"""A limit to the time that a call may take, for targets that hang."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from types import FrameType
+from typing import TypeVar
+
+T = TypeVar("T")
+
+LONGEST = 1e8
+"""Seconds, three years: no timer takes much more."""
+
+
+class OverdueError(Exception):
+    """The limit has passed."""
+
+
+class _Alarm(BaseException):
+    """It is no Exception, since many fits catch those and go on."""
+
+
+def within(seconds: float | None, call: Callable[..., T], *arguments: object) -> T:
+    """Return what a call returns, or raise OverdueError, whatever has become of a late one."""
+    if seconds is None:
+        return call(*arguments)
+    start = perf_counter()
+    rings: list[int] = []
+    try:
+        with _alarm(seconds, rings):
+            value = call(*arguments)
+    except _Alarm:
+        pass
+    except Exception:
+        if not rings and perf_counter() - start <= seconds:
+            raise
+    else:
+        if not rings and perf_counter() - start <= seconds:
+            return value
+    raise OverdueError
+
+
+@contextmanager
+def _alarm(seconds: float, rings: list[int]) -> Iterator[None]:
+    """Note an alarm and raise, and once more after as long; in the main thread of a process."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or not hasattr(signal, "setitimer"):
+        yield
+        return
+    is_over, left, interval = False, 0.0, 0.0
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        if not is_over:
+            rings.append(number)
+            raise _Alarm
+
+    start, handler = perf_counter(), signal.signal(signal.SIGALRM, ring)
+    try:
+        due = min(seconds, LONGEST)
+        left, interval = signal.setitimer(signal.ITIMER_REAL, due, due)
+        try:
+            yield
+        finally:
+            is_over = True
+    finally:
+        is_over = True  # a late one may have come before the first of these lines
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+        if left:  # somebody else's alarm
+            passed = perf_counter() - start
+            signal.setitimer(signal.ITIMER_REAL, max(left - passed, 1e-6), interval)

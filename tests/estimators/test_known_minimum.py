@@ -1,0 +1,98 @@
+"""Linear support vector machines whose sensitivity is known: the minimizer, how far it moves."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+
+from skdp import ClipNorm, LaplaceMechanism, PrivateEstimator
+from skdp.estimators.known import KnownTarget
+
+LOSSES = ("hinge", "squared_hinge")
+
+
+def private(estimator, radius=1.0, classes=(0, 1), mechanism=None):
+    return PrivateEstimator(
+        make_pipeline(ClipNorm(radius), estimator),
+        mechanism=mechanism or LaplaceMechanism(np.inf),
+        sensitivity="known",
+        classes=list(classes),
+    )
+
+
+def test_without_noise_it_is_the_machine():
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 2
+    X = rng.normal(loc=np.outer(y, [1.5, -1.0, 0.5]))
+    for loss, tolerance in (("squared_hinge", 1e-6), ("hinge", 2e-3)):  # whose corner is rounded
+        for options in (
+            {"C": 1e-3},
+            {"C": 0.1, "intercept_scaling": 2.0},
+            {"fit_intercept": False},
+        ):
+            estimator = LinearSVC(loss=loss, tol=1e-9, max_iter=200_000, dual=True, **options)
+            exact = clone(estimator).fit(X, y)
+            for container in (np.asarray, sparse.csr_array):
+                released = private(estimator, 50.0).fit(container(X), y).estimator_[-1]
+                scale = np.abs(exact.coef_).max()
+                np.testing.assert_allclose(released.coef_, exact.coef_, atol=tolerance * scale)
+                difference = released.intercept_ - exact.intercept_
+                np.testing.assert_allclose(difference, 0, atol=tolerance * scale)
+                assert (released.predict(X) == exact.predict(X)).mean() > 0.98
+
+
+def datasets(rng, n_samples, n_features):
+    """Two neighbors, with records on axes, corners and repeated ones."""
+    axes = np.eye(n_features)[rng.integers(n_features, size=n_samples + 1)]
+    corners = rng.choice([-1.0, 1.0], size=axes.shape)
+    X = np.choose(rng.integers(3), [axes * corners, corners, rng.normal(size=axes.shape)])
+    X *= rng.choice([1.0, 1e9, 0.3], size=(len(X), 1))
+    y = rng.integers(2, size=len(X))
+    if rng.random() < 0.3:
+        X[:], y[:-1] = X[0] * rng.choice([-1, 1], size=(len(X), 1)), 1
+    return (X[:-1], y[:-1]), (np.vstack([X[1:-1], X[-1:]]), np.append(y[1:-1], y[-1]))
+
+
+def test_no_pair_moves_a_machine_farther_than_its_bound():
+    """The bound is attained where the penalty is strong."""
+    rng = np.random.default_rng(0)
+    for loss in LOSSES:
+        for C, least in ((1e-4, 0.95), (0.1, 0.4), (3.0, 0.05)):
+            reached = 0.0
+            for n_samples in (1, 4):
+                estimator = make_pipeline(ClipNorm(), LinearSVC(C=C, loss=loss))
+                fitted = estimator.fit(np.eye(2)[[0, 1]], [0, 1])
+                target = KnownTarget(estimator, fitted, n_samples)
+                bounds = [target.statistic.bound(order, n_samples) for order in (1, 2)]
+                for _ in range(10):
+                    first, second = (target(*each, seed=0) for each in datasets(rng, n_samples, 2))
+                    assert np.abs(first - second).sum() <= bounds[0]
+                    reached = max(reached, math.dist(first, second) / bounds[1])
+            assert least <= reached <= 1
+
+
+@pytest.mark.parametrize(
+    ("estimator", "classes", "message"),
+    [
+        (LinearSVC(class_weight="balanced"), [0, 1], "class_weight=None"),
+        (LinearSVC(penalty="l1"), [0, 1], "penalty='l2'"),
+        (LinearSVC(multi_class="crammer_singer"), [0, 1], "multi_class='ovr'"),
+        (LinearSVC(), [0, 1, 2], "two classes"),
+        (LinearSVC(C=1e7, loss="hinge"), [0, 1], "so that the solver converges"),
+    ],
+)
+def test_machines_without_a_bound_are_refused(estimator, classes, message):
+    X, y = np.eye(60)[:, :3], np.arange(60) % len(classes)
+    with pytest.raises(ValueError, match=message):
+        private(estimator, 2.0, classes).plan(60, like=(X, y))
+
+
+def test_an_absent_class_is_no_error():
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    for loss in LOSSES:
+        model = private(LinearSVC(C=0.01, loss=loss), mechanism=LaplaceMechanism(1.0))
+        assert model.fit(X, np.zeros(50, dtype=int)).predict(X).shape == (50,)

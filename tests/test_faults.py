@@ -1,0 +1,176 @@
+"""Fits and files are whole or none, and nothing is released without a spend."""
+
+import errno
+import signal
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+from skdp import (
+    ExponentialMechanism,
+    LaplaceMechanism,
+    PrivateEstimator,
+    PrivateSearchCV,
+    SensitivityEstimate,
+    SensitivitySampler,
+    UniformOracle,
+    load,
+)
+from skdp.accounting import PrivacyAccountant
+
+X = np.random.default_rng(0).uniform(size=(30, 1))
+Y = X[:, 0]
+N_MOMENTS = 10
+FITS = {PrivateEstimator.fit.__code__, PrivateSearchCV.fit.__code__}
+
+
+def sampled():
+    return SensitivitySampler(UniformOracle([(0, 1)], y_bounds=(0, 1)), n_pairs=19, random_state=0)
+
+
+def estimator(accountant, epsilon=1.0, sensitivity=0.1):
+    return PrivateEstimator(
+        Ridge(),
+        mechanism=LaplaceMechanism(epsilon),
+        sensitivity=sensitivity,
+        accountant=accountant,
+    )
+
+
+def search(accountant, epsilon=1.0):
+    return PrivateSearchCV(
+        estimator(None, epsilon),
+        {"estimator__alpha": [1.0, 2.0]},
+        mechanism=ExponentialMechanism(epsilon),
+        sensitivity=0.1,
+        cv=2,
+        accountant=accountant,
+    )
+
+
+def fitted_state(model):
+    return {name: value for name, value in vars(model).items() if name not in model.get_params()}
+
+
+def interrupted(model, when):
+    """Fit, and raise an interrupt when ``when(frame, event)`` says so; return whether it did.
+
+    It is asked at each call of a function, and at each line of `fit`.
+    """
+
+    def watch(frame, event, argument):
+        if when(frame, event):
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return watch if frame.f_code in FITS else None
+
+    before = sys.gettrace()
+    try:
+        sys.settrace(watch)
+        model.fit(X, Y)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+class Lines:
+    """Counts lines of a method, and says when the last of so many begins."""
+
+    def __init__(self, method, last=None):
+        self.method, self.last, self.count = method, last, 0
+
+    def __call__(self, frame, event):
+        self.count += event == "line" and frame.f_code is self.method.__code__
+        return self.count == self.last
+
+
+@pytest.mark.parametrize("make", [estimator, search])
+def test_a_fit_is_whole_or_as_it_was(make):
+    """An interrupt at any of its lines leaves no guarantee beside the estimator of another fit."""
+    accountant = PrivacyAccountant(":memory:", epsilon=1e6)
+    lines = Lines(type(make(None)).fit)
+    first, second = make(accountant).fit(X, Y), make(accountant, epsilon=50.0)
+    old = fitted_state(first)
+    assert not interrupted(second, lines)
+    assert lines.count > N_MOMENTS
+    for number in range(lines.count - N_MOMENTS, lines.count + 1, 1 if make is estimator else 3):
+        first.set_params(**second.get_params(deep=False))
+        assert interrupted(first, Lines(lines.method, number))
+        new = fitted_state(first)
+        same = {key for key in old if new[key] is old[key]}
+        assert same == set(old) or not same & {"estimator_", "guarantee_", "plan_"}
+        old = new
+
+
+def test_what_is_saved_is_whole_or_as_it_was(tmp_path, monkeypatch):
+    """Nothing is half written where the disk is full: an estimate may have taken hours."""
+    accountant = PrivacyAccountant(":memory:", epsilon=1e6)
+    model = estimator(accountant, sensitivity=sampled()).fit(X, Y)
+    other = estimator(accountant, sensitivity=sampled().set_params(random_state=1)).fit(X, Y)
+    model.sensitivity_.save(tmp_path / "estimate.json")
+    write = Path.write_text
+    for name in ("estimate.json", "release.json", "README.md"):
+
+        def fill_up(path, text, encoding, name=name):
+            write(path, text[: len(text) // 2], encoding=encoding)
+            if path.name.startswith(name):
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+        save = other.sensitivity_.save if name == "estimate.json" else other.save
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "write_text", fill_up)
+            with pytest.raises(OSError, match="No space"):
+                save(tmp_path / name.removesuffix(".md"))
+    assert SensitivityEstimate.load(tmp_path / "estimate.json") == model.sensitivity_
+    assert sorted(path.name for path in tmp_path.rglob("*")) == [
+        "README",
+        "estimate.json",
+        "release.json",
+    ]
+    other.save(tmp_path / "README")
+    assert load(tmp_path / "README").value.coef_ == other.estimator_.coef_
+
+
+def in_another_thread(call):
+    """A lock that this thread still held would not keep itself out."""
+    done = []
+    thread = threading.Thread(target=lambda: done.append(call()), daemon=True)
+    thread.start()
+    thread.join(timeout=60)
+    assert done
+    return done[0]
+
+
+# an interrupt that comes in a destructor cannot be raised
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_at_any_moment_of_a_fit_loses_nothing(tmp_path):
+    """What comes inside the room is tested with it: no tracer sees that."""
+    accountant = PrivacyAccountant(tmp_path / "ledger.db", epsilon=1e6)
+    n_events, moment = 0, -1
+
+    def count(frame, event):
+        nonlocal n_events
+        n_events += 1
+        return n_events == moment
+
+    make = partial(estimator, accountant, sensitivity=sampled())
+    assert not interrupted(make(), count)
+    n_all, n_interrupted = n_events, 0
+    expected = make().fit(X, Y).sensitivity_
+    for each in np.random.default_rng(0).integers(1, n_all // 2, size=N_MOMENTS).tolist():
+        n_events, moment, n_before, model = 0, each, len(accountant.rows()), make()
+        handlers = signal.getsignal(signal.SIGINT), sys.stdout, sys.stderr
+        n_interrupted += interrupted(model, count)
+        n_spent = len(accountant.rows()) - n_before
+        assert n_spent in (0, 1)
+        assert n_spent >= bool(fitted_state(model))
+        assert (signal.getsignal(signal.SIGINT), sys.stdout, sys.stderr) == handlers
+    assert n_interrupted > N_MOMENTS / 2
+    assert in_another_thread(lambda: make().fit(X, Y)).sensitivity_ == expected

@@ -1,0 +1,133 @@
+"""Between what the exact model would predict: intervals hold as often as they say."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.neighbors import KernelDensity
+from sklearn.preprocessing import StandardScaler
+
+from skdp import (
+    BernsteinTransformer,
+    LaplaceMechanism,
+    Mechanism,
+    PrivacyGuarantee,
+    PrivateEstimator,
+    PublicDataOracle,
+    SensitivitySampler,
+    UniformOracle,
+)
+from skdp.core.geometry import Geometry
+from skdp.intervals import interval, might_have_been
+
+X, y = load_diabetes(return_X_y=True)
+X = StandardScaler().fit_transform(X)
+X_PUBLIC, Y_PUBLIC, X, y = X[::2], y[::2], X[1::2], y[1::2]
+N = 150
+
+
+def private(estimator, **options):
+    sampler = SensitivitySampler(PublicDataOracle(X_PUBLIC, Y_PUBLIC), gamma=0.2, random_state=0)
+    options = {"mechanism": LaplaceMechanism(3.0), "sensitivity": sampler} | options
+    return PrivateEstimator(estimator, random_state=0, **options)
+
+
+def share_inside(model, of, responses, level=0.9, n_releases=60):
+    """How often exact predictions are inside of the intervals that one simulation gives."""
+    plan = model.plan(N, like=(X[:2], y[:2]))
+    rng = np.random.default_rng(0)
+    released = plan.execute(X[:N], y[:N], random_state=0)
+    models = might_have_been(plan, released, 99, 0, "a test")
+    low, high = (interval(models, X, level, "a test") - released.value.predict(X)[:, None]).T
+    off = []
+    for _ in range(n_releases):
+        rows = rng.choice(len(of), N)
+        exact = plan.target(of[rows], responses[rows], seed=0)
+        off.append(exact - plan.mechanism.release(exact, plan.sensitivity.value, rng))
+    off = np.array(off) @ np.c_[X, np.ones(len(X))].T  # of the predictions, which are linear
+    return np.mean((low <= off) & (off <= high))
+
+
+def test_with_a_basis_the_level_is_met_on_any_data():
+    model = private(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=5.0)
+    assert 0.87 < share_inside(model, X, 1e4 * y) < 0.93
+    assert 0.44 < share_inside(model, X, -y, level=0.5) < 0.56
+
+
+def test_with_a_code_the_level_is_met_on_data_of_the_oracle_and_by_the_shift_on_others():
+    strict = private(Ridge(), mechanism=LaplaceMechanism(3.0, shift=0.0))
+    assert 0.86 < share_inside(strict, X_PUBLIC, Y_PUBLIC) < 0.94
+    shuffled = X, y[::-1]  # responses that belong to other records
+    assert share_inside(strict, *shuffled) < 0.86 < share_inside(private(Ridge()), *shuffled)
+
+
+def test_an_interval_is_repeated_by_its_seed_and_shrinks_with_the_noise():
+    model = private(Ridge()).fit(X, y)
+    options = {"n_draws": 39, "random_state": 1}
+    ends = model.predict_interval(X[:5], **options)
+    assert ends.shape == (5, 2)
+    assert np.array_equal(model.predict_interval(X[:5], **options), ends)
+    exact = private(Ridge(), mechanism=LaplaceMechanism(np.inf)).fit(X, y)
+    assert np.array_equal(*exact.predict_interval(X[:5], **options).T)
+    both = private(LinearRegression(), sensitivity=1.0).fit(X, np.c_[y, y])
+    assert both.predict_interval(X[:5], **options).shape == (5, 2, 2)
+
+
+def test_labels_are_stable_where_noise_does_not_decide():
+    X, y = load_iris(return_X_y=True)
+    model = private(LogisticRegression(), sensitivity=0.5, classes=[0, 1, 2]).fit(X, y)
+    stable = model.predict_stability(X, n_draws=99, random_state=0)
+    first = y == 0  # the one that is far from the others
+    assert stable[first].mean() > 0.95
+    assert stable[~first].mean() < stable[first].mean() - 0.05
+    assert ((stable >= 0) & (stable <= 1)).all()
+
+
+def test_a_released_function_has_intervals_too():
+    lattice = BernsteinTransformer(degree=3, feature_range=(0, 1))
+    model = private(
+        Ridge(),
+        sensitivity=SensitivitySampler(
+            UniformOracle([(0, 1)], y_bounds=(0, 1)), n_pairs=19, gamma=0.2
+        ),
+        release=lattice,
+        mechanism=LaplaceMechanism(1.0, decode=False),
+    )
+    x = np.linspace(0, 1, 20)[:, None]
+    low, high = model.fit(x, x[:, 0]).predict_interval(x, n_draws=39).T
+    assert (low < high).all()
+
+
+class Clipped(Mechanism):
+    """Noise on a clipped value: released zeros would not tell what it is off by."""
+
+    geometry = Geometry(1)
+
+    def release(self, value, sensitivity, rng):
+        return LaplaceMechanism(1.0).release(np.maximum(value, 100), sensitivity, rng)
+
+    def guarantee(self, gamma=0.0):
+        return PrivacyGuarantee(epsilon=1.0, gamma=gamma)
+
+
+def test_a_mechanism_of_which_nothing_is_known_is_simulated_on_public_values():
+    model = private(Ridge(), mechanism=Clipped()).fit(X, y)
+    low, high = model.predict_interval(X[:3], n_draws=39, random_state=0).T
+    exact = Ridge().fit(X, y).predict(X[:3])
+    assert ((low < exact) & (exact < high)).all()
+
+
+def test_calls_that_cannot_be_served_are_refused():
+    with pytest.raises(NotFittedError):
+        private(Ridge()).predict_interval(X)
+    assert not hasattr(private(Ridge()), "predict_stability")
+    for estimator in (LogisticRegression(), KernelDensity()):
+        assert not hasattr(private(estimator), "predict_interval")
+    model = private(Ridge()).fit(X, y)
+    for options in ({"level": 1.0}, {"level": 0.99, "n_draws": 150}, {"n_draws": 0}):
+        with pytest.raises(ValueError, match=r"PrivateEstimator\.predict_interval"):
+            model.predict_interval(X, **options)
+    again = private(Ridge(), sensitivity=model.sensitivity_).fit(X, y)
+    with pytest.raises(ValueError, match="Give the SensitivitySampler that made it"):
+        again.predict_interval(X)

@@ -1,0 +1,99 @@
+"""A kernel density on a lattice has a bound on paper, which no record exceeds."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.neighbors import KernelDensity
+from sklearn.pipeline import make_pipeline
+
+from skdp import (
+    BernsteinTransformer,
+    GaussianMechanism,
+    LaplaceMechanism,
+    PrivateEstimator,
+    ReleasedDensity,
+)
+from skdp.known_density import KERNELS, KnownDensityTarget
+
+
+def private(estimator, degree=10, epsilon=np.inf, **others):
+    release = BernsteinTransformer(degree, feature_range=(0, 1))
+    settings = {"mechanism": LaplaceMechanism(epsilon), "sensitivity": "known", "release": release}
+    return PrivateEstimator(estimator, **settings | others)
+
+
+def test_without_noise_it_is_the_density():
+    X = np.random.default_rng(0).uniform(-0.2, 1.2, size=(70, 2))
+    for kernel in KERNELS:
+        estimator = KernelDensity(bandwidth=0.3, kernel=kernel)
+        plan = private(estimator, 4).plan(70, like=X)
+        expected = np.exp(estimator.fit(X).score_samples(plan.target.transformer.lattice_))
+        np.testing.assert_allclose(plan.target(X, seed=0), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_it_is_released_with_a_plain_promise_whatever_the_records_are():
+    rng = np.random.default_rng(0)
+    X = rng.beta(3, 5, size=(2000, 1))
+    X[:5] = np.array([np.nan, np.inf, -np.inf, 1e300, -1e300])[:, None]
+    for mechanism in (LaplaceMechanism(1.0), GaussianMechanism(1.0, 1e-6)):
+        model = private(KernelDensity(bandwidth=0.1), mechanism=mechanism, random_state=0).fit(X)
+        assert model.guarantee_.gamma == 0
+        assert "known on paper" in str(model.guarantee_)
+        assert isinstance(model.estimator_, ReleasedDensity)
+        density = np.exp(model.score_samples([[0.05], [0.4], [0.95]]))
+        assert density[1] > 2 * density[[0, 2]].max()
+
+
+@pytest.mark.parametrize("n_features", [1, 2])
+def test_no_record_exceeds_the_bound(n_features):
+    """Gaussian kernels attain it where the box is wide and two records are far apart."""
+    rng = np.random.default_rng(0)
+    for kernel in KERNELS:
+        for bandwidth in (0.03, 0.2, 3.0):
+            estimator = KernelDensity(bandwidth=bandwidth, kernel=kernel)
+            bernstein = BernsteinTransformer(8, feature_range=(0, 1))
+            fitted = estimator.fit(np.zeros((1, n_features)))
+            target = KnownDensityTarget(estimator, bernstein, fitted, n_samples=1)
+            edges = rng.integers(0, 9, size=(6, n_features)) / 8
+            X = np.vstack(
+                [edges, rng.uniform(-0.3, 1.3, size=(12, n_features)), [[1e9] * n_features]]
+            )
+            X = np.vstack([X, [[0.25] * n_features, [0.75] * n_features]])
+            values = np.array([target(x[None], seed=0) for x in X])
+            for order in (1, 2):
+                pairs = combinations(values, 2)
+                reached = max(np.linalg.norm(a - b, ord=order) for a, b in pairs)
+                assert reached <= target.bound(order)
+                if bandwidth == 0.03:
+                    assert reached >= (
+                        0.95 if kernel == "gaussian" else 0.5**n_features
+                    ) * target.bound(order)
+    assert target.n_samples == 1
+
+
+def test_the_bound_falls_with_the_number_of_records():
+    estimator = KernelDensity(bandwidth=0.03)
+    values = [
+        private(estimator).plan(n, like=np.zeros((3, 1))).sensitivity.value for n in (10, 1000)
+    ]
+    assert values[0] == pytest.approx(100 * values[1])
+    assert values[1] == pytest.approx(2 / (0.03 * math.sqrt(2 * math.pi)) / 1000, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (Ridge(), "is that of a KernelDensity"),
+        (make_pipeline(KernelDensity()), "is that of a KernelDensity"),
+        (KernelDensity(bandwidth="scott"), "a bandwidth that is a number"),
+        (KernelDensity(rtol=0.1), "without tolerance"),
+        (KernelDensity(metric="manhattan"), "the Euclidean distance"),
+    ],
+)
+def test_what_has_no_bound_is_refused(estimator, message):
+    X = np.zeros((20, 1))
+    with pytest.raises(ValueError, match=message):
+        private(estimator).plan(20, like=(X, X[:, 0]))
