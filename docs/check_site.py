@@ -143,6 +143,12 @@ class Browser:
         self.process.wait()
         self.profile.cleanup()
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
     def receive(self):
         """Return the next message."""
         while b"\0" not in self.buffer:
@@ -282,11 +288,12 @@ def main():
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(BUILT)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{server.server_port}"
-    browser, n_wrong, started = Browser(program), 0, time.monotonic()
-    try:
+    n_wrong, started = 0, time.monotonic()
+    with Browser(program) as browser:  # of its own: complaints of a page may come late
         seen = " ".join(look(browser, "data:text/html," + quote(PLANTED)))
-        for fault in FAULTS:
-            assert fault in seen, f"The check is blind: it does not see {fault!r}, only {seen!r}"
+    for fault in FAULTS:
+        assert fault in seen, f"The check is blind: it does not see {fault!r}, only {seen!r}"
+    with Browser(program) as browser:
         for page in pages:
             for line in look(browser, f"{address}/{page}", options.shots):
                 print(f"{page}: {line}")
@@ -295,9 +302,7 @@ def main():
             for line in search(browser, address):
                 print(f"search: {line}")
                 n_wrong += 1
-    finally:
-        browser.close()
-        server.shutdown()
+    server.shutdown()
     print(f"{len(pages)} pages looked at in {time.monotonic() - started:.0f} s, {n_wrong} faults.")
     return n_wrong
 

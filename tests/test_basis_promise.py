@@ -211,6 +211,7 @@ def normalized_square(shift, epsilon, unlike, n_data=400, n_samples=100):
     return np.mean(squares), np.std(squares) / np.sqrt(n_data)
 
 
+@pytest.mark.slow
 def test_standard_errors_are_honest():
     """For data of the oracle, and a prior that allows no other, the mean square is 1.
 
@@ -223,6 +224,7 @@ def test_standard_errors_are_honest():
         assert square == pytest.approx(1, abs=0.1)
 
 
+@pytest.mark.slow
 def test_standard_errors_for_records_that_are_unlike_the_oracles():
     """The default prior allows for a fifth of them; beyond, the release itself must show it.
 

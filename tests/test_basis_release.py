@@ -58,6 +58,7 @@ def test_an_estimate_brings_its_basis_to_later_releases(mechanism):
     np.testing.assert_allclose(model.estimator_.coef_, exact.coef_, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_released_values_are_exact_at_infinite_epsilon_in_any_basis():
     model = private(LaplaceMechanism(np.inf)).fit(X, y)
     np.testing.assert_array_equal(model.estimator_.coef_, LogisticRegression().fit(X, y).coef_)

@@ -112,6 +112,7 @@ def test_a_failure_has_been_paid_for_and_a_refusal_has_not():
     assert accountant.total().epsilon == 1.0
 
 
+@pytest.mark.slow
 def test_one_estimate_counts_its_gamma_once():
     once, twice = (PrivacyAccountant(":memory:", epsilon=10.0) for _ in range(2))
     plan = ridge().plan(60, like=(X, Y))
@@ -157,6 +158,7 @@ def test_a_grid_search_pays_for_every_fit(path, in_force):
     assert_allclose(total.gamma, 0.2)
 
 
+@pytest.mark.slow
 def test_a_cross_validation_beyond_the_limit():
     accountant = PrivacyAccountant(":memory:", epsilon=1.0)
     with pytest.raises(BudgetExceededError):
@@ -168,6 +170,7 @@ def test_a_cross_validation_beyond_the_limit():
     assert np.isnan(scores).tolist() == [False, True, True, True, True]
 
 
+@pytest.mark.slow
 def test_clones_copies_and_pickles_share_the_budget(path):
     accountant = PrivacyAccountant(path, epsilon=3.0)
     model = ridge(accountant)

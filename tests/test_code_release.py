@@ -180,6 +180,7 @@ def test_a_release_that_contradicts_the_prior_has_larger_errors():
     assert np.median(far.standard_errors / near.standard_errors) > 2
 
 
+@pytest.mark.slow
 def test_the_dial_says_how_far_the_oracle_is_trusted():
     plans = [
         private(LaplaceMechanism(1.0, shift=shift)).plan(len(X), like=(X, y))
@@ -298,6 +299,7 @@ def test_a_release_that_may_know_of_no_coordinates_gets_a_sensitivity_of_the_val
             )
 
 
+@pytest.mark.slow
 def test_noise_in_the_code_has_the_law_that_is_promised():
     """Kolmogorov's test on 2,000 noisy codes; false positives 1e-4, seeded."""
     plan = plan_release(

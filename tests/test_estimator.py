@@ -478,6 +478,7 @@ def test_warnings_of_the_public_fit_are_shown_and_of_the_private_one_not():
     assert len(caught) == 1  # the public fit's
 
 
+@pytest.mark.slow
 def test_public_fit_is_drawn_again_until_it_holds_every_class():
     rare = np.zeros(100, dtype=int)
     rare[:3] = 1

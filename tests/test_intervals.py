@@ -55,6 +55,7 @@ def test_with_a_basis_the_level_is_met_on_any_data():
     assert 0.44 < share_inside(model, X, -y, level=0.5) < 0.56
 
 
+@pytest.mark.slow
 def test_with_a_code_the_level_is_met_on_data_of_the_oracle_and_by_the_shift_on_others():
     strict = private(Ridge(), mechanism=LaplaceMechanism(3.0, shift=0.0))
     assert 0.86 < share_inside(strict, X_PUBLIC, Y_PUBLIC) < 0.94
@@ -118,6 +119,7 @@ def test_a_mechanism_of_which_nothing_is_known_is_simulated_on_public_values():
     assert ((low < exact) & (exact < high)).all()
 
 
+@pytest.mark.slow
 def test_calls_that_cannot_be_served_are_refused():
     with pytest.raises(NotFittedError):
         private(Ridge()).predict_interval(X)

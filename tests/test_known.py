@@ -636,6 +636,7 @@ def test_an_audit_finds_nothing_and_half_the_noise_is_caught(data):
         assert audit_estimator(model, X, y, **settings).n_exceeding == 1
 
 
+@pytest.mark.slow
 def test_a_prior_makes_a_known_release_better_and_promises_the_same():
     """Thirty correlated columns and a small epsilon: with a public code the noise hides less."""
     X, y = load_breast_cancer(return_X_y=True)

@@ -95,6 +95,7 @@ def test_a_plan_gives_what_fit_gives_and_is_made_without_data(name):
     assert pickle.dumps(again.value) != pickle.dumps(released.value)
 
 
+@pytest.mark.slow
 def test_a_plan_is_executed_in_another_process(classifier_plan, tmp_path):
     model = MODELS["classifier"][0]
     (tmp_path / "plan.pkl").write_bytes(pickle.dumps(classifier_plan))

@@ -71,6 +71,7 @@ def test_fresh_pairs_in_the_private_form_are_covered(case):
         assert is_covered(case, *coverage.sample(case, N_PAIRS, GAMMA, seed=0))
 
 
+@pytest.mark.slow
 def test_a_mismatch_of_forms_would_be_seen():
     """An estimate made in double precision does not cover pairs in single precision."""
     case = next(case for case in coverage.CASES if case.n_samples == 5000)

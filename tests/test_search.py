@@ -108,6 +108,7 @@ def test_the_choice_follows_the_law_of_its_mechanism():
     assert stats.chisquare(counts, 60 * wrong).pvalue < 1e-9
 
 
+@pytest.mark.slow
 def test_without_privacy_it_is_a_grid_search():
     # Leaving one out is the only cross-validation that knows no order of the records.
     how = {"cv": LeaveOneOut(), "scoring": "neg_mean_squared_error"}
@@ -142,6 +143,7 @@ def test_parameters_can_be_copied_and_set():
     assert clone(model.fit(X, Y)).get_params(deep=False)["param_grid"] == ALPHAS
 
 
+@pytest.mark.slow
 def test_a_classifier_and_other_estimators_in_its_place():
     X, y = make_classification(n_samples=120, n_features=4, random_state=0)
     oracle = PublicDataOracle(X[:60], np.array(["no", "yes"])[y[:60]])
@@ -261,6 +263,7 @@ def test_fresh_pairs_are_covered():
     assert (fresh > known.value / 4).sum() > limit
 
 
+@pytest.mark.slow
 def test_both_releases_are_paid_for():
     ledger = PrivacyAccountant(":memory:", epsilon=2.0)
     options = {"sensitivity": sampler(seed=1), "accountant": ledger}
@@ -275,6 +278,7 @@ def test_both_releases_are_paid_for():
     assert model.plan_.guarantee.epsilon == 1.0
 
 
+@pytest.mark.slow
 def test_every_candidate_counts_in_gamma():
     fixed = ridge(sensitivity=sampler())
     alone = search(fixed, {"estimator__alpha": [1.0]}).fit(X, Y)
@@ -324,6 +328,7 @@ def score_of_small_responses(model, X, y):
     return np.nan if y.max() > 1.6 else 0.0
 
 
+@pytest.mark.slow
 def test_a_candidate_without_a_score_fails():
     with pytest.raises(ValueError, match="not finite"):
         search(scoring=nan_score, sensitivity=sampler()).fit(X, Y)
@@ -384,6 +389,7 @@ def noisy(epsilon):
     return ridge(epsilon, sensitivity=sampler()).set_params(mechanism__decode=False)
 
 
+@pytest.mark.slow
 def test_a_public_search_knows_of_the_noise_and_costs_nothing():
     ledger = PrivacyAccountant(":memory:", epsilon=1.0)
     grid = {"estimator__alpha": [1e-3, 1e3]}
@@ -416,6 +422,7 @@ def test_a_public_search_scores_on_the_records_that_it_is_given():
     assert (near > far + 10).all()
 
 
+@pytest.mark.slow
 def test_a_public_search_scores_on_the_rule_that_was_learned():
     """Each dataset has a rule of its own: on records of another one any model is as good."""
     oracle = RandomTaskOracle(X, classes=[0, 1])

@@ -66,6 +66,7 @@ def test_each_released_number_stands_beside_its_standard_error(model):
     assert frame["learned"].between(0, 1).all()
 
 
+@pytest.mark.slow
 def test_a_number_that_was_not_learned_is_said_to_be_the_oracles():
     model = private(LogisticRegression(C=0.1), epsilon=0.02)
     with pytest.warns(UserWarning, match="nearly the oracle's model"):
@@ -75,6 +76,7 @@ def test_a_number_that_was_not_learned_is_said_to_be_the_oracles():
     assert "indistinguishable from the oracle" not in far.notes
 
 
+@pytest.mark.slow
 def test_without_a_prior_a_number_in_its_noise_is_said_to_be_so():
     model = private(LogisticRegression(C=0.1), epsilon=0.02, decode=False).fit(*PRIVATE)
     summary = model.summary()
@@ -153,6 +155,7 @@ def test_nothing_is_said_before_fit(method, tmp_path):
         getattr(private(Ridge()), method)(*arguments)
 
 
+@pytest.mark.slow
 def test_a_saved_model_predicts_alike_in_another_process(model, tmp_path):
     model.save(tmp_path / "model")
     np.save(tmp_path / "X.npy", PRIVATE[0])

@@ -92,6 +92,7 @@ def few_points(monkeypatch):
     monkeypatch.setattr("skdp.accounting.composition._USUAL_POINTS", 2**18)
 
 
+@pytest.mark.slow
 def test_a_coarser_grid_is_above_and_near(few_points):
     """The default grid for so many releases against the finest that fits."""
     law, n = LaplaceLoss(1.0), 2000

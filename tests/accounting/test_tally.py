@@ -122,6 +122,7 @@ def test_gaussian_noise_costs_the_filter_its_own_squares():
     assert left[1] > 0.5
 
 
+@pytest.mark.slow
 def test_no_adversary_beats_the_two_filters():
     """Dynamic programming over all that may be asked next, given all that came out.
 

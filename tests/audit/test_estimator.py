@@ -146,6 +146,7 @@ def test_a_pair_without_a_value_counts_as_not_covered():
     assert audit.violated
 
 
+@pytest.mark.slow
 def test_an_oracle_of_arrays_is_put_into_frames_as_in_fit():
     """Else a model that asks for columns by name has no value on any pair, and is accused."""
     frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])

@@ -144,6 +144,7 @@ def test_more_shift_trusts_the_pilots_less():
 
 @settings(max_examples=25)
 @given(seeds, st.sampled_from(ORDERS), st.sampled_from([1e-150, 1e-20, 1e20, 1e150]))
+@pytest.mark.slow
 def test_the_units_of_values_do_not_matter(seed, order, size):
     values, differences = pilots(30, 5, seed)
     units = size * np.geomspace(1, 1e3, 5)
@@ -163,6 +164,7 @@ def test_the_units_of_values_do_not_matter(seed, order, size):
 
 @settings(max_examples=25)
 @given(seeds, st.sampled_from(ORDERS))
+@pytest.mark.slow
 def test_the_order_of_the_values_does_not_matter(seed, order):
     values, differences = pilots(30, 5, seed)
     metric, p = metric_of(5, seed), np.random.default_rng(seed).permutation(5)

@@ -224,6 +224,7 @@ def test_members_may_have_any_name():
 # Callbacks
 
 
+@pytest.mark.slow
 def test_functions_called_back_are_taken_away():
     """They would be handed what is fitted."""
     seen = []
@@ -416,6 +417,7 @@ def test_no_other_process_works_on_private_records():
     assert seen == [{os.getpid()}, {threading.get_ident()}]
 
 
+@pytest.mark.slow
 def test_threads_enter_one_by_one():
     """Else one would end the silence of another, or make it last."""
     inside = []

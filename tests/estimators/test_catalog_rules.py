@@ -479,6 +479,7 @@ def named_in(source):
             yield from words
 
 
+@pytest.mark.slow
 def test_every_class_is_named_in_one_place():
     """A new class is one entry in one file; a second place would be forgotten."""
     places = Counter()

@@ -162,6 +162,7 @@ def test_two_classes_cost_the_noise_of_one():
     assert size > 0
 
 
+@pytest.mark.slow
 def test_method_may_be_chosen():
     logistic = LogisticRegression()
     public_fit = clone(logistic).fit(MOONS, MOON_LABELS)

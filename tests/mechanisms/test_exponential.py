@@ -51,6 +51,7 @@ def test_pangram():
     assert law.sum() == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_exponential_against_exact_law():
     """Chi-square; false-positive rate 1e-6. Without the 1/2 the noncentrality is above 150, a
     power above .9999; epsilon left out altogether is caught too."""

@@ -154,6 +154,7 @@ def test_errors_are_those_of_the_noise(size):
     assert errors[0] >= 3.0 * mechanism.unit_deviation(size)
 
 
+@pytest.mark.slow
 def test_as_much_noise_is_released_as_is_said():
     """The mean length of 2,000 releases, 7 standard deviations from k Delta / epsilon at most."""
     mechanism, source = L2LaplaceMechanism(0.5), byte_source(0)

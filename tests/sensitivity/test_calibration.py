@@ -222,6 +222,7 @@ def test_asking_again_gives_the_same(n_pairs, gamma, calibration):
 
 @settings(deadline=None)
 @given(st.integers(300, 10**6), st.tuples(gammas, gammas).map(sorted), calibrations)
+@pytest.mark.slow
 def test_monotone(n_pairs, levels, calibration):
     low, high = (max(level, 0.12) for level in levels)
 

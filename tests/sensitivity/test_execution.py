@@ -30,6 +30,7 @@ class Doubled(Geometry):
         return 2 * super().distance(value, other)
 
 
+@pytest.mark.slow
 def test_cache_answers_for_the_same_run_only(tmp_path):
     log = tmp_path / "log"
 

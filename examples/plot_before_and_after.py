@@ -1,17 +1,13 @@
 """
-From a table to a model card
-============================
+Before and after a release
+==========================
 
-A model of a table of patients is to be handed on. This page goes the whole way: what a release
-would be worth, the release, what is known of the result, and a folder with a card that says what
-was promised. The pictures are made of public and released numbers only.
+What would a release be worth, which numbers does it consist of, and how well are they and their
+predictions known? The pictures are made of public and released numbers only.
 
 The table is scikit-learn's diabetes records: ten measurements of 442 patients, and how the disease
 went on a year later. The measurements of one half are taken to be public, and nobody's disease.
 """
-
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,8 +33,8 @@ X_public, X_private, _, y_private = train_test_split(X, y, test_size=0.5, random
 print(X_private.head(3).to_string())
 
 # %%
-# In nine lines
-# -------------
+# A private model
+# ---------------
 # A pipeline, which noise, and where plausible records come from: this is all that a private model
 # takes. The scale of the disease is known, a score of about 150 with a spread of about 60, so the
 # oracle gives the public patients diseases by random rules of that size.
@@ -106,12 +102,3 @@ ax.plot(at, exact, "x", color="#D55E00", label="exact model, not private")
 ax.set(xlabel="patient", ylabel="predicted progression (score)")
 ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
 plt.show()
-
-# %%
-# The card
-# --------
-# A folder holds the model, the promise as JSON for programs, and this for people.
-
-with TemporaryDirectory() as directory:
-    model.save(Path(directory) / "diabetes-model")
-    print((Path(directory) / "diabetes-model" / "README.md").read_text())
