@@ -163,6 +163,7 @@ def test_the_curve_is_that_of_the_means(utility):
     assert {"without noise", "mean of public fits", "without features"} < labels
     assert 0.3 < utility.public.mean() < 0.7  # of random rules
     assert "accuracy" in display.ax_.get_ylabel()
+    assert f"epsilon 100: {utility.scores[-1].mean():.3g}" in str(utility)
 
 
 def test_the_smallest_level_that_suffices_is_suggested(utility):

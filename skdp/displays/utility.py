@@ -229,6 +229,12 @@ class PrivacyUtilityDisplay:
         )
         return float(self.epsilons[enough[0]])
 
+    def __str__(self) -> str:
+        levels = zip(self.epsilons, self.scores.mean(axis=1), strict=True)
+        lines = [f"epsilon {epsilon:g}: {score:.3g}" for epsilon, score in levels]
+        lines.append(f"without noise: {self.exact.mean():.3g}")
+        return "\n  ".join([f"mean {self.scoring} on records of the oracle", *lines])
+
     def plot(self, ax: Axes | None = None, **line_kw: Any) -> PrivacyUtilityDisplay:
         """Draw the mean score with a band, and what it lies between as lines.
 
