@@ -48,6 +48,16 @@ def test_it_is_released_with_a_plain_promise_whatever_the_records_are():
         assert density[1] > 2 * density[[0, 2]].max()
 
 
+def test_records_far_off_the_box_are_as_nothing():
+    for kernel in KERNELS:
+        bernstein = BernsteinTransformer(3, feature_range=(0, 1))
+        estimator = KernelDensity(bandwidth=0.1, kernel=kernel).fit([[0.5]])
+        target = KnownDensityTarget(estimator, bernstein, estimator, n_samples=2)
+        for far in (np.inf, -np.inf, 1e300, -1e160):
+            value = target(np.array([[far], [0.4]]), seed=0)
+            np.testing.assert_allclose(value, target(np.array([[9.0], [0.4]]), seed=0), atol=1e-12)
+
+
 @pytest.mark.parametrize("n_features", [1, 2])
 def test_no_record_exceeds_the_bound(n_features):
     """Gaussian kernels attain it where the box is wide and two records are far apart."""
