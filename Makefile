@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each worker would compile all tests anew if no bytecode were kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast test-oldest flaky lint docs examples notebooks papers bench asv clean
+.PHONY: help demo test test-fast test-oldest flaky lint dist docs examples notebooks papers bench asv clean
 
 help:
 	@echo "make demo         private and exact SVM on real data, side by side"
@@ -22,6 +22,7 @@ help:
 	@echo "make test-oldest  the tests not marked slow, on the oldest supported dependencies"
 	@echo "make flaky        200 runs of all that depends on chance; FLAKY='--runs 20 tests' for less"
 	@echo "make lint         style, formatting and types"
+	@echo "make dist         sdist and wheel in dist/, checked as an index would"
 	@echo "make docs         the documentation, in docs/_build/html; Chromium looks at each page"
 	@echo "make examples     every script in examples/, warnings as errors, and the notebooks"
 	@echo "make notebooks    write examples/notebooks/ anew from scripts, with outputs"
@@ -60,6 +61,12 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+dist: $(STAMP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dist]'
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m twine check --strict dist/*
 
 docs: $(STAMP)
 	rm -rf docs/_build docs/generated docs/auto_examples
