@@ -16,6 +16,7 @@ from skdp.accounting.ledger import COLUMNS
 from skdp.exceptions import LedgerError
 
 SHOWN = ("time", "label", "n_releases", "epsilon", "delta", "gamma", "law", "partition", "part")
+WIDEST = 60
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,12 +69,17 @@ def _table(rows: list[dict[str, Any]]) -> list[str]:
         [f"{row[name]:g}" if isinstance(row[name], float) else str(row[name] or "") for row in rows]
         for name in SHOWN
     ]
+    cells = [[_shortened(cell) for cell in column] for column in cells]
     columns = [[name, *each] for name, each in zip(SHOWN, cells, strict=True) if any(each)]
     widths = [max(map(len, column)) for column in columns]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in zip(*columns, strict=True)
     ]
+
+
+def _shortened(cell: str) -> str:
+    return cell if len(cell) <= WIDEST else f"{cell[: WIDEST - 4]} ..."
 
 
 if __name__ == "__main__":

@@ -330,7 +330,8 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         check_count("n_samples", n_samples, "PrivateEstimator.plan")
         self._check_parameters()
         sensitivity = self._given_sensitivity(n_samples)
-        example = example_dataset(n_samples, like, sensitivity, "PrivateEstimator.plan")
+        allow_nan = takes(self.estimator, "allow_nan")
+        example = example_dataset(n_samples, like, sensitivity, "PrivateEstimator.plan", allow_nan)
         return self._make_plan(self._check_dataset(*example))
 
     @_where_released_is(is_regressor)

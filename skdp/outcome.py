@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import platform
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -20,10 +21,15 @@ from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.types import Values
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.summary import Labels, ReleaseSummary, flat_names, flat_numbers
+from skdp.summary import TOLD_FROM_ZERO, Labels, ReleaseSummary, flat_names, flat_numbers
 
 # The files of a folder, and with what it was written.
 CARD, FACTS, OBJECT = "README.md", "release.json", "release.joblib"
+LEGEND = (
+    "The standard error is what the noise leaves open of a number; the ratio says how many of them "
+    f"it is from zero, and below {TOLD_FROM_ZERO:g} it is not told from 0. A number is "
+    "indistinguishable from the oracle if it is nearly what public records alone would say."
+)
 LIBRARIES = ("skdp", "scikit-learn", "numpy", "scipy", "joblib")
 
 
@@ -70,11 +76,11 @@ class Release:
     guarantee: PrivacyGuarantee
     sensitivity: SensitivityEstimate | KnownSensitivity
     budget: BudgetTotal
-    standard_errors: NDArray[np.float64] | Values | None = None
-    numbers: NDArray[np.float64] | Values | None = None
-    prior_errors: NDArray[np.float64] | Values | None = None
-    plan: str = ""
-    labels: dict[str, tuple[Labels, Labels]] | None = None
+    standard_errors: NDArray[np.float64] | Values | None = field(default=None, repr=False)
+    numbers: NDArray[np.float64] | Values | None = field(default=None, repr=False)
+    prior_errors: NDArray[np.float64] | Values | None = field(default=None, repr=False)
+    plan: str = field(default="", repr=False)
+    labels: dict[str, tuple[Labels, Labels]] | None = field(default=None, repr=False)
 
     def summary(self) -> ReleaseSummary:
         """Tell the released numbers from their noise.
@@ -158,16 +164,18 @@ class Release:
 
     def _card(self, versions: dict[str, str]) -> str:
         """The model card."""
-        numbers = [] if self.numbers is None else ["## What was released", _code(self.summary())]
+        numbers = []
+        if self.numbers is not None:
+            numbers = ["## What was released", _code(self.summary()), LEGEND]
         used = ", ".join(f"{name} {number}" for name, number in versions.items())
         parts = [
             f"# {type(self.value).__name__}, released privately",
             "## What is promised",
             f"{self.guarantee}.",
             f"With all earlier releases of its budget: {self.budget}.",
-            "The promise is about the records that it was fitted to: what is released would be "
-            "almost as likely if one of them had been another. It says nothing about how well the "
-            "model does, nor about people who are like those of the records.",
+            _in_words(self.guarantee),
+            "It says nothing about how well the model does, nor about people who are like those of "
+            "the records.",
             *numbers,
             "## How it came about",
             _code(self.plan),
@@ -225,6 +233,30 @@ def load(folder: str | Path) -> Release:
             f"{FACTS} says. Copy the folder anew."
         )
     return joblib.load(folder / OBJECT)
+
+
+def _in_words(promise: PrivacyGuarantee) -> str:
+    """The promise without its terms."""
+    if math.isinf(promise.epsilon):
+        return "What is released is exact: nothing is hidden."
+    words = (
+        "The promise is about the records that it was fitted to: what is released would be at most "
+        f"exp({promise.epsilon:g}) times as likely if one of them had been another"
+        f"{f', but for noise of probability {promise.delta:g}' if promise.delta else ''}."
+    )
+    if promise.gamma:
+        sure = promise.confidence
+        words += (
+            " It is for pairs of datasets that the oracle might draw, and fails for one with a "
+            f"probability of at most {promise.gamma:g}"
+            f"{'' if sure is None else f', which is said with confidence {sure:g}'}."
+        )
+    if promise.basis:
+        words += (
+            " Directions are the combinations of numbers that got noise; public fits say the rest, "
+            "and the promise does not depend on them."
+        )
+    return words
 
 
 def _code(thing: object) -> str:

@@ -404,7 +404,9 @@ def _describe_errors(errors: NDArray[np.float64] | Values | None, what: str) -> 
     return lines
 
 
-def example_dataset(n_samples: int, like: Container, sensitivity: Any, owner: str) -> Dataset:
+def example_dataset(
+    n_samples: int, like: Container, sensitivity: Any, owner: str, allow_nan: bool
+) -> Dataset:
     """Return records of the form and number of the data; nothing else of them is used."""
     if like is None:
         if getattr(sensitivity, "draws_from", None) is None:
@@ -412,7 +414,7 @@ def example_dataset(n_samples: int, like: Container, sensitivity: Any, owner: st
                 f"The 'like' parameter of {owner} must be given where no SensitivitySampler has an "
                 "oracle to take the form of the data from. Got None. Pass a few made-up records."
             )
-        return sensitivity.public_dataset(n_samples)
+        return sensitivity.public_dataset(n_samples, allow_nan=allow_nan)
     dataset = as_dataset(like, f"The 'like' parameter of {owner}")
     if set(map(n_records, dataset.parts)) == {n_samples}:
         return dataset

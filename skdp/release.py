@@ -214,7 +214,7 @@ def plan_release(
     target = _prepare_target(target, mechanism, responses)
     mechanism.guarantee()  # refuses its own parameters before any work is done
     known = as_sensitivity(sensitivity, mechanism, n_samples)
-    example = example_dataset(n_samples, like, known, "plan_release")
+    example = example_dataset(n_samples, like, known, "plan_release", target.allow_nan)
     known, schema, example = settle_form(known, example, target.allow_nan)
     return make_plan(target, schema, example, mechanism=mechanism, sensitivity=known)
 

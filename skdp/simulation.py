@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,13 +48,14 @@ class Simulation:
         test = clone(train).set_params(oracle=test_oracle) if test_oracle is not None else None
         halves = np.split(np.arange(2 * n_samples), 2)
         self.datasets = []
+        draw = partial(SensitivitySampler.public_dataset, schema=schema, allow_nan=True)
         for i in range(n_datasets):
             if test is None:
-                both = train.public_dataset(2 * n_samples, schema, attempt=2 * i + 1)
+                both = draw(train, 2 * n_samples, attempt=2 * i + 1)
                 self.datasets.append((both.take(halves[0]), both.take(halves[1])))
             else:
-                fitted = train.public_dataset(n_samples, schema, attempt=2 * i + 1)
-                scored = test.public_dataset(n_samples, schema, attempt=2 * i + 2)
+                fitted = draw(train, n_samples, attempt=2 * i + 1)
+                scored = draw(test, n_samples, attempt=2 * i + 2)
                 self.datasets.append((fitted, scored))
 
     def plan(self, model: PrivateEstimator) -> ReleasePlan:

@@ -2,6 +2,7 @@
 
 import inspect
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -42,6 +43,7 @@ from sklearn.utils import all_estimators, get_tags
 from skdp import (
     LaplaceMechanism,
     PrivacyLeakWarning,
+    PrivacyUtilityDisplay,
     PrivateEstimator,
     PublicDataOracle,
     SensitivitySampler,
@@ -330,6 +332,17 @@ def test_missing_values_where_they_are_not_taken(estimator):
         private(estimator, X_public, y_public).fit(GAPS, y)
     with pytest.raises(ValueError, match="missing or infinite, in column"):
         private(estimator, PUBLIC_GAPS, y_public).fit(X, y)
+
+
+def test_plans_and_simulations_take_missing_values_where_the_estimator_does():
+    model = private(make_pipeline(SimpleImputer(), Ridge()), PUBLIC_GAPS, y_public)
+    assert model.plan(len(X)).n_samples == len(X)
+    display = PrivacyUtilityDisplay.from_plan(model, len(X), epsilons=[1.0], n_datasets=1)
+    assert np.isfinite(display.scores).all()
+    model = private(Ridge(), PUBLIC_GAPS, y_public)
+    for refused in (model.plan, partial(PrivacyUtilityDisplay.from_plan, model)):
+        with pytest.raises(ValueError, match=r"missing or infinite|takes no missing"):
+            refused(len(X))
 
 
 def test_infinite_values_are_never_taken():

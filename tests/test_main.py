@@ -50,6 +50,17 @@ def test_csv_and_json(path, capsys):
     assert found["releases"][0]["gamma"] == 0.05
 
 
+def test_long_labels_are_cut_in_the_table_only(tmp_path, capsys):
+    accountant = PrivacyAccountant(tmp_path / "x.db", epsilon=3.0)
+    accountant.spend(PrivacyGuarantee(epsilon=1.0), label="coef_ of " + "a" * 500)
+    assert main(["budget", str(tmp_path / "x.db")]) == 0
+    output = capsys.readouterr().out
+    assert "coef_ of aaa" in output
+    assert max(map(len, output.splitlines())) < 150
+    assert main(["budget", str(tmp_path / "x.db"), "--csv"]) == 0
+    assert "a" * 500 in capsys.readouterr().out
+
+
 def test_no_limit_and_no_release(tmp_path, capsys):
     PrivacyAccountant(tmp_path / "x.db", epsilon=math.inf)
     assert main(["budget", str(tmp_path / "x.db"), "--json"]) == 0

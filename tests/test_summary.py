@@ -9,6 +9,7 @@ import sys
 import joblib
 import numpy as np
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectKBest
@@ -103,6 +104,10 @@ def test_columns_are_named_after_the_steps_before():
         "standardscaler__mean_[petal width (cm)]",
     ]
     assert "logisticregression__coef_[1, petal width (cm)]" in names
+    wide = ["petal width (cm)", "sepal width (cm)"]
+    table = make_column_transformer((StandardScaler(), wide), ("passthrough", [0]))
+    names = private(make_pipeline(table, LogisticRegression(C=0.1))).fit(*PRIVATE).summary().names
+    assert names[:2] == [f"columntransformer__standardscaler__mean_[{name}]" for name in wide]
 
 
 def test_without_names_of_columns_numbers_are_counted():
@@ -173,6 +178,9 @@ def test_the_card_and_the_facts_say_what_was_promised(model, tmp_path):
     assert card.startswith("# Pipeline, released privately\n")
     assert str(model.guarantee_) in card
     assert "petal length" in card
+    assert "at most exp(2) times as likely" in card
+    assert "fails for one with a probability of at most 0.2." in card
+    assert "The standard error is what the noise leaves open" in card
     facts = json.loads((tmp_path / "release.json").read_text())
     assert facts["guarantee"] == model.guarantee_.to_dict()
     assert facts["budget"]["n_releases"] == model.budget_.n_releases

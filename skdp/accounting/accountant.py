@@ -298,8 +298,8 @@ class PrivacyAccountant:
         return BudgetExceededError(
             f"The budget {self.path!r} does not allow this release. Its limits are "
             f"{_numbers(vars(limits))}; spent is {spent}; asked for was {_numbers(asked)}. Nothing "
-            f"was spent and nothing released. {remedy}, or agree on larger limits and begin a new "
-            "ledger.",
+            f"was spent and nothing released. {remedy}, or agree on larger limits, begin a new "
+            "ledger with them, and spend there first what is spent here.",
             spent,
             guarantee,
             left,

@@ -245,7 +245,7 @@ class Schema:
         if len(dataset.parts) != len(self.parts):
             raise ValueError(
                 f"{owner} returned {_say_parts(dataset.parts)}. It must return "
-                f"{_say_parts(self.parts)}, like the private records."
+                f"{_say_parts(self.parts)}, like the private records, or those of 'like'."
             )
         flaw, converted = "", []
         for name, part, container in zip(Dataset._fields, self.parts, dataset, strict=False):

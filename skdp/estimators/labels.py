@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
+from sklearn.compose import ColumnTransformer
+
 from skdp.core.types import Estimator
 from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.members import reach, split_name
@@ -26,8 +28,14 @@ def labels_of(fitted: Estimator, names: Iterable[str]) -> dict[str, tuple[Labels
 
 
 def _columns_of_step(whole: Estimator, step: str, columns: Labels) -> Labels:
-    """The columns that a step of a pipeline is given; None in other compositions."""
-    if columns is None or not is_pipeline(whole):
+    """The columns that a step of a pipeline or a part of a table is given; else None."""
+    if columns is None:
+        return None
+    if isinstance(whole, ColumnTransformer):
+        chosen = next(chosen for name, _, chosen in whole.transformers_ if name == step)
+        named = isinstance(chosen, list) and all(isinstance(each, str) for each in chosen)
+        return chosen if named else None
+    if not is_pipeline(whole):
         return None
     position = [name for name, _ in whole.steps].index(step)
     if not position:

@@ -81,9 +81,10 @@ def check_numeric(X: Container) -> None:
     if strange:
         raise ValueError(
             "The 'sensitivity' parameter of PrivateEstimator must be a SensitivitySampler when "
-            f"columns hold something else than numbers, as {', '.join(strange)} does. Got a "
-            "sensitivity that is known: there is no oracle then, and the synthetic records that "
-            "stand in for it cannot invent categories."
+            f"columns hold something else than numbers, as {', '.join(strange)} does. Got "
+            "one that is known or was sampled before: it has no oracle, and the synthetic records "
+            "that stand in for it cannot invent categories. To release what was planned, call "
+            "execute of the plan."
         )
 
 

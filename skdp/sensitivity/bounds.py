@@ -140,7 +140,12 @@ class KnownSensitivity(Sensitivity):
         return SensitivitySampler(self.prior, gamma=None, n_pairs=number, random_state=seed)
 
     def public_dataset(
-        self, n_samples: int, schema: Schema | None = None, attempt: int = 0
+        self,
+        n_samples: int,
+        schema: Schema | None = None,
+        attempt: int = 0,
+        *,
+        allow_nan: bool = False,
     ) -> Dataset:
         """Draw one dataset from the prior, apart from all pairs.
 
@@ -152,13 +157,15 @@ class KnownSensitivity(Sensitivity):
             Their form; None takes that in which the prior yields them.
         attempt : int, default=0
             Another number gives another dataset.
+        allow_nan : bool, default=False
+            Whether X may lack numbers where `schema` is None, which else says so.
 
         Returns
         -------
         Dataset
             As from SensitivitySampler.
         """
-        return self.sampler.public_dataset(n_samples, schema, attempt)
+        return self.sampler.public_dataset(n_samples, schema, attempt, allow_nan=allow_nan)
 
     @property
     def oracle(self) -> str | None:

@@ -19,11 +19,13 @@ def draw(
     *,
     schema: Schema | None = None,
     full: bool = False,
+    allow_nan: bool = False,
 ) -> Dataset:
     """Ask an oracle for records, check them, and bring them into the form of the private ones.
 
-    `full` looks at every value too, as is wanted for the first draw. What the oracle raises itself
-    passes through with a note.
+    `full` looks at every value too, as is wanted for the first draw; where there is no schema,
+    `allow_nan` says whether X may lack numbers. What the oracle raises itself passes through with
+    a note.
     """
     name = f"The oracle {oracle.description}"
     try:
@@ -39,7 +41,7 @@ def draw(
     if schema is not None:
         dataset = schema.convert(dataset, name)
     if full:
-        _check_values(dataset, name, schema is not None and schema.allow_nan)
+        _check_values(dataset, name, allow_nan if schema is None else schema.allow_nan)
     return dataset
 
 

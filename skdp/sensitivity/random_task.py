@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
-from skdp.core.dataset import n_columns, n_records
+from skdp.core.dataset import column_names, n_columns, n_records
 from skdp.core.types import Container
 from skdp.sensitivity.oracles import _check_classes, _describe_y, _refuse, _ShippedOracle
 from skdp.sensitivity.public_data import _check_table, _resample
 
 _JITTER = 1e-6
+_GAPS = ("nan", "None", "NaT", "<NA>")  # as frames write what is missing
 _LEAST_PER_CLASS = 2  # one may be the record that a pair leaves out
 
 
@@ -38,8 +39,9 @@ class RandomTaskOracle(_ShippedOracle):
     Parameters
     ----------
     X : array-like, sparse matrix, or frame of pandas or polars, shape (n_records, n_features)
-        The public records, numeric and finite. Referenced, not copied (lists are). A constant
-        feature has no weight.
+        The public records, finite. Referenced, not copied (lists are). A constant feature has no
+        weight. A frame may hold categories and strings, each value of which counts as a feature,
+        and lack values: a number that is missing counts as the mean, another value as none.
     classes : array-like of shape (n_classes,), default=None
         The labels; with None the response is real.
     noise : float, default=0.1
@@ -64,9 +66,9 @@ class RandomTaskOracle(_ShippedOracle):
     Raises
     ------
     ValueError
-        If `X` is empty, not two-dimensional, not numeric or not finite, or a parameter is outside
-        its range or belongs to the other kind of response; when called, if `n_samples` is below
-        two per class.
+        If `X` is empty, not two-dimensional, infinite, or an array that is not numeric or lacks
+        values, or a parameter is outside its range or belongs to the other kind of response; when
+        called, if `n_samples` is below two per class.
 
     Examples
     --------
@@ -94,7 +96,8 @@ class RandomTaskOracle(_ShippedOracle):
     ) -> None:
         name = type(self).__name__
         self._X = _check_table(X, name)
-        self._weight_scale = _inverse_scale(self._X)
+        self._values = self._X if column_names(self._X) is None else _as_numbers(self._X)
+        self._weight_scale = _inverse_scale(self._values)
         self._classes = None if classes is None else _check_classes(classes, name)
         self._noise = _check_noise(noise, classes is not None)
         self._class_shares = self._check_shares(class_shares)
@@ -125,8 +128,9 @@ class RandomTaskOracle(_ShippedOracle):
 
     def __call__(self, n_samples: int, rng: Generator) -> tuple[Container, NDArray]:
         """Return `n_samples` public rows, and the answers of a new random rule."""
-        X = _resample(self._X, rng.integers(n_records(self._X), size=n_samples))
-        values = X if isinstance(X, np.ndarray) or sparse.issparse(X) else np.asarray(X, float)
+        rows = rng.integers(n_records(self._X), size=n_samples)
+        X = _resample(self._X, rows)
+        values = X if self._values is self._X else self._values[rows]
         if self._classes is None:
             scores = self._scores(values, 1, rng)[0]
             scores += self._noise * rng.standard_normal(n_samples)
@@ -191,3 +195,24 @@ def _inverse_scale(X: Container) -> NDArray[np.float64]:
     values = check_array(X, accept_sparse="csr", dtype="numeric", estimator="RandomTaskOracle")
     scaler = StandardScaler(with_mean=False).fit(values)
     return np.where(scaler.var_ > 0, 1 / scaler.scale_, 0.0)
+
+
+def _as_numbers(X: Container) -> Container:
+    """Return a frame as numbers without gaps, sparse where categories have columns."""
+    blocks = [_block(np.asarray(X[name])) for name in X.columns]
+    if not any(map(sparse.issparse, blocks)):
+        return np.hstack(blocks)
+    return sparse.hstack(blocks, format="csr")
+
+
+def _block(column: NDArray) -> Container:
+    """Return a column of numbers, or one for each other value of a column."""
+    texts = np.array([str(value) for value in column])
+    held = ~np.isin(texts, _GAPS)
+    if any(isinstance(value, str) for value in column) or column.dtype.kind not in "fiubO":
+        values, codes = np.unique(texts[held], return_inverse=True)
+        entries = np.ones(len(codes)), (np.flatnonzero(held), codes)
+        return sparse.csr_array(entries, shape=(len(column), len(values)))
+    numbers = np.array(np.where(held, column, np.nan), dtype=np.float64)
+    mean = numbers[held].mean() if held.any() else 0.0
+    return np.where(held, numbers, mean)[:, None]

@@ -437,7 +437,12 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         return type(self)(**self.get_params(deep=False) | parameters)
 
     def public_dataset(
-        self, n_samples: int, schema: Schema | None = None, attempt: int = 0
+        self,
+        n_samples: int,
+        schema: Schema | None = None,
+        attempt: int = 0,
+        *,
+        allow_nan: bool = False,
     ) -> Dataset:
         """Draw one dataset from the oracle, apart from all pairs.
 
@@ -449,6 +454,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             As for `sample`.
         attempt : int, default=0
             Another number gives another dataset.
+        allow_nan : bool, default=False
+            Whether X may lack numbers where `schema` is None, which else says so.
 
         Returns
         -------
@@ -463,7 +470,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         """
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
         rng, _ = streams(self._entropy(), public_key(attempt))
-        return draw(self.draws_from, n_samples, rng, schema=schema, full=True)
+        return draw(self.draws_from, n_samples, rng, schema=schema, full=True, allow_nan=allow_nan)
 
     def _entropy(self) -> int:
         if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):

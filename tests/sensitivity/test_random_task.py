@@ -1,6 +1,8 @@
 """RandomTaskOracle: every dataset has its own rule, every class, and no trace of an answer."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -159,6 +161,26 @@ def test_constant_features_have_no_weight():
     assert abs(np.corrcoef(X[:, 0], y)[0, 1]) == pytest.approx(1)
     _, y = RandomTaskOracle(np.ones((3, 2)), noise=0, y_mean=2.0)(4, np.random.default_rng(0))
     np.testing.assert_array_equal(y, 2.0)
+
+
+def test_frames_may_hold_categories_and_gaps():
+    """Each value of a category moves the response by a weight of its own, a gap by none."""
+    letters = ["a", "b", "c", None] * 25
+    table = {"kind": letters, "size": [1.0, None, 3.0, 2.0] * 25}
+    pandas = pd.DataFrame(table)
+    frames = (
+        pandas,
+        pandas.astype({"kind": "category"}),
+        pandas.convert_dtypes(),
+        pl.DataFrame(table),
+    )
+    drawn = [RandomTaskOracle(X, noise=0)(40, np.random.default_rng(0)) for X in frames]
+    for X, y in drawn:
+        np.testing.assert_array_equal(y, drawn[0][1])
+        kinds = np.array([str(value) for value in X["kind"]])
+        means = [y[kinds == value] for value in ("a", "b", "c")]
+        assert all(np.ptp(each) < 1e-12 for each in means)
+        assert len({round(each[0], 6) for each in means}) == 3
 
 
 @pytest.mark.parametrize(
