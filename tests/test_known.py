@@ -384,6 +384,16 @@ def test_clips_may_return_frames(data, library, estimator):
     np.testing.assert_allclose(released.coef_, expected.coef_)
 
 
+def test_the_largest_weight_of_a_record_has_a_minimizer():
+    """Nearly separable records are the hard ones: the path to them takes most steps."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 60))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = (X[:, 0] + 0.01 * rng.normal(size=2000) > 0).astype(int)
+    machine = LinearSVC(loss="hinge", C=9.9e7 / 2000, fit_intercept=False)
+    assert private(machine, ClipNorm()).fit(X, y).score(X, y) > 0.9
+
+
 def test_missing_numbers_of_frames_are_no_error(data):
     frame = pd.DataFrame(np.round(data[0]), columns=list("abc")).astype("Int64")
     frame.iloc[3, 1] = pd.NA
