@@ -85,6 +85,17 @@ def test_no_record_exceeds_the_bound(n_features):
     assert target.n_samples == 1
 
 
+def test_points_that_rounding_brings_together_are_counted():
+    low, high, bandwidth = 1e9, 1e9 + 1e-6, 2.5e-9
+    for kernel in ("gaussian", "tophat"):
+        estimator = KernelDensity(bandwidth=bandwidth, kernel=kernel)
+        bernstein = BernsteinTransformer(40, feature_range=(low, high))
+        target = KnownDensityTarget(estimator, bernstein, estimator.fit([[low]]), n_samples=1)
+        nearer, farther = (target(np.array([[x]]), seed=0) for x in (low + 2e-7, low - 1.0))
+        for order in (1, 2):
+            assert np.linalg.norm(nearer - farther, ord=order) <= target.bound(order)
+
+
 def test_the_bound_falls_with_the_number_of_records():
     estimator = KernelDensity(bandwidth=0.03)
     values = [
