@@ -6,6 +6,8 @@ OLDEST := .venv-oldest
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OLDEST_STAMP := $(OLDEST)/.installed
+VERSIONS ?= 1.6 1.7 1.8 1.9
+TESTS_IN := $(foreach version,$(VERSIONS),in-$(version)-oldest in-$(version)-newest)
 
 # Plots are drawn to files: no target needs a display.
 export MPLBACKEND := Agg
@@ -13,15 +15,17 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each worker would compile all tests anew if no bytecode were kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast test-oldest flaky lint docs examples notebooks papers bench asv clean
+.PHONY: help demo test test-fast test-oldest test-versions flaky lint dist docs examples notebooks papers bench asv clean
 
 help:
 	@echo "make demo         private and exact SVM on real data, side by side"
 	@echo "make test         the whole test suite; COVER=95 measures coverage, and fails below it"
 	@echo "make test-fast    a quarter of the cases of all tests not marked slow, for daily work"
 	@echo "make test-oldest  the tests not marked slow, on the oldest supported dependencies"
+	@echo "make test-versions  these for each scikit-learn, all else oldest and newest; VERSIONS=1.7 for one"
 	@echo "make flaky        200 runs of all that depends on chance; FLAKY='--runs 20 tests' for less"
 	@echo "make lint         style, formatting and types"
+	@echo "make dist         sdist and wheel in dist/, checked as an index would"
 	@echo "make docs         the documentation, in docs/_build/html; Chromium looks at each page"
 	@echo "make examples     every script in examples/, warnings as errors, and the notebooks"
 	@echo "make notebooks    write examples/notebooks/ anew from scripts, with outputs"
@@ -41,6 +45,13 @@ $(OLDEST_STAMP): pyproject.toml constraints.txt constraints-oldest.txt
 	$(OLDEST)/bin/python -m pip install --quiet --constraint constraints-oldest.txt --editable '.[test]'
 	touch $@
 
+# .venv-1.7-oldest has scikit-learn 1.7 among the oldest dependencies, .venv-1.7-newest among today's.
+.venv-%/.installed: pyproject.toml constraints.txt constraints-oldest.txt
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	grep -v '^scikit-learn==' $(if $(findstring oldest,$*),constraints-oldest.txt,constraints.txt) > $(@D)/constraints.txt
+	$(@D)/bin/python -m pip install --quiet --constraint $(@D)/constraints.txt 'scikit-learn==$(firstword $(subst -, ,$*)).*' --editable '.[test]'
+	touch $@
+
 demo: $(STAMP)
 	$(BIN)/python examples/plot_private_svm.py
 
@@ -53,6 +64,11 @@ test-fast: $(STAMP)
 test-oldest: $(OLDEST_STAMP)
 	$(OLDEST)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not slow"
 
+test-versions: $(TESTS_IN)
+
+$(TESTS_IN): in-%: .venv-%/.installed
+	.venv-$*/bin/python -m pytest --numprocesses auto --dist worksteal -m "not slow"
+
 flaky: $(STAMP)
 	$(BIN)/python benchmarks/flakiness.py $(FLAKY)
 
@@ -60,6 +76,12 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+dist: $(STAMP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dist]'
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m twine check --strict dist/*
 
 docs: $(STAMP)
 	rm -rf docs/_build docs/generated docs/auto_examples
@@ -90,5 +112,5 @@ asv: $(STAMP)
 	$(BIN)/asv run --quick --python=same --show-stderr
 
 clean:
-	rm -rf $(VENV) $(OLDEST) .asv docs/_build docs/generated docs/auto_examples
+	rm -rf $(VENV) .venv-* .asv docs/_build docs/generated docs/auto_examples
 	rm -rf .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

@@ -9,9 +9,10 @@ import numpy as np
 
 PEER = "diffprivlib==0.6.6", "scikit-learn==1.7.*", "opendp==0.16.*"
 PROMISE = (
-    "diffprivlib's bounds hold for every pair (gamma 0). Its neighbors add or remove a record, "
-    "here one is replaced. It is told public bounds, and has the best of its settings, chosen on "
-    "the test records. OpenDP is told to replace a record, as here."
+    "diffprivlib's bounds hold for every pair (gamma 0). By its source a record is replaced for "
+    "means and logistic regressions, as here, and added or removed for counts and linear ones. It "
+    "is told public bounds, and has the best of its settings, chosen on the test records. OpenDP "
+    "is told to replace a record, as here."
 )
 
 

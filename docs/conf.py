@@ -78,6 +78,7 @@ WITHOUT_SIDEBAR = [
         "glossary",
         "contributing",
         "changelog",
+        "dependencies",
         "references",
     ),
     "auto_examples/**",

@@ -28,7 +28,7 @@ from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema, canonical
 from skdp.core.target import Target, target_key
-from skdp.core.types import Container, Estimator
+from skdp.core.types import Container, Estimator, Method
 from skdp.estimators.catalog import entry_of
 from skdp.estimators.configuration import members_in, without_side_effects
 from skdp.estimators.delegation import DelegatedMethods
@@ -63,9 +63,9 @@ from skdp.targets import check_release, make_target, warn_if_fitted
 MAX_ATTEMPTS = 100
 
 
-def _released_is(kind: Callable[[Estimator], bool]) -> Callable[[PrivateEstimator], bool]:
-    """Return whether the released estimator, or before fit the one given, is of a kind."""
-    return lambda self: kind(getattr(self, "estimator_", self.estimator))
+def _where_released_is(kind: Callable[[Estimator], bool]) -> Callable[[Method], Method]:
+    """Hide a method unless the released estimator, or before fit the one given, is of a kind."""
+    return available_if(lambda self: kind(getattr(self, "estimator_", self.estimator)))
 
 
 class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
@@ -334,7 +334,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         example = example_dataset(n_samples, like, sensitivity, "PrivateEstimator.plan", allow_nan)
         return self._make_plan(self._check_dataset(*example))
 
-    @available_if(_released_is(is_regressor))
+    @_where_released_is(is_regressor)
     def predict_interval(
         self,
         X: Container,
@@ -404,7 +404,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         models = self._might_have_been(n_draws, random_state, "predict_interval")
         return interval(models, X, level, "PrivateEstimator.predict_interval")
 
-    @available_if(_released_is(is_classifier))
+    @_where_released_is(is_classifier)
     def predict_stability(
         self, X: Container, *, n_draws: int = 199, random_state: int | None = None
     ) -> NDArray[np.float64]:

@@ -110,10 +110,13 @@ class KnownDensityTarget(FittedFunctionTarget):
 
     def bound(self, order: float) -> float:
         """Return how far one record can move the values, in the norm of this order."""
-        low, high = self.transformer.feature_range_.T
-        steps = self.transformer.degree * self.bandwidth / (high - low)
-        q = 1 if order == 1 else 2
-        held = most_held(self.estimator.kernel, steps, self.transformer.degree + 1, q)
+        n_points, q = self.transformer.degree + 1, 1 if order == 1 else 2
+        columns = [np.unique(column) for column in self._points.T]
+        # in a narrow box far from 0 rounding brings points together, and makes one of two
+        gaps = [np.diff(c).min() if len(c) == n_points else 0.0 for c in columns]
+        with np.errstate(divide="ignore"):
+            steps = self.bandwidth / np.array(gaps)
+        held = most_held(self.estimator.kernel, steps, n_points, q)
         moved, held_by_all = (2 * held, held) if order == 1 else (math.sqrt(2 * held),) * 2
         rounding = (self.n_samples + 8) * 2.0**-52 * held_by_all
         return ROUND_UP * self.peak * (moved / self.n_samples + 2 * rounding)
@@ -121,6 +124,8 @@ class KnownDensityTarget(FittedFunctionTarget):
 
 def most_held(kernel: str, steps: NDArray[np.float64], n_points: int, q: int) -> float:
     """Bound S_q on a lattice of so many points a side; steps of it per bandwidth, by column.
+
+    The steps are the shortest ones: points that are farther apart hold less.
 
     A Gaussian is a product over the columns, of each of which the sum over all integers is largest
     in a lattice point, as its Fourier coefficients are positive. For any kernel: a sum over a row

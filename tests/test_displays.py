@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.integrate import trapezoid
 from sklearn.datasets import load_wine
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KernelDensity
@@ -253,12 +254,10 @@ def test_a_density_is_a_line_over_one_column_and_an_image_over_two(model):
     x, y = one.line_.get_data()
     columns = pd.DataFrame({"alcohol": x})
     assert np.allclose(y, np.exp(density_of(1).score_samples(columns)))
-    assert np.trapezoid(y, x) == pytest.approx(1, abs=1e-3)
+    assert trapezoid(y, x) == pytest.approx(1, abs=1e-3)
     assert one.ax_.get_xlabel() == "alcohol"
     two = PrivateDensityDisplay.from_estimator(density_of(2), n_points=41).plot()
-    assert np.trapezoid(np.trapezoid(two.values, two.grid[1]), two.grid[0]) == pytest.approx(
-        1, abs=0.01
-    )
+    assert trapezoid(trapezoid(two.values, two.grid[1]), two.grid[0]) == pytest.approx(1, abs=0.01)
     assert np.array_equal(two.mesh_.get_array(), two.values.T)
     assert (two.ax_.get_xlabel(), two.ax_.get_ylabel()) == ("alcohol", "ash")
     with pytest.raises(ValueError, match=r"one or two columns\. Got 3"):

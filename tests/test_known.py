@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.covariance import EmpiricalCovariance
@@ -382,6 +383,22 @@ def test_clips_may_return_frames(data, library, estimator):
     released = PrivateEstimator(steps, **settings).fit(*data).estimator_[-1]
     expected = private(estimator, ClipNorm()).fit(*data).estimator_[-1]
     np.testing.assert_allclose(released.coef_, expected.coef_)
+
+
+def test_scikit_learn_may_be_configured_to_frames(data):
+    with config_context(transform_output="pandas"):
+        for estimator in (BernoulliNB(), MomentClassifier(constant=0)):
+            private(estimator, ClipNorm()).fit(*data)
+
+
+def test_the_largest_weight_of_a_record_has_a_minimizer():
+    """Nearly separable records are the hard ones: the path to them takes most steps."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 60))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = (X[:, 0] + 0.01 * rng.normal(size=2000) > 0).astype(int)
+    machine = LinearSVC(loss="hinge", C=9.9e7 / 2000, fit_intercept=False)
+    assert private(machine, ClipNorm()).fit(X, y).score(X, y) > 0.9
 
 
 def test_missing_numbers_of_frames_are_no_error(data):

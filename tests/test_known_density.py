@@ -48,6 +48,16 @@ def test_it_is_released_with_a_plain_promise_whatever_the_records_are():
         assert density[1] > 2 * density[[0, 2]].max()
 
 
+def test_records_far_off_the_box_are_as_nothing():
+    for kernel in KERNELS:
+        bernstein = BernsteinTransformer(3, feature_range=(0, 1))
+        estimator = KernelDensity(bandwidth=0.1, kernel=kernel).fit([[0.5]])
+        target = KnownDensityTarget(estimator, bernstein, estimator, n_samples=2)
+        for far in (np.inf, -np.inf, 1e300, -1e160):
+            value = target(np.array([[far], [0.4]]), seed=0)
+            np.testing.assert_allclose(value, target(np.array([[9.0], [0.4]]), seed=0), atol=1e-12)
+
+
 @pytest.mark.parametrize("n_features", [1, 2])
 def test_no_record_exceeds_the_bound(n_features):
     """Gaussian kernels attain it where the box is wide and two records are far apart."""
@@ -73,6 +83,17 @@ def test_no_record_exceeds_the_bound(n_features):
                         0.95 if kernel == "gaussian" else 0.5**n_features
                     ) * target.bound(order)
     assert target.n_samples == 1
+
+
+def test_points_that_rounding_brings_together_are_counted():
+    low, high, bandwidth = 1e9, 1e9 + 1e-6, 2.5e-9
+    for kernel in ("gaussian", "tophat"):
+        estimator = KernelDensity(bandwidth=bandwidth, kernel=kernel)
+        bernstein = BernsteinTransformer(40, feature_range=(low, high))
+        target = KnownDensityTarget(estimator, bernstein, estimator.fit([[low]]), n_samples=1)
+        nearer, farther = (target(np.array([[x]]), seed=0) for x in (low + 2e-7, low - 1.0))
+        for order in (1, 2):
+            assert np.linalg.norm(nearer - farther, ord=order) <= target.bound(order)
 
 
 def test_the_bound_falls_with_the_number_of_records():

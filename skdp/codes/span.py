@@ -177,10 +177,10 @@ def _in_axes(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
         encoder[:, columns] *= pilots.scale[columns]
     code = PublicCode(
         kind="principal",
-        encoder=_frozen(encoder),
-        mean=_frozen(pilots.center),
-        covariance=_frozen(with_code),
-        deviations=_frozen(np.sqrt(spread) / pilots.scale),
+        encoder=encoder,
+        mean=pilots.center,
+        covariance=with_code,
+        deviations=np.sqrt(spread) / pilots.scale,
         removable=removable / spread.sum(),
     )
     return code, deviation_of(ratio)
@@ -244,15 +244,9 @@ def _by_value(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
     kept = np.flatnonzero(weights)
     code = PublicCode(
         kind="diagonal",
-        encoder=_frozen(weights * pilots.scale),
-        mean=_frozen(pilots.center),
-        deviations=_frozen(np.sqrt(spread) / pilots.scale),
+        encoder=weights * pilots.scale,
+        mean=pilots.center,
+        deviations=np.sqrt(spread) / pilots.scale,
         removable=(spread[kept] * weights[kept]) ** 2 / spread.sum(),
     )
     return code, deviation_of(ratio)
-
-
-def _frozen(array: Matrix) -> Matrix:
-    """Give up writing into an array, so that it need not be copied."""
-    array.flags.writeable = False
-    return array

@@ -157,10 +157,8 @@ class PublicCode:
         for name in _PARTS:
             part = getattr(self, name)
             if part is not None:
-                # what the caller could still write into is copied
-                own = type(part) is np.ndarray and part.flags.owndata and not part.flags.writeable
-                copy = np.asarray if own else np.array
-                part = copy(part, dtype=np.float64, order="C")
+                # a copy: there may be views that can be written into, even of a read-only array
+                part = np.array(part, dtype=np.float64, order="C")
                 part.flags.writeable = False
                 object.__setattr__(self, name, part)
                 if not np.isfinite(part).all():

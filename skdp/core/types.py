@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,3 +32,6 @@ Sample: TypeAlias = Container | tuple[Container, ...]
 
 Released: TypeAlias = NDArray[np.float64] | int
 """What a mechanism returns: a value with noise, or the position of the chosen response."""
+
+Method = TypeVar("Method", bound=Callable)
+"""A method whose decorator leaves its type as it is; those of scikit-learn have none."""

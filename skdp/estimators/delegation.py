@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Literal, Self, overload
 
 from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.core.types import Container, Estimator, Seed
+from skdp.core.types import Container, Estimator, Method, Seed
 
 
-def _released_has(*names: str) -> Callable[[DelegatedMethods], bool]:
-    """Return whether the released estimator, or before fit the one given, has the methods."""
+def _where_released_has(*names: str) -> Callable[[Method], Method]:
+    """Hide a method unless the released estimator, or before fit the one given, has these."""
 
     def check(self: DelegatedMethods) -> bool:
         estimator = getattr(self, "estimator_", self.estimator)
@@ -23,7 +23,7 @@ def _released_has(*names: str) -> Callable[[DelegatedMethods], bool]:
             self._check_served(estimator, name)
         return True
 
-    return check
+    return available_if(check)
 
 
 class DelegatedMethods:
@@ -90,8 +90,14 @@ class DelegatedMethods:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r} before fit.")
         return getattr(self.estimator_, name)
 
-    @available_if(_released_has("predict"))
-    def predict(self, X: Container, return_std: bool = False) -> Container:
+    @overload
+    def predict(self, X: Container, return_std: Literal[False] = False) -> NDArray: ...
+
+    @overload
+    def predict(self, X: Container, return_std: bool) -> NDArray | tuple[NDArray, NDArray]: ...
+
+    @_where_released_has("predict")
+    def predict(self, X: Container, return_std: bool = False) -> NDArray | tuple[NDArray, NDArray]:
         """Predict with the released estimator.
 
         Parameters
@@ -120,7 +126,7 @@ class DelegatedMethods:
         self._check_served(released, "predict(return_std=True)")
         return released.predict(X, return_std=True)
 
-    @available_if(_released_has("fit_predict", "predict"))
+    @_where_released_has("fit_predict", "predict")
     def fit_predict(
         self, X: Container, y: Container = None, sample_weight: Container = None
     ) -> NDArray:
@@ -145,7 +151,7 @@ class DelegatedMethods:
         """
         return self.fit(X, y, sample_weight).predict(X)
 
-    @available_if(_released_has("predict_proba"))
+    @_where_released_has("predict_proba")
     def predict_proba(self, X: Container) -> NDArray:
         """Predict class probabilities with the released estimator.
 
@@ -161,7 +167,7 @@ class DelegatedMethods:
         """
         return self._released().predict_proba(X)
 
-    @available_if(_released_has("predict_log_proba"))
+    @_where_released_has("predict_log_proba")
     def predict_log_proba(self, X: Container) -> NDArray:
         """Predict logarithms of class probabilities with the released estimator.
 
@@ -177,7 +183,7 @@ class DelegatedMethods:
         """
         return self._released().predict_log_proba(X)
 
-    @available_if(_released_has("decision_function"))
+    @_where_released_has("decision_function")
     def decision_function(self, X: Container) -> NDArray:
         """Evaluate the decision function of the released estimator.
 
@@ -193,7 +199,7 @@ class DelegatedMethods:
         """
         return self._released().decision_function(X)
 
-    @available_if(_released_has("score_samples"))
+    @_where_released_has("score_samples")
     def score_samples(self, X: Container) -> NDArray:
         """Score each record with the released estimator.
 
@@ -209,7 +215,7 @@ class DelegatedMethods:
         """
         return self._released().score_samples(X)
 
-    @available_if(_released_has("score"))
+    @_where_released_has("score")
     def score(self, X: Container, y: Container = None, sample_weight: Container = None) -> float:
         """Score the released estimator on data.
 
@@ -241,7 +247,7 @@ class DelegatedMethods:
         with config_context(enable_metadata_routing=False):  # the wrapper's request is the one
             return released.score(*data, sample_weight=sample_weight)
 
-    @available_if(_released_has("sample"))
+    @_where_released_has("sample")
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> Container:
         """Draw records from the released density.
 
@@ -261,7 +267,7 @@ class DelegatedMethods:
         options = {} if random_state is None else {"random_state": random_state}
         return self._released().sample(n_samples, **options)
 
-    @available_if(_released_has("transform"))
+    @_where_released_has("transform")
     def transform(self, X: Container) -> Container:
         """Transform records with the released estimator.
 
@@ -277,7 +283,7 @@ class DelegatedMethods:
         """
         return self._released().transform(X)
 
-    @available_if(_released_has("transform"))
+    @_where_released_has("transform")
     def fit_transform(
         self, X: Container, y: Container = None, sample_weight: Container = None
     ) -> Container:
@@ -301,7 +307,7 @@ class DelegatedMethods:
         """
         return self.fit(X, y, sample_weight).transform(X)
 
-    @available_if(_released_has("inverse_transform"))
+    @_where_released_has("inverse_transform")
     def inverse_transform(self, X: Container) -> Container:
         """Undo :meth:`transform` with the released estimator.
 
@@ -317,7 +323,7 @@ class DelegatedMethods:
         """
         return self._released().inverse_transform(X)
 
-    @available_if(_released_has("get_feature_names_out"))
+    @_where_released_has("get_feature_names_out")
     def get_feature_names_out(self, input_features: object = None) -> NDArray:
         """Name the features that :meth:`transform` returns.
 
@@ -333,7 +339,7 @@ class DelegatedMethods:
         """
         return self._released().get_feature_names_out(input_features)
 
-    @available_if(_released_has("set_output"))
+    @_where_released_has("set_output")
     def set_output(self, *, transform: str | None = None) -> Self:
         """Set the container that :meth:`transform` returns.
 

@@ -33,6 +33,7 @@ from skdp.estimators.statistics import Front, Statistic
 
 EVERYTHING = ClipBox(-np.finfo(np.float64).max, np.finfo(np.float64).max)
 """Brings records of any container into plain doubles, none of them missing."""
+EVERYTHING.set_output(transform="default")  # whatever scikit-learn is configured to
 
 
 class KnownTarget(Target):

@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
 from skdp.core.simplex import project_to_simplex
-from skdp.core.types import Container
+from skdp.core.types import Container, Method
 from skdp.functions.bernstein import BernsteinTransformer
 
 
@@ -189,7 +189,7 @@ class ReleasedOutlierDetector(OutlierMixin, ReleasedFunction):
         return np.where(self.evaluate(X) < 0, -1, 1)
 
 
-def _gives(method: str) -> Callable:
+def _gives(method: str) -> Callable[[Method], Method]:
     return available_if(lambda self: self.method == method)
 
 

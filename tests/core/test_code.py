@@ -348,10 +348,12 @@ def test_parts_that_are_not_finite_and_values_of_another_size_are_refused():
 def test_nobody_can_write_into_a_code():
     below = np.ones(2)
     view = below[:]
-    view.flags.writeable = False
-    code = PublicCode(encoder=view, mean=view, deviations=view, removable=view)
-    below[:] = 100
-    np.testing.assert_array_equal(code.encoder, [1, 1])
+    above = np.ones(2)
+    window = above[:]
+    view.flags.writeable = above.flags.writeable = False
+    code = PublicCode(encoder=view, mean=above, deviations=view, removable=view)
+    below[:] = window[:] = 100
+    np.testing.assert_array_equal([code.encoder, code.mean], np.ones((2, 2)))
     for each in (code, pickle.loads(pickle.dumps(code))):
         with pytest.raises(ValueError, match="read-only"):
             each.encoder[0] = 100

@@ -10,7 +10,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from skdp import ClipNorm, LaplaceMechanism, PrivateEstimator
+from skdp.estimators.catalog.known_minimum import SquaredHinge
 from skdp.estimators.known import KnownTarget
+from skdp.exceptions import PrivateEvaluationError
 
 LOSSES = ("hinge", "squared_hinge")
 
@@ -73,6 +75,29 @@ def test_no_pair_moves_a_machine_farther_than_its_bound():
                     assert np.abs(first - second).sum() <= bounds[0]
                     reached = max(reached, math.dist(first, second) / bounds[1])
             assert least <= reached <= 1
+
+
+def test_the_bound_of_the_squared_hinge_is_the_maximum_of_its_proof():
+    """Searches stay below it where the penalty is weak, so each step is maximized by itself."""
+    t = np.linspace(0, 1, 200_001)[1:]
+    for share in (0.05, 0.3, 0.5, 0.8, 2.0, 30.0):  # C R^2
+        each = np.minimum(2 * t, np.sqrt(2 * t * (1 - t) / share)).max()
+        for farthest in (0.0, 0.4, 3.0):
+            moved = SquaredHinge().moved(share, farthest)
+            assert moved == pytest.approx(2 * (1 + farthest) * each, rel=1e-4)
+    t = 10 * t  # R times the length of the minimizer
+    for load in (0.01, 0.3, 0.5, 0.9, 20.0):  # n C R^2
+        possible = t[t**2 <= 2 * load * np.where(t <= 0.5, t * (1 - t), 0.25) * (1 + 1e-12)]
+        assert SquaredHinge().farthest(load) == pytest.approx(possible.max(), rel=1e-3)
+
+
+def test_a_minimizer_that_was_not_found_is_not_released(monkeypatch):
+    X, y = np.eye(6)[:, :2], np.arange(6) % 2
+    model = private(LinearSVC(C=1.0))
+    model.fit(X, y)
+    monkeypatch.setattr("skdp.estimators.catalog.known_minimum.MAX_STEPS", 1)
+    with pytest.raises(PrivateEvaluationError, match="FloatingPointError"):
+        model.fit(X, y)
 
 
 @pytest.mark.parametrize(

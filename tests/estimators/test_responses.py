@@ -82,8 +82,8 @@ def candidates():
             try:
                 estimator = kind()
                 get_tags(estimator)
-            except (TypeError, AttributeError):  # compositions, which need members
-                continue
+            except (TypeError, AttributeError, DeprecationWarning):  # of 1.7, for an AttributeError
+                continue  # compositions, which need members
         takes_records = next(iter(inspect.signature(estimator.fit).parameters)) != "y"
         if takes_records and not uses_response(estimator):
             names = estimator.get_params()

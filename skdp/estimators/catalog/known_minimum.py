@@ -15,7 +15,7 @@ from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.moments import with_constant
 from skdp.estimators.statistics import ROUND_UP, Statistic
 
-MAX_STEPS = 200
+MAX_STEPS = 1000
 MOST_CURVED = 1e12
 """Condition number with which Newton's equations still have a solution in doubles."""
 WIDTH = 1e-4
@@ -84,7 +84,7 @@ class Hinge(Loss):
     """The loss max(1 - m, 0), with a parabola in the place of its corner."""
 
     curvature = 1 / WIDTH
-    widths = (1.0, 0.1, 0.01, 0.001, WIDTH)
+    widths = (1e4, 1e3, 100.0, 10.0, 1.0, 0.1, 0.01, 0.001, WIDTH)  # flat first: few steps
 
     def slopes(self, margins: NDArray, width: float) -> tuple[NDArray, NDArray]:
         """Return the two derivatives."""
