@@ -55,6 +55,15 @@ def test_with_a_basis_the_level_is_met_on_any_data():
     assert 0.44 < share_inside(model, X, -y, level=0.5) < 0.56
 
 
+def test_with_a_code_the_draws_are_as_far_off_as_the_standard_errors_say():
+    """These allow for the shift, which datasets of the oracle do not have."""
+    plan = private(Ridge(), mechanism=LaplaceMechanism(3.0, shift=1.0)).plan(N, like=(X[:2], y[:2]))
+    released = plan.execute(X[:N], y[:N], random_state=0)
+    models = might_have_been(plan, released, 99, 0, "a test")
+    off = [model.coef_ - released.value.coef_ for model in models]
+    assert (np.std(off, axis=0) >= 0.95 * released.standard_errors["coef_"]).all()
+
+
 @pytest.mark.slow
 def test_with_a_code_the_level_is_met_on_data_of_the_oracle_and_by_the_shift_on_others():
     strict = private(Ridge(), mechanism=LaplaceMechanism(3.0, shift=0.0))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from skdp.core.classes import isinstance_by_name
 from skdp.core.types import Estimator
 from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.members import reach, split_name
@@ -30,7 +29,7 @@ def _columns_of_step(whole: Estimator, step: str, columns: Labels) -> Labels:
     """The columns that a step of a pipeline or a part of a table is given; else None."""
     if columns is None:
         return None
-    if isinstance_by_name(whole, "sklearn.compose.ColumnTransformer"):
+    if hasattr(whole, "transformers_"):  # of a ColumnTransformer
         chosen = next(chosen for name, _, chosen in whole.transformers_ if name == step)
         named = isinstance(chosen, list) and all(isinstance(each, str) for each in chosen)
         return chosen if named else None

@@ -52,16 +52,23 @@ def _alarm(seconds: float, rings: list[int]) -> Iterator[None]:
         yield
         return
     is_over, left, interval = False, 0.0, 0.0
+    is_set, due, start = False, min(seconds, LONGEST), perf_counter()
 
     def ring(number: int, frame: FrameType | None) -> None:
-        if not is_over:
-            rings.append(number)
-            raise _Alarm
+        if is_over:
+            return
+        if not is_set:  # somebody else's
+            if callable(handler):
+                handler(number, frame)
+            return
+        rings.append(number)
+        raise _Alarm
 
-    start, handler = perf_counter(), signal.signal(signal.SIGALRM, ring)
+    handler = signal.getsignal(signal.SIGALRM)
+    signal.signal(signal.SIGALRM, ring)
     try:
-        due = min(seconds, LONGEST)
         left, interval = signal.setitimer(signal.ITIMER_REAL, due, due)
+        is_set = True
         try:
             yield
         finally:

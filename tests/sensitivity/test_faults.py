@@ -6,6 +6,7 @@ import signal
 import threading
 import warnings
 import weakref
+from contextlib import suppress
 
 import numpy as np
 import pandas as pd
@@ -76,6 +77,18 @@ def test_a_late_pair_counts_as_infinite_and_no_other_changes():
         np.testing.assert_array_equal(late.norms[~is_late], whole.norms[~is_late])
     assert signal.getsignal(signal.SIGALRM) is handler
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+@needs_alarm
+def test_an_alarm_that_a_target_catches_comes_again():
+    def hang_twice(X):
+        with suppress(BaseException):
+            hang(X)
+        hang(X)
+
+    assert sample(hang_twice, n_pairs=1, timeout=0.05).failures == {
+        "took longer than timeout=0.05 s": 1
+    }
 
 
 @needs_alarm
