@@ -136,6 +136,7 @@ curves = {
 }
 code = "sampled, exact, public code"
 errors = {name: [] for name in (*curves, code)}
+# what little epsilon buys is to be seen here
 warnings.filterwarnings("ignore", "This is nearly the oracle's model", UserWarning)
 for epsilon in EPSILONS:
     coded = plan(D, LaplaceMechanism(epsilon), gamma=GAMMA)

@@ -82,7 +82,7 @@ def test_a_late_pair_counts_as_infinite_and_no_other_changes():
 @needs_alarm
 def test_an_alarm_that_a_target_catches_comes_again():
     def hang_twice(X):
-        with suppress(BaseException):
+        with suppress(BaseException):  # as a fit that goes on whatever comes
             hang(X)
         hang(X)
 
