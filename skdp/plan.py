@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import textwrap
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -359,7 +360,8 @@ class ReleasePlan:
             *decoded,
             *_describe_errors(self.standard_errors, errors),
         ]
-        return "\n  ".join([f"ReleasePlan of {self.target.description}", *lines])
+        what = textwrap.shorten(self.target.description, 200, placeholder=" ...")
+        return "\n  ".join([f"ReleasePlan of {what}", *lines])
 
 
 def spend_of(plan: ReleasePlan, guarantee: PrivacyGuarantee) -> dict[str, Any]:
