@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from memory import peak_memory
 from sklearn.linear_model import Ridge
 
 from skdp import (
@@ -124,12 +125,6 @@ def coded():
 JOBS = [pairs, mean, mean_in_code, ridge, ledger, laplace, gaussian, sampled, coded]
 
 
-def peak_memory():
-    """Return the largest memory of this process so far, in megabytes."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1000
-
-
 def measure(name):
     """Do a job, and print what it took."""
     job = {each.__name__: each for each in JOBS}[name]()
@@ -144,7 +139,7 @@ def main():
     """Print the table."""
     names = sys.argv[1:] or [job.__name__ for job in JOBS]
     one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-    print("| job | CPU seconds | peak in MB |\n|---|---|---|")
+    print("| job | CPU seconds | peak in MiB |\n|---|---|---|")
     for job in [each for each in JOBS if each.__name__ in names]:
         run = subprocess.run(
             [sys.executable, __file__, "--run", job.__name__],
