@@ -349,4 +349,5 @@ def test_what_was_chosen_among_others_counts_its_gamma_each_time():
     chosen = dataclasses.replace(ridge().plan(60, like=(X, Y)), n_alternatives=2)
     for _ in range(2):
         chosen.execute(X, Y, accountant=accountant)
-    assert accountant.total().gamma == pytest.approx(2 * chosen.guarantee.gamma)
+    assert chosen.guarantee.gamma == pytest.approx(0.1)
+    assert accountant.total().gamma == pytest.approx(0.2)
