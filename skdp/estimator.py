@@ -40,7 +40,6 @@ from skdp.estimators.public_fit import fit_seeded, fit_to_synthetic, synthetic_d
 from skdp.estimators.validation import check_labels, check_private_dataset
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.functions.bernstein import BernsteinTransformer
-from skdp.intervals import interval, might_have_been
 from skdp.known_density import KnownDensityTarget, check_known_density
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
@@ -401,8 +400,9 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         >>> bool((low < high).all())
         True
         """
-        models = self._might_have_been(n_draws, random_state, "predict_interval")
-        return interval(models, X, level, "PrivateEstimator.predict_interval")
+        check_is_fitted(self)
+        options: dict[str, Any] = {"n_draws": n_draws, "random_state": random_state}
+        return self._release.predict_interval(X, level, **options)
 
     @_where_released_is(is_classifier)
     def predict_stability(
@@ -435,16 +435,9 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         ValueError
             As `predict_interval`.
         """
-        models = self._might_have_been(n_draws, random_state, "predict_stability")
-        label = self.predict(X)
-        return np.mean([model.predict(X) == label for model in models], axis=0)
-
-    def _might_have_been(
-        self, n_draws: int, random_state: int | None, method: str
-    ) -> list[Estimator]:
         check_is_fitted(self)
-        owner = f"PrivateEstimator.{method}"
-        return might_have_been(self.plan_, self._release, n_draws, random_state, owner)
+        options: dict[str, Any] = {"n_draws": n_draws, "random_state": random_state}
+        return self._release.predict_stability(X, **options)
 
     def summary(self) -> ReleaseSummary:
         """Tell the released numbers from their noise.
@@ -482,13 +475,17 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self._release.summary()
 
-    def save(self, folder: str | Path) -> None:
+    def save(self, folder: str | Path, *, n_draws: int = 99) -> None:
         """Write the released model to a folder, with the promise and a card for people.
 
         Parameters
         ----------
         folder : str or path-like
             Made if it is not there. It must be empty.
+        n_draws : int, default=99
+            How often the release of a public code is simulated now, so that what is loaded has
+            intervals; 0 leaves these out. Each takes two fits to records of the oracle, unless
+            there is a closed form.
 
         Raises
         ------
@@ -502,7 +499,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         skdp.load : Reads the folder, and returns a Release, whose `value` is the model.
         """
         check_is_fitted(self)
-        self._release.save(folder)
+        self._release.save(folder, n_draws=n_draws)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those of the parts as ``mechanism__epsilon``.
