@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from skdp.core.checks import check_count
 from skdp.core.schema import Schema
 from skdp.core.target import Target
-from skdp.core.types import Container, Estimator, Matrix
+from skdp.core.types import Estimator, Matrix
 from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.bernstein import BernsteinMechanism
@@ -56,7 +56,7 @@ class Simulator:
         """Return what needs no oracle any more: it draws now what it may have to draw."""
         errors = self.errors
         if n_draws and self._needs_oracle and self.oracle is not None:
-            errors = self._simulate(shape, n_draws, None, "save")
+            errors = self._simulate(shape, n_draws, None)
         return replace(self, target=self.target.without_records(), oracle=None, errors=errors)
 
     def might_have_been(
@@ -65,13 +65,12 @@ class Simulator:
         stated: Matrix | None,
         n_draws: int | None,
         random_state: int | None,
-        owner: str,
     ) -> list[Estimator]:
         """Restore each value that the exact one might have been, given the released one.
 
         The errors of a code are stretched to the `stated` ones.
         """
-        errors = self._errors(value.shape, n_draws, random_state, owner)
+        errors = self._errors(value.shape, n_draws, random_state)
         if self._has_prior and stated is not None:
             deviations = np.sqrt(np.mean(errors**2, axis=0))
             larger = np.divide(stated, deviations, out=np.ones_like(stated), where=deviations > 0)
@@ -89,33 +88,31 @@ class Simulator:
         return self._has_prior or type(self.mechanism).release not in own
 
     def _errors(
-        self, shape: tuple[int, ...], n_draws: int | None, random_state: int | None, owner: str
+        self, shape: tuple[int, ...], n_draws: int | None, random_state: int | None
     ) -> Matrix:
         """The errors that were saved, else new ones."""
         if self.errors is None:
             n_draws = N_DRAWS if n_draws is None else n_draws
-            return self._simulate(shape, n_draws, random_state, owner)
+            return self._simulate(shape, n_draws, random_state)
         most = len(self.errors)
         n_draws = most if n_draws is None else n_draws
-        check_count("n_draws", n_draws, owner)
+        check_count("n_draws", n_draws, "might_have_been")
         if n_draws > most:
             raise ValueError(
-                f"The 'n_draws' parameter of {owner} must be at most {most}: so many simulated "
-                f"releases were saved. Got {n_draws}. Save with more, or leave it None."
+                f"The 'n_draws' parameter of might_have_been must be at most {most}: so many "
+                f"simulated releases were saved. Got {n_draws}. Save with more, or leave it None."
             )
         return self.errors[:n_draws]
 
-    def _simulate(
-        self, shape: tuple[int, ...], n_draws: int, random_state: int | None, owner: str
-    ) -> Matrix:
+    def _simulate(self, shape: tuple[int, ...], n_draws: int, random_state: int | None) -> Matrix:
         """Exact value minus released one, a row for each simulated release."""
-        check_count("n_draws", n_draws, owner)
+        check_count("n_draws", n_draws, "might_have_been")
         # the key keeps it apart from the noise of a release with the same seed
         sequence = np.random.SeedSequence(random_state, spawn_key=(2**31,))
         seeds = sequence.generate_state(2, np.uint64)
         mechanism, source = self.mechanism, np.random.default_rng(seeds[0])
         if self._needs_oracle:
-            values = self._public_values(n_draws, int(seeds[1]), owner)
+            values = self._public_values(n_draws, int(seeds[1]))
         else:
             values = np.zeros((n_draws, math.prod(shape)))
         size = self.sensitivity.value
@@ -125,12 +122,12 @@ class Simulator:
         ]
         return np.array(errors)
 
-    def _public_values(self, n_draws: int, seed: int, owner: str) -> Matrix:
+    def _public_values(self, n_draws: int, seed: int) -> Matrix:
         """Evaluate the target on datasets of the oracle, all of them new."""
         if self.oracle is None:
             raise ValueError(
-                f"{owner} simulates releases of the oracle's datasets. Here is no oracle: either "
-                "the sensitivity was given as an estimate, or no releases were simulated when this "
+                "Releases of the oracle's datasets are simulated. Here is no oracle: either the "
+                "sensitivity was given as an estimate, or no releases were simulated when this "
                 "one was saved. Give the SensitivitySampler that made it, and save with n_draws."
             )
         sampler = SensitivitySampler(self.oracle, gamma=None, n_pairs=n_draws, random_state=seed)
@@ -138,21 +135,21 @@ class Simulator:
         return sampler.pilots(target, self.n_samples, self.schema)[0]
 
 
-def interval(models: list[Estimator], X: Container, level: float, owner: str) -> NDArray:
-    """Return between which two predictions of the models that of the exact one lies."""
-    rank = _rank(level, len(models), owner)
-    ordered = np.sort([model.predict(X) for model in models], axis=0)
+def interval(outputs: list[NDArray], level: float) -> NDArray:
+    """Return between which two outputs of models that might have been that of the exact one is."""
+    rank = _rank(level, len(outputs))
+    ordered = np.sort(outputs, axis=0)
     return np.stack([ordered[rank - 1], ordered[-rank]], axis=-1)
 
 
-def _rank(level: float, n_draws: int, owner: str) -> int:
+def _rank(level: float, n_draws: int) -> int:
     """Return which of the ordered draws are the ends of an interval, from either side."""
     if not 0 < level < 1:
-        raise ValueError(f"The 'level' parameter of {owner} must be in (0, 1). Got {level!r}.")
+        raise ValueError(f"The 'level' of an interval must be in (0, 1). Got {level!r}.")
     rank = math.floor((n_draws + 1) * (1 - level) / 2 * (1 + 1e-12))
     if rank < 1:
         raise ValueError(
-            f"The 'n_draws' parameter of {owner} must be at least {math.ceil(2 / (1 - level)) - 1} "
+            f"The 'n_draws' of an interval must be at least {math.ceil(2 / (1 - level)) - 1} "
             f"for level={level:g}. Got {n_draws} draws."
         )
     return rank

@@ -162,8 +162,9 @@ class Release:
         --------
         predict_stability : The same for classifiers.
         """
-        models = self._might_have_been(is_regressor, n_draws, random_state, "predict_interval")
-        return interval(models, X, level, "predict_interval")
+        self._check_is(is_regressor, "predict_interval")
+        models = self.might_have_been(n_draws=n_draws, random_state=random_state)
+        return interval([model.predict(X) for model in models], level)
 
     def predict_stability(
         self, X: Container, *, n_draws: int | None = None, random_state: int | None = None
@@ -194,25 +195,48 @@ class Release:
         ValueError
             As `predict_interval`.
         """
-        models = self._might_have_been(is_classifier, n_draws, random_state, "predict_stability")
+        self._check_is(is_classifier, "predict_stability")
+        models = self.might_have_been(n_draws=n_draws, random_state=random_state)
         label = self.value.predict(X)
         return np.mean([model.predict(X) == label for model in models], axis=0)
 
-    def _might_have_been(
-        self,
-        kind: Callable[[Estimator], bool],
-        n_draws: int | None,
-        random_state: int | None,
-        owner: str,
+    def might_have_been(
+        self, *, n_draws: int | None = None, random_state: int | None = None
     ) -> list[Estimator]:
-        """Restore models that the exact one might have been."""
+        """Return models that the exact one might have been, as far as the noise lets one know.
+
+        Parameters
+        ----------
+        n_draws : int or None, default=None
+            How many, as for `predict_interval`.
+        random_state : int or None, default=None
+            As for `predict_interval`.
+
+        Returns
+        -------
+        list of estimators
+            Of the kind of the value. Their spread is the error of the release.
+
+        Raises
+        ------
+        TypeError
+            If the value is no estimator.
+        ValueError
+            If there is a public code and no oracle to simulate with, as for `predict_interval`.
+        """
         simulator, value = self.simulator, self._as_released
-        predicts = hasattr(self.value, "predict") and kind(self.value)
-        if simulator is None or value is None or not predicts:
+        if simulator is None or value is None:
+            raise TypeError(
+                f"Noise is simulated for a released estimator. Got {type(self.value).__name__}."
+            )
+        stated = None if self.standard_errors is None else flat_numbers(self.standard_errors)
+        return simulator.might_have_been(value, stated, n_draws, random_state)
+
+    def _check_is(self, kind: Callable[[Estimator], bool], owner: str) -> None:
+        """Refuse another value than a classifier, or a regressor."""
+        if not (hasattr(self.value, "predict") and kind(self.value)):
             name = kind.__name__.removeprefix("is_")
             raise TypeError(f"{owner} needs a released {name}. Got {type(self.value).__name__}.")
-        stated = None if self.standard_errors is None else flat_numbers(self.standard_errors)
-        return simulator.might_have_been(value, stated, n_draws, random_state, owner)
 
     @property
     def _as_released(self) -> NDArray[np.float64] | None:
@@ -261,9 +285,9 @@ class Release:
             raise
 
     def _kept_simulator(self, n_draws: int) -> Simulator | None:
-        """What repeats the release without the oracle; None where it predicts nothing."""
+        """What repeats the release without the oracle; None where it cannot be written."""
         value = self._as_released
-        if self.simulator is None or value is None or not hasattr(self.value, "predict"):
+        if self.simulator is None or value is None:
             return None
         kept = self.simulator.kept(value.shape, n_draws)
         try:
