@@ -632,12 +632,12 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
 
     def _warn_of_shared_bounds(self, given: Dataset) -> None:
         """Point out public parameters that are a part of the private records."""
-        declared = public_parameters(self.estimator, self.release) if self._is_derived() else ()
+        declared = public_parameters(self.estimator, self.release)
         if any(shares_memory(each, given) for each in declared):
             warnings.warn(
                 "A parameter of the 'estimator' or of the 'release' of PrivateEstimator is a part "
-                "of the private records, which makes it public, and a sensitivity is known for "
-                "public parameters only. Declare it.",
+                "of the private records, which makes it public: nothing is promised of it. "
+                "Declare it, or take it from public records.",
                 PrivacyLeakWarning,
                 stacklevel=3,
             )
