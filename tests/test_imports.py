@@ -27,7 +27,9 @@ LEVELS = (
         "targets": 4,
         "outcome": 4,
         "plan": 5,
+        "checks": 5,
         "intervals": 6,
+        "preparation": 6,
         "release": 7,
         "estimator": 7,
     }
