@@ -150,7 +150,7 @@ def test_a_loaded_release_has_intervals_without_the_oracle(tmp_path):
     coded = private(Ridge()).fit(X, y)
     noised = private(Ridge(), sensitivity=5.0).fit(X, y)
     for model, name in ((coded, "coded"), (noised, "noised")):
-        model.save(tmp_path / name)
+        model.save(tmp_path / name, n_draws=99)
         loaded = load(tmp_path / name)
         assert loaded.simulator.oracle is None
         low, high = loaded.predict_interval(X[:5]).T
@@ -163,8 +163,8 @@ def test_a_loaded_release_has_intervals_without_the_oracle(tmp_path):
             loaded.predict_stability(X)
     with pytest.raises(ValueError, match="at most 99"):
         load(tmp_path / "coded").predict_interval(X, n_draws=199)
-    load(tmp_path / "coded").save(tmp_path / "again", n_draws=0)  # keeps what it has
+    load(tmp_path / "coded").save(tmp_path / "again")  # keeps what it has
     assert load(tmp_path / "again").predict_interval(X[:5]).shape == (5, 2)
-    coded.save(tmp_path / "bare", n_draws=0)
+    coded.save(tmp_path / "bare")
     with pytest.raises(ValueError, match="save with n_draws"):
         load(tmp_path / "bare").predict_interval(X)
