@@ -8,6 +8,7 @@ import textwrap
 import threading
 from dataclasses import replace
 from functools import partial
+from time import perf_counter
 
 import numpy as np
 import pandas as pd
@@ -380,8 +381,9 @@ def test_a_plan_says_what_it_is(classifier_plan):
     assert f"{plan.n_evaluations} on public records" in text
     assert "noise in 3 of 4 directions, decoded by a prior from 14 public fits" in text
     assert "\n  read off the data: 80% of what could differ between models of this oracle" in text
-    low, high = re.search(r"standard error after decoding in coef_: (\S+) to (\S+)\n", text).groups()
+    low, high = re.search(r"error after decoding in coef_: (\S+) to (\S+)\n", text).groups()
     assert 0 < float(low) < float(high)
+    assert 0 < plan.seconds < perf_counter()  # which counts from the start of the machine
     assert round(plan.share_learned, 2) == 0.80
     known = plan_release(
         column_means,
