@@ -132,13 +132,14 @@ class CodeDisplay:
         if code.covariance is None:
             prior = (deviations * np.abs(code.encoder))[code.encoder != 0]
         else:
-            prior = np.sqrt(np.einsum("ij,ji->i", code.encoder, code.covariance))
+            covariance = np.concatenate([block for _, block in code.covariances()])
+            prior = np.sqrt(np.einsum("ij,ji->i", code.encoder, covariance))
         order = np.argsort(-prior)
         prior = prior[order]
         if code.covariance is not None:
             size = deviations[:, None] * prior
             directions = np.zeros_like(size)
-            np.divide(code.covariance[:, order], size, out=directions, where=size > 0)
+            np.divide(covariance[:, order], size, out=directions, where=size > 0)
         mechanism: Any = plan.mechanism
         noise = mechanism.unit_deviation(len(prior)) * plan.sensitivity.value
         shape = plan.sensitivity.shape or code.mean.shape

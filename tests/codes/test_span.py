@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from skdp.codes import encoder, span
 from skdp.codes.encoder import learn_code
 from skdp.codes.water import Noise
+from skdp.core.code import PublicCode
 
 ORDERS = [1, 2]
 
@@ -145,6 +147,7 @@ import resource, time
 import numpy as np
 from skdp.codes.encoder import learn_code
 from skdp.codes.water import Noise
+from skdp.core.code import PublicCode
 rng = np.random.default_rng(0)
 values, differences = rng.normal(size=(2, 199, 50_000))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -160,3 +163,27 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20)
     seconds, gigabytes = map(float, output.split())
     assert seconds < 20  # half of one alone on a machine of 2026
     assert gigabytes < 0.08  # .05; a copy of the values or of the differences is .08
+
+
+def test_a_large_code_is_kept_in_single_precision_and_says_its_covariance_shortly():
+    """It is as one that says it in full, and as itself from JSON; tiny units need doubles."""
+    values, differences = pilots(20, 2100)
+    code = learn(values, differences)
+    covariance = np.concatenate([block for _, block in code.covariances()])
+    full = replace(code, covariance=covariance, units=None, outside=None)
+    noisy = code.forward(values[0])
+    np.testing.assert_allclose(code.decode(noisy, 0.5), full.decode(noisy, 0.5), rtol=1e-9)
+    errors = [each.standard_errors(0.5, noisy) for each in (code, full)]
+    np.testing.assert_allclose(*errors, rtol=1e-9)
+    np.testing.assert_allclose(code.deviations**2, prior_variances(values, differences), rtol=0.2)
+    stored = PublicCode.from_dict(code.to_dict())
+    assert stored == code
+    assert code.encoder.dtype == stored.encoder.dtype == full.encoder.dtype == np.float32
+    np.testing.assert_array_equal(stored.forward(values[1]), code.forward(values[1]))
+    small = learn(1e-50 * values, 1e-50 * differences)
+    assert small.encoder.dtype == np.float64
+    np.testing.assert_allclose(small.share_learned(1.0), code.share_learned(1.0), rtol=1e-3)
+
+
+def prior_variances(values, differences):
+    return values.var(axis=0, ddof=1) + (0.2 * 50) ** 2 / 2 * np.mean(differences**2, axis=0)
