@@ -51,10 +51,10 @@ from skdp import (
     SensitivitySampler,
 )
 from skdp.core.dataset import Dataset
-from skdp.estimator import known_sensitivity
 from skdp.estimators import known as known_targets
 from skdp.mechanisms.noise import byte_source
 from skdp.plan import make_plan
+from skdp.preparation import known_sensitivity
 
 COLUMNS = {
     "Laplace": LaplaceMechanism,
