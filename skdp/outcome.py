@@ -243,7 +243,7 @@ class Release:
         """The numbers in the shape of the target's value; None where a response was chosen."""
         return flat_numbers(self.numbers) if isinstance(self.numbers, dict) else self.numbers
 
-    def save(self, folder: str | Path, *, n_draws: int = 99) -> None:
+    def save(self, folder: str | Path, *, n_draws: int = 0) -> None:
         """Write all that may be handed on to a folder, with a card that says what it is.
 
         Nothing private is in it, and of the oracle's records no more than single numbers that a
@@ -255,10 +255,11 @@ class Release:
         ----------
         folder : str or path-like
             Made if it is not there. It must be empty, and is again where writing fails.
-        n_draws : int, default=99
-            How often the release of a public code is simulated now, for `predict_interval` and
-            `predict_stability` of what is loaded; 0 leaves these out. Each takes two fits to
-            records of the oracle, unless there is a closed form.
+        n_draws : int, default=0
+            How often the release of a public code is simulated now, such as 99, for
+            `predict_interval` and `predict_stability` of what is loaded; 0 leaves these out. Each
+            takes two fits to records of the oracle, unless there is a closed form. Without a code
+            nothing need be simulated before.
 
         Raises
         ------

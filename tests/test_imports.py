@@ -28,6 +28,8 @@ LEVELS = (
         "intervals": 3,
         "outcome": 4,
         "plan": 5,
+        "checks": 5,
+        "preparation": 6,
         "release": 7,
         "estimator": 7,
     }

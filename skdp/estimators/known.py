@@ -180,13 +180,15 @@ def _learner(estimator: Estimator) -> tuple[Estimator, tuple[float, float] | Non
 
 def _statistic_of(last: Estimator) -> type[Statistic]:
     """Return how an estimator is released, or say why no bound is known."""
-    known = entry_of(last).known
-    if isinstance(known, type):
-        return known
-    reason = f": {known}" if known else ""
+    entry = entry_of(last)
+    if isinstance(entry.known, type):
+        return entry.known
+    reason = "nothing bounds how far one record moves what it learns"
+    if entry.tree:
+        reason = "one record may move its splits; put leaves of public trees before a linear model"
     names = sorted(kind.__name__ for kind in CATALOG.where(_is_known))
     raise ValueError(
-        f"No sensitivity of {type(last).__name__} is known on paper{reason}. "
+        f"No sensitivity of {type(last).__name__} is known on paper: {entry.known or reason}. "
         f"One is of {', '.join(names)}. Use one of these, or sample the sensitivity."
     )
 
