@@ -166,18 +166,6 @@ class ExponentialMechanism(Mechanism):
         return weights / weights.sum()
 
     def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
-        """Return the promise of one choice.
-
-        Parameters
-        ----------
-        gamma : float in [0, 1), default=0.0
-            Probability that the sensitivity does not cover a pair of the oracle.
-
-        Returns
-        -------
-        PrivacyGuarantee
-            With this epsilon and ``delta = 0``; it says that the scores are taken to be `monotone`.
-        """
         self._check()
         assumed = "monotone scores asserted by the caller" if self.monotone else None
         return PrivacyGuarantee(epsilon=float(self.epsilon), gamma=gamma, assumed=assumed)

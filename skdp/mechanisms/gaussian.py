@@ -218,18 +218,6 @@ class GaussianMechanism(AdditiveMechanism):
         return 0.0 if math.isinf(epsilon) else gaussian_ratio(epsilon, delta, self.method)
 
     def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
-        """Return the promise of one release.
-
-        Parameters
-        ----------
-        gamma : float in [0, 1), default=0.0
-            Probability that the sensitivity does not cover a pair of the oracle.
-
-        Returns
-        -------
-        PrivacyGuarantee
-            With this epsilon and delta.
-        """
         self._check()
         return PrivacyGuarantee(
             epsilon=float(self.epsilon),

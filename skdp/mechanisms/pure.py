@@ -24,18 +24,6 @@ class PureAdditiveMechanism(AdditiveMechanism):
         self.decode = decode
 
     def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
-        """Return the promise of one release.
-
-        Parameters
-        ----------
-        gamma : float in [0, 1), default=0.0
-            Probability that the sensitivity does not cover a pair of the oracle.
-
-        Returns
-        -------
-        PrivacyGuarantee
-            With this epsilon and ``delta = 0``.
-        """
         self._check()
         return PrivacyGuarantee(
             epsilon=float(self.epsilon), gamma=gamma, basis=self._basis_description()
