@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.core.checks import is_real
+from skdp.core.checks import check_rules, is_real
 from skdp.core.code import KINDS, PublicCode
 from skdp.core.geometry import Geometry
 from skdp.mechanisms.base import BasisParameter, ByteSource, Mechanism
@@ -167,22 +167,16 @@ class AdditiveMechanism(Mechanism):
         super().rehearse((self.geometry.basis.size or 1,) if shape is None else shape, sensitivity)
 
     def _check_basis(self) -> None:
-        owner, shift = type(self).__name__, self.shift
-        if not (is_real(shift) and 0 <= shift <= 1):
-            raise ValueError(
-                f"The 'shift' parameter of {owner} must be a number in [0, 1], a share of the "
-                f"records. Got {shift!r}."
-            )
-        if not isinstance(self.decode, bool | np.bool_):
-            raise ValueError(
-                f"The 'decode' parameter of {owner} must be True or False. Got {self.decode!r}."
-            )
-        named = isinstance(self.basis, str) and self.basis in (*KINDS, "auto")
-        if self.basis is None or (isinstance(self.basis, str) and not named):
-            raise ValueError(
-                f"The 'basis' parameter of {owner} must be 'auto', 'identity', "
-                f"'diagonal', 'predictive' or a square matrix. Got {self.basis!r}."
-            )
+        shift, basis = self.shift, self.basis
+        named = basis in (*KINDS, "auto") if isinstance(basis, str) else basis is not None
+        kinds = "be 'auto', 'identity', 'diagonal', 'predictive' or a square matrix"
+        share = "be a number in [0, 1], a share of the records"
+        check_rules(
+            type(self).__name__,
+            shift=(shift, is_real(shift) and 0 <= shift <= 1, share),
+            decode=(self.decode, isinstance(self.decode, bool | np.bool_), "be True or False"),
+            basis=(basis, named, kinds),
+        )
 
     def _basis_description(self) -> str | None:
         """What the guarantee says about the basis; None for the identity that nobody learned."""

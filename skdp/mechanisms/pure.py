@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skdp.core.checks import is_real
+from skdp.core.checks import check_rules, is_real
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.base import BasisParameter
@@ -31,9 +31,6 @@ class PureAdditiveMechanism(AdditiveMechanism):
 
     def _check(self) -> None:
         epsilon = self.epsilon
-        if not (is_real(epsilon) and epsilon > 0):
-            raise ValueError(
-                f"The 'epsilon' parameter of {type(self).__name__} must be a number above 0 (or "
-                f"inf, which adds no noise). Got {epsilon!r}."
-            )
+        rule = "be a number above 0 (or inf, which adds no noise)"
+        check_rules(type(self).__name__, epsilon=(epsilon, is_real(epsilon) and epsilon > 0, rule))
         self._check_basis()
