@@ -141,12 +141,12 @@ def check_holds_no_record(given: Parameters, dataset: Dataset) -> None:
     check_is_public(getattr(given.sensitivity, "draws_from", None), dataset)
     if given.prior is not None:
         check_is_public(as_oracle(given.prior), dataset)
-    declared = public_parameters(given.estimator, given.release) if is_derived(given) else ()
+    declared = public_parameters(given.estimator, given.release)
     if any(shares_memory(each, dataset) for each in declared):
         warnings.warn(
             "A parameter of the 'estimator' or of the 'release' of PrivateEstimator is a part "
-            "of the private records, which makes it public, and a sensitivity is known for "
-            "public parameters only. Declare it.",
+            "of the private records, which makes it public: nothing is promised of it. "
+            "Declare it, or take it from public records.",
             PrivacyLeakWarning,
             stacklevel=3,
         )

@@ -334,13 +334,17 @@ class PrivateEstimator(IntervalMethods, DelegatedMethods, MetaEstimatorMixin, Ba
         check_is_fitted(self)
         return self._release.summary()
 
-    def save(self, folder: str | Path) -> None:
+    def save(self, folder: str | Path, *, n_draws: int = 0) -> None:
         """Write the released model to a folder, with the promise and a card for people.
 
         Parameters
         ----------
         folder : str or path-like
             Made if it is not there. It must be empty.
+        n_draws : int, default=0
+            How often the release of a public code is simulated now, such as 99, so that what is
+            loaded has intervals; 0 leaves these out. Each takes two fits to records of the oracle,
+            unless there is a closed form. Without a code nothing need be simulated before.
 
         Raises
         ------
@@ -354,7 +358,7 @@ class PrivateEstimator(IntervalMethods, DelegatedMethods, MetaEstimatorMixin, Ba
         skdp.load : Reads the folder, and returns a Release, whose `value` is the model.
         """
         check_is_fitted(self)
-        self._release.save(folder)
+        self._release.save(folder, n_draws=n_draws)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those of the parts as ``mechanism__epsilon``.
