@@ -104,9 +104,10 @@ html_theme_options = {
 }
 
 
-def skip_generated_members(app, what, name, obj, skip, options):
-    """Leave out what scikit-learn writes on every estimator: metadata routing setters."""
-    return True if re.fullmatch(r"set_\w+_request", name) else None
+def skip_members_of_others(app, what, name, obj, skip, options):
+    """Leave out what a class has from scikit-learn."""
+    home = str(getattr(getattr(obj, "fget", obj), "__module__", None) or "skdp")
+    return True if name.endswith("_request") or not home.startswith("skdp") else None
 
 
 def write_tables(app):
@@ -137,4 +138,4 @@ def setup(app):
     app.connect("doctree-read", trim_sessions)
     app.connect("doctree-read", let_cells_wrap)
     app.connect("builder-inited", write_tables)
-    app.connect("autodoc-skip-member", skip_generated_members)
+    app.connect("autodoc-skip-member", skip_members_of_others)

@@ -27,7 +27,8 @@ from skdp.estimators.labels import labels_of
 from skdp.intervals import IntervalMethods
 from skdp.mechanisms.base import Mechanism
 from skdp.outcome import Release
-from skdp.plan import ReleasePlan, example_dataset
+from skdp.plan import ReleasePlan
+from skdp.planning import example_dataset
 from skdp.preparation import given_sensitivity, prepare
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate

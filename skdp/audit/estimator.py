@@ -331,10 +331,7 @@ def _audit_pair(
 def _in_coordinates(
     x: NDArray, x_prime: NDArray, mechanism: Mechanism
 ) -> tuple[NDArray, NDArray, Mechanism]:
-    """Look at the noise where it is added: going back from a public basis hides and shows nothing.
-
-    There it is independent from coordinate to coordinate, whatever the basis.
-    """
+    """Look at the noise where it is added: there it is independent from number to number."""
     basis = mechanism.geometry.basis
     if not basis.digest:
         return x, x_prime, mechanism

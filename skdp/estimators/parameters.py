@@ -163,11 +163,7 @@ class ParameterTarget(Target):
         return {name: take(numbers, self._like[name]) for name in self.names}
 
     def output_metric(self, *dataset: Container) -> NDArray[np.float64] | LocalMetric | None:
-        """Measure how much the output depends on each released value, on public records.
-
-        See `skdp.estimators.metric`. For very many values it is the diagonal of the metric if the
-        model is linear, else None.
-        """
+        """Measure how much the output depends on each released value, on public records."""
         vector = self.flatten(self.public_fit)
         if len(vector) <= MAX_EVALUATED:
             return output_metric(self.public_fit, vector, self.restore, dataset[0])
