@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.utils import Tags, estimator_html_repr, get_tags
+from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting.accountant import PrivacyAccountant
@@ -406,9 +406,3 @@ class PrivateEstimator(IntervalMethods, DelegatedMethods, MetaEstimatorMixin, Ba
         together = f"Release {self.budget_.n_releases} of its budget, together {self.budget_}."
         promise = f"<strong>{html.escape(str(self.guarantee_))}</strong>"
         return f"<div><p>{promise}<br>{html.escape(together)}</p>{diagram}</div>"
-
-    def __sklearn_tags__(self) -> Tags:
-        """Return the tags of the wrapped estimator: what it takes and gives is unchanged."""
-        if hasattr(self.estimator, "get_params"):
-            return get_tags(self.estimator)
-        return super().__sklearn_tags__()

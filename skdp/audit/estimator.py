@@ -15,13 +15,12 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.audit._seed import reproducible_seed
 from skdp.audit.release import audit_release
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, as_dataset, neighboring_pair
 from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
-from skdp.core.streams import AUDIT
+from skdp.core.streams import AUDIT, reproducible_seed
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
 from skdp.mechanisms.base import Mechanism

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from skdp.audit._outputs import Outputs, as_outputs, as_rows
-from skdp.audit._points import LossPoint, loss_at, most_revealing_point
-from skdp.audit._rules import (
+from skdp.audit.certificates import label_bound, one_run_bound, pair_bound, resolution_limit
+from skdp.audit.outputs import Outputs, as_outputs, as_rows
+from skdp.audit.points import LossPoint, loss_at, most_revealing_point
+from skdp.audit.rules import (
     Candidate,
     LineScore,
     Rule,
@@ -23,9 +24,8 @@ from skdp.audit._rules import (
     label_rule,
     pair_rule,
 )
-from skdp.audit._seed import reproducible_seed
-from skdp.audit.certificates import label_bound, one_run_bound, pair_bound, resolution_limit
 from skdp.core.checks import check_count, check_rules
+from skdp.core.streams import reproducible_seed
 
 Rng = np.random.Generator
 Runs = Callable[[Any, int, Rng], ArrayLike]  # runs(dataset, n, rng) returns n outputs

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from skdp.audit._comparison import (
+from skdp.audit.comparison import (
     check_samples,
     common_bandwidth,
     compare_atoms,
@@ -29,8 +29,8 @@ from skdp.audit._comparison import (
     continuous_part,
     show,
 )
-from skdp.audit._outputs import AtomTable, Outputs
-from skdp.audit._rules import MIN_CONTINUOUS
+from skdp.audit.outputs import AtomTable, Outputs
+from skdp.audit.rules import MIN_CONTINUOUS
 from skdp.core.checks import check_rules
 from skdp.core.types import Matrix
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from skdp.core.dataset import Dataset, column_names
+from skdp.core.dataset import Dataset, column_names, index_dtype, with_index_dtype
 from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import seed_names
 from skdp.estimators.inputs import fit_on
@@ -129,11 +129,7 @@ def in_container_of(X: Container, features: Container) -> Container:
     """Put features into the kind of container that X is, under the same column names."""
     if sparse.issparse(X):
         kind = sparse.csr_array if isinstance(X, sparse.sparray) else sparse.csr_matrix
-        made = kind(features).asformat(X.format)
-        for index in ("indices", "indptr", "row", "col"):
-            if hasattr(X, index):  # some solvers take indices of one width only
-                setattr(made, index, getattr(made, index).astype(getattr(X, index).dtype))
-        return made
+        return with_index_dtype(kind(features).asformat(X.format), index_dtype(X))
     names = column_names(X)
     if names is None:
         return features

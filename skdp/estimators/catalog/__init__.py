@@ -33,7 +33,6 @@ from skdp.estimators.packing import is_float, shapes_of
 __all__ = [
     "CATALOG",
     "RECORD_ATTRIBUTES",
-    "Entry",
     "check_releasable",
     "entry_of",
     "is_stateless",

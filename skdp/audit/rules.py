@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
-from skdp.audit._outputs import AtomTable, Outputs
 from skdp.audit.certificates import clopper_pearson, label_bound, pair_bound
+from skdp.audit.outputs import AtomTable, Outputs
 
 
 class Score(Protocol):
