@@ -45,10 +45,12 @@ $(OLDEST_STAMP): pyproject.toml constraints.txt constraints-oldest.txt
 	$(OLDEST)/bin/python -m pip install --quiet --constraint constraints-oldest.txt --editable '.[test]'
 	touch $@
 
+# scikit-learn 1.9 asks for more than the oldest that we support.
+OLDEST_FOR_1.9 := -e 's/^joblib==.*/joblib==1.4.0/' -e 's/^threadpoolctl==.*/threadpoolctl==3.5.0/'
 # .venv-1.7-oldest has scikit-learn 1.7 among the oldest dependencies, .venv-1.7-newest among today's.
 .venv-%/.installed: pyproject.toml constraints.txt constraints-oldest.txt
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	grep -v '^scikit-learn==' $(if $(findstring oldest,$*),constraints-oldest.txt,constraints.txt) > $(@D)/constraints.txt
+	sed -e '/^scikit-learn==/d' $(if $(findstring oldest,$*),$(OLDEST_FOR_$(firstword $(subst -, ,$*))) constraints-oldest.txt,constraints.txt) > $(@D)/constraints.txt
 	$(@D)/bin/python -m pip install --quiet --constraint $(@D)/constraints.txt 'scikit-learn==$(firstword $(subst -, ,$*)).*' --editable '.[test]'
 	touch $@
 

@@ -82,7 +82,8 @@ def print_table(results, rows, of):
 
 def print_tables(results, rows, options):
     """Print the means, and their standard errors."""
-    print(f"\nMeans over {options.splits} splits and {options.releases} releases of each")
+    splits = " or ".join(map(str, sorted({len(splits) for splits in results.values()})))
+    print(f"\nMeans over {splits} splits and {options.releases} releases of each")
     print_table(results, rows, mean)
     print("\nStandard errors over the splits")
     print_table(results, rows, standard_error)

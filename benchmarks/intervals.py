@@ -21,7 +21,6 @@ from skdp import (
     SensitivitySampler,
 )
 from skdp.accounting import PrivacyAccountant
-from skdp.intervals import interval, might_have_been
 
 LEVEL, N_SPLITS, N_RELEASES = 0.9, 6, 50
 FREE = PrivacyAccountant(":memory:", epsilon=np.inf)
@@ -33,8 +32,8 @@ def shares_inside(oracle, epsilon, shift, private, at, split):
     sampler = SensitivitySampler(oracle, random_state=split)
     plan = PrivateEstimator(Ridge(), mechanism=mechanism, sensitivity=sampler).plan(len(private[0]))
     released = plan.execute(*private, accountant=FREE)
-    models = might_have_been(plan, released, 199, split, "intervals.py")
-    low, high = (interval(models, at, LEVEL, "") - released.value.predict(at)[:, None]).T
+    ends = released.predict_interval(at, LEVEL, n_draws=199, random_state=split)
+    low, high = (ends - released.value.predict(at)[:, None]).T
     rng = np.random.default_rng(split)
     inside = np.zeros((N_RELEASES, 2))
     for repeat in range(N_RELEASES):

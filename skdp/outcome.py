@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import pickle
 import platform
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -15,10 +17,13 @@ from typing import Any
 import joblib
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier, is_regressor
 
 from skdp.accounting.tally import BudgetTotal
+from skdp.core.checks import check_count
 from skdp.core.guarantee import PrivacyGuarantee
-from skdp.core.types import Values
+from skdp.core.types import Container, Estimator, Values
+from skdp.intervals import Simulator, interval
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.summary import TOLD_FROM_ZERO, Labels, ReleaseSummary, flat_names, flat_numbers
@@ -61,6 +66,9 @@ class Release:
     labels : dict of str to pair of lists of str or None, or None, default=None
         By attribute what the entries of its first and of its last axis are called, such as classes
         and columns.
+    simulator : Simulator or None, default=None
+        Repeats the release in public, for `predict_interval` and `predict_stability`; None where
+        the value is no estimator.
 
     Examples
     --------
@@ -81,6 +89,7 @@ class Release:
     prior_errors: NDArray[np.float64] | Values | None = field(default=None, repr=False)
     plan: str = field(default="", repr=False)
     labels: dict[str, tuple[Labels, Labels]] | None = field(default=None, repr=False)
+    simulator: Simulator | None = field(default=None, repr=False, compare=False)
 
     def summary(self) -> ReleaseSummary:
         """Tell the released numbers from their noise.
@@ -110,10 +119,135 @@ class Release:
         names = flat_names(self.numbers, self.labels)
         return ReleaseSummary(str(self.guarantee), names, values, errors, learned)
 
-    def save(self, folder: str | Path) -> None:
+    def predict_interval(
+        self,
+        X: Container,
+        level: float = 0.9,
+        *,
+        n_draws: int | None = None,
+        random_state: int | None = None,
+    ) -> NDArray:
+        """Return between what the exact model would predict, as far as the noise lets one know.
+
+        See :meth:`PrivateEstimator.predict_interval` for what it means.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+        level : float in (0, 1), default=0.9
+            How often the prediction of the exact model is inside, record by record.
+        n_draws : int or None, default=None
+            How often the release is simulated. With a public code each takes two fits to records of
+            the oracle, unless there is a closed form or the release was loaded. None is 199, or as
+            many as were saved.
+        random_state : int or None, default=None
+            Seed of the simulation, which is public. It has no part in what was saved.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
+            Lower and upper ends.
+
+        Raises
+        ------
+        TypeError
+            If the value is no regressor.
+        ValueError
+            If `level` is not in (0, 1), there are too few draws for it, or there is a public code
+            and no oracle to simulate with: the sensitivity was given as an estimate, or the release
+            was saved without draws.
+
+        See Also
+        --------
+        predict_stability : The same for classifiers.
+        """
+        self._check_is(is_regressor, "predict_interval")
+        models = self.might_have_been(n_draws=n_draws, random_state=random_state)
+        return interval([model.predict(X) for model in models], level)
+
+    def predict_stability(
+        self, X: Container, *, n_draws: int | None = None, random_state: int | None = None
+    ) -> NDArray[np.float64]:
+        """Return how likely the exact model predicts the same label, as far as the noise shows.
+
+        See :meth:`PrivateEstimator.predict_stability` for what it means.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+        n_draws : int or None, default=None
+            As for `predict_interval`.
+        random_state : int or None, default=None
+            As for `predict_interval`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Of the models that the exact one might have been, the share that predicts the label of
+            the released one: near 1 where noise does not decide.
+
+        Raises
+        ------
+        TypeError
+            If the value is no classifier.
+        ValueError
+            As `predict_interval`.
+        """
+        self._check_is(is_classifier, "predict_stability")
+        models = self.might_have_been(n_draws=n_draws, random_state=random_state)
+        label = self.value.predict(X)
+        return np.mean([model.predict(X) == label for model in models], axis=0)
+
+    def might_have_been(
+        self, *, n_draws: int | None = None, random_state: int | None = None
+    ) -> list[Estimator]:
+        """Return models that the exact one might have been, as far as the noise lets one know.
+
+        Parameters
+        ----------
+        n_draws : int or None, default=None
+            How many, as for `predict_interval`.
+        random_state : int or None, default=None
+            As for `predict_interval`.
+
+        Returns
+        -------
+        list of estimators
+            Of the kind of the value. Their spread is the error of the release.
+
+        Raises
+        ------
+        TypeError
+            If the value is no estimator.
+        ValueError
+            If there is a public code and no oracle to simulate with, as for `predict_interval`.
+        """
+        simulator, value = self.simulator, self._as_released
+        if simulator is None or value is None:
+            raise TypeError(
+                f"Noise is simulated for a released estimator. Got {type(self.value).__name__}."
+            )
+        stated = None if self.standard_errors is None else flat_numbers(self.standard_errors)
+        return simulator.might_have_been(value, stated, n_draws, random_state)
+
+    def _check_is(self, kind: Callable[[Estimator], bool], owner: str) -> None:
+        """Refuse another value than a classifier, or a regressor."""
+        if not (hasattr(self.value, "predict") and kind(self.value)):
+            name = kind.__name__.removeprefix("is_")
+            raise TypeError(f"{owner} needs a released {name}. Got {type(self.value).__name__}.")
+
+    @property
+    def _as_released(self) -> NDArray[np.float64] | None:
+        """The numbers in the shape of the target's value; None where a response was chosen."""
+        return flat_numbers(self.numbers) if isinstance(self.numbers, dict) else self.numbers
+
+    def save(self, folder: str | Path, *, n_draws: int = 0) -> None:
         """Write all that may be handed on to a folder, with a card that says what it is.
 
-        Nothing private is in it, and no record of the oracle. `release.joblib` holds this object,
+        Nothing private is in it, and of the oracle's records no more than single numbers that a
+        public fit shows, such as the largest of a column. `release.joblib` holds this object,
         `release.json` the promise, the plan in words and the versions, for programs in any
         language, and `README.md` the same for people.
 
@@ -121,6 +255,11 @@ class Release:
         ----------
         folder : str or path-like
             Made if it is not there. It must be empty, and is again where writing fails.
+        n_draws : int, default=0
+            How often the release of a public code is simulated now, such as 99, for
+            `predict_interval` and `predict_stability` of what is loaded; 0 leaves these out. Each
+            takes two fits to records of the oracle, unless there is a closed form. Without a code
+            nothing need be simulated before.
 
         Raises
         ------
@@ -131,6 +270,7 @@ class Release:
         --------
         skdp.load : Reads the folder.
         """
+        check_count("n_draws", n_draws, "Release.save", at_least=0)
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
@@ -139,11 +279,23 @@ class Release:
                 "something."
             )
         try:
-            self._write(folder)
+            replace(self, simulator=self._kept_simulator(n_draws))._write(folder)
         except BaseException:
             for name in (OBJECT, FACTS, CARD):
                 (folder / name).unlink(missing_ok=True)
             raise
+
+    def _kept_simulator(self, n_draws: int) -> Simulator | None:
+        """What repeats the release without the oracle; None where it cannot be written."""
+        value = self._as_released
+        if self.simulator is None or value is None:
+            return None
+        kept = self.simulator.kept(value.shape, n_draws)
+        try:
+            pickle.dumps(kept)
+        except Exception:  # a target of the user's own, which need not be written
+            return None
+        return kept
 
     def _write(self, folder: Path) -> None:
         joblib.dump(self, folder / OBJECT)

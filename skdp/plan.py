@@ -40,6 +40,7 @@ from skdp.core.types import Container, Values
 from skdp.estimators.public_fit import synthetic_dataset
 from skdp.estimators.validation import check_labels
 from skdp.functions.choice import ChoiceTarget
+from skdp.intervals import Simulator
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.outcome import Release
@@ -239,6 +240,16 @@ class ReleasePlan:
             numbers=None if self.mechanism.chooses else self._named(value),
             prior_errors=self._named(self._prior_errors),
             plan=str(self),
+            simulator=self._simulator,
+        )
+
+    @property
+    def _simulator(self) -> Simulator | None:
+        """What repeats a release in public, of an estimator."""
+        if not replaces(self.target, "restore"):
+            return None
+        return Simulator(
+            self.target, self.mechanism, self.sensitivity, self.n_samples, self.schema, self.oracle
         )
 
     def _named(self, numbers: Any) -> NDArray[np.float64] | Values | None:

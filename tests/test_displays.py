@@ -260,6 +260,15 @@ def test_a_density_is_a_line_over_one_column_and_an_image_over_two(model):
     assert trapezoid(trapezoid(two.values, two.grid[1]), two.grid[0]) == pytest.approx(1, abs=0.01)
     assert np.array_equal(two.mesh_.get_array(), two.values.T)
     assert (two.ax_.get_xlabel(), two.ax_.get_ylabel()) == ("alcohol", "ash")
+    banded = PrivateDensityDisplay.from_estimator(
+        density_of(1), n_points=101, level=0.5, n_draws=39, random_state=0
+    ).plot()
+    low, high = banded.band.T
+    assert (low <= high).all()
+    assert np.mean((low <= banded.values) & (banded.values <= high)) > 0.5
+    assert banded.band_.get_paths()
+    with pytest.raises(ValueError, match="of one column"):
+        PrivateDensityDisplay.from_estimator(density_of(2), level=0.5)
     with pytest.raises(ValueError, match=r"one or two columns\. Got 3"):
         PrivateDensityDisplay.from_estimator(density_of(3))
     with pytest.raises(TypeError, match=r"must be a ReleasedDensity\. Got Ridge"):

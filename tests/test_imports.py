@@ -25,9 +25,11 @@ LEVELS = (
         "fitted_function": 3,
         "known_density": 4,
         "targets": 4,
+        "intervals": 3,
         "outcome": 4,
         "plan": 5,
-        "intervals": 6,
+        "checks": 5,
+        "preparation": 6,
         "release": 7,
         "estimator": 7,
     }

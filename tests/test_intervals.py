@@ -17,9 +17,10 @@ from skdp import (
     PublicDataOracle,
     SensitivitySampler,
     UniformOracle,
+    load,
 )
+from skdp.audit import find_leaks
 from skdp.core.geometry import Geometry
-from skdp.intervals import interval, might_have_been
 
 X, y = load_diabetes(return_X_y=True)
 X = StandardScaler().fit_transform(X)
@@ -38,8 +39,8 @@ def share_inside(model, of, responses, level=0.9, n_releases=60):
     plan = model.plan(N, like=(X[:2], y[:2]))
     rng = np.random.default_rng(0)
     released = plan.execute(X[:N], y[:N], random_state=0)
-    models = might_have_been(plan, released, 99, 0, "a test")
-    low, high = (interval(models, X, level, "a test") - released.value.predict(X)[:, None]).T
+    ends = released.predict_interval(X, level, n_draws=99, random_state=0)
+    low, high = (ends - released.value.predict(X)[:, None]).T
     off = []
     for _ in range(n_releases):
         rows = rng.choice(len(of), N)
@@ -59,7 +60,7 @@ def test_with_a_code_the_draws_are_as_far_off_as_the_standard_errors_say():
     """These allow for the shift, which datasets of the oracle do not have."""
     plan = private(Ridge(), mechanism=LaplaceMechanism(3.0, shift=1.0)).plan(N, like=(X[:2], y[:2]))
     released = plan.execute(X[:N], y[:N], random_state=0)
-    models = might_have_been(plan, released, 99, 0, "a test")
+    models = released.might_have_been(n_draws=99, random_state=0)
     off = [model.coef_ - released.value.coef_ for model in models]
     assert (np.std(off, axis=0) >= 0.95 * released.standard_errors["coef_"]).all()
 
@@ -137,8 +138,33 @@ def test_calls_that_cannot_be_served_are_refused():
         assert not hasattr(private(estimator), "predict_interval")
     model = private(Ridge()).fit(X, y)
     for options in ({"level": 1.0}, {"level": 0.99, "n_draws": 150}, {"n_draws": 0}):
-        with pytest.raises(ValueError, match=r"PrivateEstimator\.predict_interval"):
+        with pytest.raises(ValueError, match=r"of an interval|might_have_been"):
             model.predict_interval(X, **options)
     again = private(Ridge(), sensitivity=model.sensitivity_).fit(X, y)
     with pytest.raises(ValueError, match="Give the SensitivitySampler that made it"):
         again.predict_interval(X)
+
+
+def test_a_loaded_release_has_intervals_without_the_oracle(tmp_path):
+    oracle = PublicDataOracle(X_PUBLIC, Y_PUBLIC)
+    coded = private(Ridge()).fit(X, y)
+    noised = private(Ridge(), sensitivity=5.0).fit(X, y)
+    for model, name in ((coded, "coded"), (noised, "noised")):
+        model.save(tmp_path / name, n_draws=99)
+        loaded = load(tmp_path / name)
+        assert loaded.simulator.oracle is None
+        low, high = loaded.predict_interval(X[:5]).T
+        first, last = model.predict_interval(X[:5], n_draws=99, random_state=0).T
+        assert ((low < model.predict(X[:5])) & (model.predict(X[:5]) < high)).all()
+        assert 0.4 < np.mean(high - low) / np.mean(last - first) < 2.5  # it varies by a tenth
+        assert not find_leaks(tmp_path / name, X, y, parameters=Ridge().fit(X, y))
+        assert not find_leaks(tmp_path / name, *oracle(50, np.random.default_rng(0)))
+        with pytest.raises(TypeError, match="needs a released classifier"):
+            loaded.predict_stability(X)
+    with pytest.raises(ValueError, match="at most 99"):
+        load(tmp_path / "coded").predict_interval(X, n_draws=199)
+    load(tmp_path / "coded").save(tmp_path / "again")  # keeps what it has
+    assert load(tmp_path / "again").predict_interval(X[:5]).shape == (5, 2)
+    coded.save(tmp_path / "bare")
+    with pytest.raises(ValueError, match="save with n_draws"):
+        load(tmp_path / "bare").predict_interval(X)

@@ -499,7 +499,7 @@ WRONG = [
         "a width that is a number",
     ),
     ([ClipNorm()], LinearSVR(), {"unlabeled": True}, "no sum over the records"),
-    ([ClipNorm()], RandomForestClassifier(), {}, "No sensitivity of RandomForest"),
+    ([ClipNorm()], RandomForestClassifier(), {}, "Forest.*one record may move its splits"),
     ([ClipNorm()], MomentClassifier(), {"classes": None}, "'classes' parameter"),
     ([ClipNorm()], MomentRegressor(), {"unlabeled": True}, "'y_range' parameter"),
     ([ClipNorm()], MultinomialNB(), {}, "not negative"),

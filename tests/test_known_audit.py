@@ -12,10 +12,14 @@ from skdp import (
     BernsteinTransformer,
     ClipBox,
     ClipNorm,
+    GaussianMechanism,
+    L2LaplaceMechanism,
     LaplaceMechanism,
+    MomentClassifier,
     PrivateEstimator,
 )
 from skdp.audit import audit_release
+from skdp.mechanisms.l2_laplace import l2_laplace_scale
 
 N = 20
 ZEROS, FAR = np.zeros((N, 2)), np.full((N, 2), 9.0)
@@ -61,3 +65,27 @@ def test_the_promise_is_kept_and_half_the_noise_is_found(estimator, records, rec
     options = {"stacked": True, "alpha": 1e-4, "rng": 0, "n_search": 2000, "n_final": 8000}
     assert not audit_release(*pair, plan.mechanism, bound, **options).violated
     assert audit_release(*pair, plan.mechanism, bound / 2, **options).violated
+
+
+def test_noise_by_the_euclidean_length_keeps_its_promise_and_half_of_it_does_not():
+    """Exactly for L2 Laplace noise, whose log ratio is the length of the difference over t."""
+    records = FAR, LABELS
+    model = PrivateEstimator(
+        make_pipeline(ClipNorm(), MomentClassifier()),
+        mechanism=L2LaplaceMechanism(1.0),
+        sensitivity="known",
+        classes=[0, 1],
+    )
+    plan = model.plan(N, like=records)
+    pair = [plan.target(*each, seed=0) for each in (records, neighbor(records, (9.0, 1)))]
+    bound = plan.sensitivity.value
+    losses = []
+    for sensitivity in (bound, bound / 2):
+        lattice, scale = l2_laplace_scale(sensitivity, pair[0].size, 1.0)
+        losses.append(np.linalg.norm(np.subtract(*map(lattice.to_integers, pair)) / scale))
+    assert 0.99 < losses[0] <= 1 < 1.98 < losses[1]
+
+    options = {"stacked": True, "alpha": 1e-4, "rng": 0, "n_search": 2000, "n_final": 8000}
+    mechanism = GaussianMechanism(1.0, 0.01)
+    assert not audit_release(*pair, mechanism, bound, **options).violated
+    assert audit_release(*pair, mechanism, bound / 2, **options).violated

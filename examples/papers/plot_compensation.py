@@ -15,8 +15,7 @@ import warnings
 import matplotlib.pyplot as plt
 from reproduced import compare
 
-from skdp import RiskDisplay
-from skdp.exceptions import ReproductionWarning
+from skdp import ReproductionWarning, RiskDisplay
 from skdp.risk import CompensationModel, LaplaceLoss
 
 # %%

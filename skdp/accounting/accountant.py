@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from decimal import Decimal
-from numbers import Real
 from typing import Any, Self
 from weakref import WeakValueDictionary
 
@@ -18,7 +17,7 @@ from skdp.accounting.in_force import accountant_in_force, put_in_force
 from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
 from skdp.accounting.spend import DOWN, Spend, above, below, exact
 from skdp.accounting.tally import BudgetTotal, Limits, Tally, largest_square
-from skdp.core.checks import check_count
+from skdp.core.checks import check_count, is_real
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.exceptions import BudgetExceededError, LedgerError
 
@@ -592,7 +591,7 @@ def _check_limits(epsilon: float, delta: float, gamma: float | None, slack: floa
     given = {"epsilon": epsilon, "delta": delta, "gamma": gamma, "slack": slack}
     for name, number in given.items():
         whole = name == "gamma" and number is None
-        if not whole and (not isinstance(number, Real) or isinstance(number, bool)):
+        if not whole and (not is_real(number)):
             raise TypeError(
                 f"The {name!r} parameter of PrivacyAccountant must be a number. Got {number!r}."
             )

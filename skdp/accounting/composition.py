@@ -23,8 +23,8 @@ from scipy.optimize import minimize_scalar
 from scipy.signal import lfilter
 from scipy.special import logsumexp
 
-from skdp.accounting.checks import MOST, check_count, check_levels, check_real
 from skdp.accounting.loss import PrivacyLossDistribution
+from skdp.core.checks import MOST, check_count, check_levels, check_real
 
 _TAIL = 1e-16  # mass of the sum that the window of the convolution may cut off
 _MAX_POINTS = 2**26
@@ -110,11 +110,11 @@ class GridLoss(PrivacyLossDistribution):
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
-        check_real("step", owner, self.step, 0.0, math.inf)
-        check_count("first", owner, self.first, -MOST)
-        check_real("infinity", owner, self.infinity, 0.0, 1.0, closed="lr")
-        check_real("limit", owner, self.limit, -math.inf, math.inf, closed="r")
-        mass = check_levels("probabilities", owner, self.probabilities, 0.0)
+        check_real("step", self.step, owner, 0.0, math.inf)
+        check_count("first", self.first, owner, at_least=-MOST)
+        check_real("infinity", self.infinity, owner, 0.0, 1.0, closed="lr")
+        check_real("limit", self.limit, owner, -math.inf, math.inf, closed="r")
+        mass = check_levels("probabilities", self.probabilities, owner, 0.0)
         if mass.ndim != 1 or not mass.size or not np.isfinite(mass).all():
             raise ValueError(
                 f"The 'probabilities' parameter of {owner} must be a vector of finite numbers. "
@@ -145,7 +145,7 @@ class GridLoss(PrivacyLossDistribution):
         GridLoss
             Its `delta` agrees with that of the law on the grid and is above it between.
         """
-        step = check_real("step", "compose", step, 0.0, math.inf)
+        step = check_real("step", step, "compose", 0.0, math.inf)
         if isinstance(law, cls) and law.step == step:
             return law
         low, high = law._support()

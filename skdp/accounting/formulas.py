@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from skdp.accounting.checks import check_count, check_real, check_stronger
+from skdp.core.checks import check_count, check_real
 
 # Level of a release whose exponential is still a double.
 LARGEST = 700.0
@@ -31,8 +31,8 @@ def basic_composition(epsilon0: float, n: int) -> float:
     >>> basic_composition(0.5, 10)
     5.0
     """
-    epsilon0 = check_real("epsilon0", "basic_composition", epsilon0, 0.0, math.inf)
-    return check_count("n", "basic_composition", n) * epsilon0
+    epsilon0 = check_real("epsilon0", epsilon0, "basic_composition", 0.0, math.inf)
+    return check_count("n", n, "basic_composition") * epsilon0
 
 
 def advanced_composition(epsilon0: float, n: int, delta: float) -> float:
@@ -63,7 +63,7 @@ def advanced_composition(epsilon0: float, n: int, delta: float) -> float:
     >>> round(advanced_composition(0.1, n=100, delta=1e-5), 3)
     5.85
     """
-    epsilon0 = check_real("epsilon0", "advanced_composition", epsilon0, 0.0, LARGEST)
+    epsilon0 = check_real("epsilon0", epsilon0, "advanced_composition", 0.0, LARGEST)
     mean = epsilon0 * math.expm1(epsilon0)
     return azuma(epsilon0, mean, n, delta, "advanced_composition")
 
@@ -113,7 +113,7 @@ def composition_at_risk(
     37.75
     """
     epsilon, epsilon0 = check_stronger("composition_at_risk", epsilon, epsilon0, LARGEST)
-    confidence = check_real("confidence", "composition_at_risk", confidence, 0.0, 1.0, closed="l")
+    confidence = check_real("confidence", confidence, "composition_at_risk", 0.0, 1.0, closed="l")
     mean = confidence * (math.expm1(epsilon) - epsilon)
     mean += (1 - confidence) * (math.expm1(epsilon0) - epsilon0)
     return azuma(epsilon0, mean, n, delta, "composition_at_risk")
@@ -121,6 +121,20 @@ def composition_at_risk(
 
 def azuma(epsilon0: float, mean: float, n: int, delta: float, owner: str) -> float:
     """Level that the sum of n losses in [-epsilon0, epsilon0] exceeds with mass at most delta."""
-    n = check_count("n", owner, n)
-    delta = check_real("delta", owner, delta, 0.0, 1.0)
+    n = check_count("n", n, owner)
+    delta = check_real("delta", delta, owner, 0.0, 1.0)
     return epsilon0 * math.sqrt(-2 * n * math.log(delta)) + n * mean
+
+
+def check_stronger(
+    owner: str, epsilon: object, epsilon0: object, most: float = math.inf
+) -> tuple[float, float]:
+    """Return a level and the level of the mechanism, of which the first is not the larger."""
+    epsilon0 = check_real("epsilon0", epsilon0, owner, 0.0, most)
+    epsilon = check_real("epsilon", epsilon, owner, 0.0)
+    if epsilon > epsilon0:
+        raise ValueError(
+            f"The 'epsilon' parameter of {owner} must be at most epsilon0={epsilon0:g}, the level "
+            f"of the mechanism, above which the loss never goes. Got {epsilon:g}."
+        )
+    return epsilon, epsilon0

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, log_ndtr, ndtr, ndtri
 
-from skdp.accounting.checks import check_real
 from skdp.accounting.loss import PrivacyLossDistribution
+from skdp.core.checks import check_real
 
 _TAIL = 1e-16  # mass of an unbounded law that a grid may leave out; it is charged to delta
 _LARGEST = 1e150  # its square is a double
@@ -68,7 +68,7 @@ class LaplaceLoss(PrivacyLossDistribution):
     epsilon0: float
 
     def __post_init__(self) -> None:
-        check_real("epsilon0", type(self).__name__, self.epsilon0, 0.0, math.inf)
+        check_real("epsilon0", self.epsilon0, type(self).__name__, 0.0, math.inf)
 
     def _cdf(self, loss: NDArray[np.float64]) -> NDArray[np.float64]:
         middle = np.exp((np.minimum(loss, self.epsilon0) - self.epsilon0) / 2) / 2
@@ -128,7 +128,7 @@ class GaussianLoss(PrivacyLossDistribution):
     mu: float
 
     def __post_init__(self) -> None:
-        check_real("mu", type(self).__name__, self.mu, 0.0, _LARGEST)
+        check_real("mu", self.mu, type(self).__name__, 0.0, _LARGEST)
 
     def _cdf(self, loss: NDArray[np.float64]) -> NDArray[np.float64]:
         return ndtr(loss / self.mu - self.mu / 2)
@@ -207,7 +207,7 @@ class PureLoss(PrivacyLossDistribution):
     epsilon0: float
 
     def __post_init__(self) -> None:
-        check_real("epsilon0", type(self).__name__, self.epsilon0, 0.0, math.inf)
+        check_real("epsilon0", self.epsilon0, type(self).__name__, 0.0, math.inf)
 
     def _cdf(self, loss: NDArray[np.float64]) -> NDArray[np.float64]:
         level = np.clip(loss, 0.0, self.epsilon0)

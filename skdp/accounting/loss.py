@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.accounting.checks import check_count, check_levels, check_real
+from skdp.core.checks import check_count, check_levels, check_real
 
 
 class PrivacyLossDistribution(ABC):
@@ -40,7 +40,7 @@ class PrivacyLossDistribution(ABC):
         float or ndarray of float in [0, 1]
             ``P(L <= loss)``, of the shape of `loss`; nan where that is.
         """
-        return _evaluated(self._cdf, check_levels("loss", "cdf", loss), 0.0, 1.0)
+        return _evaluated(self._cdf, check_levels("loss", loss, "cdf"), 0.0, 1.0)
 
     def two_sided(self, epsilon: ArrayLike) -> Any:
         """Probability that the loss is at most a level in absolute value.
@@ -55,7 +55,7 @@ class PrivacyLossDistribution(ABC):
         float or ndarray of float in [0, 1]
             ``P(abs(L) <= epsilon)``, of the shape of `epsilon`; nan where that is.
         """
-        return _evaluated(self._two_sided, check_levels("epsilon", "two_sided", epsilon), 0.0, 1.0)
+        return _evaluated(self._two_sided, check_levels("epsilon", epsilon, "two_sided"), 0.0, 1.0)
 
     def delta(self, epsilon: ArrayLike) -> Any:
         """Smallest delta of (epsilon, delta)-differential privacy.
@@ -71,7 +71,7 @@ class PrivacyLossDistribution(ABC):
             The mean of ``max(0, 1 - exp(epsilon - L))``, of the shape of `epsilon`; nan where
             that is.
         """
-        return _evaluated(self._delta, check_levels("epsilon", "delta", epsilon), 1.0, 0.0)
+        return _evaluated(self._delta, check_levels("epsilon", epsilon, "delta"), 1.0, 0.0)
 
     def epsilon(self, delta: float) -> float:
         """Smallest epsilon of (epsilon, delta)-differential privacy.
@@ -86,7 +86,7 @@ class PrivacyLossDistribution(ABC):
         float of at least 0
             Never below the exact value; inf if no finite level does.
         """
-        level = self._epsilon(check_real("delta", "epsilon", delta, 0.0, 1.0, closed="l"))
+        level = self._epsilon(check_real("delta", delta, "epsilon", 0.0, 1.0, closed="l"))
         return min(self.bound, math.nextafter(level, math.inf)) if level > 0 else 0.0
 
     def sample(
@@ -106,7 +106,8 @@ class PrivacyLossDistribution(ABC):
         ndarray of float64 of shape (size,)
             Independent losses.
         """
-        return self._sample(np.random.default_rng(rng), check_count("size", "sample", size, 0))
+        size = check_count("size", size, "sample", at_least=0)
+        return self._sample(np.random.default_rng(rng), size)
 
     def quantile(self, probability: float) -> float:
         """Smallest level that the loss does not exceed with a given probability.
@@ -122,7 +123,7 @@ class PrivacyLossDistribution(ABC):
             The smallest l with ``cdf(l) >= probability``; inf if there is none.
         """
         owner = "quantile"
-        return self._quantile(check_real("probability", owner, probability, 0.0, 1.0, closed="r"))
+        return self._quantile(check_real("probability", probability, owner, 0.0, 1.0, closed="r"))
 
     @property
     def bound(self) -> float:
@@ -150,7 +151,7 @@ class PrivacyLossDistribution(ABC):
         ValueError
             If the grid would be too large for the range of the loss.
         """
-        n = check_count("n", "self_compose", n)
+        n = check_count("n", n, "self_compose")
         _check_step(step)
         return self if n == 1 else self._self_compose(n, step)
 
@@ -222,7 +223,7 @@ class PrivacyLossDistribution(ABC):
 
 def _check_step(step: float | None) -> None:
     if step is not None:
-        check_real("step", "compose", step, 0.0, math.inf)
+        check_real("step", step, "compose", 0.0, math.inf)
 
 
 def _evaluated(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from sklearn.neighbors import KernelDensity
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdp.core.checks import is_real
 from skdp.core.types import Container, Seed
 
 KERNEL_ROUGHNESS = 1 / (2 * math.sqrt(math.pi))
@@ -250,8 +250,7 @@ class TruncatedKernelDensity(DensityMixin, BaseEstimator):
 
 def _is_number(value: Any, *, above: bool) -> bool:
     """Whether the value is a finite number at least 0, or above 0."""
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    return is_number and math.isfinite(value) and (value > 0 if above else value >= 0)
+    return is_real(value) and math.isfinite(value) and (value > 0 if above else value >= 0)
 
 
 def linear_binning(X: NDArray[np.float64], axes: list[NDArray[np.float64]]) -> NDArray[np.float64]:

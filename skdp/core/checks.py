@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+import math
+from numbers import Integral, Real
+from typing import TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST = 2**53
+"""Largest count: a double holds all integers up to it."""
+
+
+def is_real(value: object) -> TypeGuard[float]:
+    """Return whether something is a number, and no boolean."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def check_count(
@@ -14,6 +27,8 @@ def check_count(
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise TypeError(f"{message} of type {type(value).__name__}.")
     count = int(value)
+    if count > MOST and at_most is None:
+        return check_count(name, value, owner, at_least=at_least, at_most=MOST)
     if count < at_least or (at_most is not None and count > at_most):
         raise ValueError(f"{message}.")
     return count
@@ -23,3 +38,45 @@ def _short(number: int) -> str:
     """Write a large power of two as one."""
     power = number.bit_length() - 1
     return f"2**{power}" if power > 30 and number == 2**power else str(number)
+
+
+def check_real(
+    name: str, value: object, owner: str, low: float, high: float = math.inf, closed: str = ""
+) -> float:
+    """Return a number in an interval; `closed` holds "l" and "r" for the ends that belong to it."""
+    left, right = "[" if "l" in closed else "(", "]" if "r" in closed else ")"
+    interval = f"in {left}{low:g}, {high:g}{right}. Got {value!r}"
+    if not is_real(value):
+        raise TypeError(
+            f"The {name!r} parameter of {owner} must be a real number {interval} of type "
+            f"{type(value).__name__}."
+        )
+    try:
+        number = float(value)
+    except OverflowError:  # an integer that no double comes near
+        number = -math.inf if value < 0 else math.inf
+    ends = (number == low and "l" in closed) or (number == high and "r" in closed)
+    if not (low < number < high or ends):
+        raise ValueError(f"The {name!r} parameter of {owner} must be {interval}.")
+    return number
+
+
+def check_levels(
+    name: str, values: object, owner: str, low: float = -math.inf
+) -> NDArray[np.float64]:
+    """Return numbers of at least `low`, or what is missing, in an array of any shape."""
+    try:
+        levels = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        levels = np.asarray(None)
+    if levels.dtype.kind not in "fiu":
+        raise TypeError(
+            f"The {name!r} parameter of {owner} must hold real numbers. Got {values!r} of type "
+            f"{type(values).__name__}."
+        )
+    if np.any(levels < low):
+        raise ValueError(
+            f"The {name!r} parameter of {owner} must hold numbers of at least {low:g}. "
+            f"Got {values!r}."
+        )
+    return levels.astype(np.float64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 Value = TypeVar("Value")
@@ -45,26 +45,6 @@ def named(module: str, names: str) -> list[str]:
     return [f"{module}.{name}" for name in names.split()]
 
 
-class ClassSet(Set[type]):
-    """A set of classes of scikit-learn, written by name. A subclass is not in it.
-
-    Only iteration imports the classes; those that this version of scikit-learn does not have are
-    left out.
-    """
-
-    def __init__(self, names: Iterable[str]):
-        self.names = tuple(names)
-
-    def __contains__(self, kind: object) -> bool:
-        return isinstance(kind, type) and public_name(kind) in self.names
-
-    def __iter__(self) -> Iterator[type]:
-        return _imported(self.names)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
 class ClassTable(Mapping[type, Value]):
     """A value for each of some classes of scikit-learn, written by name, and for classes added.
 
@@ -94,19 +74,14 @@ class ClassTable(Mapping[type, Value]):
         return isinstance(kind, type) and (kind in self.added or public_name(kind) in self._values)
 
     def __iter__(self) -> Iterator[type]:
-        yield from _imported(self._values)
+        for name in self._values:
+            module, _, kind = name.rpartition(".")
+            if kind == "IterativeImputer":  # scikit-learn has it behind this import only
+                importlib.import_module("sklearn.experimental.enable_iterative_imputer")
+            found = getattr(importlib.import_module(module), kind, None)
+            if found is not None:
+                yield found
         yield from self.added
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-
-def _imported(names: Iterable[str]) -> Iterator[type]:
-    """Import the classes of these names that this version of scikit-learn has."""
-    for name in names:
-        module, _, kind = name.rpartition(".")
-        if kind == "IterativeImputer":  # scikit-learn has it behind this import only
-            importlib.import_module("sklearn.experimental.enable_iterative_imputer")
-        found = getattr(importlib.import_module(module), kind, None)
-        if found is not None:
-            yield found

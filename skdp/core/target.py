@@ -93,6 +93,16 @@ class Target(ABC):
         """
         return value
 
+    def without_records(self) -> Target:
+        """Return what only has to restore, and is saved with a release.
+
+        Returns
+        -------
+        Target
+            This one, unless overridden by a target that keeps records of the oracle.
+        """
+        return self
+
     def by_name(self, value: NDArray[np.float64]) -> NDArray[np.float64] | Values:
         """Name the numbers of a value; by default they have no names.
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from skdp.core.checks import check_count
 from skdp.displays.colors import BLUE
 from skdp.functions.released_density import ReleasedDensity
+from skdp.intervals import interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +30,8 @@ class PrivateDensityDisplay:
         The density on the grid, the first axis being that of the first column.
     names : list of str
         What the columns are called.
+    band : ndarray of float of shape (n_points, 2) or None, default=None
+        Between what the exact density might be, for one column.
 
     Attributes
     ----------
@@ -38,8 +41,10 @@ class PrivateDensityDisplay:
         Their figure.
     line_ : matplotlib Line2D
         The density of one column.
+    band_ : matplotlib FillBetweenPolyCollection
+        What the noise leaves open of it.
     mesh_ : matplotlib QuadMesh
-        That of two.
+        The density of two.
 
     See Also
     --------
@@ -62,13 +67,23 @@ class PrivateDensityDisplay:
         grid: list[NDArray[np.float64]],
         values: NDArray[np.float64],
         names: list[str],
+        band: NDArray[np.float64] | None = None,
     ):
         self.grid = grid
         self.values = values
         self.names = names
+        self.band = band
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, n_points: int = 200) -> PrivateDensityDisplay:
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        n_points: int = 200,
+        level: float | None = None,
+        n_draws: int = 199,
+        random_state: int | None = None,
+    ) -> PrivateDensityDisplay:
         """Evaluate the density that a fitted PrivateEstimator released.
 
         Parameters
@@ -77,6 +92,13 @@ class PrivateDensityDisplay:
             Fitted, with a BernsteinTransformer as its `release`.
         n_points : int of at least 2, default=200
             As for `from_density`.
+        level : float in (0, 1) or None, default=None
+            How often the exact density is inside of the band, point by point; None draws none. See
+            :meth:`PrivateEstimator.predict_interval`.
+        n_draws : int, default=199
+            How often the release is simulated for the band.
+        random_state : int or None, default=None
+            Seed of the simulation, which is public.
 
         Returns
         -------
@@ -88,9 +110,22 @@ class PrivateDensityDisplay:
         TypeError
             If it released no density.
         ValueError
-            If the density has more than two columns.
+            If the density has more than two columns, or more than one and a band, or there are too
+            few draws or no oracle for it.
         """
-        return cls.from_density(estimator.estimator_, n_points=n_points)
+        display = cls.from_density(estimator.estimator_, n_points=n_points)
+        if level is None:
+            return display
+        if len(display.grid) > 1:
+            raise ValueError(
+                "The 'level' parameter of PrivateDensityDisplay.from_estimator is for densities of "
+                f"one column. Got {level!r} for {len(display.grid)}: leave it None."
+            )
+        options = {"n_draws": n_draws, "random_state": random_state}
+        models = estimator._release.might_have_been(**options)
+        outputs = [cls.from_density(each, n_points=n_points).values for each in models]
+        display.band = interval(outputs, level)
+        return display
 
     @classmethod
     def from_density(
@@ -159,13 +194,18 @@ class PrivateDensityDisplay:
 
         if ax is None:
             _, ax = plt.subplots(layout="constrained")
+        look: dict[str, Any]
         label = f"probability per unit of {' and of '.join(self.names)}"
         if len(self.grid) == 1:
+            if self.band is not None:
+                look = {"color": BLUE, "alpha": 0.25, "lw": 0}
+                low, high = self.band.T
+                self.band_ = ax.fill_between(self.grid[0], low, high, **look)
             (self.line_,) = ax.plot(*self.grid, self.values, **({"color": BLUE} | artist_kw))
             ax.set_ylim(bottom=0)
             ax.set_ylabel(label)
         else:
-            look: dict[str, Any] = {"cmap": "viridis", "vmin": 0, "shading": "nearest"}
+            look = {"cmap": "viridis", "vmin": 0, "shading": "nearest"}
             self.mesh_ = ax.pcolormesh(*self.grid, self.values.T, **(look | artist_kw))
             ax.figure.colorbar(self.mesh_, ax=ax, label=label)
             ax.set_ylabel(self.names[1])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.sensitivity.bounds import check_number
+from skdp.core.checks import check_real
 from skdp.sensitivity.estimate import SensitivityEstimate
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class SensitivityDisplay:
                 f"Got {type(estimate).__name__}."
             )
         if known is not None:
-            check_number("known", known, "SensitivityDisplay.from_estimate", at_least=0)
+            check_real("known", known, "SensitivityDisplay.from_estimate", 0.0, closed="l")
         return cls(
             norms=np.sort(estimate.norms),
             value=estimate.value,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Self
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
+from skdp.core.checks import is_real
 from skdp.core.types import Container, Matrix
 
 EPS = float(np.finfo(np.float64).eps)
@@ -262,8 +262,7 @@ class ClipNorm(Clip):
         self.radius = radius
 
     def _check(self, rows: Container) -> None:
-        number = isinstance(self.radius, Real) and not isinstance(self.radius, bool)
-        if not (number and LEAST <= float(self.radius) <= MOST):
+        if not (is_real(self.radius) and LEAST <= float(self.radius) <= MOST):
             raise ValueError(
                 f"The 'radius' parameter of ClipNorm must be a number in [{LEAST}, {MOST}]. "
                 f"Got {self.radius!r}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, Literal, Self, overload
 
@@ -11,6 +12,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.types import Container, Estimator, Method, Seed
+from skdp.estimators.catalog import entry_of
+from skdp.estimators.members import last_step
 
 
 def _where_released_has(*names: str) -> Callable[[Method], Method]:
@@ -26,6 +29,16 @@ def _where_released_has(*names: str) -> Callable[[Method], Method]:
     return available_if(check)
 
 
+def _check_takes(released: Estimator, method: str, parameter: str) -> None:
+    """Refuse a parameter that the method of the released estimator lacks."""
+    last = last_step(released)
+    if parameter not in inspect.signature(getattr(last, method)).parameters:
+        raise TypeError(
+            f"PrivateEstimator.{method} takes no {parameter} here, since {type(last).__name__} "
+            "takes none."
+        )
+
+
 class DelegatedMethods:
     """Each method exists exactly when the wrapped estimator has it.
 
@@ -35,6 +48,7 @@ class DelegatedMethods:
 
     estimator: Estimator
     estimator_: Estimator
+    release: Any
 
     def fit(self, X: Container, y: Container = None, sample_weight: Container = None) -> Self:
         """Fit privately."""
@@ -42,11 +56,12 @@ class DelegatedMethods:
 
     def _check_served(self, estimator: Estimator, name: str) -> None:
         """Raise an AttributeError if what is released does not suffice for the method."""
-        raise NotImplementedError
-
-    def _check_takes(self, released: Estimator, method: str, parameter: str) -> None:
-        """Raise a TypeError if the method of the released estimator lacks the parameter."""
-        raise NotImplementedError
+        last = last_step(estimator)
+        if isinstance(self.release, str) and name in entry_of(last).unserved:
+            raise AttributeError(
+                f"{type(last).__name__}.{name} needs more than release='auto' releases. Name the "
+                "attributes that it needs in 'release', where they are public."
+            )
 
     def _released(self) -> Estimator:
         check_is_fitted(self)
@@ -122,7 +137,7 @@ class DelegatedMethods:
         released = self._released()
         if not return_std:
             return released.predict(X)
-        self._check_takes(released, "predict", "return_std")
+        _check_takes(released, "predict", "return_std")
         self._check_served(released, "predict(return_std=True)")
         return released.predict(X, return_std=True)
 
@@ -243,7 +258,7 @@ class DelegatedMethods:
         data = (X,) if y is None else (X, y)
         if sample_weight is None:
             return released.score(*data)
-        self._check_takes(released, "score", "sample_weight")
+        _check_takes(released, "score", "sample_weight")
         with config_context(enable_metadata_routing=False):  # the wrapper's request is the one
             return released.score(*data, sample_weight=sample_weight)
 

@@ -6,6 +6,7 @@ clips right before the last step promise of every record is what the bound is ma
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
 from contextlib import suppress
@@ -92,14 +93,18 @@ class KnownTarget(Target):
             y = np.clip(np.where(np.isnan(y), 0.0, y), low, high)
         return X, y
 
+    def without_records(self) -> KnownTarget:
+        """Return what only restores: a copy whose public fit does not describe its records."""
+        slim = copy.copy(self)
+        slim.public_fit = _without_records(self.public_fit)
+        return slim
+
     def restore(self, value: NDArray[np.float64]) -> Estimator:
         """Make a fitted estimator of a released vector, in the place of the public fit."""
-        released = clean_copy(self.public_fit)
+        released = _without_records(self.public_fit)
         model, _ = _learner(released)
-        entry = entry_of(model)
-        for name in RECORD_ATTRIBUTES.union(entry.drop) & vars(model).keys():
-            delattr(model, name)
         self.statistic.put(model, value.reshape(self.statistic.shape), self.n_samples)
+        entry = entry_of(model)
         if entry.finish is not None:
             entry.finish(model, _learner(self.public_fit)[0])
         return released
@@ -114,6 +119,14 @@ class KnownTarget(Target):
     def by_name(self, value: NDArray[np.float64]) -> Values:
         """Return a vector as the matrix that it is."""
         return {self.statistic.name: value.reshape(self.statistic.shape)}
+
+
+def _without_records(public_fit: Estimator) -> Estimator:
+    released = clean_copy(public_fit)
+    model, _ = _learner(released)
+    for name in RECORD_ATTRIBUTES.union(entry_of(model).drop) & vars(model).keys():
+        delattr(model, name)
+    return released
 
 
 def check_known(estimator: Estimator, release: object, example: Dataset) -> None:
@@ -167,13 +180,15 @@ def _learner(estimator: Estimator) -> tuple[Estimator, tuple[float, float] | Non
 
 def _statistic_of(last: Estimator) -> type[Statistic]:
     """Return how an estimator is released, or say why no bound is known."""
-    known = entry_of(last).known
-    if isinstance(known, type):
-        return known
-    reason = f": {known}" if known else ""
+    entry = entry_of(last)
+    if isinstance(entry.known, type):
+        return entry.known
+    reason = "nothing bounds how far one record moves what it learns"
+    if entry.tree:
+        reason = "one record may move its splits; put leaves of public trees before a linear model"
     names = sorted(kind.__name__ for kind in CATALOG.where(_is_known))
     raise ValueError(
-        f"No sensitivity of {type(last).__name__} is known on paper{reason}. "
+        f"No sensitivity of {type(last).__name__} is known on paper: {entry.known or reason}. "
         f"One is of {', '.join(names)}. Use one of these, or sample the sensitivity."
     )
 

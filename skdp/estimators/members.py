@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from skdp.core.types import Estimator
 from skdp.estimators.catalog import entry_of, is_stateless, traits_of
@@ -162,13 +165,16 @@ def drop_out_of_bag(released: Estimator) -> None:
             delattr(member, attribute)
 
 
-def classes_of_outputs(fitted: Estimator) -> Any:
-    """Return the class labels of a classifier, output by output where there are several.
+def classes_of_outputs(fitted: Estimator, n_outputs: int = 1) -> list[NDArray]:
+    """Return the class labels of a classifier, output by output.
 
-    Those of a chain, which come in the order of the chain, in the order of the outputs.
+    Those of a chain, which come in the order of the chain, in the order of the outputs. Those of a
+    multi-label estimator name its outputs: there a label is 0 or 1.
     """
     fitted = last_step(fitted)
-    if not is_classifier_chain(fitted):
+    if is_classifier_chain(fitted):
+        by_output = dict(zip(fitted.order_, fitted.classes_, strict=True))
+        return [by_output[output] for output in range(len(by_output))]
+    if isinstance(fitted.classes_, list):
         return fitted.classes_
-    by_output = dict(zip(fitted.order_, fitted.classes_, strict=True))
-    return [by_output[output] for output in range(len(by_output))]
+    return [fitted.classes_] if n_outputs == 1 else [np.array([0, 1])] * n_outputs

@@ -24,6 +24,7 @@ from skdp.core.dataset import n_records
 from skdp.core.metric import LocalMetric
 from skdp.core.types import Container, Estimator
 from skdp.estimators.catalog.compositions import is_pipeline
+from skdp.estimators.members import last_step
 
 MAX_EVALUATED = 2000
 """Most parameters for which the output should be evaluated once per parameter."""
@@ -48,9 +49,13 @@ def output_metric(
     takes one evaluation per parameter, so there should be at most `MAX_EVALUATED`.
     """
     outputs = (*_OUTPUTS, "predict") if is_regressor(public_fit) else _OUTPUTS
+
+    def smooth(values: NDArray[np.float64]) -> Estimator:
+        return _before_refit(restore(values))
+
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # of parameters that no fit would have
-        released = restore(vector)
+        released = smooth(vector)
         output = next((name for name in outputs if _gives(released, name, X)), None)
         if output is None:
             return None
@@ -59,9 +64,9 @@ def output_metric(
         for j, step in enumerate(_steps(vector)):
             moved = vector.copy()
             moved[j] += step
-            jacobian[j] = (_evaluate(restore(moved), output, X) - here) / (moved[j] - vector[j])
+            jacobian[j] = (_evaluate(smooth(moved), output, X) - here) / (moved[j] - vector[j])
         metric = jacobian @ jacobian.T / n_records(X)
-        far = _evaluate(restore(2 * vector), output, X)
+        far = _evaluate(smooth(2 * vector), output, X)
         straight = here + vector @ jacobian
         linear = np.allclose(far, straight, rtol=1e-4, atol=1e-4 * np.ptp(here))
     if not (np.isfinite(metric).all() and metric.any()):
@@ -89,6 +94,14 @@ def linear_metric(
     diagonals = [np.broadcast_to(features, coef).ravel()]
     diagonals += [np.ones(prod(shape)) for shape in intercept]
     return np.concatenate(diagonals)
+
+
+def _before_refit(released: Estimator) -> Estimator:
+    """Take back a refit to labels, which change by jumps."""
+    model = last_step(released)
+    if getattr(model, "refit_on", None) is not None:
+        model.set_params(refit_on=None).derive()
+    return released
 
 
 def _steps(vector: NDArray[np.float64]) -> NDArray[np.float64]:

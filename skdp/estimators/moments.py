@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from skdp.core.types import Container, Matrix
 
@@ -100,6 +100,9 @@ class MomentModel(BaseEstimator):
     def _scores(self, X: Container) -> Matrix:
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return self._linear(X)
+
+    def _linear(self, X: Container) -> Matrix:
         return np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True)) + self.intercept_
 
     def __sklearn_tags__(self) -> Tags:
@@ -133,6 +136,11 @@ class MomentClassifier(ClassifierMixin, MomentModel):
         known on paper.
     classes : array-like of shape (n_classes,) or None, default=None
         The class labels; None takes those that occur in fit.
+    refit_on : array-like, sparse or data frame of shape (n_public, n_features), or None, \
+            default=None
+        Public records without labels, as this step of a pipeline sees them. The model labels them,
+        and takes the coefficients of one that is fitted to these: many labels average what noise
+        has done to single coefficients. The other attributes stay.
 
     Attributes
     ----------
@@ -179,11 +187,13 @@ class MomentClassifier(ClassifierMixin, MomentModel):
         shrinkage: float = 0.1,
         second_moment: ArrayLike | None = None,
         classes: ArrayLike | None = None,
+        refit_on: Container = None,
     ):
         self.constant = constant
         self.shrinkage = shrinkage
         self.second_moment = second_moment
         self.classes = classes
+        self.refit_on = refit_on
 
     def fit(self, X: Container, y: Container) -> Self:
         """Compute the moments and the coefficients.
@@ -241,12 +251,33 @@ class MomentClassifier(ClassifierMixin, MomentModel):
         return class_codes(len(self.classes_))[places]
 
     def derive(self) -> None:
-        """Compute the coefficients from `moment_` and `second_moment_`."""
+        """Compute the coefficients from `moment_` and `second_moment_`, or from public records."""
         codes = class_codes(len(self.classes_))
         scores = codes @ self._solve()
         if len(codes) == 2:
             scores = scores[1:] - scores[:1]
         self.coef_, self.intercept_ = scores[:, :-1], scores[:, -1]
+        if self.refit_on is not None:
+            self._refit()
+
+    def _refit(self) -> None:
+        """Take the coefficients of a model fitted to public records and the labels given here."""
+        rows = check_array(
+            self.refit_on, accept_sparse="csr", dtype=np.float64, input_name="refit_on"
+        )
+        if rows.shape[1] != self.n_features_in_:
+            raise ValueError(
+                "The 'refit_on' parameter of MomentClassifier must have as many columns as X, "
+                f"{self.n_features_in_}. Got {rows.shape[1]}."
+            )
+        parameters = self.get_params() | {"classes": self.classes_, "refit_on": None}
+        fitted = MomentClassifier(**parameters).fit(rows, self._labels(self._linear(rows)))
+        self.coef_, self.intercept_ = fitted.coef_, fitted.intercept_
+
+    def _labels(self, scores: Matrix) -> NDArray:
+        """Return the class whose code is nearest."""
+        best = scores[:, 0] > 0 if len(self.classes_) == 2 else scores.argmax(axis=1)
+        return self.classes_[np.asarray(best, dtype=np.intp)]
 
     def decision_function(self, X: Container) -> NDArray[np.float64]:
         """Score each class.
@@ -278,9 +309,7 @@ class MomentClassifier(ClassifierMixin, MomentModel):
         ndarray of shape (n_samples,)
             Labels.
         """
-        scores = self._scores(X)
-        best = scores[:, 0] > 0 if len(self.classes_) == 2 else scores.argmax(axis=1)
-        return self.classes_[np.asarray(best, dtype=np.intp)]
+        return self._labels(self._scores(X))
 
 
 class MomentRegressor(RegressorMixin, MomentModel):

@@ -146,6 +146,17 @@ class ParameterTarget(Target):
         drop_out_of_bag(released)
         return released
 
+    def without_records(self) -> ParameterTarget:
+        """Return what only restores: a copy whose public fit does not describe its records."""
+        slim = copy.copy(self)
+        slim.estimator = None
+        slim.public_fit, slim._parts = clean_copy((self.public_fit, self._parts))
+        for part in slim._parts:
+            part.drop_records(part.public_fit)
+            part.drop_records(reach(slim.public_fit, part.path))
+        drop_out_of_bag(slim.public_fit)
+        return slim
+
     def by_name(self, vector: NDArray[np.float64]) -> Values:
         """Return a vector as the released attributes, by name and in their shapes."""
         numbers = iter(np.asarray(vector, dtype=np.float64))

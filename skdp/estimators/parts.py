@@ -86,11 +86,15 @@ class ReleasedPart:
         self.finish(released)
         return released
 
-    def finish(self, released: Estimator) -> None:
-        """Drop what describes the public records, repair what was released, and derive the rest."""
+    def drop_records(self, released: Estimator) -> None:
+        """Drop what describes the public records."""
         dropped = RECORD_ATTRIBUTES.union(self.entry.drop if self.complete else ())
         for name in dropped.difference(self.entry.keep, self.names) & vars(released).keys():
             delattr(released, name)
+
+    def finish(self, released: Estimator) -> None:
+        """Drop what describes the public records, repair what was released, and derive the rest."""
+        self.drop_records(released)
         if self.entry.finish is None:
             return
         named = {name: getattr(released, name) for name in self.names}

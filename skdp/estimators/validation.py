@@ -121,23 +121,13 @@ def _as_floats(X: NDArray) -> NDArray[np.float64]:
     return numbers
 
 
-def check_labels(y: NDArray, classes: NDArray | list[NDArray]) -> None:
-    """Refuse private labels that are not among the public ones, without naming them.
-
-    `classes` is a list of arrays for several outputs. Those of a multi-label estimator name its
-    outputs: there a label is 0 or 1.
-    """
+def check_labels(y: NDArray, classes: list[NDArray]) -> None:
+    """Refuse private labels that are not among the public ones of their output; name none."""
     columns = y.reshape(len(y), -1).T
-    if not isinstance(classes, list):
-        classes = [np.array([0, 1]) if len(columns) > 1 else classes] * len(columns)
-    if not all(map(_within, columns, classes)):
+    if not all(np.isin(*each).all() for each in zip(columns, classes, strict=True)):
         shown = [labels.tolist() for labels in classes]
         raise ValueError(
             "y holds a label that is not public: the public ones are "
             f"{shown[0] if len(shown) == 1 else shown}. Declare all labels with the 'classes' "
             "parameter of PrivateEstimator, and let the oracle yield each of them."
         )
-
-
-def _within(labels: NDArray, classes: NDArray) -> bool:
-    return bool(np.isin(labels, classes).all())

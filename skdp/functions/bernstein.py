@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdp.core.checks import check_count
 from skdp.functions.bernstein_basis import (
     MAX_BASIS,
     MAX_DEGREE,
     MAX_ORDER,
     as_tensor,
     bernstein_basis,
-    check_count,
     multiply_axes,
     row_chunks,
 )
@@ -75,7 +75,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp.functions.bernstein import BernsteinTransformer
+    >>> from skdp import BernsteinTransformer
     >>> bernstein = BernsteinTransformer(degree=25, feature_range=(0, 1)).fit(np.zeros((1, 1)))
     >>> values = bernstein.lattice_[:, 0] * np.sin(10 * bernstein.lattice_[:, 0])
     >>> bernstein.evaluate(bernstein.coefficients(values), [[0.2], [0.5]]).round(6)
@@ -117,8 +117,8 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
             would be more than 10 million basis functions.
         """
         n_features = validate_data(self, X, dtype=np.float64).shape[1]
-        check_count("degree", self.degree, 1, MAX_DEGREE)
-        check_count("order", self.order, 1, MAX_ORDER)
+        check_count("degree", self.degree, "BernsteinTransformer", at_most=MAX_DEGREE)
+        check_count("order", self.order, "BernsteinTransformer", at_most=MAX_ORDER)
         self.feature_range_ = _box(self.feature_range, n_features)
         n_basis = (self.degree + 1) ** n_features
         if n_basis > MAX_BASIS:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from numbers import Integral
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -109,16 +107,6 @@ def as_tensor(values: ArrayLike, name: str, degree: int, n_features: int) -> NDA
             f"({n_basis}, n_outputs). Got {array.shape}."
         )
     return array.reshape((degree + 1,) * n_features + (-1,))
-
-
-def check_count(name: str, value: Any, lowest: int, highest: int) -> None:
-    """Refuse anything but an integer of the range."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not (whole and lowest <= value <= highest):
-        raise ValueError(
-            f"The {name!r} parameter of BernsteinTransformer must be an integer in "
-            f"[{lowest}, {highest}]. Got {value!r}."
-        )
 
 
 def _binomials(degree: int) -> NDArray[np.float64]:

@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from skdp.core.checks import check_count
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.bernstein_basis import (
     MAX_BASIS,
     MAX_DEGREE,
     as_tensor,
-    check_count,
     elevation_matrix,
     multiply_axes,
 )
@@ -47,8 +47,7 @@ class BernsteinDensity:
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp.functions.bernstein import BernsteinTransformer
-    >>> from skdp.functions.bernstein_density import BernsteinDensity
+    >>> from skdp import BernsteinDensity, BernsteinTransformer
     >>> bernstein = BernsteinTransformer(degree=2, feature_range=(0, 4)).fit(np.zeros((1, 1)))
     >>> density = BernsteinDensity.from_coefficients(bernstein, [-0.3, 1.0, 0.2])
     >>> density.evaluate([[0.0], [2.0], [4.0]]).round(4)
@@ -110,7 +109,13 @@ class BernsteinDensity:
         if degree is None:
             affordable = int(round(MAX_BASIS ** (1 / tensor.ndim), 6)) - 1
             degree = max(transformer.degree, min(4 * transformer.degree, affordable, MAX_DEGREE))
-        check_count("degree", degree, transformer.degree, MAX_DEGREE)
+        check_count(
+            "degree",
+            degree,
+            "BernsteinDensity.from_coefficients",
+            at_least=transformer.degree,
+            at_most=MAX_DEGREE,
+        )
         fine = BernsteinTransformer(
             degree, 1, feature_range=transformer.feature_range_, clip=transformer.clip
         )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import numbers
 from abc import abstractmethod
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.core.checks import is_real
 from skdp.core.code import KINDS, PublicCode
 from skdp.core.geometry import Geometry
 from skdp.mechanisms.base import BasisParameter, ByteSource, Mechanism
@@ -260,7 +260,7 @@ class AdditiveMechanism(Mechanism):
 
     def _check_basis(self) -> None:
         owner, shift = type(self).__name__, self.shift
-        if not isinstance(shift, numbers.Real) or isinstance(shift, bool) or not 0 <= shift <= 1:
+        if not (is_real(shift) and 0 <= shift <= 1):
             raise ValueError(
                 f"The 'shift' parameter of {owner} must be a number in [0, 1], a share of the "
                 f"records. Got {shift!r}."

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-import numbers
 from fractions import Fraction
 from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.core.checks import is_real
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.mechanisms.base import ByteSource, Mechanism
@@ -77,7 +77,7 @@ class ExponentialMechanism(Mechanism):
 
     Examples
     --------
-    >>> from skdp.mechanisms.exponential import ExponentialMechanism
+    >>> from skdp import ExponentialMechanism
     >>> mechanism = ExponentialMechanism(epsilon=1.0)
     >>> mechanism.release([3.0, 5.0, 1000.0], sensitivity=1.0)
     2
@@ -220,7 +220,7 @@ class ExponentialMechanism(Mechanism):
 
     def _check(self) -> None:
         epsilon = self.epsilon
-        if not isinstance(epsilon, numbers.Real) or isinstance(epsilon, bool) or not epsilon > 0:
+        if not (is_real(epsilon) and epsilon > 0):
             raise ValueError(
                 "The 'epsilon' parameter of ExponentialMechanism must be a number above 0 (or "
                 f"inf, which takes the best response). Got {epsilon!r}."

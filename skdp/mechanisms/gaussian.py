@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import numbers
 from collections.abc import Callable
 from typing import ClassVar, Literal
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
 
+from skdp.core.checks import is_real
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.base import BasisParameter, ByteSource
@@ -187,7 +187,7 @@ class GaussianMechanism(AdditiveMechanism):
 
     Examples
     --------
-    >>> from skdp.mechanisms.gaussian import GaussianMechanism
+    >>> from skdp import GaussianMechanism
     >>> mechanism = GaussianMechanism(epsilon=1.0, delta=1e-5)
     >>> mechanism.release([0.2, 0.7], sensitivity=0.01).shape
     (2,)
@@ -267,8 +267,7 @@ class GaussianMechanism(AdditiveMechanism):
             ("delta", f"in [{_LEAST_DELTA}, 1)", lambda x: _LEAST_DELTA <= x < 1),
         ):
             number = getattr(self, name)
-            is_number = isinstance(number, numbers.Real) and not isinstance(number, bool)
-            if not (is_number and fits(number)):
+            if not (is_real(number) and fits(number)):
                 raise ValueError(
                     f"The {name!r} parameter of GaussianMechanism must be a number {rule}. "
                     f"Got {number!r}."

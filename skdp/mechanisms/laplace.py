@@ -97,7 +97,7 @@ class LaplaceMechanism(PureAdditiveMechanism):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp.mechanisms.laplace import LaplaceMechanism
+    >>> from skdp import LaplaceMechanism
     >>> mechanism = LaplaceMechanism(epsilon=1.0)
     >>> released = mechanism.release([0.2, 0.7], sensitivity=0.01)
     >>> released.shape

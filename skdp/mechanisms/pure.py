@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numbers
-
+from skdp.core.checks import is_real
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.base import BasisParameter
@@ -44,7 +43,7 @@ class PureAdditiveMechanism(AdditiveMechanism):
 
     def _check(self) -> None:
         epsilon = self.epsilon
-        if not isinstance(epsilon, numbers.Real) or isinstance(epsilon, bool) or not epsilon > 0:
+        if not (is_real(epsilon) and epsilon > 0):
             raise ValueError(
                 f"The 'epsilon' parameter of {type(self).__name__} must be a number above 0 (or "
                 f"inf, which adds no noise). Got {epsilon!r}."

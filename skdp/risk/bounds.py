@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from skdp.accounting.checks import check_count, check_real
+from skdp.core.checks import check_count, check_real
 
 
 def dkw_n_pairs(rho: float, confidence: float = 0.95) -> int:
@@ -35,8 +35,8 @@ def dkw_n_pairs(rho: float, confidence: float = 0.95) -> int:
     >>> dkw_n_pairs(0.1), dkw_n_pairs(0.01)
     (185, 18445)
     """
-    rho = check_real("rho", "dkw_n_pairs", rho, 1e-150, 1.0)  # its square is a double
-    confidence = check_real("confidence", "dkw_n_pairs", confidence, 0.0, 1.0)
+    rho = check_real("rho", rho, "dkw_n_pairs", 1e-150, 1.0)  # its square is a double
+    confidence = check_real("confidence", confidence, "dkw_n_pairs", 0.0, 1.0)
     return math.ceil(math.log(2 / (1 - confidence)) / (2 * rho**2))
 
 
@@ -61,8 +61,8 @@ def dkw_factor(rho: float, n_pairs: int) -> float:
     >>> round(dkw_factor(0.1, 185), 4)
     0.9506
     """
-    rho = check_real("rho", "dkw_factor", rho, 0.0, 1.0)
-    n_pairs = check_count("n_pairs", "dkw_factor", n_pairs)
+    rho = check_real("rho", rho, "dkw_factor", 0.0, 1.0)
+    n_pairs = check_count("n_pairs", n_pairs, "dkw_factor")
     return max(0.0, 1 - 2 * math.exp(-2 * rho**2 * n_pairs))
 
 
@@ -94,6 +94,6 @@ def sampled_confidence(confidence: float, rho: float, n_pairs: int) -> float:
     >>> round(sampled_confidence(0.9, rho=0.01, n_pairs=20_000), 4)
     0.8574
     """
-    confidence = check_real("confidence", "sampled_confidence", confidence, 0.0, 1.0, closed="r")
+    confidence = check_real("confidence", confidence, "sampled_confidence", 0.0, 1.0, closed="r")
     factor = dkw_factor(rho, n_pairs)
     return max(0.0, confidence - rho) * factor

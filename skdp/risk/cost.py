@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit
 
-from skdp.accounting.checks import check_count, check_levels, check_real, check_stronger
+from skdp.accounting.formulas import check_stronger
 from skdp.accounting.laws import LaplaceLoss
+from skdp.core.checks import check_count, check_levels, check_real
 from skdp.risk.paper import published_confidence
 
 _CONFIDENCE: dict[str, Callable[[ArrayLike, float], Any]] = {
@@ -72,10 +73,10 @@ class CompensationModel:
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
-        check_real("budget", owner, self.budget, 0.0, math.inf)
-        check_count("stakeholders", owner, self.stakeholders)
-        check_real("c", owner, self.c, 0.0, math.inf)
-        check_real("minimum", owner, self.minimum, 0.0, math.inf, closed="l")
+        check_real("budget", self.budget, owner, 0.0, math.inf)
+        check_count("stakeholders", self.stakeholders, owner)
+        check_real("c", self.c, owner, 0.0, math.inf)
+        check_real("minimum", self.minimum, owner, 0.0, math.inf, closed="l")
         if self.law not in _CONFIDENCE:
             raise ValueError(
                 f"The 'law' parameter of {owner} must be one of {sorted(_CONFIDENCE)}. "
@@ -95,7 +96,7 @@ class CompensationModel:
         float or ndarray of float
             ``stakeholders * (minimum + budget * exp(-c / epsilon))``, of the shape of `epsilon`.
         """
-        levels = np.abs(check_levels("epsilon", "cost", epsilon, 0.0))  # of zeros too
+        levels = np.abs(check_levels("epsilon", epsilon, "cost", 0.0))  # of zeros too
         with np.errstate(divide="ignore", over="ignore"):
             share = np.exp(-self.c / levels)
         return (self.stakeholders * (self.minimum + self.budget * share))[()]
@@ -153,7 +154,7 @@ class CompensationModel:
         float in (0, epsilon0]
             The level. For ``law="paper"``, c = 1 it solves equation 10.
         """
-        epsilon0 = check_real("epsilon0", "optimal_epsilon", epsilon0, 0.0, math.inf)
+        epsilon0 = check_real("epsilon0", epsilon0, "optimal_epsilon", 0.0, math.inf)
         law, size = _CONFIDENCE[self.law], math.log(self.c) - math.log(epsilon0)
 
         # As a share of the cost at epsilon0, exact near its ends.
@@ -197,9 +198,9 @@ class CompensationModel:
             If no level does; the message names the least budget.
         """
         owner = "affordable_epsilon"
-        budget = check_real("budget", owner, budget, 0.0, math.inf)
-        epsilon0 = check_real("epsilon0", owner, epsilon0, 0.0, math.inf)
-        confidence = check_real("confidence", owner, confidence, 0.0, 1.0, closed="r")
+        budget = check_real("budget", budget, owner, 0.0, math.inf)
+        epsilon0 = check_real("epsilon0", epsilon0, owner, 0.0, math.inf)
+        confidence = check_real("confidence", confidence, owner, 0.0, 1.0, closed="r")
         least = float(confidence * self.cost(0.0) + (1 - confidence) * self.cost(epsilon0))
         share = (budget - least) / confidence / self.stakeholders / self.budget
         if share <= 0:
@@ -239,9 +240,9 @@ class CompensationModel:
             If no level does; the message names the least budget and the least error.
         """
         owner = "epsilon_range"
-        budget = check_real("budget", owner, budget, 0.0, math.inf)
-        max_error = check_real("max_error", owner, max_error, 0.0, math.inf)
-        lowest = check_real("sensitivity", owner, sensitivity, 0.0, math.inf) / max_error
+        budget = check_real("budget", budget, owner, 0.0, math.inf)
+        max_error = check_real("max_error", max_error, owner, 0.0, math.inf)
+        lowest = check_real("sensitivity", sensitivity, owner, 0.0, math.inf) / max_error
         highest = self._highest(budget)
         if highest < lowest:
             # Both remedies are rounded up, so that they are enough.

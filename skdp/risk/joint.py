@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.accounting.checks import check_real
 from skdp.accounting.laws import GaussianLoss, LaplaceLoss, PureLoss
 from skdp.accounting.loss import PrivacyLossDistribution
+from skdp.core.checks import check_real
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
@@ -64,7 +64,7 @@ def privacy_loss_distribution(
 
     Examples
     --------
-    >>> from skdp.mechanisms.laplace import LaplaceMechanism
+    >>> from skdp import LaplaceMechanism
     >>> from skdp.risk import privacy_loss_distribution
     >>> loss = privacy_loss_distribution(LaplaceMechanism(epsilon=1.0))
     >>> print(f"{loss.epsilon(delta=1e-5):.5f} {loss.self_compose(50).epsilon(delta=1e-5):.3f}")
@@ -116,7 +116,7 @@ def _ratio(mechanism: Mechanism, sensitivity: object, distance: float | None) ->
     value = _calibrated_to(mechanism, sensitivity, owner)
     if distance is None:
         return 1.0
-    return check_real("distance", owner, distance, 0.0, math.inf) / value
+    return check_real("distance", distance, owner, 0.0, math.inf) / value
 
 
 def _calibrated_to(mechanism: Mechanism, sensitivity: Any, owner: str) -> float:
@@ -129,7 +129,7 @@ def _calibrated_to(mechanism: Mechanism, sensitivity: Any, owner: str) -> float:
                 f"mechanism, {geometry.key!r}. Got {sensitivity.geometry.key!r}."
             )
         sensitivity = sensitivity.value
-    return check_real("sensitivity", owner, sensitivity, 0.0, math.inf)
+    return check_real("sensitivity", sensitivity, owner, 0.0, math.inf)
 
 
 def _level(mechanism: Mechanism) -> float:
@@ -259,7 +259,7 @@ class JointRisk:
         ]
 
     def _row(self, pair_probability: float) -> int:
-        p = check_real("pair_probability", "JointRisk", pair_probability, 0.0, 1.0, closed="r")
+        p = check_real("pair_probability", pair_probability, "JointRisk", 0.0, 1.0, closed="r")
         usable = np.isfinite(self.ratio)
         attainable = float(self.pair_probability[usable].max(initial=0.0))
         if p > attainable * (1 + 1e-12):
@@ -365,7 +365,7 @@ def _levels(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the probabilities over the pair, and the distances in units of the sensitivity."""
     if confidence is not None:
-        confidence = check_real("confidence", "joint_risk", confidence, 0.5, 1.0, closed="l")
+        confidence = check_real("confidence", confidence, "joint_risk", 0.5, 1.0, closed="l")
     value = _calibrated_to(mechanism, sensitivity, "joint_risk")
     if not hasattr(sensitivity, "norms"):
         return np.array([1 - getattr(sensitivity, "gamma", 0.0)]), np.ones(1)

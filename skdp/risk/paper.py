@@ -28,8 +28,8 @@ from scipy.optimize import brentq
 from scipy.special import gammainc
 from scipy.stats import gamma, nbinom
 
-from skdp.accounting.checks import check_count, check_levels, check_real, check_stronger
-from skdp.accounting.formulas import LARGEST, azuma
+from skdp.accounting.formulas import LARGEST, azuma, check_stronger
+from skdp.core.checks import check_count, check_levels, check_real
 from skdp.exceptions import ReproductionWarning
 from skdp.risk.bounds import dkw_factor
 
@@ -89,7 +89,7 @@ def paper_t_cdf(x: ArrayLike, n_outputs: int = 1) -> Any:
     0.632121 0.356211
     """
     shape, weight = _mixture(n_outputs, "paper_t_cdf")
-    x = np.expand_dims(np.maximum(check_levels("x", "paper_t_cdf", x), 0.0), -1)
+    x = np.expand_dims(np.maximum(check_levels("x", x, "paper_t_cdf"), 0.0), -1)
     # The first is exponential; gammainc takes the smallest doubles for zero.
     laws = np.where(shape == 1, -np.expm1(-x), gammainc(shape, x))
     return np.minimum(laws @ weight, 1.0)[()]
@@ -121,7 +121,7 @@ def paper_t_pdf(t: ArrayLike, n_outputs: int = 1) -> Any:
     0.367879
     """
     shape, weight = _mixture(n_outputs, "paper_t_pdf")
-    t = np.expand_dims(check_levels("t", "paper_t_pdf", t), -1)
+    t = np.expand_dims(check_levels("t", t, "paper_t_pdf"), -1)
     t = np.where(np.isinf(t), -1.0, t)  # no density there either
     return (gamma.pdf(t, shape) @ weight)[()]
 
@@ -152,7 +152,7 @@ def paper_confidence(epsilon: float, epsilon0: float, n_outputs: int = 1) -> flo
     Examples
     --------
     >>> import warnings
-    >>> from skdp.exceptions import ReproductionWarning
+    >>> from skdp import ReproductionWarning
     >>> from skdp.risk import LaplaceLoss
     >>> from skdp.risk.paper import paper_confidence
     >>> warnings.simplefilter("ignore", ReproductionWarning)
@@ -190,16 +190,16 @@ def paper_epsilon(confidence: float, epsilon0: float, n_outputs: int = 1) -> flo
     Examples
     --------
     >>> import warnings
-    >>> from skdp.exceptions import ReproductionWarning
+    >>> from skdp import ReproductionWarning
     >>> from skdp.risk.paper import paper_epsilon
     >>> warnings.simplefilter("ignore", ReproductionWarning)
     >>> print(f"{paper_epsilon(0.5, epsilon0=1.0):.4f}")
     0.3799
     """
     _warn()
-    confidence = check_real("confidence", "paper_epsilon", confidence, 0.0, 1.0)
-    epsilon0 = check_real("epsilon0", "paper_epsilon", epsilon0, 0.0, math.inf)
-    if check_count("n_outputs", "paper_epsilon", n_outputs) == 1:
+    confidence = check_real("confidence", confidence, "paper_epsilon", 0.0, 1.0)
+    epsilon0 = check_real("epsilon0", epsilon0, "paper_epsilon", 0.0, math.inf)
+    if check_count("n_outputs", n_outputs, "paper_epsilon") == 1:
         return -math.log1p(confidence * math.expm1(-epsilon0))
     # The density is at most 1, and no mass that counts is so far beyond the largest shape.
     low = confidence * paper_t_cdf(epsilon0, n_outputs) / 2
@@ -240,7 +240,7 @@ def paper_sampled_confidence(confidence: float, rho: float, n_pairs: int) -> flo
     Examples
     --------
     >>> import warnings
-    >>> from skdp.exceptions import ReproductionWarning
+    >>> from skdp import ReproductionWarning
     >>> from skdp.risk.paper import paper_sampled_confidence
     >>> warnings.simplefilter("ignore", ReproductionWarning)
     >>> print(f"{paper_sampled_confidence(0.9, rho=0.01, n_pairs=20_000):.4f}")
@@ -248,7 +248,7 @@ def paper_sampled_confidence(confidence: float, rho: float, n_pairs: int) -> flo
     """
     _warn()
     owner = "paper_sampled_confidence"
-    confidence = check_real("confidence", owner, confidence, 0.0, 1.0, closed="r")
+    confidence = check_real("confidence", confidence, owner, 0.0, 1.0, closed="r")
     return confidence * dkw_factor(rho, n_pairs)
 
 
@@ -295,7 +295,7 @@ def paper_joint_confidence(
     Examples
     --------
     >>> import warnings
-    >>> from skdp.exceptions import ReproductionWarning
+    >>> from skdp import ReproductionWarning
     >>> from skdp.risk.paper import paper_joint_confidence
     >>> warnings.simplefilter("ignore", ReproductionWarning)
     >>> print(f"{paper_joint_confidence(0.5, 1.0, confidence=0.9, rho=0.01, n_pairs=20_000):.4f}")
@@ -304,8 +304,8 @@ def paper_joint_confidence(
     _warn()
     owner = "paper_joint_confidence"
     epsilon, epsilon0 = check_stronger(owner, epsilon, epsilon0)
-    confidence = check_real("confidence", owner, confidence, 0.0, 1.0, closed="r")
-    eta = check_real("eta", owner, eta, 1.0, math.inf, closed="l")
+    confidence = check_real("confidence", confidence, owner, 0.0, 1.0, closed="r")
+    eta = check_real("eta", eta, owner, 1.0, math.inf, closed="l")
     noise = float(_ratio(epsilon, eta * epsilon0, n_outputs))
     return noise * confidence * dkw_factor(rho, n_pairs)
 
@@ -347,7 +347,7 @@ def paper_composition(
     Examples
     --------
     >>> import warnings
-    >>> from skdp.exceptions import ReproductionWarning
+    >>> from skdp import ReproductionWarning
     >>> from skdp.risk.paper import paper_composition
     >>> warnings.simplefilter("ignore", ReproductionWarning)
     >>> print(f"{paper_composition(0.274115, 0.5, confidence=0.609338, n=100, delta=1e-5):.3f}")
@@ -356,7 +356,7 @@ def paper_composition(
     _warn()
     owner = "paper_composition"
     epsilon, epsilon0 = check_stronger(owner, epsilon, epsilon0, LARGEST)
-    confidence = check_real("confidence", owner, confidence, 0.0, 1.0, closed="lr")
+    confidence = check_real("confidence", confidence, owner, 0.0, 1.0, closed="lr")
     mean = confidence * epsilon * math.expm1(epsilon)
     mean += (1 - confidence) * epsilon0 * math.expm1(epsilon0)
     return azuma(epsilon0, mean, n, delta, owner)
@@ -380,11 +380,7 @@ def _ratio(epsilon: ArrayLike, epsilon0: float, n_outputs: int) -> Any:
 
 def _mixture(n_outputs: int, owner: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the shapes and the weights of the Gamma laws whose mixture is the law of T."""
-    k = check_count("n_outputs", owner, n_outputs)
-    if k > _MOST_OUTPUTS:
-        raise ValueError(
-            f"The 'n_outputs' parameter of {owner} must be at most {_MOST_OUTPUTS}. Got {k}."
-        )
+    k = check_count("n_outputs", n_outputs, owner, at_most=_MOST_OUTPUTS)
     # k - j above 14 sqrt(k) has a total weight below 1e-20: (k - j)^2 / (4k) = 49.
     shape = np.arange(1.0, min(k, math.ceil(14 * math.sqrt(k))) + 1)
     return shape, 2 * nbinom.pmf(k - shape, k, 0.5)

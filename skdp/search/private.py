@@ -16,17 +16,19 @@ from sklearn.utils import Tags, get_tags
 
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant, default_accountant
 from skdp.accounting.tally import BudgetTotal
+from skdp.checks import check_data, check_parameters, is_derived
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
-from skdp.estimator import PrivateEstimator, check_data
+from skdp.estimator import PrivateEstimator
 from skdp.estimators.configuration import check_configuration
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.outcome import Release
 from skdp.plan import ReleasePlan, settled_again, spare, spend_of
+from skdp.preparation import prepare
 from skdp.release import plan_release
 from skdp.search.candidates import CandidateScores, check_scores, list_candidates
 from skdp.sensitivity.bounds import KnownSensitivity
@@ -224,25 +226,22 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         accountant = self._accountant()
         for sensitivity in (self.sensitivity, self.estimator.sensitivity):
             check_is_public(getattr(sensitivity, "draws_from", None), Dataset(X, y))
-        derived = self.estimator._is_derived()
+        derived = is_derived(self.estimator)
         dataset = check_data(self.estimator.estimator, True, X, y, any_number=derived)
-        make_first, public = models[0]._prepare(dataset)
-        makes = [make_first]
-        for model in models[1:]:
-            make, _ = model._prepare(dataset)
-            makes.append(make)
-            if not isinstance(model.sensitivity, SensitivitySampler):
-                make()  # which samples nothing, and what is given may be for one candidate only
-        known = [make.args[0] for make in makes] if derived else []
+        prepared = [prepare(model, dataset) for model in models]
+        for each in prepared[1:]:
+            if not isinstance(each.sensitivity, SensitivitySampler):
+                each.plan()  # which samples nothing; what is given may be for one candidate only
+        known = [each.target for each in prepared] if derived else []
         choice = self._plan_choice([model.estimator for model in models], dataset, known)
         choice.mechanism.rehearse((len(models),), choice.sensitivity.value)
-        planned = replace(make_first(), n_alternatives=len(models))
+        planned = replace(prepared[0].plan(), n_alternatives=len(models))
         promise = together(choice.guarantee, planned.guarantee)
         for weakness in weaknesses(promise, dataset.n_records):
             warnings.warn(f"The promise is weak, together: {weakness}.", UserWarning, stacklevel=2)
         accountant.rehearse(*(spend_of(each, each.guarantee) for each in (choice, planned)))
         if choice.sensitivity.shape is None:  # else they were scored on pairs
-            check_scores(_scored(choice.target, public), candidates, "PrivateSearchCV")
+            check_scores(_scored(choice.target, prepared[0].public), candidates, "PrivateSearchCV")
 
         chosen = settled_again(choice).execute(
             *dataset.parts, accountant=accountant, random_state=_apart(self.random_state)
@@ -250,7 +249,7 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         index = chosen.value
         plan = settled_again(planned)
         if index > 0:
-            plan = replace(models[index]._make_plan(dataset), n_alternatives=len(models))
+            plan = replace(prepared[index].plan(), n_alternatives=len(models))
         released = plan.execute(
             *dataset.parts, accountant=accountant, random_state=self.estimator.random_state
         )
@@ -315,7 +314,7 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         check_accountant(self.accountant, "PrivateSearchCV")
         check_configuration(self)
         for model in models:
-            model._check_parameters()
+            check_parameters(model)
             check_scoring(model.estimator, self.scoring)
 
     def _accountant(self) -> PrivacyAccountant:
@@ -349,13 +348,8 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             return get_tags(self.estimator)
         return super().__sklearn_tags__()
 
-    # What can be had from the released estimator is for the PrivateEstimator to say.
-
     def _check_served(self, estimator: Estimator, name: str) -> None:
         self.estimator._check_served(estimator, name)
-
-    def _check_takes(self, released: Estimator, method: str, parameter: str) -> None:
-        self.estimator._check_takes(released, method, parameter)
 
 
 def _set(model: PrivateEstimator, params: Mapping[str, Any], n_candidates: int) -> PrivateEstimator:

@@ -126,6 +126,59 @@ class Sensitivity(ABC):
         """
 
 
+class Settled(Sensitivity):
+    """A sensitivity that is known, by a sample or on paper: what the noise is calibrated to."""
+
+    @abstractmethod
+    def check_fits(self, n_samples: int, schema: Schema, geometry: Geometry) -> None:
+        """Refuse other records, or another geometry, than the sensitivity is for.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records of the data.
+        schema : Schema
+            Their form, of which a bound on paper takes any.
+        geometry : Geometry
+            That of the mechanism.
+
+        Raises
+        ------
+        ValueError
+            If the sensitivity is not one for these.
+        """
+
+    @abstractmethod
+    def check_made_for(self, target: Target) -> None:
+        """Refuse another target than the one that was sampled, or that the bound is for.
+
+        Parameters
+        ----------
+        target : Target
+            What is to be released.
+
+        Raises
+        ------
+        ValueError
+            If it is known by another key.
+        """
+
+    def bounded(self, target: Target) -> Target:
+        """Return the function that the sensitivity is of.
+
+        Parameters
+        ----------
+        target : Target
+            What is to be released.
+
+        Returns
+        -------
+        Target
+            `target` itself, unless a bound supposes ranges: then it sees records clipped to them.
+        """
+        return target
+
+
 def in_basis_of(geometry: Geometry, mechanism: MechanismType) -> MechanismType:
     """Return a mechanism in the coordinates of a sensitivity if it asks for such, else its own."""
     asked = mechanism.basis if isinstance(mechanism.basis, str) else None

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.core.checks import check_count
+from skdp.core.checks import check_count, check_real, is_real
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
 from skdp.core.oracle import Oracle
@@ -25,7 +24,7 @@ from skdp.core.schema import Schema
 from skdp.core.target import Target, target_key
 from skdp.core.types import Estimator, Seed
 from skdp.sensitivity.adapters import as_oracle
-from skdp.sensitivity.base import Sensitivity, in_basis_of, refuse_zero
+from skdp.sensitivity.base import Sensitivity, Settled, in_basis_of, refuse_zero
 from skdp.sensitivity.preconditions import (
     ClippedTarget,
     EstimatorRule,
@@ -41,7 +40,7 @@ PAIN_FREE = "Rubinstein and Aldà, Pain-Free Random Differential Privacy, ICML 2
 
 
 @dataclass(frozen=True)
-class KnownSensitivity(Sensitivity):
+class KnownSensitivity(Settled):
     """A bound on how much one record can change a target, and all that is needed to use it.
 
     It is not a number on purpose: a bound with a `gamma` used as a bare number would promise plain
@@ -96,7 +95,7 @@ class KnownSensitivity(Sensitivity):
 
     Examples
     --------
-    >>> from skdp.sensitivity.bounds import mean_l1
+    >>> from skdp import mean_l1
     >>> bound = mean_l1(n_samples=200, n_features=3)
     >>> round(bound.for_geometry("l2", n_samples=200), 6)
     0.015
@@ -193,21 +192,17 @@ class KnownSensitivity(Sensitivity):
         return ", ".join(parts)
 
     def __post_init__(self) -> None:
-        check_number("value", self.value, "KnownSensitivity", at_least=0)
         check_count("n_samples", self.n_samples, "KnownSensitivity")
         geometry = as_geometry(self.geometry, "KnownSensitivity")
         object.__setattr__(self, "geometry", geometry)
         if self.ranges is not None:
             object.__setattr__(self, "ranges", as_ranges(self.ranges, "KnownSensitivity"))
-        check_number("gamma", self.gamma, "KnownSensitivity", at_least=0)
-        for name in ("value", "gamma"):  # of numpy they would be no numbers for JSON
-            object.__setattr__(self, name, float(getattr(self, name)))
-        if not self.gamma < 1:
-            raise ValueError(
-                f"The 'gamma' parameter of KnownSensitivity must be in [0, 1). Got {self.gamma!r}."
-            )
+        for name, high in (("value", math.inf), ("gamma", 1.0)):
+            # a float: a number of numpy would be none for JSON
+            number = check_real(name, getattr(self, name), "KnownSensitivity", 0.0, high, "l")
+            object.__setattr__(self, name, number)
         if self.l2_value is not None:
-            check_number("l2_value", self.l2_value, "KnownSensitivity", at_least=0)
+            check_real("l2_value", self.l2_value, "KnownSensitivity", 0.0, closed="l")
             if geometry.order != 1 or self.l2_value > self.value:
                 raise ValueError(
                     "The 'l2_value' parameter of KnownSensitivity must be a bound beside a larger "
@@ -333,37 +328,9 @@ class KnownSensitivity(Sensitivity):
         return self if self.prior is None else replace(self, prior=None), mechanism
 
     def check_fits(self, n_samples: int, schema: Schema, geometry: Geometry) -> None:
-        """Refuse another number of records, or another geometry, than the bound is for.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records of the data.
-        schema : Schema
-            Their form, which may be any.
-        geometry : Geometry
-            That of the mechanism.
-
-        Raises
-        ------
-        ValueError
-            If the bound is not one for these.
-        """
         self.for_geometry(geometry, n_samples)
 
     def check_made_for(self, target: Target) -> None:
-        """Refuse another target than the one that the bound was derived for.
-
-        Parameters
-        ----------
-        target : Target
-            What is to be released.
-
-        Raises
-        ------
-        ValueError
-            If it is known by another key.
-        """
         if self.key and self.key != target_key(target):
             raise ValueError(
                 f"The known sensitivity was derived for another target than {target.description}, "
@@ -372,18 +339,6 @@ class KnownSensitivity(Sensitivity):
             )
 
     def bounded(self, target: Target) -> Target:
-        """Make the function that the bound is for, of one that supposes the ranges.
-
-        Parameters
-        ----------
-        target : Target
-            What is to be released.
-
-        Returns
-        -------
-        Target
-            It sees records clipped to the ranges; `target` itself where there are none.
-        """
         return target if self.ranges is None else ClippedTarget(target, self.ranges)
 
 
@@ -391,7 +346,7 @@ def as_sensitivity(sensitivity: object, mechanism: Measures, n_samples: int) -> 
     """Return a sensitivity as it is, and a number as a bound in the geometry of the mechanism."""
     if isinstance(sensitivity, Sensitivity):
         return sensitivity
-    if isinstance(sensitivity, Real) and not isinstance(sensitivity, bool):
+    if is_real(sensitivity):
         return KnownSensitivity(float(sensitivity), mechanism.geometry, n_samples)
     hint = " Pass an oracle as SensitivitySampler(oracle)." if callable(sensitivity) else ""
     raise TypeError(
@@ -426,7 +381,7 @@ def mean_l1(n_samples: int, n_features: int = 1, ranges: ArrayLike = (0, 1)) -> 
 
     Examples
     --------
-    >>> from skdp.sensitivity.bounds import mean_l1
+    >>> from skdp import mean_l1
     >>> round(mean_l1(100, 2, [(0, 1), (18, 98)]).value, 9)
     0.81
     """
@@ -459,7 +414,7 @@ def mean_l2(n_samples: int, n_features: int = 1, ranges: ArrayLike = (0, 1)) -> 
 
     Examples
     --------
-    >>> from skdp.sensitivity.bounds import mean_l2
+    >>> from skdp import mean_l2
     >>> round(mean_l2(100, 2, [(0, 3), (0, 4)]).value, 9)
     0.05
     """
@@ -500,16 +455,13 @@ def exponential_mean(n_samples: int, gamma: float, rate: float) -> KnownSensitiv
 
     Examples
     --------
-    >>> from skdp.sensitivity.bounds import exponential_mean
+    >>> from skdp import exponential_mean
     >>> round(exponential_mean(100, gamma=0.05, rate=2.0).value, 7)
     0.0149787
     """
     check_count("n_samples", n_samples, "exponential_mean")
-    check_number("rate", rate, "exponential_mean", above=0)
-    if not 0 < gamma < 1:
-        raise ValueError(
-            f"The 'gamma' parameter of exponential_mean must be in (0, 1). Got {gamma!r}."
-        )
+    check_real("rate", rate, "exponential_mean", 0.0)
+    check_real("gamma", gamma, "exponential_mean", 0.0, 1.0)
     return KnownSensitivity(
         ROUND_UP * -math.log(gamma) / (rate * n_samples),
         "l1",
@@ -546,15 +498,3 @@ def _box(ranges: ArrayLike, n_features: int, owner: str) -> Ranges:
             f"({n_features}, 2). Got {ranges!r}."
         )
     return as_ranges(box, owner)
-
-
-def check_number(
-    name: str, value: object, owner: str, *, at_least: float = -math.inf, above: float = -math.inf
-) -> None:
-    """Refuse anything but a finite number of the range; `above` itself is excluded."""
-    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
-    if not (at_least <= number < math.inf and number > above):
-        rule = f"at least {at_least:g}" if at_least > above else f"above {above:g}"
-        raise ValueError(
-            f"The {name!r} parameter of {owner} must be finite and {rule}. Got {value!r}."
-        )

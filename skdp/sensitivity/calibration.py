@@ -14,14 +14,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Real
 from typing import Any
 
 from scipy.special import betainc, betaincc, lambertw
 
-from skdp.core.checks import check_count
+from skdp.core.checks import MOST, check_count, check_real
 
-_MAX_PAIRS = 2**53  # beyond it, a number of pairs is not a floating-point number anymore
 _ULPS = 16 * sys.float_info.epsilon  # wider than the error of the few logarithms used here
 _TAIL_ERROR = 1e-8  # relative; the incomplete beta function was measured right to 3e-14
 _EXACT_UP_TO = 1000  # pairs; below it, a doubtful binomial tail is summed exactly
@@ -54,7 +52,7 @@ class OrderStatistic:
 
     Examples
     --------
-    >>> from skdp.sensitivity.calibration import OrderStatistic
+    >>> from skdp import OrderStatistic
     >>> print(OrderStatistic(n_pairs=199, k=190, gamma=0.05, calibration="exact"))
     order statistic 190 of 199 (gamma=0.05, calibration='exact')
     """
@@ -174,7 +172,7 @@ def order_statistic(
 
     Examples
     --------
-    >>> from skdp.sensitivity.calibration import order_statistic
+    >>> from skdp import order_statistic
     >>> print(order_statistic(0.05))
     order statistic 190 of 199 (gamma=0.05, calibration='exact')
     >>> print(order_statistic(0.05, calibration="dkw"))
@@ -239,24 +237,13 @@ def _validate(
             f"calibration={calibration!r}. Got {confidence!r}. Set calibration='conditional'."
         )
     if gamma is not None:
-        gamma = _check_probability("gamma", gamma, owner)
+        gamma = check_real("gamma", gamma, owner, 0.0, 1.0)
     if n_pairs is not None:
-        n_pairs = check_count("n_pairs", n_pairs, owner, at_most=_MAX_PAIRS)
+        n_pairs = check_count("n_pairs", n_pairs, owner, at_most=MOST)
     if calibration != "conditional":
         return gamma, n_pairs, _RULES[calibration]()
     confidence = 0.95 if confidence is None else confidence
-    return gamma, n_pairs, _Conditional(_check_probability("confidence", confidence, owner))
-
-
-def _check_probability(name: str, value: Any, owner: str) -> float:
-    """Return a probability strictly between 0 and 1 as a float."""
-    rule = f"The {name!r} parameter of {owner} must be a real number in (0, 1)."
-    is_real = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_real:
-        raise TypeError(f"{rule} Got {value!r} of type {type(value).__name__}.")
-    if not (0 < value < 1 and 0 < float(value) < 1):
-        raise ValueError(f"{rule} Got {value!r}.")
-    return float(value)
+    return gamma, n_pairs, _Conditional(check_real("confidence", confidence, owner, 0.0, 1.0))
 
 
 class _Calibration(ABC):
@@ -275,13 +262,13 @@ class _Calibration(ABC):
     def fewest_pairs(self, gamma: float) -> int | None:
         """Return the smallest number of pairs that promises `gamma`, None beyond 2**53."""
 
-        if self.attainable_gamma(_MAX_PAIRS) > gamma:
+        if self.attainable_gamma(MOST) > gamma:
             return None
-        return _smallest(lambda n_pairs: self.attainable_gamma(n_pairs) <= gamma, _MAX_PAIRS)
+        return _smallest(lambda n_pairs: self.attainable_gamma(n_pairs) <= gamma, MOST)
 
     def usual_n_pairs(self, gamma: float) -> int:
         """Return the number of pairs to draw when only `gamma` is given."""
-        return self.fewest_pairs(gamma) or _MAX_PAIRS
+        return self.fewest_pairs(gamma) or MOST
 
 
 class _Exact(_Calibration):
@@ -294,7 +281,7 @@ class _Exact(_Calibration):
         return math.ceil((1 - _literal(gamma)) * (n_pairs + 1))
 
     def usual_n_pairs(self, gamma: float) -> int:
-        return min(math.ceil(10 / _literal(gamma)) - 1, _MAX_PAIRS)
+        return min(math.ceil(10 / _literal(gamma)) - 1, MOST)
 
 
 class _Dkw(_Calibration):

@@ -18,12 +18,12 @@ from skdp.core.fingerprint import REMEDY, obstacle_of
 from skdp.core.geometry import Geometry, MechanismType
 from skdp.core.schema import Key, Schema, describe_key
 from skdp.core.target import Target, target_key
-from skdp.sensitivity.base import Sensitivity, in_basis_of, refuse_zero
+from skdp.sensitivity.base import Settled, in_basis_of, refuse_zero
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 
 
 @dataclass(frozen=True, eq=False)
-class SensitivityEstimate(Sensitivity):
+class SensitivityEstimate(Settled):
     """A sampled sensitivity, with everything needed to judge and to repeat it.
 
     Public throughout: it is computed from the oracle's records alone.
@@ -148,21 +148,6 @@ class SensitivityEstimate(Sensitivity):
     def assumed(self) -> None:
         """Empty: the guarantee names the oracle instead."""
 
-    def bounded(self, target: Target) -> Target:
-        """Return the function that was sampled, which is the one to be released.
-
-        Parameters
-        ----------
-        target : Target
-            What is to be released.
-
-        Returns
-        -------
-        Target
-            `target` itself.
-        """
-        return target
-
     def agree(self, schema: Schema, example: Dataset) -> tuple[Self, Schema]:
         return self, schema.agree_with_key(self.form)
 
@@ -176,22 +161,6 @@ class SensitivityEstimate(Sensitivity):
         return self, mechanism
 
     def check_fits(self, n_samples: int, schema: Schema, geometry: Geometry) -> None:
-        """Refuse another number or form of records, or another geometry, than was sampled.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records of the data.
-        schema : Schema
-            Their form.
-        geometry : Geometry
-            That of the mechanism.
-
-        Raises
-        ------
-        ValueError
-            If the estimate is not one for these.
-        """
         rules = {
             "number of records": (self.n_samples == n_samples, self.n_samples, n_samples),
             "norm": (self.geometry.bounds(geometry), self.geometry.key, geometry.key),
@@ -211,18 +180,6 @@ class SensitivityEstimate(Sensitivity):
             )
 
     def check_made_for(self, target: Target) -> None:
-        """Refuse another target than the one that was sampled.
-
-        Parameters
-        ----------
-        target : Target
-            What is to be released.
-
-        Raises
-        ------
-        ValueError
-            If it is known by another key.
-        """
         key = target_key(target)
         if self.key != key:
             obstacle = obstacle_of(key) or obstacle_of(self.key)

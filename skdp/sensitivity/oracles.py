@@ -7,101 +7,27 @@ be built from the private data. How to choose is told in the user guide.
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 from collections.abc import Callable, Mapping
-from operator import attrgetter
-from typing import NamedTuple, NoReturn
 
 import numpy as np
 from numpy.random import Generator, RandomState
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.core.default import default
-from skdp.core.oracle import Oracle
-from skdp.core.types import Container, Sample
+from skdp.core.types import Sample
 from skdp.sensitivity.adapters import describe_oracle
+from skdp.sensitivity.shipped import (
+    Box,
+    ShippedOracle,
+    as_numbers,
+    check_bounds,
+    check_classes,
+    describe_y,
+    refuse,
+)
 
 
-class _ShippedOracle(Oracle):
-    """What the shipped oracles share: a short description that never shows a record."""
-
-    description: str = default(attrgetter("_description"))
-
-    def __init__(self, *facts: str) -> None:
-        self._description = f"{type(self).__name__}({', '.join(fact for fact in facts if fact)})"
-
-    def __repr__(self) -> str:
-        return self.description
-
-
-def _refuse(oracle: str, parameter: str, rule: str, got: object) -> NoReturn:
-    raise ValueError(f"The {parameter!r} parameter of {oracle} must {rule}. Got {got}.")
-
-
-def _check_classes(classes: ArrayLike, oracle: str) -> NDArray:
-    labels = np.asarray(classes)
-    if labels.ndim != 1 or len(labels) < 2 or len(np.unique(labels)) != len(labels):
-        _refuse(oracle, "classes", "hold two or more different labels", repr(classes))
-    return labels
-
-
-def _describe_y(classes: NDArray | None, has_response: bool) -> str:
-    if classes is not None:
-        return f"n_classes={len(classes)}"
-    return "response" if has_response else ""
-
-
-def _numbers(parameter: str, given: object, oracle: str) -> NDArray[np.float64]:
-    try:
-        return np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        _refuse(oracle, parameter, "be numbers", given)
-
-
-def _check_bounds(parameter: str, bounds: object, oracle: str) -> NDArray[np.float64]:
-    pairs = _numbers(parameter, bounds, oracle)
-    if (
-        pairs.ndim != 2
-        or pairs.shape[1:] != (2,)
-        or not len(pairs)
-        or not np.isfinite(pairs).all()
-        or not np.all(pairs[:, 0] <= pairs[:, 1])
-    ):
-        _refuse(oracle, parameter, "give finite (low, high) with low <= high", bounds)
-    return pairs
-
-
-class _Box(NamedTuple):
-    """Ranges of features, which have names or none."""
-
-    bounds: NDArray[np.float64]
-    names: list[str] | None = None
-
-    @classmethod
-    def of(cls, bounds: object, oracle: str) -> _Box:
-        """Read pairs (low, high), or a dict of them by name, which yields frames."""
-        if not isinstance(bounds, Mapping):
-            return cls(_check_bounds("bounds", bounds, oracle))
-        if importlib.util.find_spec("pandas") is None:
-            raise ImportError(f"{oracle} with a dict of bounds yields frames and needs pandas.")
-        return cls(_check_bounds("bounds", list(bounds.values()), oracle), list(bounds))
-
-    def place(self, units: NDArray[np.float64]) -> Container:
-        """Bring records from the unit cube to the box."""
-        low, high = self.bounds.T
-        return self.name_columns(np.clip(low + (high - low) * units, low, high))
-
-    def name_columns(self, records: NDArray[np.float64]) -> Container:
-        """Return a frame where the columns have names."""
-        if self.names is None:
-            return records
-        import pandas as pd
-
-        return pd.DataFrame(records, columns=self.names, copy=False)
-
-
-class UniformOracle(_ShippedOracle):
+class UniformOracle(ShippedOracle):
     """Draw every feature uniformly between public bounds.
 
     For when nothing is known but the ranges. Features are independent of each other and of the
@@ -134,7 +60,7 @@ class UniformOracle(_ShippedOracle):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp.sensitivity.oracles import UniformOracle
+    >>> from skdp import UniformOracle
     >>> oracle = UniformOracle([(0, 1), (18, 99)], classes=["no", "yes"])
     >>> oracle
     UniformOracle(n_features=2, n_classes=2)
@@ -153,14 +79,14 @@ class UniformOracle(_ShippedOracle):
         y_bounds: tuple[float, float] | None = None,
     ) -> None:
         name = type(self).__name__
-        self._box = _Box.of(bounds, name)
+        self._box = Box.of(bounds, name)
         if classes is not None and y_bounds is not None:
-            _refuse(name, "y_bounds", "be None when 'classes' is given", y_bounds)
-        self._classes = None if classes is None else _check_classes(classes, name)
-        self._y_bounds = None if y_bounds is None else _check_bounds("y_bounds", [y_bounds], name)
+            refuse(name, "y_bounds", "be None when 'classes' is given", y_bounds)
+        self._classes = None if classes is None else check_classes(classes, name)
+        self._y_bounds = None if y_bounds is None else check_bounds("y_bounds", [y_bounds], name)
         self.classes_ = None if self._classes is None else np.sort(self._classes)
         super().__init__(
-            f"n_features={len(self._box.bounds)}", _describe_y(self.classes_, y_bounds is not None)
+            f"n_features={len(self._box.bounds)}", describe_y(self.classes_, y_bounds is not None)
         )
 
     def __call__(self, n_samples: int, rng: Generator) -> Sample:
@@ -175,7 +101,7 @@ class UniformOracle(_ShippedOracle):
         return X
 
 
-class GaussianOracle(_ShippedOracle):
+class GaussianOracle(ShippedOracle):
     """Draw records from a normal distribution, or from one per class.
 
     Parameters
@@ -205,7 +131,7 @@ class GaussianOracle(_ShippedOracle):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp.sensitivity.oracles import GaussianOracle
+    >>> from skdp import GaussianOracle
     >>> oracle = GaussianOracle([[0.2, 0.2], [0.8, 0.8]], [0.01, 0.01], classes=[-1, 1])
     >>> oracle
     GaussianOracle(n_features=2, n_classes=2)
@@ -226,40 +152,40 @@ class GaussianOracle(_ShippedOracle):
     ) -> None:
         name = type(self).__name__
         if classes is not None and response:
-            _refuse(name, "response", "be False when 'classes' is given", response)
-        self._classes = None if classes is None else _check_classes(classes, name)
+            refuse(name, "response", "be False when 'classes' is given", response)
+        self._classes = None if classes is None else check_classes(classes, name)
         self._mean = self._check_mean(mean)
         if response and self._mean.shape[1] < 2:
-            _refuse(name, "response", "be False for a single coordinate", response)
+            refuse(name, "response", "be False for a single coordinate", response)
         self._factor = self._factorize(covariance)
         self._response = bool(response)
         self.classes_ = None if self._classes is None else np.sort(self._classes)
         super().__init__(
             f"n_features={self._mean.shape[1] - self._response}",
-            _describe_y(self.classes_, self._response),
+            describe_y(self.classes_, self._response),
         )
 
     def _check_mean(self, mean: ArrayLike) -> NDArray[np.float64]:
-        means = np.atleast_2d(_numbers("mean", mean, "GaussianOracle"))
+        means = np.atleast_2d(as_numbers("mean", mean, "GaussianOracle"))
         n_means = {1} if self._classes is None else {1, len(self._classes)}
         if means.ndim != 2 or len(means) not in n_means or not np.isfinite(means).all():
             rule = "be finite: one mean, or one for each of the classes"
-            _refuse("GaussianOracle", "mean", rule, f"shape {np.shape(mean)}")
+            refuse("GaussianOracle", "mean", rule, f"shape {np.shape(mean)}")
         return means
 
     def _factorize(self, covariance: ArrayLike) -> NDArray[np.float64]:
         """Return F of shape (d, d) with F'F = covariance, also when that is singular."""
-        matrix = _numbers("covariance", covariance, "GaussianOracle")
+        matrix = as_numbers("covariance", covariance, "GaussianOracle")
         if matrix.ndim == 1:
             matrix = np.diag(matrix)
         d = self._mean.shape[1]
         rule = f"be finite, symmetric and positive semidefinite, of shape ({d}, {d}) or ({d},)"
         if matrix.shape != (d, d) or not np.isfinite(matrix).all():
-            _refuse("GaussianOracle", "covariance", rule, f"shape {np.shape(covariance)}")
+            refuse("GaussianOracle", "covariance", rule, f"shape {np.shape(covariance)}")
         variances, directions = np.linalg.eigh(matrix)
         slack = 1e-10 * np.abs(matrix).max()
         if variances[0] < -slack or np.abs(matrix - matrix.T).max() > slack:
-            _refuse("GaussianOracle", "covariance", rule, "a matrix that is not")
+            refuse("GaussianOracle", "covariance", rule, "a matrix that is not")
         return np.sqrt(variances.clip(min=0))[:, None] * directions.T
 
     def __call__(self, n_samples: int, rng: Generator) -> Sample:
@@ -273,7 +199,7 @@ class GaussianOracle(_ShippedOracle):
         return means + deviations, self._classes[codes]
 
 
-class MakeOracle(_ShippedOracle):
+class MakeOracle(ShippedOracle):
     """Draw each dataset with a generator of scikit-learn, such as `make_classification`.
 
     Most generators draw a new task at each call (`make_classification` new cluster centers,
@@ -301,7 +227,7 @@ class MakeOracle(_ShippedOracle):
     --------
     >>> import numpy as np
     >>> from sklearn.datasets import make_classification
-    >>> from skdp.sensitivity.oracles import MakeOracle
+    >>> from skdp import MakeOracle
     >>> oracle = MakeOracle(make_classification, n_features=5)
     >>> oracle
     MakeOracle(make_classification, n_features=5)
@@ -317,9 +243,9 @@ class MakeOracle(_ShippedOracle):
         for parameter in ("n_samples", "random_state"):
             if parameter in kwargs:
                 rule = "be left to the sampler, which sets it for each dataset"
-                _refuse(name, parameter, rule, repr(kwargs[parameter]))
+                refuse(name, parameter, rule, repr(kwargs[parameter]))
         if not kwargs.get("shuffle", True):
-            _refuse(name, "shuffle", "be True: the order of records may mean nothing", "False")
+            refuse(name, "shuffle", "be True: the order of records may mean nothing", "False")
         if not callable(generator):
             raise TypeError(
                 f"The 'generator' parameter of {name} must be a function, such as "

@@ -5,31 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy import sparse
 
-from skdp.core.dataset import Dataset, n_columns, n_records, take_records
+from skdp.core.dataset import Dataset, n_columns, n_records
 from skdp.core.types import Container, Sample
-from skdp.sensitivity.oracles import _refuse, _ShippedOracle
+from skdp.sensitivity.shipped import ShippedOracle, check_table, refuse, resample
 
 
-def _check_table(X: Container, oracle: str) -> Container:
-    """Return a public table with rows that can be picked; only lists are copied."""
-    if isinstance(X, list | tuple):
-        X = np.asarray(X)
-    elif sparse.issparse(X):
-        X = X.tocsr()
-    if n_records(X) < 1:
-        _refuse(oracle, "X", "hold at least one record", "none")
-    return X
-
-
-def _resample(container: Container, indices: NDArray) -> Container:
-    taken = take_records(container, indices)
-    # rows repeat, and index labels of pandas that repeat break the alignment of frames
-    return taken.reset_index(drop=True) if hasattr(taken, "reset_index") else taken
-
-
-class PublicDataOracle(_ShippedOracle):
+class PublicDataOracle(ShippedOracle):
     """Resample the records of a public table, with replacement.
 
     The promise is then about pairs of datasets drawn from the empirical distribution of that
@@ -55,7 +37,7 @@ class PublicDataOracle(_ShippedOracle):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp.sensitivity.public_data import PublicDataOracle
+    >>> from skdp import PublicDataOracle
     >>> oracle = PublicDataOracle(np.eye(3), ["a", "b", "b"])
     >>> oracle
     PublicDataOracle(n_records=3, n_features=3, labeled)
@@ -68,11 +50,11 @@ class PublicDataOracle(_ShippedOracle):
 
     def __init__(self, X: Container, y: Container = None) -> None:
         name = type(self).__name__
-        self._X = _check_table(X, name)
-        self._y = None if y is None else _check_table(y, name)
+        self._X = check_table(X, name)
+        self._y = None if y is None else check_table(y, name)
         self._n_records = n_records(self._X)
         if y is not None and n_records(self._y) != n_records(self._X):
-            _refuse(name, "y", f"hold {n_records(self._X)} records, as X does", n_records(self._y))
+            refuse(name, "y", f"hold {n_records(self._X)} records, as X does", n_records(self._y))
         self.classes_ = None if y is None else _labels_of(self._y)
         width = n_columns(self._X)
         super().__init__(
@@ -84,8 +66,8 @@ class PublicDataOracle(_ShippedOracle):
     def __call__(self, n_samples: int, rng: Generator) -> Sample:
         """Return `n_samples` records picked uniformly, with their responses if there are any."""
         indices = self.draw_indices(n_samples, rng)
-        X = _resample(self._X, indices)
-        return X if self._y is None else (X, _resample(self._y, indices))
+        X = resample(self._X, indices)
+        return X if self._y is None else (X, resample(self._y, indices))
 
     @property
     def table(self) -> Dataset:

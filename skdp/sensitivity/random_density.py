@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from skdp.core.types import Sample
-from skdp.sensitivity.oracles import _Box, _refuse, _ShippedOracle
+from skdp.sensitivity.shipped import Box, ShippedOracle, refuse
 
 
-class RandomDensityOracle(_ShippedOracle):
+class RandomDensityOracle(ShippedOracle):
     """Draw each dataset from a random smooth density of its own, on a box.
 
     For a density when only bounds are public. The oracle knows the box, but not where in it the
@@ -73,16 +73,16 @@ class RandomDensityOracle(_ShippedOracle):
         widths: tuple[float, float] = (0.03, 0.3),
     ) -> None:
         name = type(self).__name__
-        self._box = _Box.of(bounds, name)
+        self._box = Box.of(bounds, name)
         low, high = self._box.bounds.T
         if not np.all(low < high):
-            _refuse(name, "bounds", "give finite (low, high) with low < high", bounds)
+            refuse(name, "bounds", "give finite (low, high) with low < high", bounds)
         if not isinstance(max_components, Integral) or max_components < 1:
-            _refuse(name, "max_components", "be an integer of at least 1", repr(max_components))
+            refuse(name, "max_components", "be an integer of at least 1", repr(max_components))
         pair = np.asarray(widths, dtype=np.float64)
         if pair.shape != (2,) or not (0 < pair[0] <= pair[1] < math.inf):
             rule = "be a pair of finite numbers (smallest, largest) with 0 < smallest <= largest"
-            _refuse(name, "widths", rule, repr(widths))
+            refuse(name, "widths", rule, repr(widths))
         self._max_components: int = int(max_components)
         self._log_widths: tuple[float, float] = (math.log(pair[0]), math.log(pair[1]))
         super().__init__(

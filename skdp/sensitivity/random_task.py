@@ -12,15 +12,21 @@ from sklearn.utils import check_array
 
 from skdp.core.dataset import column_names, n_columns, n_records
 from skdp.core.types import Container
-from skdp.sensitivity.oracles import _check_classes, _describe_y, _refuse, _ShippedOracle
-from skdp.sensitivity.public_data import _check_table, _resample
+from skdp.sensitivity.shipped import (
+    ShippedOracle,
+    check_classes,
+    check_table,
+    describe_y,
+    refuse,
+    resample,
+)
 
 _JITTER = 1e-6
 _GAPS = ("nan", "None", "NaT", "<NA>")  # as frames write what is missing
 _LEAST_PER_CLASS = 2  # one may be the record that a pair leaves out
 
 
-class RandomTaskOracle(_ShippedOracle):
+class RandomTaskOracle(ShippedOracle):
     """Resample public features and label each dataset by a random linear rule of its own.
 
     For the commonest case: records like the private ones are public, their answers are not. The
@@ -73,7 +79,7 @@ class RandomTaskOracle(_ShippedOracle):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp.sensitivity.random_task import RandomTaskOracle
+    >>> from skdp import RandomTaskOracle
     >>> oracle = RandomTaskOracle(np.arange(20.0).reshape(10, 2), classes=["no", "yes"])
     >>> oracle
     RandomTaskOracle(n_records=10, n_features=2, n_classes=2, noise=0.1)
@@ -95,24 +101,24 @@ class RandomTaskOracle(_ShippedOracle):
         y_scale: float = 1.0,
     ) -> None:
         name = type(self).__name__
-        self._X = _check_table(X, name)
+        self._X = check_table(X, name)
         self._values = self._X if column_names(self._X) is None else _as_numbers(self._X)
         self._weight_scale = _inverse_scale(self._values)
-        self._classes = None if classes is None else _check_classes(classes, name)
+        self._classes = None if classes is None else check_classes(classes, name)
         self._noise = _check_noise(noise, classes is not None)
         self._class_shares = self._check_shares(class_shares)
         if classes is not None and (y_mean != 0 or y_scale != 1):
             got = f"y_mean={y_mean}, y_scale={y_scale}"
-            _refuse(name, "y_scale", "be left alone when 'classes' is given, like 'y_mean'", got)
+            refuse(name, "y_scale", "be left alone when 'classes' is given, like 'y_mean'", got)
         if not (np.isfinite(y_mean) and np.isfinite(y_scale) and y_scale > 0):
             got = f"y_mean={y_mean}, y_scale={y_scale}"
-            _refuse(name, "y_scale", "be positive and finite, and 'y_mean' finite", got)
+            refuse(name, "y_scale", "be positive and finite, and 'y_mean' finite", got)
         self._y_mean, self._y_scale = y_mean, y_scale
         self.classes_: Any = None if self._classes is None else np.sort(self._classes)
         super().__init__(
             f"n_records={n_records(self._X)}",
             f"n_features={n_columns(self._X)}",
-            _describe_y(self.classes_, has_response=True),
+            describe_y(self.classes_, has_response=True),
             f"noise={noise:g}",
         )
 
@@ -123,13 +129,13 @@ class RandomTaskOracle(_ShippedOracle):
         n_classes = 0 if self._classes is None else len(self._classes)
         if shares.shape != (n_classes,) or not (np.isfinite(shares).all() and np.all(shares > 0)):
             rule = "hold one positive share for each of the 'classes'"
-            _refuse(type(self).__name__, "class_shares", rule, repr(class_shares))
+            refuse(type(self).__name__, "class_shares", rule, repr(class_shares))
         return shares / shares.sum()
 
     def __call__(self, n_samples: int, rng: Generator) -> tuple[Container, NDArray]:
         """Return `n_samples` public rows, and the answers of a new random rule."""
         rows = rng.integers(n_records(self._X), size=n_samples)
-        X = _resample(self._X, rows)
+        X = resample(self._X, rows)
         values = X if self._values is self._X else self._values[rows]
         if self._classes is None:
             scores = self._scores(values, 1, rng)[0]
@@ -184,7 +190,7 @@ class RandomTaskOracle(_ShippedOracle):
 def _check_noise(noise: float, has_classes: bool) -> float:
     if not 0 <= noise <= (1 if has_classes else np.finfo(float).max):
         rule = "be in [0, 1] with 'classes'" if has_classes else "be in [0, inf)"
-        _refuse("RandomTaskOracle", "noise", rule, noise)
+        refuse("RandomTaskOracle", "noise", rule, noise)
     return noise
 
 

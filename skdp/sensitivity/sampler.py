@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import joblib
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skdp._version import __version__
-from skdp.core.checks import check_count
+from skdp.core.checks import check_count, is_real
 from skdp.core.dataset import Dataset
 from skdp.core.fingerprint import fingerprint
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
@@ -233,8 +233,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         if self.memory is not None:
             as_memory(self.memory)
         limit = self.timeout
-        is_number = isinstance(limit, Real) and not isinstance(limit, bool)
-        if limit is not None and not (is_number and 0 < limit < math.inf):
+        if limit is not None and not (is_real(limit) and 0 < limit < math.inf):
             raise ValueError(
                 "The 'timeout' parameter of SensitivitySampler must be None or a number of seconds "
                 f"above 0. Got {limit!r}."

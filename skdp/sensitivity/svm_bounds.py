@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from skdp.core.checks import check_count
+from skdp.core.checks import check_count, check_real
 from skdp.core.classes import public_name
 from skdp.sensitivity.bounds import (
     PAIN_FREE,
     ROUND_UP,
     KnownSensitivity,
-    check_number,
 )
 from skdp.sensitivity.preconditions import EstimatorRule
 
@@ -80,7 +79,7 @@ def linear_svm_l1(
 
     Examples
     --------
-    >>> from skdp.sensitivity.svm_bounds import linear_svm_l1
+    >>> from skdp import linear_svm_l1
     >>> round(linear_svm_l1(1000, 8, C=3 / 1000, tol=0).value, 3)
     2.144
     >>> round(linear_svm_l1(1000, 8, C=3 / 1000, tol=0, proof="published").value, 3)
@@ -88,8 +87,8 @@ def linear_svm_l1(
     """
     check_count("n_samples", n_samples, "linear_svm_l1")
     check_count("n_features", n_features, "linear_svm_l1")
-    check_number("C", C, "linear_svm_l1", above=0)
-    check_number("tol", tol, "linear_svm_l1", at_least=0)
+    check_real("C", C, "linear_svm_l1", 0.0)
+    check_real("tol", tol, "linear_svm_l1", 0.0, closed="l")
     n, d = n_samples, n_features
     if proof == "exchange":
         exact, source = 2 + 6 * C * d, "exchange argument, user guide, 'Sensitivities on paper'"
@@ -161,15 +160,15 @@ def linear_svc_l1(
 
     Examples
     --------
-    >>> from skdp.sensitivity.svm_bounds import linear_svc_l1
+    >>> from skdp import linear_svc_l1
     >>> round(linear_svc_l1(1000, 8, C=3 / 1000, solver_error=0).value, 6)
     0.054
     """
     check_count("n_samples", n_samples, "linear_svc_l1")
     check_count("n_features", n_features, "linear_svc_l1")
-    check_number("C", C, "linear_svc_l1", above=0)
-    check_number("solver_error", solver_error, "linear_svc_l1", at_least=0)
-    check_number("intercept_scaling", intercept_scaling, "linear_svc_l1", at_least=0)
+    check_real("C", C, "linear_svc_l1", 0.0)
+    check_real("solver_error", solver_error, "linear_svc_l1", 0.0, closed="l")
+    check_real("intercept_scaling", intercept_scaling, "linear_svc_l1", 0.0, closed="l")
     return KnownSensitivity(
         ROUND_UP * (2 * C * (n_features + intercept_scaling**2) + 2 * solver_error),
         "l1",
@@ -216,7 +215,7 @@ def svm_l1(
     Examples
     --------
     >>> from sklearn.svm import LinearSVC
-    >>> from skdp.sensitivity.svm_bounds import svm_l1
+    >>> from skdp import svm_l1
     >>> machine = LinearSVC(loss="hinge", C=0.003, tol=1e-10)
     >>> round(svm_l1(machine, n_samples=1000, n_features=8, solver_error=1e-6).value, 6)
     0.054002

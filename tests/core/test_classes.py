@@ -22,7 +22,7 @@ from sklearn.utils import all_estimators
 
 import skdp
 from skdp import LaplaceMechanism, PrivateEstimator
-from skdp.core.classes import ClassSet, ClassTable, isinstance_by_name, named, public_name
+from skdp.core.classes import ClassTable, isinstance_by_name, named, public_name
 from skdp.estimators import catalog
 
 ROOT = Path(skdp.__file__).parent
@@ -82,16 +82,6 @@ def test_isinstance_by_name_agrees_with_isinstance():
     for thing, kind, other in itertools.product(estimators, kinds, kinds):
         expected = isinstance(thing, kind | other)
         assert isinstance_by_name(thing, public_name(kind), public_name(other)) == expected
-
-
-def test_a_set_holds_its_classes_and_no_subclass():
-    machines = ClassSet(named("sklearn.svm", "LinearSVC SVC LinearSVD"))
-    assert list(machines) == [LinearSVC, SVC]
-    assert machines == {LinearSVC, SVC}
-    assert Machine not in machines
-    assert impostor(SVC) not in machines
-    assert "sklearn.svm.SVC" not in machines
-    assert "" not in machines
 
 
 def test_a_table_knows_what_a_class_derives_from_and_a_part_of_it_holds_what_is_asked_for():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, make_blobs
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
@@ -13,8 +14,10 @@ from skdp import (
     LaplaceMechanism,
     MomentClassifier,
     MomentRegressor,
+    PrivacyLeakWarning,
     PrivateEstimator,
     PublicDataOracle,
+    RandomTaskOracle,
     SensitivitySampler,
 )
 from skdp.estimators.moments import class_codes
@@ -164,3 +167,47 @@ def test_from_four_classes_on_the_moment_of_each_is_released():
 )
 def test_check_estimator(model, check):
     check(model)
+
+
+def test_a_refit_is_a_fit_to_public_records_and_the_labels_given_to_them():
+    X, y = load_iris(return_X_y=True)
+    public = X[1::3]
+    for classes in (2, 3):
+        few = y < classes
+        plain = MomentClassifier().fit(X[few], y[few])
+        again = MomentClassifier(classes=range(classes)).fit(public, plain.predict(public))
+        for rows in (public, sparse.csr_array(public), public.tolist()):
+            model = clone(MomentClassifier(refit_on=rows)).fit(X[few], y[few])
+            np.testing.assert_array_equal(model.moment_, plain.moment_)
+            np.testing.assert_allclose(model.coef_, again.coef_, rtol=1e-9)
+            np.testing.assert_allclose(model.intercept_, again.intercept_, rtol=1e-9)
+    for rows, message in ((public[:, :2], "'refit_on' parameter"), (public * np.nan, "refit_on")):
+        with pytest.raises(ValueError, match=message):
+            MomentClassifier(refit_on=rows).fit(X, y)
+
+
+def test_a_refit_reads_released_numbers_only():
+    """What decides where the noise goes knows nothing of it, since labels change by jumps."""
+    X, y = make_blobs(150, centers=3, n_features=3, random_state=0)
+    model = PrivateEstimator(
+        make_pipeline(ClipNorm(20.0), MomentClassifier()),
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity="known",
+        classes=[0, 1, 2],
+        random_state=0,
+    )
+    private, public = (X[50:], y[50:]), X[:50].copy()
+    plain = clone(model).fit(*private)
+    refitted = clone(model.set_params(estimator__momentclassifier__refit_on=public)).fit(*private)
+    metrics = (each.plan_.target.output_metric(public, y[:50]) for each in (plain, refitted))
+    np.testing.assert_array_equal(*metrics)
+    first, second = (each.estimator_[-1] for each in (plain, refitted))
+    np.testing.assert_array_equal(first.moment_, second.moment_)
+    again = clone(first).set_params(classes=[0, 1, 2]).fit(public, first.predict(public))
+    np.testing.assert_allclose(second.coef_, again.coef_, rtol=1e-9)
+
+    model.set_params(estimator__momentclassifier__refit_on=X[60:90])
+    sampler = SensitivitySampler(RandomTaskOracle(public, classes=[0, 1, 2]), gamma=0.2)
+    for sensitivity in ("known", sampler):
+        with pytest.raises(PrivacyLeakWarning, match="part of the private records"):
+            model.set_params(sensitivity=sensitivity).fit(*private)

@@ -339,7 +339,7 @@ def test_works_in_a_pipeline():
     ],
 )
 def test_refused_parameters(params, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         fitted(3, **params)
 
 

@@ -102,7 +102,7 @@ def test_number_of_pairs():
         (lambda: dkw_n_pairs(1.0), r"'rho' parameter of dkw_n_pairs must be in \(1e-150, 1\)"),
         (lambda: dkw_n_pairs(0.1, 1.0), "'confidence' parameter of dkw_n_pairs"),
         (lambda: dkw_factor(0.0, 10), "'rho' parameter of dkw_factor"),
-        (lambda: dkw_factor(0.1, 0), "'n_pairs' parameter of dkw_factor must be at least 1"),
+        (lambda: dkw_factor(0.1, 0), "'n_pairs' parameter of dkw_factor must be .* at least 1"),
         (lambda: sampled_confidence(1.1, 0.1, 9), r"'confidence' .* must be in \(0, 1\]. Got 1.1"),
         (lambda: basic_composition(0.0, 9), "'epsilon0' parameter of basic_composition"),
         (lambda: basic_composition(1.0, 0), "'n' parameter of basic_composition"),

@@ -142,7 +142,7 @@ def test_upper_bound_of_equation_11():
     ("call", "message"),
     [
         (lambda: CompensationModel(0, 100), r"'budget' .* must be in \(0, inf\)"),
-        (lambda: CompensationModel(1, 0), "'stakeholders' .* must be at least 1"),
+        (lambda: CompensationModel(1, 0), "'stakeholders' .* at least 1"),
         (lambda: CompensationModel(1, 1, c=0), r"'c' .* must be in \(0, inf\)"),
         (lambda: CompensationModel(1, 1, minimum=-1), r"'minimum' .* must be in \[0, inf\)"),
         (lambda: model("true"), r"must be one of \['exact', 'one-sided', 'paper'\]. Got 'true'"),

@@ -1,0 +1,152 @@
+"""What a PrivateEstimator is given: parameters that no fit could use, and data of another form."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from functools import partial
+from numbers import Real
+from typing import Any, Protocol
+
+from sklearn.base import clone, is_classifier
+from sklearn.utils import get_tags
+
+from skdp.accounting.accountant import PrivacyAccountant, check_accountant
+from skdp.core.dataset import Dataset
+from skdp.core.target import Target
+from skdp.core.types import Container, Estimator
+from skdp.estimators.configuration import members_in
+from skdp.estimators.delegation import DelegatedMethods
+from skdp.estimators.inputs import takes, takes_weights, uses_response
+from skdp.estimators.known import public_parameters
+from skdp.estimators.validation import check_private_dataset
+from skdp.exceptions import PrivacyLeakWarning
+from skdp.mechanisms.base import Mechanism
+from skdp.mechanisms.noise import byte_source
+from skdp.sensitivity.adapters import as_oracle
+from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.sensitivity.trial import check_is_public, shares_memory
+from skdp.targets import check_release, warn_if_fitted
+
+
+class Parameters(Protocol):
+    """The parameters of a PrivateEstimator."""
+
+    estimator: Estimator
+    mechanism: Mechanism
+    sensitivity: Any
+    release: Any
+    classes: Any
+    prior: Any
+    accountant: PrivacyAccountant | None
+    random_state: int | None
+
+
+def is_derived(given: Parameters) -> bool:
+    """Return whether the sensitivity is to be derived from the estimator."""
+    return isinstance(given.sensitivity, str) and given.sensitivity == "known"
+
+
+def check_parameters(given: Parameters) -> None:
+    """Refuse what no fit could use, whatever the data."""
+    estimator = given.estimator
+    is_estimator = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
+    if not is_estimator or isinstance(estimator, type):
+        raise TypeError(
+            "The 'estimator' parameter of PrivateEstimator must be a scikit-learn estimator, "
+            f"such as Ridge(). Got {estimator!r}."
+        )
+    if not isinstance(given.mechanism, Mechanism):
+        raise TypeError(
+            "The 'mechanism' parameter of PrivateEstimator must be a Mechanism, such as "
+            f"LaplaceMechanism(epsilon=1.0). Got {given.mechanism!r}."
+        )
+    if any(isinstance(each, DelegatedMethods) for each in members_in(estimator)):
+        raise TypeError(
+            "The 'estimator' parameter of PrivateEstimator must not hold another one that is "
+            "private, which would release and spend in each fit of a pair. Got "
+            f"{estimator!r}. Wrap the whole pipeline once."
+        )
+    check_accountant(given.accountant, "PrivateEstimator")
+    byte_source(given.random_state)  # refuses what is no seed before any work is done
+    if given.classes is not None and not is_classifier(estimator):
+        raise ValueError(
+            "The 'classes' parameter of PrivateEstimator is for classifiers. "
+            f"Got {type(estimator).__name__}: leave it None."
+        )
+    if isinstance(given.classes, str) or not isinstance(given.classes, Iterable | None):
+        raise TypeError(
+            "The 'classes' parameter of PrivateEstimator must list the labels, such as "
+            f"[0, 1]. Got {given.classes!r}."
+        )
+    check_release(estimator, given.release)
+    if given.prior is not None:
+        if not (is_derived(given) or isinstance(given.sensitivity, KnownSensitivity | Real)):
+            raise ValueError(
+                "The 'prior' parameter of PrivateEstimator is for a sensitivity known on "
+                "paper: 'known', a KnownSensitivity or a number. Got "
+                f"{type(given.sensitivity).__name__}, which has an oracle of its own."
+            )
+        as_oracle(given.prior)
+
+
+def check_fit(
+    given: Parameters, X: Container, y: Container = None, sample_weight: Container = None
+) -> Dataset:
+    """Check the parameters and the form of the data."""
+    check_parameters(given)
+    warn_if_fitted(given.estimator)
+    if sample_weight is not None and (y is None or not takes_weights(given.estimator)):
+        needs = "no sample_weight in fit" if y is not None else "sample_weight only beside y"
+        name = type(given.estimator).__name__
+        raise TypeError(f"PrivateEstimator takes {needs} with {name}. Got sample_weight.")
+    return data_check(given)(X, y, sample_weight)
+
+
+def data_check(given: Parameters) -> Callable[..., Dataset]:
+    """Return the check of a dataset; where records are clipped, of no number in it."""
+    clips = is_derived(given) or getattr(given.sensitivity, "ranges", None) is not None
+    return partial(check_data, clone(given.estimator), response_is_used(given), any_number=clips)
+
+
+def response_is_used(given: Parameters) -> bool:
+    """Return whether y has a use: to the estimator, or to a target of the user."""
+    return isinstance(given.release, Target) or uses_response(given.estimator)
+
+
+def check_data(
+    estimator: Estimator,
+    uses_response: bool,
+    X: Container,
+    y: Container = None,
+    sample_weight: Container = None,
+    any_number: bool = False,
+) -> Dataset:
+    """Check the form of the data, and leave out a y that has no use."""
+    tags = get_tags(estimator)
+    for kind in ("allow_nan", "categorical", "string"):
+        setattr(tags.input_tags, kind, takes(estimator, kind))
+    if y is None and tags.target_tags.required:
+        raise ValueError(
+            "This PrivateEstimator requires y to be passed, but the target y is None: "
+            f"{type(estimator).__name__} needs responses."
+        )
+    if sample_weight is None and not uses_response:
+        y = None
+    return check_private_dataset(X, y, sample_weight, tags, any_number)
+
+
+def check_holds_no_record(given: Parameters, dataset: Dataset) -> None:
+    """Refuse sources of public records, and point out parameters, that hold private ones."""
+    check_is_public(getattr(given.sensitivity, "draws_from", None), dataset)
+    if given.prior is not None:
+        check_is_public(as_oracle(given.prior), dataset)
+    declared = public_parameters(given.estimator, given.release)
+    if any(shares_memory(each, dataset) for each in declared):
+        warnings.warn(
+            "A parameter of the 'estimator' or of the 'release' of PrivateEstimator is a part "
+            "of the private records, which makes it public: nothing is promised of it. "
+            "Declare it, or take it from public records.",
+            PrivacyLeakWarning,
+            stacklevel=3,
+        )

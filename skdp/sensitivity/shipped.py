@@ -1,0 +1,118 @@
+"""What the shipped oracles share: descriptions, checks, boxes and tables."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from operator import attrgetter
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from skdp.core.dataset import n_records, take_records
+from skdp.core.default import default
+from skdp.core.oracle import Oracle
+from skdp.core.types import Container
+
+
+class ShippedOracle(Oracle):
+    """An oracle with a short description that never shows a record."""
+
+    description: str = default(attrgetter("_description"))
+
+    def __init__(self, *facts: str) -> None:
+        self._description = f"{type(self).__name__}({', '.join(fact for fact in facts if fact)})"
+
+    def __repr__(self) -> str:
+        return self.description
+
+
+def refuse(oracle: str, parameter: str, rule: str, got: object) -> NoReturn:
+    """Raise the error of a parameter that an oracle cannot use."""
+    raise ValueError(f"The {parameter!r} parameter of {oracle} must {rule}. Got {got}.")
+
+
+def check_classes(classes: ArrayLike, oracle: str) -> NDArray:
+    """Return the labels in an array, which are two or more."""
+    labels = np.asarray(classes)
+    if labels.ndim != 1 or len(labels) < 2 or len(np.unique(labels)) != len(labels):
+        refuse(oracle, "classes", "hold two or more different labels", repr(classes))
+    return labels
+
+
+def describe_y(classes: NDArray | None, has_response: bool) -> str:
+    """Say what the response is; empty where there is none."""
+    if classes is not None:
+        return f"n_classes={len(classes)}"
+    return "response" if has_response else ""
+
+
+def as_numbers(parameter: str, given: object, oracle: str) -> NDArray[np.float64]:
+    """Return numbers in an array, or refuse what are none."""
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        refuse(oracle, parameter, "be numbers", given)
+
+
+def check_bounds(parameter: str, bounds: object, oracle: str) -> NDArray[np.float64]:
+    """Return pairs (low, high) in an array."""
+    pairs = as_numbers(parameter, bounds, oracle)
+    if (
+        pairs.ndim != 2
+        or pairs.shape[1:] != (2,)
+        or not len(pairs)
+        or not np.isfinite(pairs).all()
+        or not np.all(pairs[:, 0] <= pairs[:, 1])
+    ):
+        refuse(oracle, parameter, "give finite (low, high) with low <= high", bounds)
+    return pairs
+
+
+class Box(NamedTuple):
+    """Ranges of features, which have names or none."""
+
+    bounds: NDArray[np.float64]
+    names: list[str] | None = None
+
+    @classmethod
+    def of(cls, bounds: object, oracle: str) -> Box:
+        """Read pairs (low, high), or a dict of them by name, which yields frames."""
+        if not isinstance(bounds, Mapping):
+            return cls(check_bounds("bounds", bounds, oracle))
+        if importlib.util.find_spec("pandas") is None:
+            raise ImportError(f"{oracle} with a dict of bounds yields frames and needs pandas.")
+        return cls(check_bounds("bounds", list(bounds.values()), oracle), list(bounds))
+
+    def place(self, units: NDArray[np.float64]) -> Container:
+        """Bring records from the unit cube to the box."""
+        low, high = self.bounds.T
+        return self.name_columns(np.clip(low + (high - low) * units, low, high))
+
+    def name_columns(self, records: NDArray[np.float64]) -> Container:
+        """Return a frame where the columns have names."""
+        if self.names is None:
+            return records
+        import pandas as pd
+
+        return pd.DataFrame(records, columns=self.names, copy=False)
+
+
+def check_table(X: Container, oracle: str) -> Container:
+    """Return a public table with rows that can be picked; only lists are copied."""
+    if isinstance(X, list | tuple):
+        X = np.asarray(X)
+    elif sparse.issparse(X):
+        X = X.tocsr()
+    if n_records(X) < 1:
+        refuse(oracle, "X", "hold at least one record", "none")
+    return X
+
+
+def resample(container: Container, indices: NDArray) -> Container:
+    """Return the records at the indices, which may repeat."""
+    taken = take_records(container, indices)
+    # rows repeat, and index labels of pandas that repeat break the alignment of frames
+    return taken.reset_index(drop=True) if hasattr(taken, "reset_index") else taken
