@@ -142,6 +142,7 @@ def test_a_basis_learned_on_the_calibrating_pairs_is_caught(gamma):
     assert mean_exceedance(mechanism, gamma, calibrating_pairs, n_trials=30) > 3 * gamma
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mechanism", "gamma"), [(FEW, 0.1), (MANY, 0.05)])
 def test_a_code_learned_on_the_calibrating_pairs_is_caught(mechanism, gamma):
     """It has few rows to hide changes in, so the mistake is smaller: 2 to 3 gamma."""

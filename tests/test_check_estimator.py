@@ -33,7 +33,7 @@ MORE_ESTIMATORS = [
     EllipticEnvelope(support_fraction=1.0),  # all records in one fit, which is ten times as fast
 ]
 # Of a density, the function itself is released, on a box.
-RELEASE = {"KernelDensity": BernsteinTransformer(degree=2, feature_range=(-10, 10), clip=True)}
+RELEASE = {"KernelDensity": BernsteinTransformer(degree=1, feature_range=(-10, 10), clip=True)}
 KINDS = {
     "KMeans": "clusterer",
     "GaussianMixture": "density_estimator",

@@ -250,9 +250,9 @@ def test_a_promise_that_is_weak_only_together_is_pointed_out():
 @pytest.mark.slow
 def test_fresh_pairs_are_covered():
     """Another seed fails once in 10^9; a quarter of the sensitivity is seen."""
-    known = search(grid=ONE, sensitivity=sampler(n_pairs=49)).fit(X, Y).choice_.sensitivity
+    known = search(grid=FEWER, sensitivity=sampler(n_pairs=49)).fit(X, Y).choice_.sensitivity
     limit = stats.betabinom(60, 50 - known.order_statistic.k, known.order_statistic.k).isf(1e-9)
-    fresh = search(grid=ONE, sensitivity=sampler(n_pairs=60, seed=1)).fit(X, Y)
+    fresh = search(grid=FEWER, sensitivity=sampler(n_pairs=60, seed=1)).fit(X, Y)
     fresh = fresh.choice_.sensitivity.norms
     assert known.geometry.key == "sup"
     assert (fresh > known.value).sum() <= limit
@@ -293,7 +293,7 @@ def test_every_candidate_counts_in_gamma():
 def test_an_estimate_that_was_chosen_counts_each_time():
     ledger = PrivacyAccountant(":memory:", epsilon=9.0)
     for _ in range(2):
-        search(ridge(sensitivity=sampler()), accountant=ledger).fit(X, Y)
+        search(ridge(sensitivity=sampler()), FEWER, accountant=ledger).fit(X, Y)
     assert_allclose(ledger.total().gamma, 0.4)
 
 
