@@ -354,7 +354,8 @@ def test_a_plan_says_what_it_is(classifier_plan):
     share = f"{plan.share_learned:.0%} of what could differ between models of this oracle"
     assert f"\n  read off the data: {share}" in text
     assert 0.1 < plan.share_learned < 1
-    low, high = re.search(r"standard error after decoding in coef_: (\S+) to (\S+)\n", text).groups()
+    found = re.search(r"standard error after decoding in coef_: (\S+) to (\S+)\n", text)
+    low, high = found.groups()
     assert 0 < float(low) < float(high)
     known = plan_release(
         column_means,
