@@ -31,7 +31,7 @@ GROUPS = {
     "calibration": ["sensitivity/calibration.py", "sensitivity/estimate.py"],
     "mechanisms": ["mechanisms"],
     "accounting": ["accounting"],
-    "plan": ["plan.py"],
+    "plan": ["plan.py", "planning.py"],
     "codes": ["codes", "core/code.py"],
     "parameters": ["estimators/parameters.py"],
 }
