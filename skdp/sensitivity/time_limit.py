@@ -10,6 +10,8 @@ from time import perf_counter
 from types import FrameType
 from typing import TypeVar
 
+from sklearn import get_config, set_config
+
 T = TypeVar("T")
 
 LONGEST = 1e8
@@ -30,6 +32,7 @@ def within(seconds: float | None, call: Callable[..., T], *arguments: object) ->
         return call(*arguments)
     start = perf_counter()
     rings: list[int] = []
+    settings = get_config()
     try:
         with _alarm(seconds, rings):
             value = call(*arguments)
@@ -41,6 +44,7 @@ def within(seconds: float | None, call: Callable[..., T], *arguments: object) ->
     else:
         if not rings and perf_counter() - start <= seconds:
             return value
+    set_config(**settings)  # the alarm may have come just before some context restored them
     raise OverdueError
 
 

@@ -7,12 +7,14 @@ import threading
 import warnings
 import weakref
 from contextlib import suppress
+from time import sleep
 
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
 from joblib import parallel_config
+from sklearn import get_config, set_config
 from sklearn.preprocessing import StandardScaler
 
 from skdp import (
@@ -23,6 +25,7 @@ from skdp import (
     Target,
 )
 from skdp.sensitivity import execution
+from skdp.sensitivity.time_limit import OverdueError, within
 
 N_RECORDS = 8
 
@@ -295,3 +298,13 @@ def test_a_cache_that_is_full_or_damaged_changes_no_norm(tmp_path, monkeypatch):
         data = file.read_bytes()
         file.write_bytes(data[: len(data) * place // len(files)])
     np.testing.assert_array_equal(sample(mean, memory=tmp_path).norms, expected)
+
+
+def test_a_call_that_is_late_leaves_the_settings_of_scikit_learn_as_they_were():
+    def late():
+        set_config(assume_finite=True)
+        sleep(10)
+
+    with pytest.raises(OverdueError):
+        within(0.02, late)
+    assert not get_config()["assume_finite"]
