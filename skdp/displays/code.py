@@ -194,7 +194,7 @@ class CodeDisplay:
             (self.line_,) = ax.plot(number, ratios, "o", **(look | artist_kw))
             ax.axhline(1, color=VERMILION, ls="--")
             across = ax.get_yaxis_transform()
-            ax.text(0.02, 0.97, "noise", color=VERMILION, va="top", transform=across)
+            ax.text(0.02, 1.02, "noise", color=VERMILION, va="bottom", transform=across)
             ax.set_yscale("log")
             for set_formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
                 set_formatter(LogFormatter())

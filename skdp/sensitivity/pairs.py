@@ -111,10 +111,7 @@ class PairSource:
         return draw(self.oracle, n_records, rng, schema=self.schema)
 
     def values(self, *key: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Evaluate the target on both datasets of a pair, with the same seed.
-
-        Raises NoValueError if the target fails, whatever the error, or if this takes too long.
-        """
+        """Evaluate the target on both datasets of a pair, or raise NoValueError if that fails."""
         try:
             return within(self.timeout, self._values, *key)
         except OverdueError as error:
