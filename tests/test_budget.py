@@ -1,6 +1,7 @@
 """Every release is paid for before private data is looked at, whoever makes it and where."""
 
 import copy
+import dataclasses
 import multiprocessing
 import os
 import pickle
@@ -337,3 +338,13 @@ def test_what_cannot_be_displayed_is_refused():
     for by in ("time", "epsilon"):
         with pytest.raises(ValueError, match="'by' parameter"):
             display.plot(by=by)
+
+
+def test_what_was_chosen_among_others_counts_its_gamma_each_time():
+    """Which estimate is shared would tell the choice."""
+    accountant = PrivacyAccountant(":memory:", epsilon=10.0)
+    chosen = dataclasses.replace(ridge().plan(60, like=(X, Y)), n_alternatives=2)
+    for _ in range(2):
+        chosen.execute(X, Y, accountant=accountant)
+    assert chosen.guarantee.gamma == pytest.approx(0.1)
+    assert accountant.total().gamma == pytest.approx(0.2)

@@ -30,13 +30,14 @@ LEVELS = (
         "outcome": 4,
         "plan": 5,
         "checks": 5,
-        "preparation": 6,
-        "release": 7,
-        "estimator": 7,
+        "planning": 6,
+        "preparation": 7,
+        "release": 8,
+        "estimator": 8,
     }
-    | {"simulation": 8}
-    | dict.fromkeys(TOP, 9)
-    | {"__main__": 10}
+    | {"simulation": 9}
+    | dict.fromkeys(TOP, 10)
+    | {"__main__": 11}
 )
 HEAVY = {"matplotlib", "pandas", "polars", "dask", "ray", "tqdm", "dp_accounting", "opendp"}
 

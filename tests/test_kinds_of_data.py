@@ -494,4 +494,6 @@ def test_frozen_members_keep_their_missing_values():
 def test_bounds_by_name_stand_in_for_a_frame():
     oracle = UniformOracle([(0, 1)] * 3, y_bounds=(0, 2))
     frame = pl.DataFrame(dict(zip("abc", X.T, strict=True)))
-    assert private(Ridge(), oracle).fit(frame, y).feature_names_in_.tolist() == ["a", "b", "c"]
+    expected = getattr(Ridge().fit(frame, y), "feature_names_in_", None)  # of polars 2 from 1.9 on
+    found = getattr(private(Ridge(), oracle).fit(frame, y), "feature_names_in_", None)
+    np.testing.assert_array_equal(found, expected)

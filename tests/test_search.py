@@ -39,6 +39,7 @@ Y = X @ [1.0, -0.5] + RNG.normal(scale=0.2, size=40)
 ORACLE = UniformOracle([(0, 1)] * 2, y_bounds=(-1, 2))
 ALPHAS = {"estimator__alpha": [100.0, 1.0, 0.01]}
 FEWER = {"estimator__alpha": [100.0, 1.0]}
+ONE = {"estimator__alpha": [1.0]}
 
 
 def sampler(gamma=0.2, seed=0, **options):
@@ -276,7 +277,7 @@ def test_both_releases_are_paid_for():
 @pytest.mark.slow
 def test_every_candidate_counts_in_gamma():
     fixed = ridge(sensitivity=sampler())
-    alone = search(fixed, {"estimator__alpha": [1.0]}).fit(X, Y)
+    alone = search(fixed, ONE).fit(X, Y)
     assert alone.sensitivity_.gamma == alone.plan_.guarantee.gamma == 0.2
     three = search(fixed).fit(X, Y)
     assert 0.199 / 3 < three.sensitivity_.gamma <= 0.2 / 3

@@ -12,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils import Tags, get_tags
 
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant, default_accountant
 from skdp.accounting.tally import BudgetTotal
@@ -341,12 +340,6 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             mechanism=self.mechanism,
             sensitivity=sensitivity,
         )
-
-    def __sklearn_tags__(self) -> Tags:
-        """Return the tags of the wrapped estimator."""
-        if hasattr(self.estimator, "get_params"):
-            return get_tags(self.estimator)
-        return super().__sklearn_tags__()
 
     def _check_served(self, estimator: Estimator, name: str) -> None:
         self.estimator._check_served(estimator, name)
