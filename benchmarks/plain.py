@@ -53,7 +53,7 @@ from skdp import (
 from skdp.core.dataset import Dataset
 from skdp.estimators import known as known_targets
 from skdp.mechanisms.noise import byte_source
-from skdp.plan import make_plan
+from skdp.planning import make_plan
 from skdp.preparation import known_sensitivity
 
 COLUMNS = {

@@ -30,7 +30,7 @@ from skdp import (
 )
 from skdp.core.dataset import Dataset
 from skdp.core.streams import pair_key
-from skdp.plan import make_plan
+from skdp.planning import make_plan
 from skdp.sensitivity.pairs import NoValueError, PairSource, pilot_pair, run_chunk
 
 GAMMA = 0.05

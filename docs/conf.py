@@ -4,9 +4,11 @@ import re
 import sys
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 from docutils import nodes
 
 import skdp
+from skdp.displays.colors import BLUE, GREEN, VERMILION
 from skdp.estimators.catalog.table import as_markdown, refused_as_markdown
 
 HERE = Path(__file__).parent
@@ -48,7 +50,15 @@ toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
+
+def use_distinct_colors(gallery_conf, script):
+    """Draw every figure of the gallery in colors that the color-blind tell apart."""
+    colors = [BLUE, "#E69F00", GREEN, VERMILION, "#CC79A7", "#56B4E9"]  # the same authors'
+    plt.rcParams["axes.prop_cycle"] = plt.cycler(color=colors)
+
+
 sphinx_gallery_conf = {
+    "reset_modules": ("matplotlib", use_distinct_colors),
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "ignore_pattern": r"__init__\.py|reproduced\.py",  # no pages: what the pages import
@@ -94,9 +104,10 @@ html_theme_options = {
 }
 
 
-def skip_generated_members(app, what, name, obj, skip, options):
-    """Leave out what scikit-learn writes on every estimator: metadata routing setters."""
-    return True if re.fullmatch(r"set_\w+_request", name) else None
+def skip_members_of_others(app, what, name, obj, skip, options):
+    """Leave out what a class has from scikit-learn."""
+    home = str(getattr(getattr(obj, "fget", obj), "__module__", None) or "skdp")
+    return True if name.endswith("_request") or not home.startswith("skdp") else None
 
 
 def write_tables(app):
@@ -127,4 +138,4 @@ def setup(app):
     app.connect("doctree-read", trim_sessions)
     app.connect("doctree-read", let_cells_wrap)
     app.connect("builder-inited", write_tables)
-    app.connect("autodoc-skip-member", skip_generated_members)
+    app.connect("autodoc-skip-member", skip_members_of_others)

@@ -52,9 +52,10 @@ from skdp.plan import ReleasePlan
 from skdp.release import plan_release, release
 from skdp.search.private import PrivateSearchCV
 from skdp.search.public import public_search
-from skdp.sensitivity.bounds import KnownSensitivity, exponential_mean, mean_l1, mean_l2
+from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.mean_bounds import exponential_mean, mean_l1, mean_l2
 from skdp.sensitivity.oracles import (
     GaussianOracle,
     MakeOracle,

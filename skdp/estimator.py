@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.utils import Tags, estimator_html_repr, get_tags
+from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting.accountant import PrivacyAccountant
@@ -27,7 +27,8 @@ from skdp.estimators.labels import labels_of
 from skdp.intervals import IntervalMethods
 from skdp.mechanisms.base import Mechanism
 from skdp.outcome import Release
-from skdp.plan import ReleasePlan, example_dataset
+from skdp.plan import ReleasePlan
+from skdp.planning import example_dataset
 from skdp.preparation import given_sensitivity, prepare
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -405,9 +406,3 @@ class PrivateEstimator(IntervalMethods, DelegatedMethods, MetaEstimatorMixin, Ba
         together = f"Release {self.budget_.n_releases} of its budget, together {self.budget_}."
         promise = f"<strong>{html.escape(str(self.guarantee_))}</strong>"
         return f"<div><p>{promise}<br>{html.escape(together)}</p>{diagram}</div>"
-
-    def __sklearn_tags__(self) -> Tags:
-        """Return the tags of the wrapped estimator: what it takes and gives is unchanged."""
-        if hasattr(self.estimator, "get_params"):
-            return get_tags(self.estimator)
-        return super().__sklearn_tags__()

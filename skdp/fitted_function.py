@@ -144,18 +144,6 @@ class FittedFunctionTarget(Target):
         return self._evaluate(fitted, in_container_of(dataset.X, self._points))
 
     def closed_form(self, *records: Container) -> Moments | None:
-        """Find a way to evaluate pairs without refits.
-
-        Parameters
-        ----------
-        *records : X or X, y
-            Public records of one pair.
-
-        Returns
-        -------
-        Moments or None
-            For a kernel density, which is a sum over the records.
-        """
         if public_name(type(self.estimator)) != "sklearn.neighbors.KernelDensity":
             return None
         return kernel_sums(self.estimator, self._points, Dataset(*records))
@@ -212,18 +200,6 @@ class FittedFunctionTarget(Target):
         return ReleasedDensity(BernsteinDensity.from_coefficients(self.transformer, coefficients))
 
     def output_metric(self, *dataset: Container) -> NDArray[np.float64] | None:
-        """Measure how much the released function depends on each value.
-
-        Parameters
-        ----------
-        *dataset : X or X, y
-            Public records, to find the number of outputs.
-
-        Returns
-        -------
-        ndarray of shape (n_values, n_values) or None
-            See :func:`lattice_metric`.
-        """
         columns = np.shape(dataset[1])[1:] if self._kind == "regressor" else self._columns
         return lattice_metric(self.transformer, self.transformer.n_basis_ * int(np.prod(columns)))
 

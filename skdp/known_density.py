@@ -24,8 +24,8 @@ from sklearn.base import clone
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset
 from skdp.core.types import Container, Estimator
+from skdp.core.units import ROUND_UP
 from skdp.estimators.known import EVERYTHING
-from skdp.estimators.statistics import ROUND_UP
 from skdp.fitted_function import FittedFunctionTarget
 from skdp.functions.bernstein import BernsteinTransformer
 

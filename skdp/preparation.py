@@ -27,7 +27,8 @@ from skdp.exceptions import PrivacyLeakWarning
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.known_density import KnownDensityTarget, check_known_density
 from skdp.mechanisms.base import Mechanism
-from skdp.plan import ReleasePlan, make_plan, settle_form
+from skdp.plan import ReleasePlan
+from skdp.planning import make_plan, settle_form
 from skdp.sensitivity.bounds import KnownSensitivity, as_sensitivity
 from skdp.sensitivity.preconditions import EstimatorRule
 from skdp.targets import make_target

@@ -13,12 +13,8 @@ from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.outcome import Release
-from skdp.plan import (
-    ReleasePlan,
-    example_dataset,
-    make_plan,
-    settle_form,
-)
+from skdp.plan import ReleasePlan
+from skdp.planning import example_dataset, make_plan, settle_form
 from skdp.sensitivity.bounds import KnownSensitivity, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler

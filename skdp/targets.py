@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
-from skdp.core.target import Target, replaces
+from skdp.core.target import Target, is_auto, replaces
 from skdp.core.types import Estimator
 from skdp.estimators.catalog import (
     check_releasable,
@@ -89,8 +89,7 @@ def make_target(
     fitted function on its lattice, and a target is taken as it is. A weighted fit is another
     function of the data.
     """
-    automatic = isinstance(release, str) and release == "auto"
-    if automatic and is_tree(last_step(estimator)):
+    if is_auto(release) and is_tree(last_step(estimator)):
         release = LeafTarget()
     if isinstance(release, LeafTarget):
         target: Target = release.bind(estimator, public_fit)

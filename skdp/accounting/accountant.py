@@ -16,8 +16,8 @@ from weakref import WeakValueDictionary
 from skdp.accounting.in_force import accountant_in_force, put_in_force
 from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
 from skdp.accounting.spend import DOWN, Spend, above, below, exact
-from skdp.accounting.tally import BudgetTotal, Limits, Tally, largest_square
-from skdp.core.checks import check_count, is_real
+from skdp.accounting.tally import BudgetTotal, Limits, Tally, check_limits, largest_square
+from skdp.core.checks import check_count
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.exceptions import BudgetExceededError, LedgerError
 
@@ -100,7 +100,7 @@ class PrivacyAccountant:
         slack: float = 0.0,
         timeout: float = 60.0,
     ):
-        limits = _check_limits(epsilon, delta, gamma, slack)
+        limits = check_limits(epsilon, delta, gamma, slack)
         self._start(Ledger(os.fspath(path), timeout, limits))
 
     def _start(self, ledger: Ledger) -> None:
@@ -585,30 +585,6 @@ def _reopen(path: str, timeout: float, limits: Limits | None, identity: str) -> 
             found._start(Ledger(path, timeout, limits, identity))
             _reopened[key] = found
         return found
-
-
-def _check_limits(epsilon: float, delta: float, gamma: float | None, slack: float) -> Limits:
-    given = {"epsilon": epsilon, "delta": delta, "gamma": gamma, "slack": slack}
-    for name, number in given.items():
-        whole = name == "gamma" and number is None
-        if not whole and (not is_real(number)):
-            raise TypeError(
-                f"The {name!r} parameter of PrivacyAccountant must be a number. Got {number!r}."
-            )
-    rules = {
-        "epsilon": (epsilon, epsilon > 0, "be above 0 (or inf)"),
-        "delta": (delta, 0 <= delta <= 1, "be in [0, 1]"),
-        "gamma": (gamma, gamma is None or 0 <= gamma <= 1, "be None or in [0, 1]"),
-        "slack": (slack, 0 <= slack <= delta and slack < 1, "be in [0, delta] and below 1"),
-    }
-    for name, (value, holds, rule) in rules.items():
-        if not holds:
-            raise ValueError(
-                f"The {name!r} parameter of PrivacyAccountant must {rule}. Got {value!r}."
-            )
-    return Limits(
-        float(epsilon), float(delta), None if gamma is None else float(gamma), float(slack)
-    )
 
 
 def _numbers(values: Mapping[str, float | None]) -> str:

@@ -33,10 +33,7 @@ _COARSE_POINTS = 400  # enough to see how wide a sum spreads
 
 
 def self_convolved(law: PrivacyLossDistribution, n: int, step: float | None) -> GridLoss:
-    """Put a law on a grid and add it to itself.
-
-    `step` is the distance of the grid; None takes the default.
-    """
+    """Put a law on a grid, of this step or the default, and add it to itself."""
     return GridLoss.from_law(law, _default_step(law, n) if step is None else step)._power(n)
 
 

@@ -34,6 +34,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from skdp.accounting.spend import DOWN, UP, Spend, above, below, exact, loss_of
+from skdp.core.checks import check_rules, is_real
 from skdp.core.guarantee import NoiseLaw
 
 if TYPE_CHECKING:
@@ -53,6 +54,25 @@ class Limits:
     delta: float
     gamma: float | None
     slack: float
+
+
+def check_limits(epsilon: float, delta: float, gamma: float | None, slack: float) -> Limits:
+    """Return the limits of an accountant, or refuse what are none."""
+    given = {"epsilon": epsilon, "delta": delta, "slack": slack}
+    for name, number in (given if gamma is None else given | {"gamma": gamma}).items():
+        if not is_real(number):
+            raise TypeError(
+                f"The {name!r} parameter of PrivacyAccountant must be a number. Got {number!r}."
+            )
+    check_rules(
+        "PrivacyAccountant",
+        epsilon=(epsilon, epsilon > 0, "be above 0 (or inf)"),
+        delta=(delta, 0 <= delta <= 1, "be in [0, 1]"),
+        gamma=(gamma, gamma is None or 0 <= gamma <= 1, "be None or in [0, 1]"),
+        slack=(slack, 0 <= slack <= delta and slack < 1, "be in [0, delta] and below 1"),
+    )
+    whole = None if gamma is None else float(gamma)
+    return Limits(float(epsilon), float(delta), whole, float(slack))
 
 
 @dataclass(frozen=True)

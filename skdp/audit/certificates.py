@@ -220,10 +220,7 @@ def one_run_bound(
 
 
 def resolution_limit(method: str, n_final: int, alpha: float, delta: float = 0.0) -> float:
-    """Largest epsilon that the label or the pair test can certify, with every guess right.
-
-    The tests make `n_final` runs on either dataset, on average or exactly.
-    """
+    """Largest epsilon that n_final runs can certify in the label or the pair test."""
     if method == "label":
         # logit(alpha^(1/2N)), written so that it does not cancel for large N
         share = math.log(alpha) / (2 * n_final)

@@ -15,7 +15,7 @@ from sklearn.neighbors import KernelDensity
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp.core.checks import is_real
+from skdp.core.checks import check_rules, is_real
 from skdp.core.types import Container, Seed
 
 KERNEL_ROUGHNESS = 1 / (2 * math.sqrt(math.pi))
@@ -145,21 +145,16 @@ class TruncatedKernelDensity(DensityMixin, BaseEstimator):
 
     def _check(self) -> None:
         """Refuse parameters outside their range."""
-        rules = {
-            "bandwidth": (_is_number(self.bandwidth, above=True), "be positive or 'reference'"),
-            "floor": (_is_number(self.floor, above=False), "be at least 0 or 'auto'"),
-            "algorithm": (
-                self.algorithm in ("auto", "binned", "exact"),
-                "be 'auto', 'binned' or 'exact'",
-            ),
-        }
-        automatic = {"bandwidth": "reference", "floor": "auto"}
-        for name, (holds, rule) in rules.items():
-            value = getattr(self, name)
-            if not holds and not (isinstance(value, str) and value == automatic.get(name)):
-                raise ValueError(
-                    f"The {name!r} parameter of TruncatedKernelDensity must {rule}. Got {value!r}."
-                )
+        h, floor = self.bandwidth, self.floor
+        wide = str(h) == "reference" or (is_real(h) and 0 < h < math.inf)
+        low = str(floor) == "auto" or (is_real(floor) and 0 <= floor < math.inf)
+        known = self.algorithm in ("auto", "binned", "exact")
+        check_rules(
+            "TruncatedKernelDensity",
+            bandwidth=(h, wide, "be positive or 'reference'"),
+            floor=(floor, low, "be at least 0 or 'auto'"),
+            algorithm=(self.algorithm, known, "be 'auto', 'binned' or 'exact'"),
+        )
 
     def _grid_shape(self) -> tuple[int, ...] | None:
         """Return the number of grid points per column, None when there would be too many."""
@@ -246,11 +241,6 @@ class TruncatedKernelDensity(DensityMixin, BaseEstimator):
         rng = check_random_state(random_state)
         centers = self._scaled[rng.randint(len(self._scaled), size=n_samples)]
         return (centers + rng.normal(size=centers.shape)) * self.bandwidth_
-
-
-def _is_number(value: Any, *, above: bool) -> bool:
-    """Whether the value is a finite number at least 0, or above 0."""
-    return is_real(value) and math.isfinite(value) and (value > 0 if above else value >= 0)
 
 
 def linear_binning(X: NDArray[np.float64], axes: list[NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -15,13 +15,12 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.audit._seed import reproducible_seed
 from skdp.audit.release import audit_release
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, as_dataset, neighboring_pair
 from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
-from skdp.core.streams import AUDIT
+from skdp.core.streams import AUDIT, reproducible_seed
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
 from skdp.mechanisms.base import Mechanism
@@ -331,10 +330,7 @@ def _audit_pair(
 def _in_coordinates(
     x: NDArray, x_prime: NDArray, mechanism: Mechanism
 ) -> tuple[NDArray, NDArray, Mechanism]:
-    """Look at the noise where it is added: going back from a public basis hides and shows nothing.
-
-    There it is independent from coordinate to coordinate, whatever the basis.
-    """
+    """Look at the noise where it is added: there it is independent from number to number."""
     basis = mechanism.geometry.basis
     if not basis.digest:
         return x, x_prime, mechanism

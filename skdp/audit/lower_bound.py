@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from skdp.audit._outputs import Outputs, as_outputs, as_rows
-from skdp.audit._points import LossPoint, loss_at, most_revealing_point
-from skdp.audit._rules import (
+from skdp.audit.certificates import label_bound, one_run_bound, pair_bound, resolution_limit
+from skdp.audit.outputs import Outputs, as_outputs, as_rows
+from skdp.audit.points import LossPoint, loss_at, most_revealing_point
+from skdp.audit.rules import (
     Candidate,
     LineScore,
     Rule,
@@ -23,9 +24,8 @@ from skdp.audit._rules import (
     label_rule,
     pair_rule,
 )
-from skdp.audit._seed import reproducible_seed
-from skdp.audit.certificates import label_bound, one_run_bound, pair_bound, resolution_limit
-from skdp.core.checks import check_count
+from skdp.core.checks import check_count, check_rules
+from skdp.core.streams import reproducible_seed
 
 Rng = np.random.Generator
 Runs = Callable[[Any, int, Rng], ArrayLike]  # runs(dataset, n, rng) returns n outputs
@@ -242,20 +242,16 @@ def _check(
     pairs = list(pairs)
     check_count("n_search", n_search, "audit_epsilon", at_least=100)
     check_count("n_final", n_final, "audit_epsilon")
-    rules: dict[str, tuple[bool, str, Any]] = {
-        "pairs": (
-            len(pairs) > 0 and all(isinstance(p, (tuple, list)) and len(p) == 2 for p in pairs),
-            "be a non-empty sequence of (x, x_prime)",
-            f"{len(pairs)} entries",
-        ),
-        "claimed_epsilon": (claimed_epsilon >= 0, "be at least 0", claimed_epsilon),
-        "delta": (0 <= delta < 1, "be in [0, 1)", delta),
-        "alpha": (0 < alpha < 1, "be in (0, 1)", alpha),
-        "method": (method in METHODS, f"be one of {METHODS}", method),
-    }
-    for name, (holds, rule, value) in rules.items():
-        if not holds:
-            raise ValueError(f"The {name!r} parameter of audit_epsilon must {rule}. Got {value!r}.")
+    are_pairs = all(isinstance(p, (tuple, list)) and len(p) == 2 for p in pairs)
+    rule = "be a non-empty sequence of (x, x_prime)"
+    check_rules(
+        "audit_epsilon",
+        pairs=(f"{len(pairs)} entries", pairs and are_pairs, rule),
+        claimed_epsilon=(claimed_epsilon, claimed_epsilon >= 0, "be at least 0"),
+        delta=(delta, 0 <= delta < 1, "be in [0, 1)"),
+        alpha=(alpha, 0 < alpha < 1, "be in (0, 1)"),
+        method=(method, method in METHODS, f"be one of {METHODS}"),
+    )
     if delta > 0 and method in ("label", "local"):
         raise ValueError(
             f"The 'delta' parameter of audit_epsilon must be 0 for method={method!r}. "

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from skdp.audit._comparison import (
+from skdp.audit.comparison import (
     check_samples,
     common_bandwidth,
     compare_atoms,
@@ -29,8 +29,9 @@ from skdp.audit._comparison import (
     continuous_part,
     show,
 )
-from skdp.audit._outputs import AtomTable, Outputs
-from skdp.audit._rules import MIN_CONTINUOUS
+from skdp.audit.outputs import AtomTable, Outputs
+from skdp.audit.rules import MIN_CONTINUOUS
+from skdp.core.checks import check_rules
 from skdp.core.types import Matrix
 
 GRID_SIZE = {1: 1001, 2: 101, 3: 31}
@@ -170,7 +171,12 @@ def estimate_privacy_loss(
     >>> loss.points, np.round(loss.loss, 1)
     (array([0, 1]), array([1.1, 1.1]))
     """
-    _check_settings(bandwidth, floor, confidence)
+    check_rules(
+        "estimate_privacy_loss",
+        bandwidth=(bandwidth, bandwidth is None or bandwidth > 0, "be None or positive"),
+        floor=(floor, floor is None or floor > 0, "be None or positive"),
+        confidence=(confidence, 0 < confidence < 1, "be in (0, 1)"),
+    )
     x, y = check_samples(samples_x, samples_y)
     table = AtomTable(Outputs.joined(x, y))
     parts = [compare_atoms(table, x, y)]
@@ -206,20 +212,6 @@ def _grid(rest_x: Matrix, rest_y: Matrix) -> Matrix:
     ends = np.quantile(pooled, [1e-4, 1 - 1e-4], axis=0)
     axes = [np.linspace(low, high, GRID_SIZE[pooled.shape[1]]) for low, high in ends.T]
     return np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")], axis=1)
-
-
-def _check_settings(bandwidth: float | None, floor: float | None, confidence: float) -> None:
-    """Refuse settings outside their range."""
-    rules = {
-        "bandwidth": (bandwidth is None or bandwidth > 0, "be None or positive", bandwidth),
-        "floor": (floor is None or floor > 0, "be None or positive", floor),
-        "confidence": (0 < confidence < 1, "be in (0, 1)", confidence),
-    }
-    for name, (holds, rule, value) in rules.items():
-        if not holds:
-            raise ValueError(
-                f"The {name!r} parameter of estimate_privacy_loss must {rule}. Got {value!r}."
-            )
 
 
 def _check_grid(grid: ArrayLike, d: int) -> NDArray[np.float64]:

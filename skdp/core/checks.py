@@ -61,6 +61,13 @@ def check_real(
     return number
 
 
+def check_rules(owner: str, **rules: tuple[object, object, str]) -> None:
+    """Refuse the first parameter whose rule does not hold; each has its value before it."""
+    for name, (value, holds, rule) in rules.items():
+        if not holds:
+            raise ValueError(f"The {name!r} parameter of {owner} must {rule}. Got {value!r}.")
+
+
 def check_levels(
     name: str, values: object, owner: str, low: float = -math.inf
 ) -> NDArray[np.float64]:

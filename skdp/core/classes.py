@@ -19,10 +19,7 @@ OWN = ("skdp.estimators.clip", "skdp.estimators.moments")
 
 
 def public_name(kind: type) -> str:
-    """Name a class of scikit-learn, or a public estimator of skdp, as it is imported.
-
-    It is empty for a class of anybody else.
-    """
+    """Name a class of scikit-learn, or a public estimator of skdp, as imported; else be empty."""
     home = kind.__module__  # such as sklearn.svm._classes
     if not (home.startswith("sklearn.") or home in OWN) or home not in sys.modules:
         return ""

@@ -19,10 +19,7 @@ from skdp.core.types import Container, Sample
 
 
 class Dataset(NamedTuple):
-    """Records, with their responses and weights if they have any: one container for each.
-
-    There are no weights without responses.
-    """
+    """Records, with their responses if they have any, and with weights beside these."""
 
     X: Container
     y: Container = None
@@ -50,10 +47,7 @@ class Dataset(NamedTuple):
 
 
 def as_dataset(sample: Sample, source: str = "A dataset") -> Dataset:
-    """Return ``X``, ``(X, y)`` or ``(X, y, sample_weight)`` as a dataset.
-
-    The error begins with `source`, which gave the sample.
-    """
+    """Return X, (X, y) or (X, y, sample_weight) as a dataset; the error begins with `source`."""
     given = sample if isinstance(sample, tuple) else (sample,)
     if len(given) not in (1, 2, 3) or given[0] is None:
         got = f"a tuple of {len(given)}" if isinstance(sample, tuple) else "None"
@@ -127,10 +121,7 @@ def with_index_dtype(container: Container, dtype: np.dtype | None) -> Container:
 
 
 def column_names(X: Container) -> list[str] | None:
-    """Return the names of the columns of a frame.
-
-    None where there are no names, or where some are not strings, as in scikit-learn.
-    """
+    """Return the names of the columns of a frame; None unless all are strings."""
     names = getattr(X, "columns", None)
     if names is None or not all(isinstance(name, str) for name in names):
         return None
@@ -138,10 +129,7 @@ def column_names(X: Container) -> list[str] | None:
 
 
 def n_columns(X: Container) -> int | None:
-    """Count the columns of a two-dimensional container.
-
-    None when each record is a single value (a series, a list of texts) or more than a row.
-    """
+    """Count the columns of a container; None where a record is a single value or a table."""
     shape = getattr(X, "shape", None)
     if shape is None:
         shape = (len(X), *np.shape(X[0])) if len(X) else (0,)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 from enum import Enum
-from numbers import Real
 
-from skdp.core.checks import check_count
+from skdp.core.checks import check_count, check_rules, is_real
 
 # A promise beyond these says next to nothing: it is given, with a warning.
 MOST_EPSILON = 20
@@ -97,25 +96,22 @@ class PrivacyGuarantee:
             check_count("n_samples", self.n_samples, "PrivacyGuarantee")
         for name in ("epsilon", "delta", "gamma", "confidence"):
             number = getattr(self, name)
-            if not isinstance(number, Real) and not (name == "confidence" and number is None):
+            if not is_real(number) and not (name == "confidence" and number is None):
                 raise TypeError(
                     f"The {name!r} parameter of PrivacyGuarantee must be a number. Got {number!r}."
                 )
-        rules = {
-            "epsilon": (self.epsilon > 0, "be positive (or inf)"),
-            "delta": (0 <= self.delta < 1, "be in [0, 1)"),
-            "gamma": (0 <= self.gamma < 1, "be in [0, 1)"),
-            "confidence": (
-                self.confidence is None or (0 < self.confidence < 1 and self.gamma > 0),
+        sure = self.confidence
+        check_rules(
+            "PrivacyGuarantee",
+            epsilon=(self.epsilon, self.epsilon > 0, "be positive (or inf)"),
+            delta=(self.delta, 0 <= self.delta < 1, "be in [0, 1)"),
+            gamma=(self.gamma, 0 <= self.gamma < 1, "be in [0, 1)"),
+            confidence=(
+                sure,
+                sure is None or (0 < sure < 1 and self.gamma > 0),
                 "be None, or in (0, 1) together with a gamma above 0",
             ),
-        }
-        for name, (holds, rule) in rules.items():
-            if not holds:
-                raise ValueError(
-                    f"The {name!r} parameter of PrivacyGuarantee must {rule}. "
-                    f"Got {getattr(self, name)!r}."
-                )
+        )
         object.__setattr__(self, "relation", NeighboringRelation(self.relation))
 
     def __str__(self) -> str:

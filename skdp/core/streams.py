@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import secrets
 from collections.abc import Iterator
 
 import numpy as np
@@ -66,6 +68,13 @@ def streams(seed: int, key: Key) -> tuple[Generator, int]:
     """
     rng = np.random.default_rng(SeedSequence(seed, spawn_key=key))
     return rng, int(rng.integers(2**31))
+
+
+def reproducible_seed(rng: int | Generator | None) -> int:
+    """Reduce a source of randomness to one integer that can be reported."""
+    if isinstance(rng, Generator):
+        return int(rng.integers(2**63))
+    return secrets.randbits(128) if rng is None else operator.index(rng)
 
 
 def streams_of_pairs(seed: int, pairs: range) -> Iterator[Generator]:

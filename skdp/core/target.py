@@ -267,6 +267,11 @@ class FunctionTarget(Target):
         return np.array(value, dtype=np.float64)  # a copy, as a function may use one array again
 
 
+def is_auto(release: object) -> bool:
+    """Return whether the catalog decides what is released of an estimator."""
+    return isinstance(release, str) and release == "auto"
+
+
 def as_target(target: Target | Callable) -> Target:
     """Return `target` itself when it is one, else the function wrapped."""
     return target if isinstance(target, Target) else FunctionTarget(target)

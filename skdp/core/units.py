@@ -7,6 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+ROUND_UP = 1 + 2.0**-48
+"""Covers the rounding errors of a short formula, so that no bound is too small by one of them."""
+
 TINY = float(np.finfo(np.float64).tiny)
 """Below it errors are no longer relative."""
 

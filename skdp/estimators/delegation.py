@@ -8,6 +8,7 @@ from typing import Any, Literal, Self, overload
 
 from numpy.typing import NDArray
 from sklearn import config_context
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -66,6 +67,12 @@ class DelegatedMethods:
     def _released(self) -> Estimator:
         check_is_fitted(self)
         return self.estimator_
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return the tags of the wrapped estimator: what it takes and gives is unchanged."""
+        if hasattr(self.estimator, "get_params"):
+            return get_tags(self.estimator)
+        return super().__sklearn_tags__()  # type: ignore[misc]  # this is a mixin
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")

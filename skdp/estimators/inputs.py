@@ -51,10 +51,7 @@ def _pipeline_takes(steps: list, kind: str) -> bool:
 
 
 def takes_weights(estimator: Estimator) -> bool:
-    """Return whether an estimator can be fitted with `sample_weight`.
-
-    The weights of a pipeline go to its last step.
-    """
+    """Return whether an estimator, or the last step of a pipeline, is fitted with weights."""
     estimator = last_step(estimator)
     if not hasattr(estimator, "fit"):
         return False

@@ -20,10 +20,11 @@ from sklearn.base import is_classifier
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset, take_records
 from skdp.core.metric import LocalMetric
-from skdp.core.target import Target
+from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Values
-from skdp.estimators.catalog import CATALOG, RECORD_ATTRIBUTES, Entry, entry_of
+from skdp.estimators.catalog import CATALOG, RECORD_ATTRIBUTES, entry_of
 from skdp.estimators.catalog.compositions import FROZEN, is_pipeline, transforms_target
+from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.clip import ClipBox, ClipNorm
 from skdp.estimators.configuration import describe
 from skdp.estimators.copies import clean_copy
@@ -131,7 +132,7 @@ def _without_records(public_fit: Estimator) -> Estimator:
 
 def check_known(estimator: Estimator, release: object, example: Dataset) -> None:
     """Refuse, before any fit, what has no sensitivity on paper."""
-    if not (isinstance(release, str) and release == "auto"):
+    if not is_auto(release):
         raise ValueError(
             "The 'release' parameter of PrivateEstimator must be 'auto' with sensitivity='known', "
             "which knows what is released, or for a KernelDensity a BernsteinTransformer. "

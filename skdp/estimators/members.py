@@ -46,10 +46,7 @@ class Member(NamedTuple):
 
 
 def configured_members(estimator: Estimator) -> Iterator[Member]:
-    """Walk an estimator and those among its parameters, fitted or not.
-
-    What is inside a FrozenEstimator is left out.
-    """
+    """Walk an estimator and those among its parameters, fitted or not, none in what is frozen."""
     return _walk(Member((), estimator), _parameters)
 
 
@@ -123,10 +120,7 @@ def reach(estimator: Estimator, path: Sequence[str]) -> Estimator:
 
 
 def split_name(estimator: Estimator, name: str) -> tuple[tuple[str, ...], str]:
-    """Split ``member__attribute`` into the path to a member and the attribute.
-
-    Such as ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"``.
-    """
+    """Split a name such as "estimators_[0]__coef_" into the path to a member and the attribute."""
     members = dict(_members(estimator))
     # a name may end in an underscore itself, so the longest that fits is meant
     for member in sorted(members, key=len, reverse=True):

@@ -466,11 +466,6 @@ def mean_second_moment(X: Container) -> Matrix:
     return np.asarray(safe_sparse_dot(rows.T, rows, dense_output=True)) / rows.shape[0]
 
 
-def isotropic_moment(n_features: int, square: float) -> Matrix:
-    """Return the second moment of (x, 1) where x has no direction and this mean square length."""
-    return np.diag(np.append(np.full(n_features, square / n_features), 1.0))
-
-
 def as_second_moment(given: ArrayLike, n_features: int, owner: str) -> Matrix:
     """Check a given second moment, and append the constant where it is that of x alone."""
     matrix = np.asarray(given, dtype=np.float64)

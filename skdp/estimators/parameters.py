@@ -17,7 +17,7 @@ from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset, find_non_finite
 from skdp.core.metric import LocalMetric
 from skdp.core.moments import Moments
-from skdp.core.target import Target
+from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import entry_of, lookup
 from skdp.estimators.catalog.alignment import SignedRows
@@ -55,7 +55,7 @@ class ParameterTarget(Target):
         self.estimator = with_public_structure(without_side_effects(estimator), public_fit)
         self.public_fit = public_fit
         self.names = _released_names(public_fit, release)
-        self._parts = _released_parts(public_fit, self.names, auto=_is_auto(release))
+        self._parts = _released_parts(public_fit, self.names, auto=is_auto(release))
         self.estimator, self._parts = with_canonical_steps(self.estimator, public_fit, self._parts)
         self._like = self._values(public_fit)
         self.allow_nan = takes(estimator, "allow_nan")
@@ -163,11 +163,7 @@ class ParameterTarget(Target):
         return {name: take(numbers, self._like[name]) for name in self.names}
 
     def output_metric(self, *dataset: Container) -> NDArray[np.float64] | LocalMetric | None:
-        """Measure how much the output depends on each released value, on public records.
-
-        See `skdp.estimators.metric`. For very many values it is the diagonal of the metric if the
-        model is linear, else None.
-        """
+        """Measure how much the output depends on each released value, on public records."""
         vector = self.flatten(self.public_fit)
         if len(vector) <= MAX_EVALUATED:
             return output_metric(self.public_fit, vector, self.restore, dataset[0])
@@ -187,7 +183,7 @@ class ParameterTarget(Target):
 
 
 def _released_names(public_fit: Estimator, release: str | Sequence[str]) -> tuple[str, ...]:
-    if _is_auto(release):
+    if is_auto(release):
         names = tuple(
             "__".join((*path, attribute))
             for path, part, _ in fitted_parts(public_fit)
@@ -214,10 +210,6 @@ def _attributes_of(path: tuple[str, ...], part: Estimator) -> tuple[str, ...]:
             "random_state."
         )
     return lookup(part, path).names(part)
-
-
-def _is_auto(release: str | Sequence[str]) -> bool:
-    return isinstance(release, str) and release == "auto"
 
 
 def _released_parts(

@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, get_tags
 
 from skdp.core.types import Container, Estimator, Values
-from skdp.estimators.catalog import RECORD_ATTRIBUTES, Entry, released_entry
-from skdp.estimators.catalog.entry import always
+from skdp.estimators.catalog import RECORD_ATTRIBUTES, released_entry
+from skdp.estimators.catalog.entry import Entry, always
 from skdp.estimators.packing import flat, is_float, same, shapes_of
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from skdp.core.dataset import Dataset, column_names
+from skdp.core.dataset import Dataset, column_names, index_dtype, with_index_dtype
 from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import seed_names
 from skdp.estimators.inputs import fit_on
@@ -69,10 +69,7 @@ def _precision(X: Container) -> type[np.floating]:
 
 
 def check_numeric(X: Container) -> None:
-    """Refuse records with columns for which none can be invented.
-
-    Only the types of the columns are read.
-    """
+    """Refuse columns, by their type, for which no records can be invented."""
     names = column_names(X)
     if names is None:
         strange = [] if X.dtype.kind in "fiub" else ["X"]
@@ -121,12 +118,7 @@ def fit_seeded(estimator: Estimator, dataset: Dataset) -> Estimator:
 
 
 def fit_to_synthetic(estimator: Estimator, dataset: Dataset) -> Estimator:
-    """Fit a clone of `estimator` on synthetic records.
-
-    A public fit that has not converged, or whose responses are outside of a declared range, serves
-    as well as another, so these warnings are not shown.
-    `estimator` is already cloned and rid of side effects.
-    """
+    """Fit on synthetic records; that it has not converged matters not, and is not shown."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", "The provided functions or transf", UserWarning)
@@ -134,17 +126,10 @@ def fit_to_synthetic(estimator: Estimator, dataset: Dataset) -> Estimator:
 
 
 def in_container_of(X: Container, features: Container) -> Container:
-    """Put features into the kind of container that X is, under the same column names.
-
-    The values of X are not used.
-    """
+    """Put features into the kind of container that X is, under the same column names."""
     if sparse.issparse(X):
         kind = sparse.csr_array if isinstance(X, sparse.sparray) else sparse.csr_matrix
-        made = kind(features).asformat(X.format)
-        for index in ("indices", "indptr", "row", "col"):
-            if hasattr(X, index):  # some solvers take indices of one width only
-                setattr(made, index, getattr(made, index).astype(getattr(X, index).dtype))
-        return made
+        return with_index_dtype(kind(features).asformat(X.format), index_dtype(X))
     names = column_names(X)
     if names is None:
         return features

@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.types import Container, Estimator, Matrix
+from skdp.core.units import ROUND_UP
 from skdp.estimators.clip import ClipBox, ClipNorm
 from skdp.estimators.moments import mean_product
 
-ROUND_UP = 1 + 2.0**-48
-"""Covers the rounding errors of a short formula."""
 LEAST, MOST = 1e-70, 1e70
 """Radii of which no fourth power over- or underflows."""
 

@@ -198,10 +198,7 @@ class LeafValues(Target):
         self.description = f"leaf values of {configured}, structure {_digest(public_fit)}"
 
     def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
-        """Send the records down the public trees, and sum over each leaf.
-
-        Nothing is fitted and nothing is random, so the seed has no use.
-        """
+        """Send the records down the public trees, and sum over each leaf; no seed has a use."""
         X, y, sample_weight = Dataset(*dataset)
         statistics, sums = self._statistics(y, sample_weight), []
         for column, leaves in zip(self._apply(X).T, self._leaves, strict=True):
@@ -211,19 +208,13 @@ class LeafValues(Target):
         return np.concatenate(sums)
 
     def closed_form(self, *records: Container) -> Moments | None:
-        """Find what one record adds.
-
-        None in a pipeline, whose other steps may look from one record at another.
-        """
+        """Find what one record adds; in a pipeline other steps may look at all of them."""
         if is_pipeline(self.public_fit):
             return None
         return Moments(self._rows, _itself, linear=True, total=functools.partial(self, seed=0))
 
     def restore(self, vector: NDArray[np.float64]) -> Estimator:
-        """Make a fitted estimator from released sums.
-
-        It is a copy of the public fit in which the values of all nodes follow from the sums.
-        """
+        """Make a fitted estimator of released sums, from which the values of all nodes follow."""
         released = clean_copy(self.public_fit)
         width = len(self._output_of_column())
         ends = np.cumsum([width * len(leaves) for leaves in self._leaves])

@@ -17,10 +17,7 @@ from skdp.core.types import Container
 def check_private_dataset(
     X: Container, y: Container, weights: Container, tags: Tags, any_number: bool = False
 ) -> Dataset:
-    """Check the form of a private dataset, and turn lists into arrays.
-
-    With `any_number` no number is looked at: a promise for all records refuses none of them.
-    """
+    """Check the form of private data, and the numbers unless any is taken; lists become arrays."""
     X = _check_features(X, tags, any_number)
     if y is None:
         return Dataset(X)

@@ -95,10 +95,7 @@ def row_chunks(n_rows: int, row_size: int) -> Iterator[slice]:
 
 
 def as_tensor(values: ArrayLike, name: str, degree: int, n_features: int) -> NDArray[np.float64]:
-    """Check values on a lattice and give them an axis for each feature, and one of outputs.
-
-    It is a view where possible.
-    """
+    """Check values on a lattice and give them an axis for each feature, and one of outputs."""
     array = check_array(values, dtype=np.float64, ensure_2d=False, input_name=name)
     n_basis = (degree + 1) ** n_features
     if len(array) != n_basis:

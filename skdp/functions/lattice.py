@@ -94,18 +94,6 @@ class BernsteinTarget(Target):
         return ReleasedRegressor(self.transformer, self.transformer.coefficients(values))
 
     def output_metric(self, *dataset: Container) -> NDArray[np.float64] | None:
-        """Measure how much the released function depends on each value.
-
-        Parameters
-        ----------
-        *dataset : X or X, y
-            Public records, to find the number of outputs.
-
-        Returns
-        -------
-        ndarray of shape (n_values, n_values) or None
-            See :func:`lattice_metric`. None also when the function fails on these records.
-        """
         try:
             n_values = self(*dataset, seed=0).size
         except Exception:  # whatever it is, the function has no value here, as on some pair

@@ -43,23 +43,6 @@ class ReleasedDensity(ReleasedFunction):
         return self.density.transformer
 
     def evaluate(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Evaluate the density.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points of the box.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Never negative.
-
-        Raises
-        ------
-        ValueError
-            If a point is outside the box and the transformer does not clip.
-        """
         return self.density.evaluate(X)
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:

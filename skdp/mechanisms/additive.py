@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.core.checks import is_real
+from skdp.core.checks import check_rules, is_real
 from skdp.core.code import KINDS, PublicCode
 from skdp.core.geometry import Geometry
 from skdp.mechanisms.base import BasisParameter, ByteSource, Mechanism
@@ -96,69 +96,16 @@ class AdditiveMechanism(Mechanism):
         return Geometry(self.order)
 
     def with_geometry(self, geometry: Geometry) -> Self:
-        """Return a copy that adds its noise in the coordinates of a geometry.
-
-        Parameters
-        ----------
-        geometry : Geometry
-            Such as that of an estimate. The norm stays that of the mechanism.
-
-        Returns
-        -------
-        AdditiveMechanism
-            With the basis or code in place of the parameter `basis`.
-        """
         return type(self)(**self.get_params(deep=False) | {"basis": geometry.basis})
 
     def release(
         self, value: ArrayLike, sensitivity: float, rng: ByteSource | None = None
     ) -> NDArray[np.float64]:
-        """Return the value with noise.
-
-        Parameters
-        ----------
-        value : array-like of float
-            The private value, of any shape.
-        sensitivity : float in (0, inf)
-            Largest norm of a difference.
-        rng : ByteSource or None, default=None
-            Where the noise comes from; None is the operating system.
-
-        Returns
-        -------
-        ndarray of float64
-            The private version, of the same shape. An equal copy if epsilon is infinite.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the sensitivity is outside its range, or the value is not finite.
-            The message never shows the value.
-        """
         return self._release(value, sensitivity, rng)[0]
 
     def release_with_errors(
         self, value: ArrayLike, sensitivity: float, rng: ByteSource | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """Return the value with noise, and the standard errors of its numbers.
-
-        Parameters
-        ----------
-        value : array-like of float
-            As for `release`.
-        sensitivity : float in (0, inf)
-            As for `release`.
-        rng : ByteSource or None, default=None
-            As for `release`.
-
-        Returns
-        -------
-        released : ndarray of float64
-            As from `release`.
-        errors : ndarray in the shape of the value, or None
-            As from `standard_errors`, but larger where what was released contradicts the prior of
-            a code.
-        """
         if type(self).release is not AdditiveMechanism.release:  # a subclass has its own way
             released = self.release(value, sensitivity, rng)
             return released, self.standard_errors(np.shape(value), sensitivity)
@@ -192,22 +139,6 @@ class AdditiveMechanism(Mechanism):
     def standard_errors(
         self, shape: tuple[int, ...], sensitivity: float
     ) -> NDArray[np.float64] | None:
-        """Return the standard deviation of the error of each number of a release.
-
-        Parameters
-        ----------
-        shape : tuple of int
-            Of the value that is to be released.
-        sensitivity : float in (0, inf)
-            Largest norm of a difference.
-
-        Returns
-        -------
-        ndarray of the shape, or None
-            In the units of the value: of the noise, or where a code is decoded, of what noise and
-            prior leave open if the data are like the oracle's. None for more than 2,000 numbers in
-            a learned basis.
-        """
         return self._errors(shape, sensitivity, None)
 
     def _errors(
@@ -228,53 +159,24 @@ class AdditiveMechanism(Mechanism):
         return None if errors is None else errors.reshape(shape)
 
     def share_learned(self, sensitivity: float) -> float:
-        """Return how much of what is released comes from the private data.
-
-        Parameters
-        ----------
-        sensitivity : float in (0, inf)
-            Largest norm of a difference.
-
-        Returns
-        -------
-        float in [0, 1]
-            Of a code the share of the prior variance of the output that a release takes away; else
-            1.
-        """
         if math.isinf(self.epsilon):
             return 1.0
         return self.geometry.basis.share_learned(self._variance(sensitivity))
 
     def rehearse(self, shape: tuple[int, ...] | None, sensitivity: float) -> None:
-        """Release zeros, so that what cannot be released fails before private data is read.
-
-        Parameters
-        ----------
-        shape : tuple of int or None
-            Of the value that is to be released. When it is unknown as many zeros are tried as the
-            basis takes, or a single one.
-        sensitivity : float in (0, inf)
-            Largest norm of a difference.
-        """
         super().rehearse((self.geometry.basis.size or 1,) if shape is None else shape, sensitivity)
 
     def _check_basis(self) -> None:
-        owner, shift = type(self).__name__, self.shift
-        if not (is_real(shift) and 0 <= shift <= 1):
-            raise ValueError(
-                f"The 'shift' parameter of {owner} must be a number in [0, 1], a share of the "
-                f"records. Got {shift!r}."
-            )
-        if not isinstance(self.decode, bool | np.bool_):
-            raise ValueError(
-                f"The 'decode' parameter of {owner} must be True or False. Got {self.decode!r}."
-            )
-        named = isinstance(self.basis, str) and self.basis in (*KINDS, "auto")
-        if self.basis is None or (isinstance(self.basis, str) and not named):
-            raise ValueError(
-                f"The 'basis' parameter of {owner} must be 'auto', 'identity', "
-                f"'diagonal', 'predictive' or a square matrix. Got {self.basis!r}."
-            )
+        shift, basis = self.shift, self.basis
+        named = basis in (*KINDS, "auto") if isinstance(basis, str) else basis is not None
+        kinds = "be 'auto', 'identity', 'diagonal', 'predictive' or a square matrix"
+        share = "be a number in [0, 1], a share of the records"
+        check_rules(
+            type(self).__name__,
+            shift=(shift, is_real(shift) and 0 <= shift <= 1, share),
+            decode=(self.decode, isinstance(self.decode, bool | np.bool_), "be True or False"),
+            basis=(basis, named, kinds),
+        )
 
     def _basis_description(self) -> str | None:
         """What the guarantee says about the basis; None for the identity that nobody learned."""

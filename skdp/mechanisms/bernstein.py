@@ -55,73 +55,17 @@ class BernsteinMechanism(Mechanism):
     def release(
         self, value: ArrayLike, sensitivity: float, rng: ByteSource | None = None
     ) -> NDArray[np.float64]:
-        """Return the value with noise.
-
-        Parameters
-        ----------
-        value : array-like of float
-            The private value, of any shape.
-        sensitivity : float in (0, inf)
-            Largest sup norm of a difference.
-        rng : ByteSource or None, default=None
-            Where the noise comes from; None is the operating system.
-
-        Returns
-        -------
-        ndarray of float64
-            The private version, of the same shape. An equal copy if epsilon is infinite.
-
-        Raises
-        ------
-        ValueError
-            As the Laplace mechanism does.
-        """
         l1_bound = math.nextafter(np.size(value) * float(sensitivity), math.inf)
         return self._laplace().release(value, l1_bound if sensitivity > 0 else sensitivity, rng)
 
     def standard_errors(self, shape: tuple[int, ...], sensitivity: float) -> NDArray[np.float64]:
-        """Return the standard deviation of the noise in each number of a release.
-
-        Parameters
-        ----------
-        shape : tuple of int
-            Of the value that is to be released.
-        sensitivity : float in (0, inf)
-            Largest sup norm of a difference.
-
-        Returns
-        -------
-        ndarray of the shape
-            The same for each.
-        """
         l1_bound = int(np.prod(shape)) * sensitivity
         return np.asarray(self._laplace().standard_errors(shape, l1_bound))
 
     def rehearse(self, shape: tuple[int, ...] | None, sensitivity: float) -> None:
-        """Release zeros, so that what cannot be released fails before private data is read.
-
-        Parameters
-        ----------
-        shape : tuple of int or None
-            Of the value that is to be released. When it is unknown a single zero is tried.
-        sensitivity : float in (0, inf)
-            Largest sup norm of a difference.
-        """
         super().rehearse((1,) if shape is None else shape, sensitivity)
 
     def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
-        """Return the promise of one release.
-
-        Parameters
-        ----------
-        gamma : float in [0, 1), default=0.0
-            Probability that the sensitivity does not cover a pair of the oracle.
-
-        Returns
-        -------
-        PrivacyGuarantee
-            With this epsilon and ``delta = 0``.
-        """
         return self._laplace().guarantee(gamma)
 
     def _laplace(self) -> LaplaceMechanism:

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.core.checks import is_real
+from skdp.core.checks import check_rules, is_real
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.mechanisms.base import ByteSource, Mechanism
@@ -166,18 +166,6 @@ class ExponentialMechanism(Mechanism):
         return weights / weights.sum()
 
     def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
-        """Return the promise of one choice.
-
-        Parameters
-        ----------
-        gamma : float in [0, 1), default=0.0
-            Probability that the sensitivity does not cover a pair of the oracle.
-
-        Returns
-        -------
-        PrivacyGuarantee
-            With this epsilon and ``delta = 0``; it says that the scores are taken to be `monotone`.
-        """
         self._check()
         assumed = "monotone scores asserted by the caller" if self.monotone else None
         return PrivacyGuarantee(epsilon=float(self.epsilon), gamma=gamma, assumed=assumed)
@@ -220,16 +208,13 @@ class ExponentialMechanism(Mechanism):
 
     def _check(self) -> None:
         epsilon = self.epsilon
-        if not (is_real(epsilon) and epsilon > 0):
-            raise ValueError(
-                "The 'epsilon' parameter of ExponentialMechanism must be a number above 0 (or "
-                f"inf, which takes the best response). Got {epsilon!r}."
-            )
-        if self.method not in ("exponential", "permute-and-flip"):
-            raise ValueError(
-                "The 'method' parameter of ExponentialMechanism must be 'exponential' or "
-                f"'permute-and-flip'. Got {self.method!r}."
-            )
+        known = self.method in ("exponential", "permute-and-flip")
+        number = "be a number above 0 (or inf, which takes the best response)"
+        check_rules(
+            "ExponentialMechanism",
+            epsilon=(epsilon, is_real(epsilon) and epsilon > 0, number),
+            method=(self.method, known, "be 'exponential' or 'permute-and-flip'"),
+        )
 
 
 def _accept(gaps: NDArray[np.int64], scale: int, source: ByteSource) -> NDArray[np.bool_]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from skdp.core.checks import is_real
+from skdp.core.checks import check_rules, is_real
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.base import BasisParameter, ByteSource
@@ -218,18 +218,6 @@ class GaussianMechanism(AdditiveMechanism):
         return 0.0 if math.isinf(epsilon) else gaussian_ratio(epsilon, delta, self.method)
 
     def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
-        """Return the promise of one release.
-
-        Parameters
-        ----------
-        gamma : float in [0, 1), default=0.0
-            Probability that the sensitivity does not cover a pair of the oracle.
-
-        Returns
-        -------
-        PrivacyGuarantee
-            With this epsilon and delta.
-        """
         self._check()
         return PrivacyGuarantee(
             epsilon=float(self.epsilon),
@@ -262,21 +250,16 @@ class GaussianMechanism(AdditiveMechanism):
         return sigma * 2.0**lattice.exponent
 
     def _check(self) -> None:
-        for name, rule, fits in (
-            ("epsilon", "above 0 (or inf, which adds no noise)", lambda x: x > 0),
-            ("delta", f"in [{_LEAST_DELTA}, 1)", lambda x: _LEAST_DELTA <= x < 1),
-        ):
-            number = getattr(self, name)
-            if not (is_real(number) and fits(number)):
-                raise ValueError(
-                    f"The {name!r} parameter of GaussianMechanism must be a number {rule}. "
-                    f"Got {number!r}."
-                )
-        if self.method not in ("analytic", "classical"):
-            raise ValueError(
-                "The 'method' parameter of GaussianMechanism must be 'analytic' or 'classical'. "
-                f"Got {self.method!r}."
-            )
+        epsilon, delta, least = self.epsilon, self.delta, _LEAST_DELTA
+        above_0 = "be a number above 0 (or inf, which adds no noise)"
+        fits = is_real(delta) and least <= delta < 1
+        known = self.method in ("analytic", "classical")
+        check_rules(
+            "GaussianMechanism",
+            epsilon=(epsilon, is_real(epsilon) and epsilon > 0, above_0),
+            delta=(delta, fits, f"be a number in [{least}, 1)"),
+            method=(self.method, known, "be 'analytic' or 'classical'"),
+        )
         if self.method == "classical" and self.epsilon >= 1:
             raise ValueError(
                 "The 'epsilon' parameter of GaussianMechanism must be below 1 for "

@@ -88,10 +88,7 @@ def check_sensitivity(sensitivity: float, owner: str) -> float:
 
 
 def check_value(value: ArrayLike) -> NDArray[np.float64]:
-    """Copy a private value into doubles, and refuse one that is not finite.
-
-    The message does not show it.
-    """
+    """Copy a private value into doubles, or refuse it without showing it."""
     value = np.array(value, dtype=np.float64)
     if not np.isfinite(value).all():
         raise ValueError("The value to release must be finite, but it holds NaN or infinity.")
@@ -155,10 +152,7 @@ class Lattice:
         return np.asarray(np.clip(steps, -_MAX_VALUE, _MAX_VALUE)).astype(np.int64)
 
     def to_floats(self, integers: ArrayLike, noise: ArrayLike) -> NDArray[np.float64]:
-        """Add noise to a rounded value and scale back.
-
-        What comes out is finite and on the lattice.
-        """
+        """Add noise to a rounded value and scale back, to finite numbers on the lattice."""
         noise = np.clip(np.asarray(noise, dtype=np.int64), -_MAX_NOISE, _MAX_NOISE)
         # The second bound keeps the result finite when the step is huge.
         bound = min(_MAX_NOISY, 2 ** max(0, 1023 - self.exponent))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skdp.core.checks import is_real
+from skdp.core.checks import check_rules, is_real
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.base import BasisParameter
@@ -24,18 +24,6 @@ class PureAdditiveMechanism(AdditiveMechanism):
         self.decode = decode
 
     def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
-        """Return the promise of one release.
-
-        Parameters
-        ----------
-        gamma : float in [0, 1), default=0.0
-            Probability that the sensitivity does not cover a pair of the oracle.
-
-        Returns
-        -------
-        PrivacyGuarantee
-            With this epsilon and ``delta = 0``.
-        """
         self._check()
         return PrivacyGuarantee(
             epsilon=float(self.epsilon), gamma=gamma, basis=self._basis_description()
@@ -43,9 +31,6 @@ class PureAdditiveMechanism(AdditiveMechanism):
 
     def _check(self) -> None:
         epsilon = self.epsilon
-        if not (is_real(epsilon) and epsilon > 0):
-            raise ValueError(
-                f"The 'epsilon' parameter of {type(self).__name__} must be a number above 0 (or "
-                f"inf, which adds no noise). Got {epsilon!r}."
-            )
+        rule = "be a number above 0 (or inf, which adds no noise)"
+        check_rules(type(self).__name__, epsilon=(epsilon, is_real(epsilon) and epsilon > 0, rule))
         self._check_basis()

@@ -1,10 +1,7 @@
-"""Sensitivities known on paper, to be used instead of sampled ones.
+"""A sensitivity known on paper, to be used instead of a sampled one.
 
-Each function returns a :class:`KnownSensitivity`: a number that knows its norm, the number of
-records it holds for, the probability with which it may fail, and where it comes from. None of them
-looks at a dataset. What a bound supposes is checked where that is possible without a look at the
-records, or made true by clipping them; the rest is in its `preconditions`, and the guarantee says
-that it is assumed.
+What a bound supposes is checked where that is possible without a look at the records, or made true
+by clipping them; the rest is in its `preconditions`, and the guarantee says that it is assumed.
 """
 
 from __future__ import annotations
@@ -12,9 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
-
-import numpy as np
-from numpy.typing import ArrayLike
 
 from skdp.core.checks import check_count, check_real, is_real
 from skdp.core.dataset import Dataset
@@ -33,10 +27,6 @@ from skdp.sensitivity.preconditions import (
     check_clippable,
 )
 from skdp.sensitivity.sampler import SensitivitySampler
-
-ROUND_UP = 1 + 2.0**-48
-"""Covers the rounding errors of a short formula, so that no bound is too small by one of them."""
-PAIN_FREE = "Rubinstein and Aldà, Pain-Free Random Differential Privacy, ICML 2017"
 
 
 @dataclass(frozen=True)
@@ -354,147 +344,3 @@ def as_sensitivity(sensitivity: object, mechanism: Measures, n_samples: int) -> 
         "KnownSensitivity or a number; of a PrivateEstimator it may be 'known'. Got an object of "
         f"type {type(sensitivity).__name__}.{hint}"
     )
-
-
-def mean_l1(n_samples: int, n_features: int = 1, ranges: ArrayLike = (0, 1)) -> KnownSensitivity:
-    """Bound the L1 norm of the change of a mean of bounded records.
-
-    Parameters
-    ----------
-    n_samples : int
-        Number of records n.
-    n_features : int, default=1
-        Number of columns.
-    ranges : pair of float, or array-like of shape (n_features, 2), default=(0, 1)
-        Lowest and highest value, of all columns or column by column. Declared, never taken from
-        the private records, which are clipped to them.
-
-    Returns
-    -------
-    KnownSensitivity
-        Sum of the widths over n, attained by a record that moves from corner to corner.
-
-    Raises
-    ------
-    ValueError
-        If a number or a range is not possible.
-
-    Examples
-    --------
-    >>> from skdp import mean_l1
-    >>> round(mean_l1(100, 2, [(0, 1), (18, 98)]).value, 9)
-    0.81
-    """
-    box = _box(ranges, n_features, "mean_l1")
-    size = math.fsum(high - low for low, high in box)
-    return _mean_bound(size, "l1", n_samples, "mean_l1", box)
-
-
-def mean_l2(n_samples: int, n_features: int = 1, ranges: ArrayLike = (0, 1)) -> KnownSensitivity:
-    """Bound the L2 norm of the change of a mean of bounded records.
-
-    Parameters
-    ----------
-    n_samples : int
-        Number of records n.
-    n_features : int, default=1
-        Number of columns.
-    ranges : pair of float, or array-like of shape (n_features, 2), default=(0, 1)
-        As for :func:`mean_l1`.
-
-    Returns
-    -------
-    KnownSensitivity
-        Length of the diagonal of the box over n, attained.
-
-    Raises
-    ------
-    ValueError
-        If a number or a range is not possible.
-
-    Examples
-    --------
-    >>> from skdp import mean_l2
-    >>> round(mean_l2(100, 2, [(0, 3), (0, 4)]).value, 9)
-    0.05
-    """
-    box = _box(ranges, n_features, "mean_l2")
-    size = math.hypot(*(high - low for low, high in box))
-    return _mean_bound(size, "l2", n_samples, "mean_l2", box)
-
-
-def exponential_mean(n_samples: int, gamma: float, rate: float) -> KnownSensitivity:
-    """Bound the change of the mean of exponential records, except with probability gamma.
-
-    The difference of two independent records is Laplace distributed, its absolute value
-    exponential with the same rate, so ``Pr(change > t) = exp(-rate n t)``.
-
-    Parameters
-    ----------
-    n_samples : int
-        Number of records n.
-    gamma : float in (0, 1)
-        Probability that a pair of datasets is not covered; it becomes part of the guarantee.
-    rate : float
-        Rate of the exponential law, one over its mean. Public.
-
-    Returns
-    -------
-    KnownSensitivity
-        ``ln(1 / gamma) / (rate n)``, with its gamma.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
-
-    References
-    ----------
-    Rubinstein and Aldà, "Pain-Free Random Differential Privacy with Sensitivity Sampling",
-    ICML 2017, example 6.
-
-    Examples
-    --------
-    >>> from skdp import exponential_mean
-    >>> round(exponential_mean(100, gamma=0.05, rate=2.0).value, 7)
-    0.0149787
-    """
-    check_count("n_samples", n_samples, "exponential_mean")
-    check_real("rate", rate, "exponential_mean", 0.0)
-    check_real("gamma", gamma, "exponential_mean", 0.0, 1.0)
-    return KnownSensitivity(
-        ROUND_UP * -math.log(gamma) / (rate * n_samples),
-        "l1",
-        n_samples,
-        gamma=gamma,
-        preconditions=f"mean of one column, records drawn from Exp(rate={rate:g})",
-        source=f"{PAIN_FREE}, example 6",
-    )
-
-
-def _mean_bound(
-    size: float, norm: str, n_samples: int, owner: str, box: Ranges
-) -> KnownSensitivity:
-    check_count("n_samples", n_samples, owner)
-    return KnownSensitivity(
-        ROUND_UP * size / n_samples,
-        norm,
-        n_samples,
-        preconditions="that the target is the mean of each column",
-        source="two records differ by at most the widths of the ranges",
-        ranges=box,
-    )
-
-
-def _box(ranges: ArrayLike, n_features: int, owner: str) -> Ranges:
-    """Declare the range of each column, where one may stand for all."""
-    check_count("n_features", n_features, owner)
-    box = np.asarray(ranges, dtype=np.float64)
-    if box.shape == (2,):
-        box = np.tile(box, (n_features, 1))
-    if box.shape != (n_features, 2):
-        raise ValueError(
-            f"The 'ranges' parameter of {owner} must be a pair (low, high) or an array of shape "
-            f"({n_features}, 2). Got {ranges!r}."
-        )
-    return as_ranges(box, owner)

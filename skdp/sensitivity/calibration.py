@@ -18,7 +18,7 @@ from typing import Any
 
 from scipy.special import betainc, betaincc, lambertw
 
-from skdp.core.checks import MOST, check_count, check_real
+from skdp.core.checks import MOST, check_count, check_real, check_rules
 
 _ULPS = 16 * sys.float_info.epsilon  # wider than the error of the few logarithms used here
 _TAIL_ERROR = 1e-8  # relative; the incomplete beta function was measured right to 3e-14
@@ -67,22 +67,23 @@ class OrderStatistic:
     def __post_init__(self) -> None:
         for name in ("n_pairs", "k"):
             check_count(name, getattr(self, name), "OrderStatistic")
-        rules = {
-            "calibration": (self.calibration in list(_RULES), f"be one of {sorted(_RULES)}"),
-            "k": (1 <= self.k <= self.n_pairs, f"be from 1 to n_pairs={self.n_pairs}"),
-            "gamma": (0 < self.gamma < 1, "be in (0, 1)"),
-            "confidence": (
-                self._belongs(self.confidence, "conditional", 1),
-                "be in (0, 1) if 'conditional', else None",
+        sure, rho, used = self.confidence, self.rho, self.calibration
+        check_rules(
+            "OrderStatistic",
+            calibration=(used, used in list(_RULES), f"be one of {sorted(_RULES)}"),
+            k=(self.k, 1 <= self.k <= self.n_pairs, f"be from 1 to n_pairs={self.n_pairs}"),
+            gamma=(self.gamma, 0 < self.gamma < 1, "be in (0, 1)"),
+            confidence=(
+                sure,
+                self._belongs(sure, "conditional", 1),
+                f"be in (0, 1) if 'conditional', else None, with calibration={used!r}",
             ),
-            "rho": (self._belongs(self.rho, "dkw", 0.5), "be in (0, 0.5) if 'dkw', else None"),
-        }
-        for name, (holds, rule) in rules.items():
-            if not holds:
-                raise ValueError(
-                    f"The {name!r} parameter of OrderStatistic must {rule}. "
-                    f"Got {getattr(self, name)!r} with calibration={self.calibration!r}."
-                )
+            rho=(
+                rho,
+                self._belongs(rho, "dkw", 0.5),
+                f"be in (0, 0.5) if 'dkw', else None, with calibration={used!r}",
+            ),
+        )
 
     def _belongs(self, value: float | None, calibration: str, high: float) -> bool:
         """Whether a value that only one calibration has is there, and in range, when it must."""

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from skdp.core.classes import public_name
 from skdp.core.dataset import n_columns
-from skdp.core.target import Target
+from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator
 
 Ranges = tuple[tuple[float, float], ...]
@@ -91,7 +91,7 @@ class EstimatorRule:
     def check_release(self, release: object) -> None:
         """Refuse to release something else than what is bounded."""
         named = isinstance(release, Sequence) and set(release) <= set(self.attributes)
-        if not (named or (isinstance(release, str) and release == "auto")):
+        if not (named or is_auto(release)):
             raise ValueError(
                 "The 'release' parameter of PrivateEstimator must be 'auto' or list some of "
                 f"{list(self.attributes)}, which the known sensitivity bounds. Got {release!r}."

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 from skdp.core.checks import check_count, check_real
 from skdp.core.classes import public_name
-from skdp.sensitivity.bounds import (
-    PAIN_FREE,
-    ROUND_UP,
-    KnownSensitivity,
-)
+from skdp.core.units import ROUND_UP
+from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.sensitivity.mean_bounds import PAIN_FREE
 from skdp.sensitivity.preconditions import EstimatorRule
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from benchmarks.gallery import (
     honest_cases,
 )
 from skdp.audit import audit_epsilon, label_bound, lower_bound
-from skdp.audit._outputs import AtomTable, as_outputs
-from skdp.audit._rules import LineScore, candidate_scores, label_rule
 from skdp.audit.lower_bound import METHODS
+from skdp.audit.outputs import AtomTable, as_outputs
+from skdp.audit.rules import LineScore, candidate_scores, label_rule
 
 HONEST = {case.name: case for case in honest_cases()}
 BROKEN = {case.name: case for case in broken_cases()}

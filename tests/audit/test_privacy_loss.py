@@ -14,7 +14,7 @@ from benchmarks.gallery import (
     RandomizedResponse,
 )
 from skdp.audit import estimate_privacy_loss
-from skdp.audit._points import LossPoint, loss_at, most_revealing_point
+from skdp.audit.points import LossPoint, loss_at, most_revealing_point
 
 
 def outputs(mechanism, x, x_prime, n, seed=0):

@@ -41,7 +41,8 @@ from skdp import (
     register,
     supported_estimators,
 )
-from skdp.estimators.catalog import CATALOG, Entry, is_stateless, lookup
+from skdp.estimators.catalog import CATALOG, is_stateless, lookup
+from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.repairs import (
     from_triangle,
     nearest_covariance,

@@ -11,8 +11,15 @@ from scipy import stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC, LinearSVC
 
-from skdp.sensitivity.bounds import KnownSensitivity, exponential_mean, mean_l1, mean_l2
-from skdp.sensitivity.svm_bounds import linear_svc_l1, linear_svm_l1, svm_l1
+from skdp import (
+    KnownSensitivity,
+    exponential_mean,
+    linear_svc_l1,
+    linear_svm_l1,
+    mean_l1,
+    mean_l2,
+    svm_l1,
+)
 
 
 @settings(max_examples=60, deadline=None)

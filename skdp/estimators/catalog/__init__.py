@@ -33,7 +33,6 @@ from skdp.estimators.packing import is_float, shapes_of
 __all__ = [
     "CATALOG",
     "RECORD_ATTRIBUTES",
-    "Entry",
     "check_releasable",
     "entry_of",
     "is_stateless",
@@ -100,10 +99,7 @@ def traits_of(estimator: Estimator) -> Entry:
 
 
 def released_entry(estimator: Estimator, path: Sequence[str] = ()) -> Entry | None:
-    """Return the entry by which the exact class of `estimator` is released, None if there is none.
-
-    `path` has the names of the members that lead to it.
-    """
+    """Return the entry by which the exact class of a member at a path is released, if any."""
     if path and ".calibrators[" in path[-1]:
         return calibrators.calibrator_entry(estimator)
     kind = type(estimator)
@@ -113,10 +109,7 @@ def released_entry(estimator: Estimator, path: Sequence[str] = ()) -> Entry | No
 
 
 def is_stateless(estimator: Estimator) -> bool:
-    """Return whether fitting changes nothing, so that there is nothing to release.
-
-    The catalog tells, or else scikit-learn's tag `requires_fit`.
-    """
+    """Return whether fitting changes nothing: the catalog tells, or a tag of scikit-learn."""
     if estimator is None or isinstance(estimator, str):
         return True
     entry = entry_of(estimator)
@@ -144,10 +137,7 @@ def check_releasable(estimator: Estimator) -> None:
 
 
 def lookup(estimator: Estimator, path: Sequence[str] = ()) -> Entry:
-    """Return the entry by which an estimator is released, or say why there is none.
-
-    The message then lists the fitted float attributes and the line to write.
-    """
+    """Return the entry by which an estimator is released, or say what to name instead."""
     check_releasable(estimator)
     entry = released_entry(estimator, path)
     if entry is None:

@@ -12,8 +12,9 @@ from scipy.special import expit
 from sklearn.utils.extmath import safe_sparse_dot
 
 from skdp.core.types import Container, Estimator, Matrix
+from skdp.core.units import ROUND_UP
 from skdp.estimators.moments import with_constant
-from skdp.estimators.statistics import ROUND_UP, Statistic
+from skdp.estimators.statistics import Statistic
 
 MAX_STEPS = 1000
 MOST_CURVED = 1e12

@@ -31,10 +31,7 @@ def nonnegative(values: ArrayLike, fallback: ArrayLike) -> NDArray:
 
 
 def read_variances(fitted: Estimator) -> NDArray:
-    """Return variances that tell the scale: of columns taken for constant, zero.
-
-    Rounding may leave a constant column a variance that is not zero; its scale is 1.
-    """
+    """Return variances that tell the scale: of columns taken for constant, zero."""
     taken_for_constant = (fitted.scale_ == 1) & (np.sqrt(fitted.var_) != 1)
     return np.where(taken_for_constant, 0.0, fitted.var_).astype(fitted.var_.dtype)
 
@@ -63,10 +60,7 @@ def on_simplex(values: ArrayLike) -> NDArray:
 
 
 def correlations(matrix: NDArray) -> tuple[NDArray, NDArray]:
-    """Return the correlations, which have no unit, and the deviations, which have.
-
-    A column without variance has a deviation of 1, and is not correlated.
-    """
+    """Return the correlations, which have no unit, and the deviations, 1 where there is none."""
     variances = np.diag(matrix)
     deviations = np.sqrt(np.where(variances > 0, variances, 1.0)).astype(matrix.dtype)
     with np.errstate(over="ignore"):  # noise may leave next to no variance

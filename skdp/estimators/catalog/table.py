@@ -9,7 +9,8 @@ from sklearn.utils import get_tags
 
 from skdp.core.classes import ClassTable
 from skdp.core.types import Estimator
-from skdp.estimators.catalog import CATALOG, Entry
+from skdp.estimators.catalog import CATALOG
+from skdp.estimators.catalog.entry import Entry
 
 
 class SupportedEstimator(NamedTuple):

@@ -95,10 +95,7 @@ def as_rows(returned: Any) -> NDArray:
 
 
 def as_outputs(returned: object) -> Outputs:
-    """Read the outputs of a mechanism.
-
-    A single column is flattened; complex numbers and records become several columns.
-    """
+    """Read the outputs of a mechanism; complex numbers and records become several columns."""
     array = _flat(as_rows(returned))
     if array.dtype.kind == "b":
         array = array.astype(np.int64)

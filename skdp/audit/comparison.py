@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.audit._outputs import AtomTable, Outputs, as_outputs
 from skdp.audit.density import KERNEL_ROUGHNESS, TruncatedKernelDensity, reference_bandwidth
+from skdp.audit.outputs import AtomTable, Outputs, as_outputs
 from skdp.core.types import Matrix
 
 ATOM_FLOOR = 10.0

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from skdp.audit._comparison import (
+from skdp.audit.comparison import (
     ATOM_FLOOR,
     check_samples,
     common_bandwidth,
@@ -18,7 +18,7 @@ from skdp.audit._comparison import (
     continuous_part,
     show,
 )
-from skdp.audit._outputs import AtomTable, Outputs, as_outputs
+from skdp.audit.outputs import AtomTable, Outputs, as_outputs
 from skdp.audit.privacy_loss import estimate_privacy_loss
 
 FRESH_EXPONENT = 1.15

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
-from skdp.audit._outputs import AtomTable, Outputs
 from skdp.audit.certificates import clopper_pearson, label_bound, pair_bound
+from skdp.audit.outputs import AtomTable, Outputs
 
 
 class Score(Protocol):
@@ -187,10 +187,7 @@ Candidate = tuple[Score, NDArray[np.float64], NDArray[np.float64]]
 
 
 def candidate_scores(x: Outputs, y: Outputs, seed: int) -> list[Candidate]:
-    """Learn the scores that suit the type of the outputs.
-
-    Each comes with its values on outputs of either dataset that it was not learned on.
-    """
+    """Learn the scores that suit the outputs, each with its values on outputs held out."""
     half = len(x) // 2
     cells = CellScore(x[:half], y[:half])
     tabulated: list[Candidate] = [(cells, cells(x[half:]), cells(y[half:]))]
@@ -307,10 +304,7 @@ def label_rule(candidate: Candidate, alpha: float, n_final: float) -> Rule:
 
 
 def pair_rule(candidate: Candidate, alpha: float, delta: float, n_final: int) -> Rule:
-    """Choose the one event that will certify most in the pair test.
-
-    It guesses on one side only.
-    """
+    """Choose the one event, on one side, that will certify most in the pair test."""
     score, in_x, in_y = candidate
     options = []
     for way, high, low in ((1, in_x, in_y), (-1, -in_y, -in_x)):

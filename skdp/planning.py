@@ -1,0 +1,214 @@
+"""From a target and a sensitivity to a plan: coordinates are learned, and pairs sampled."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from skdp.codes.bounded import with_bounded_code
+from skdp.codes.encoder import with_learned_code
+from skdp.codes.learning import with_learned_basis
+from skdp.core.dataset import Dataset, as_dataset, n_records
+from skdp.core.geometry import Geometry
+from skdp.core.guarantee import weaknesses
+from skdp.core.metric import LocalMetric
+from skdp.core.schema import Schema, canonical
+from skdp.core.streams import OUTPUT_DATASET
+from skdp.core.target import Target, replaces, target_key
+from skdp.core.types import Container
+from skdp.estimators.public_fit import synthetic_dataset
+from skdp.mechanisms.base import Mechanism
+from skdp.plan import ReleasePlan, check_chooses, spare
+from skdp.sensitivity.base import Sensitivity, refuse_zero
+from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.sensitivity.encoded import check_pilots_within, encoded
+from skdp.sensitivity.progress import one_count
+from skdp.sensitivity.sampler import SensitivitySampler
+
+LEAST_SHARE = 0.1
+"""Of what could differ between models: less than it makes nearly the oracle's model."""
+
+N_METRIC_RECORDS = 500
+"""From so many records of the oracle it is learned how the output depends on the value."""
+
+
+def example_dataset(
+    n_samples: int, like: Container, sensitivity: Any, owner: str, allow_nan: bool
+) -> Dataset:
+    """Return records of the form and number of the data; nothing else of them is used."""
+    if like is None:
+        if getattr(sensitivity, "draws_from", None) is None:
+            raise ValueError(
+                f"The 'like' parameter of {owner} must be given where no SensitivitySampler has an "
+                "oracle to take the form of the data from. Got None. Pass a few made-up records."
+            )
+        return sensitivity.public_dataset(n_samples, allow_nan=allow_nan)
+    dataset = as_dataset(like, f"The 'like' parameter of {owner}")
+    if set(map(n_records, dataset.parts)) == {n_samples}:
+        return dataset
+    return dataset.take(np.resize(np.arange(dataset.n_records), n_samples))
+
+
+def settle_form(
+    sensitivity: Sensitivity, example: Dataset, allow_nan: bool
+) -> tuple[Sensitivity, Schema, Dataset]:
+    """Settle the form in which data and draws are alike, and return the example in it."""
+    example = canonical(example)
+    sensitivity, schema = sensitivity.agree(Schema.of(example, allow_nan), example)
+    return sensitivity, schema, schema.convert(example, "The private dataset")
+
+
+def make_plan(
+    target: Target,
+    schema: Schema,
+    example: Dataset,
+    *,
+    mechanism: Mechanism,
+    sensitivity: Any,
+    **others: Any,
+) -> ReleasePlan:
+    """Sample the sensitivity if need be, and fix the promise; `others` are fields of the plan."""
+    start, n_samples = perf_counter(), example.n_records
+    mechanism = clone(mechanism)
+    check_chooses(mechanism, target)
+    oracle, sampled = sensitivity.draws_from, isinstance(sensitivity, SensitivitySampler)
+    level = sensitivity.plan(n_samples).order_statistic if sampled else sensitivity
+    promise = replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
+    for weakness in weaknesses(promise, n_samples):
+        warnings.warn(f"The promise is weak: {weakness}.", UserWarning, stacklevel=4)
+    with one_count(getattr(sensitivity, "verbose", 0)):
+        if sampled and mechanism.learns_basis:
+            mechanism = _learn_coordinates(mechanism, sensitivity, target, n_samples, schema)
+        options = sensitivity.options(mechanism)
+        if not sampled and oracle is not None and mechanism.learns_code:
+            options = _learn_within(options, target, n_samples, schema)
+        options = [known.settle(target, n_samples, schema, each) for known, each in options]
+    shape = options[0][0].shape
+    limits = [
+        limit for _, each in options for limit in (each.geometry.basis.size, each.most_values)
+    ]
+    if shape is None and set(limits) != {None}:  # they may not fit in, or be too many
+        shape = _shape_on_synthetic(target, example, others.get("classes"))
+    known, mechanism = _best(options, shape)
+    mechanism.rehearse(shape, known.value)
+    plan = ReleasePlan(
+        target,
+        schema,
+        n_samples,
+        mechanism,
+        known,
+        oracle=oracle,
+        seconds=0.0 if oracle is None else perf_counter() - start,
+        settled=(target, known, target_key(target)),
+        **others,
+    )
+    if plan.share_learned < LEAST_SHARE:
+        warnings.warn(
+            f"This is nearly the oracle's model: {plan.share_learned:.1%} of what could differ "
+            "between models of this oracle would be read off the private data. More records, a "
+            "larger epsilon or fewer released numbers would tell more.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return plan
+
+
+def _shape_on_synthetic(
+    target: Target, example: Dataset, classes: list[NDArray] | None
+) -> tuple[int, ...] | None:
+    """Evaluate a target on records of a form; None where it cannot be told of what shape it is."""
+    try:
+        return np.shape(spare(target)(*synthetic_dataset(example, classes).parts, seed=0))
+    except Exception:  # what it fails on are not its records, and the private ones may do
+        return None
+
+
+def _learn_coordinates(
+    mechanism: Mechanism,
+    sampler: SensitivitySampler,
+    target: Target,
+    n_samples: int,
+    schema: Schema,
+) -> Mechanism:
+    """Fix the code or basis before a pair is measured, by learning it from pilot pairs."""
+    values, differences = sampler.pilots(target, n_samples, schema, mechanism)
+    metric = _output_metric(target, sampler, schema)
+    if not mechanism.learns_code:
+        return with_learned_basis(mechanism, differences, metric)
+    statistic = sampler.plan(n_samples, mechanism).order_statistic
+    level = statistic.k / (statistic.n_pairs + 1)
+    return with_learned_code(
+        mechanism, values, differences, metric, n_samples=n_samples, level=level
+    )
+
+
+def _learn_within(
+    options: list[tuple[KnownSensitivity, Mechanism]],
+    target: Target,
+    n_samples: int,
+    schema: Schema,
+) -> list[tuple[KnownSensitivity, Mechanism]]:
+    """Learn a code from the prior of a bound, and bound the change of what it encodes."""
+    known, mechanism = options[0]
+    if known.geometry.basis.has_prior:  # learned for an earlier release
+        return options
+    for each, noise in options:
+        refuse_zero(each.for_geometry(Geometry(noise.order), n_samples))
+    values, differences = known.sampler.pilots(known.bounded(target), n_samples, schema, mechanism)
+    metric = _output_metric(target, known, schema)
+    learned = []
+    for each, noise in options:
+        check_pilots_within(each, values, differences)
+        code = with_bounded_code(
+            noise, each.value, values, differences, metric, n_samples=n_samples
+        )
+        learned.append((each, code))
+    shape: Any = known.shape
+    coded = [code.geometry for _, code in learned if code.geometry.basis.digest]
+    if shape is None and coded:
+        public = known.public_dataset(n_samples, schema, attempt=OUTPUT_DATASET)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # as of pilots: no value is used
+            shape = np.shape(known.bounded(target)(*public.parts, seed=0))
+    return [
+        (encoded(each, code.geometry, shape) if code.geometry.basis.digest else each, code)
+        for each, code in learned
+    ]
+
+
+def _best(options: list[Any], shape: tuple[int, ...] | None) -> Any:
+    """Return the pair of sensitivity and mechanism with the least expected error.
+
+    With a code that is what its prior leaves open, otherwise the noise in each number.
+    """
+    size = None if shape is None else math.prod(shape)
+
+    def is_possible(mechanism: Mechanism) -> bool:
+        n_released = getattr(mechanism.geometry.basis, "n_released", None) or size
+        most = mechanism.most_values
+        return most is None or (n_released is not None and n_released <= most)
+
+    def rank(option: Any) -> tuple[float, float]:
+        known, mechanism = option
+        deviation = mechanism.unit_deviation(size or 1)
+        return -mechanism.share_learned(known.value), deviation * known.value
+
+    possible = [each for each in options if is_possible(each[1])] or options[:1]
+    return possible[0] if len(possible) == 1 else min(possible, key=rank)
+
+
+def _output_metric(
+    target: Target, source: SensitivitySampler | KnownSensitivity, schema: Schema
+) -> NDArray[np.float64] | LocalMetric | None:
+    """How the output depends on the value, from records of the oracle."""
+    if not replaces(target, "output_metric"):
+        return None
+    public = source.public_dataset(N_METRIC_RECORDS, schema, attempt=OUTPUT_DATASET)
+    return target.output_metric(*public.parts)
