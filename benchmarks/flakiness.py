@@ -85,6 +85,7 @@ def run_example(path: str) -> None:
 def pytest(arguments: list[str], environment: dict[str, str]) -> str:
     """Run pytest in a new process and return what it says."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "flakiness", "-p", "no:cacheprovider"]
+    command += ["--hypothesis-profile", "random"]
     return subprocess.run(
         [*command, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True
     ).stdout
