@@ -30,8 +30,8 @@ from skdp.codes.learning import MAX_RANK, folds, in_units, least_share
 from skdp.codes.water import FIRST_RATIO, Noise, fill
 from skdp.core.code import Owned, PublicCode
 
-# Numbers of an encoder, and of pilots that are worked on at a time.
-MAX_NUMBERS = 2**25
+# Numbers of an encoder, 16 rows for a million values, and of pilots that are worked on at a time.
+MAX_NUMBERS = 2**24
 BLOCK = 2**20
 
 _N_FOLDS = 2
