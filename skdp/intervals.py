@@ -29,7 +29,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.core.checks import check_count
+from skdp.core.checks import check_count, shown
 from skdp.core.schema import Schema
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Matrix, Method
@@ -270,7 +270,7 @@ def interval(outputs: list[NDArray], level: float) -> NDArray:
 def _rank(level: float, n_draws: int) -> int:
     """Return which of the ordered draws are the ends of an interval, from either side."""
     if not 0 < level < 1:
-        raise ValueError(f"The 'level' of an interval must be in (0, 1). Got {level!r}.")
+        raise ValueError(f"The 'level' of an interval must be in (0, 1). Got {shown(level)}.")
     rank = math.floor((n_draws + 1) * (1 - level) / 2 * (1 + 1e-12))
     if rank < 1:
         raise ValueError(

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
+from skdp.core.checks import shown
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset
 from skdp.core.types import Container, Estimator
@@ -60,7 +61,7 @@ def check_known_density(estimator: Estimator, example: Dataset) -> None:
     if not (exact and euclidean) or isinstance(estimator.bandwidth, str):
         raise ValueError(
             "A sensitivity of KernelDensity is known on paper for a bandwidth that is a number, "
-            f"the Euclidean distance, and without tolerance. Got {estimator!r}."
+            f"the Euclidean distance, and without tolerance. Got {shown(estimator)}."
         )
 
 

@@ -14,7 +14,7 @@ from sklearn.base import is_classifier
 from skdp.checks import Parameters, data_check, is_derived, response_is_used
 from skdp.core.dataset import Dataset, n_records
 from skdp.core.oracle import Oracle
-from skdp.core.schema import Schema
+from skdp.core.schema import Schema, shorten
 from skdp.core.target import Target, target_key
 from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import without_side_effects
@@ -253,8 +253,8 @@ def _check_labels_of(oracle: str, y: Container, classes: list[NDArray] | None) -
         if len(unknown):
             raise ValueError(
                 f"The oracle {oracle} yields the label {unknown.tolist()[0]!r}, which is not among "
-                f"the declared {known.tolist()}. Declare all labels in 'classes', of the type that "
-                "the oracle yields and the data have."
+                f"the declared {shorten(known.tolist())}. Declare all labels in 'classes', "
+                "of the type that the oracle yields and the data have."
             )
 
 

@@ -11,6 +11,7 @@ from sklearn.utils import Tags, assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
 from skdp.core.dataset import Dataset, column_names, n_records
+from skdp.core.schema import shorten
 from skdp.core.types import Container
 
 
@@ -122,9 +123,9 @@ def check_labels(y: NDArray, classes: list[NDArray]) -> None:
     """Refuse private labels that are not among the public ones of their output; name none."""
     columns = y.reshape(len(y), -1).T
     if not all(np.isin(*each).all() for each in zip(columns, classes, strict=True)):
-        shown = [labels.tolist() for labels in classes]
+        named = [shorten(labels.tolist()) for labels in classes]
         raise ValueError(
             "y holds a label that is not public: the public ones are "
-            f"{shown[0] if len(shown) == 1 else shown}. Declare all labels with the 'classes' "
+            f"{', '.join(named)}. Declare all labels with the 'classes' "
             "parameter of PrivateEstimator, and let the oracle yield each of them."
         )
