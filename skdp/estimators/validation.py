@@ -34,7 +34,16 @@ def check_private_dataset(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it comments on the number of labels
             check_classification_targets(y)
+        y = _as_words(y)
     return Dataset(X, y, None if weights is None else _check_weights(weights, n_records(X)))
+
+
+def _as_words(y: NDArray) -> NDArray:
+    """Return labels that are strings in the one form that frames, lists and arrays of them have."""
+    if y.dtype.kind != "O" or not all(isinstance(label, str) for label in y.flat):
+        return y
+    words = y.astype(np.str_)
+    return words if np.array_equal(words, y) else y  # an array drops the zeros at the end of a text
 
 
 def _check_weights(weights: Container, n_samples: int) -> NDArray[np.float64]:
