@@ -20,6 +20,7 @@ from skdp.estimators.configuration import members_in
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes, takes_weights, uses_response
 from skdp.estimators.known import public_parameters
+from skdp.estimators.members import last_step
 from skdp.estimators.validation import check_private_dataset
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.base import Mechanism
@@ -134,10 +135,12 @@ def check_data(
     tags = get_tags(estimator)
     for kind in ("allow_nan", "categorical", "string"):
         setattr(tags.input_tags, kind, takes(estimator, kind))
-    if y is None and tags.target_tags.required:
+    needs_y = get_tags(last_step(estimator)).target_tags.required  # a pipeline does not say so
+    if y is None and needs_y:
         raise ValueError(
             "This PrivateEstimator requires y to be passed, but the target y is None: "
-            f"{type(estimator).__name__} needs responses."
+            f"{type(last_step(estimator)).__name__} needs responses. A plan takes those of 'like' "
+            "or of the oracle, such as PublicDataOracle(X, y) or RandomTaskOracle(X, classes=...)."
         )
     if sample_weight is None and not uses_response:
         y = None

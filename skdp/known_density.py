@@ -52,7 +52,8 @@ def check_known_density(estimator: Estimator, example: Dataset) -> None:
         raise ValueError(
             "The 'release' parameter of PrivateEstimator is a BernsteinTransformer, and the only "
             "function whose sensitivity is known on paper is that of a KernelDensity. Got "
-            f"{type(estimator).__name__}. Use release='auto', or sample the sensitivity."
+            f"{type(estimator).__name__}. Use release='auto', or sample the sensitivity. "
+            "Records are scaled first, outside of a pipeline and by public bounds."
         )
     if example.sample_weight is not None:
         raise ValueError("What is known on paper is for records without weights.")

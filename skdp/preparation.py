@@ -22,7 +22,7 @@ from skdp.estimators.inputs import takes
 from skdp.estimators.known import KnownTarget, check_known
 from skdp.estimators.members import classes_of_outputs
 from skdp.estimators.public_fit import fit_seeded, fit_to_synthetic, synthetic_dataset
-from skdp.estimators.validation import check_labels
+from skdp.estimators.validation import check_labels, check_response
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.known_density import KnownDensityTarget, check_known_density
@@ -239,6 +239,7 @@ def _draw_every_class(
 
 def _check_labels_of(oracle: str, y: Container, classes: list[NDArray] | None) -> None:
     """Refuse public labels that are all alike, or that were not declared."""
+    check_response(np.asarray(y), labels=True)
     drawn = _labels(y)
     if classes is None:
         alike = [labels for labels in drawn if len(labels) == 1]

@@ -28,14 +28,31 @@ def check_private_dataset(
             f"y must hold one response for each of the {n_records(X)} records of X. "
             f"Got shape {y.shape}."
         )
-    if not any_number:
-        assert_all_finite(y, input_name="y")
+    check_response(y, tags.estimator_type == "classifier", any_number)
     if tags.estimator_type == "classifier":
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it comments on the number of labels
-            check_classification_targets(y)
         y = _as_words(y)
     return Dataset(X, y, None if weights is None else _check_weights(weights, n_records(X)))
+
+
+def check_response(y: NDArray, labels: bool, any_number: bool = False) -> None:
+    """Refuse responses that are missing or infinite, unless any is taken, and what is no label."""
+    flaw = None
+    try:
+        if not any_number:
+            assert_all_finite(y, input_name="y")
+        if labels:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # it comments on the number of labels
+                check_classification_targets(y)
+    except ValueError as error:
+        flaw = str(error).replace("Input contains", "Input y contains").rstrip(".") + "."
+    except TypeError:  # labels that have no order, such as those of pandas that are missing
+        flaw = "Input y contains labels that are missing, or of several types."
+    if flaw is not None:
+        remedy = (
+            " An oracle is told the labels by 'classes', as in RandomTaskOracle(X, classes=...)."
+        )
+        raise ValueError(flaw + remedy * ("Unknown label type" in flaw))
 
 
 def _as_words(y: NDArray) -> NDArray:
