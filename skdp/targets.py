@@ -38,8 +38,8 @@ def check_release(estimator: Estimator, release: object) -> None:
     if isinstance(release, str) and release != "auto":
         raise ValueError(
             "The 'release' parameter of PrivateEstimator must be 'auto' or a list of names of "
-            f"fitted attributes. Got {shown(release)}. A single name is a list too."
-            f" [{shown(release)}]."
+            f"fitted attributes. Got {shown(release)}. A single name is a list too: "
+            f"[{shown(release)}]."
         )
     kinds = Iterable | LeafTarget | BernsteinTransformer | Target
     if not isinstance(release, kinds):
