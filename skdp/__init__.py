@@ -156,4 +156,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """List what is public, and not what this module imports for itself."""
+    own = {name for name in globals() if name.startswith("__")}
+    return sorted({*own, *__all__})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from numbers import Real
 from typing import Any, Protocol
@@ -12,6 +12,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant
+from skdp.core.checks import shown
 from skdp.core.dataset import Dataset
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
@@ -19,6 +20,7 @@ from skdp.estimators.configuration import members_in
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes, takes_weights, uses_response
 from skdp.estimators.known import public_parameters
+from skdp.estimators.members import last_step
 from skdp.estimators.validation import check_private_dataset
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.base import Mechanism
@@ -54,18 +56,18 @@ def check_parameters(given: Parameters) -> None:
     if not is_estimator or isinstance(estimator, type):
         raise TypeError(
             "The 'estimator' parameter of PrivateEstimator must be a scikit-learn estimator, "
-            f"such as Ridge(). Got {estimator!r}."
+            f"such as Ridge(). Got {shown(estimator)}."
         )
     if not isinstance(given.mechanism, Mechanism):
         raise TypeError(
             "The 'mechanism' parameter of PrivateEstimator must be a Mechanism, such as "
-            f"LaplaceMechanism(epsilon=1.0). Got {given.mechanism!r}."
+            f"LaplaceMechanism(epsilon=1.0). Got {shown(given.mechanism)}."
         )
     if any(isinstance(each, DelegatedMethods) for each in members_in(estimator)):
         raise TypeError(
             "The 'estimator' parameter of PrivateEstimator must not hold another one that is "
             "private, which would release and spend in each fit of a pair. Got "
-            f"{estimator!r}. Wrap the whole pipeline once."
+            f"{shown(estimator)}. Wrap the whole pipeline once."
         )
     check_accountant(given.accountant, "PrivateEstimator")
     byte_source(given.random_state)  # refuses what is no seed before any work is done
@@ -74,10 +76,10 @@ def check_parameters(given: Parameters) -> None:
             "The 'classes' parameter of PrivateEstimator is for classifiers. "
             f"Got {type(estimator).__name__}: leave it None."
         )
-    if isinstance(given.classes, str) or not isinstance(given.classes, Iterable | None):
+    if not _lists_labels(given.classes):
         raise TypeError(
             "The 'classes' parameter of PrivateEstimator must list the labels, such as "
-            f"[0, 1]. Got {given.classes!r}."
+            f"[0, 1]. Got {shown(given.classes)}."
         )
     check_release(estimator, given.release)
     if given.prior is not None:
@@ -88,6 +90,13 @@ def check_parameters(given: Parameters) -> None:
                 f"{type(given.sensitivity).__name__}, which has an oracle of its own."
             )
         as_oracle(given.prior)
+
+
+def _lists_labels(classes: object) -> bool:
+    """Return whether something may be labels: no text, and no table."""
+    if isinstance(classes, str | Mapping) or not isinstance(classes, Iterable | None):
+        return False
+    return len(getattr(classes, "shape", (1,))) == 1
 
 
 def check_fit(
@@ -126,10 +135,12 @@ def check_data(
     tags = get_tags(estimator)
     for kind in ("allow_nan", "categorical", "string"):
         setattr(tags.input_tags, kind, takes(estimator, kind))
-    if y is None and tags.target_tags.required:
+    needs_y = get_tags(last_step(estimator)).target_tags.required  # a pipeline does not say so
+    if y is None and needs_y:
         raise ValueError(
             "This PrivateEstimator requires y to be passed, but the target y is None: "
-            f"{type(estimator).__name__} needs responses."
+            f"{type(last_step(estimator)).__name__} needs responses. A plan takes those of 'like' "
+            "or of the oracle, such as PublicDataOracle(X, y) or RandomTaskOracle(X, classes=...)."
         )
     if sample_weight is None and not uses_response:
         y = None

@@ -264,7 +264,8 @@ class PrivateEstimator(IntervalMethods, DelegatedMethods, MetaEstimatorMixin, Ba
         like : X, (X, y), (X, y, sample_weight) or None, default=None
             Any records in the form of the private ones, such as public ones or a few that are made
             up; only their containers, columns and dtypes are used, and the labels where there is
-            no other source of them. None takes the form in which the oracle yields its records.
+            no other source of them. None takes the form in which the oracle yields its records, and
+            X alone that of its responses.
 
         Returns
         -------
@@ -296,6 +297,9 @@ class PrivateEstimator(IntervalMethods, DelegatedMethods, MetaEstimatorMixin, Ba
         sensitivity = given_sensitivity(self, n_samples)
         allow_nan = takes(self.estimator, "allow_nan")
         example = example_dataset(n_samples, like, sensitivity, "PrivateEstimator.plan", allow_nan)
+        if example.y is None and sensitivity.draws_from is not None:
+            drawn = sensitivity.public_dataset(n_samples, allow_nan=allow_nan)
+            example = Dataset(example.X, *drawn.parts[1:])
         return prepare(self, check_fit(self, *example)).plan()
 
     def summary(self) -> ReleaseSummary:

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
+from skdp.core.checks import shown
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset
 from skdp.core.moments import Moments
@@ -233,6 +234,6 @@ def _choose_method(public_fit: Estimator, method: str) -> str:
     if method not in offered:
         raise ValueError(
             f"The 'method' parameter of FittedFunctionTarget must be 'auto' or one of {offered} "
-            f"for {type(public_fit).__name__}. Got {method!r}."
+            f"for {type(public_fit).__name__}. Got {shown(method)}."
         )
     return method

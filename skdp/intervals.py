@@ -29,7 +29,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.core.checks import check_count
+from skdp.core.checks import check_count, shown
 from skdp.core.schema import Schema
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Matrix, Method
@@ -39,6 +39,9 @@ from skdp.mechanisms.bernstein import BernsteinMechanism
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
+
+FOR_CLASSIFIERS = "See predict_stability for a classifier."
+FOR_REGRESSORS = "See predict_interval for a regressor."
 
 # How often a release is simulated, unless something else is asked for.
 N_DRAWS = 199
@@ -60,7 +63,7 @@ class Simulator:
         """Return what needs no oracle any more: it draws now what it may have to draw."""
         errors = self.errors
         if n_draws and self._needs_oracle and self.oracle is not None:
-            errors = self._simulate(shape, n_draws, None)
+            errors = self._simulate(shape, n_draws, None, "save")
         return replace(self, target=self.target.without_records(), oracle=None, errors=errors)
 
     def might_have_been(
@@ -69,12 +72,13 @@ class Simulator:
         stated: Matrix | None,
         n_draws: int | None,
         random_state: int | None,
+        owner: str,
     ) -> list[Estimator]:
         """Restore each value that the exact one might have been, given the released one.
 
         The errors of a code are stretched to the `stated` ones.
         """
-        errors = self._errors(value.shape, n_draws, random_state)
+        errors = self._errors(value.shape, n_draws, random_state, owner)
         if self._has_prior and stated is not None:
             deviations = np.sqrt(np.mean(errors**2, axis=0))
             larger = np.divide(stated, deviations, out=np.ones_like(stated), where=deviations > 0)
@@ -92,25 +96,27 @@ class Simulator:
         return self._has_prior or type(self.mechanism).release not in own
 
     def _errors(
-        self, shape: tuple[int, ...], n_draws: int | None, random_state: int | None
+        self, shape: tuple[int, ...], n_draws: int | None, random_state: int | None, owner: str
     ) -> Matrix:
         """The errors that were saved, else new ones."""
         if self.errors is None:
             n_draws = N_DRAWS if n_draws is None else n_draws
-            return self._simulate(shape, n_draws, random_state)
+            return self._simulate(shape, n_draws, random_state, owner)
         most = len(self.errors)
         n_draws = most if n_draws is None else n_draws
-        check_count("n_draws", n_draws, "might_have_been")
+        check_count("n_draws", n_draws, owner)
         if n_draws > most:
             raise ValueError(
-                f"The 'n_draws' parameter of might_have_been must be at most {most}: so many "
+                f"The 'n_draws' parameter of {owner} must be at most {most}: so many "
                 f"simulated releases were saved. Got {n_draws}. Save with more, or leave it None."
             )
         return self.errors[:n_draws]
 
-    def _simulate(self, shape: tuple[int, ...], n_draws: int, random_state: int | None) -> Matrix:
+    def _simulate(
+        self, shape: tuple[int, ...], n_draws: int, random_state: int | None, owner: str
+    ) -> Matrix:
         """Exact value minus released one, a row for each simulated release."""
-        check_count("n_draws", n_draws, "might_have_been")
+        check_count("n_draws", n_draws, owner)
         # the key keeps it apart from the noise of a release with the same seed
         sequence = np.random.SeedSequence(random_state, spawn_key=(2**31,))
         seeds = sequence.generate_state(2, np.uint64)
@@ -139,9 +145,22 @@ class Simulator:
         return sampler.pilots(target, self.n_samples, self.schema)[0]
 
 
-def _where_released_is(kind: Callable[[Estimator], bool]) -> Callable[[Method], Method]:
+def _where_released_is(
+    kind: Callable[[Estimator], bool], otherwise: str
+) -> Callable[[Method], Method]:
     """Hide a method unless the released estimator, or before fit the one given, is of a kind."""
-    return available_if(lambda self: kind(getattr(self, "estimator_", self.estimator)))
+
+    def check(self: Any) -> bool:
+        if not kind(getattr(self, "estimator_", self.estimator)):
+            raise AttributeError(f"It is for a {kind_name(kind)}. {otherwise}")
+        return True
+
+    return available_if(check)
+
+
+def kind_name(kind: Callable[[Estimator], bool]) -> str:
+    """Name what scikit-learn's `is_regressor` and `is_classifier` ask for."""
+    return kind.__name__.removeprefix("is_")
 
 
 class IntervalMethods:
@@ -149,7 +168,7 @@ class IntervalMethods:
 
     _release: Any
 
-    @_where_released_is(is_regressor)
+    @_where_released_is(is_regressor, FOR_CLASSIFIERS)
     def predict_interval(
         self,
         X: Container,
@@ -222,7 +241,7 @@ class IntervalMethods:
         )
         return interval
 
-    @_where_released_is(is_classifier)
+    @_where_released_is(is_classifier, FOR_REGRESSORS)
     def predict_stability(
         self, X: Container, *, n_draws: int = 199, random_state: int | None = None
     ) -> NDArray[np.float64]:
@@ -270,7 +289,7 @@ def interval(outputs: list[NDArray], level: float) -> NDArray:
 def _rank(level: float, n_draws: int) -> int:
     """Return which of the ordered draws are the ends of an interval, from either side."""
     if not 0 < level < 1:
-        raise ValueError(f"The 'level' of an interval must be in (0, 1). Got {level!r}.")
+        raise ValueError(f"The 'level' of an interval must be in (0, 1). Got {shown(level)}.")
     rank = math.floor((n_draws + 1) * (1 - level) / 2 * (1 + 1e-12))
     if rank < 1:
         raise ValueError(

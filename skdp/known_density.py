@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
+from skdp.core.checks import shown
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset
 from skdp.core.types import Container, Estimator
@@ -51,7 +52,8 @@ def check_known_density(estimator: Estimator, example: Dataset) -> None:
         raise ValueError(
             "The 'release' parameter of PrivateEstimator is a BernsteinTransformer, and the only "
             "function whose sensitivity is known on paper is that of a KernelDensity. Got "
-            f"{type(estimator).__name__}. Use release='auto', or sample the sensitivity."
+            f"{type(estimator).__name__}. Use release='auto', or sample the sensitivity. "
+            "Records are scaled first, outside of a pipeline and by public bounds."
         )
     if example.sample_weight is not None:
         raise ValueError("What is known on paper is for records without weights.")
@@ -60,7 +62,7 @@ def check_known_density(estimator: Estimator, example: Dataset) -> None:
     if not (exact and euclidean) or isinstance(estimator.bandwidth, str):
         raise ValueError(
             "A sensitivity of KernelDensity is known on paper for a bandwidth that is a number, "
-            f"the Euclidean distance, and without tolerance. Got {estimator!r}."
+            f"the Euclidean distance, and without tolerance. Got {shown(estimator)}."
         )
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import joblib
 import numpy as np
@@ -23,7 +23,7 @@ from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.types import Container, Estimator, Values
-from skdp.intervals import Simulator, interval
+from skdp.intervals import FOR_CLASSIFIERS, FOR_REGRESSORS, Simulator, interval, kind_name
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.summary import TOLD_FROM_ZERO, Labels, ReleaseSummary, flat_names, flat_numbers
@@ -162,8 +162,8 @@ class Release:
         --------
         predict_stability : The same for classifiers.
         """
-        self._check_is(is_regressor, "predict_interval")
-        models = self.might_have_been(n_draws=n_draws, random_state=random_state)
+        self._check_is(is_regressor, "predict_interval", FOR_CLASSIFIERS)
+        models = self._models("predict_interval", n_draws, random_state)
         return interval([model.predict(X) for model in models], level)
 
     def predict_stability(
@@ -195,8 +195,8 @@ class Release:
         ValueError
             As `predict_interval`.
         """
-        self._check_is(is_classifier, "predict_stability")
-        models = self.might_have_been(n_draws=n_draws, random_state=random_state)
+        self._check_is(is_classifier, "predict_stability", FOR_REGRESSORS)
+        models = self._models("predict_stability", n_draws, random_state)
         label = self.value.predict(X)
         return np.mean([model.predict(X) == label for model in models], axis=0)
 
@@ -224,19 +224,33 @@ class Release:
         ValueError
             If there is a public code and no oracle to simulate with, as for `predict_interval`.
         """
+        return self._models("might_have_been", n_draws, random_state)
+
+    def _models(self, owner: str, n_draws: int | None, random_state: int | None) -> list[Estimator]:
         simulator, value = self.simulator, self._as_released
         if simulator is None or value is None:
             raise TypeError(
                 f"Noise is simulated for a released estimator. Got {type(self.value).__name__}."
             )
         stated = None if self.standard_errors is None else flat_numbers(self.standard_errors)
-        return simulator.might_have_been(value, stated, n_draws, random_state)
+        return simulator.might_have_been(value, stated, n_draws, random_state, owner)
 
-    def _check_is(self, kind: Callable[[Estimator], bool], owner: str) -> None:
+    def _check_is(self, kind: Callable[[Estimator], bool], owner: str, otherwise: str) -> None:
         """Refuse another value than a classifier, or a regressor."""
         if not (hasattr(self.value, "predict") and kind(self.value)):
-            name = kind.__name__.removeprefix("is_")
-            raise TypeError(f"{owner} needs a released {name}. Got {type(self.value).__name__}.")
+            raise TypeError(
+                f"{owner} needs a released {kind_name(kind)}. Got {type(self.value).__name__}. "
+                f"{otherwise}"
+            )
+
+    if not TYPE_CHECKING:  # for it, a name that is not there is an error
+
+        def __getattr__(self, name: str) -> Any:
+            """Point to the value for what it has."""
+            hint = ""
+            if not name.startswith("_") and hasattr(vars(self).get("value"), name):
+                hint = f" It belongs to what was released: use .value.{name}."
+            raise AttributeError(f"Release has no attribute {name!r}.{hint}")
 
     @property
     def _as_released(self) -> NDArray[np.float64] | None:

@@ -14,7 +14,7 @@ from sklearn.base import is_classifier
 from skdp.checks import Parameters, data_check, is_derived, response_is_used
 from skdp.core.dataset import Dataset, n_records
 from skdp.core.oracle import Oracle
-from skdp.core.schema import Schema
+from skdp.core.schema import Schema, shorten
 from skdp.core.target import Target, target_key
 from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import without_side_effects
@@ -22,7 +22,7 @@ from skdp.estimators.inputs import takes
 from skdp.estimators.known import KnownTarget, check_known
 from skdp.estimators.members import classes_of_outputs
 from skdp.estimators.public_fit import fit_seeded, fit_to_synthetic, synthetic_dataset
-from skdp.estimators.validation import check_labels
+from skdp.estimators.validation import check_labels, check_response
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.known_density import KnownDensityTarget, check_known_density
@@ -239,6 +239,7 @@ def _draw_every_class(
 
 def _check_labels_of(oracle: str, y: Container, classes: list[NDArray] | None) -> None:
     """Refuse public labels that are all alike, or that were not declared."""
+    check_response(np.asarray(y), labels=True)
     drawn = _labels(y)
     if classes is None:
         alike = [labels for labels in drawn if len(labels) == 1]
@@ -253,8 +254,8 @@ def _check_labels_of(oracle: str, y: Container, classes: list[NDArray] | None) -
         if len(unknown):
             raise ValueError(
                 f"The oracle {oracle} yields the label {unknown.tolist()[0]!r}, which is not among "
-                f"the declared {known.tolist()}. Declare all labels in 'classes', of the type that "
-                "the oracle yields and the data have."
+                f"the declared {shorten(known.tolist())}. Declare all labels in 'classes', "
+                "of the type that the oracle yields and the data have."
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant
-from skdp.core.checks import check_count
+from skdp.core.checks import check_count, shown
 from skdp.core.dataset import as_dataset, n_records
 from skdp.core.target import Target, as_target
 from skdp.core.types import Container
@@ -204,7 +204,7 @@ def plan_release(
     if not isinstance(mechanism, Mechanism):
         raise TypeError(
             "The 'mechanism' parameter of release must be a Mechanism, such as "
-            f"LaplaceMechanism(epsilon=1.0). Got {mechanism!r}."
+            f"LaplaceMechanism(epsilon=1.0). Got {shown(mechanism)}."
         )
     check_count("n_samples", n_samples, "plan_release")
     target = _prepare_target(target, mechanism, responses)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skdp.accounting.accountant import PrivacyAccountant
-from skdp.core.checks import check_count
+from skdp.core.checks import check_count, shown
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
 from skdp.core.types import Estimator
@@ -111,5 +111,5 @@ def sampler_of(estimator: Any, parameter: str) -> SensitivitySampler:
         return sampler
     raise TypeError(
         f"The {parameter} must be a PrivateEstimator whose sensitivity is a SensitivitySampler. "
-        f"Got {estimator!r}."
+        f"Got {shown(estimator)}."
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
+from skdp.core.checks import shown
 from skdp.core.target import Target, is_auto, replaces
 from skdp.core.types import Estimator
 from skdp.estimators.catalog import (
@@ -37,7 +38,8 @@ def check_release(estimator: Estimator, release: object) -> None:
     if isinstance(release, str) and release != "auto":
         raise ValueError(
             "The 'release' parameter of PrivateEstimator must be 'auto' or a list of names of "
-            f"fitted attributes. Got {release!r}. A single name is a list too: [{release!r}]."
+            f"fitted attributes. Got {shown(release)}. A single name is a list too: "
+            f"[{shown(release)}]."
         )
     kinds = Iterable | LeafTarget | BernsteinTransformer | Target
     if not isinstance(release, kinds):
@@ -50,7 +52,7 @@ def check_release(estimator: Estimator, release: object) -> None:
     if isinstance(release, Sequence) and not all(isinstance(name, str) for name in release):
         raise TypeError(
             "The 'release' parameter of PrivateEstimator must list names of fitted attributes. "
-            f"Got {release!r}."
+            f"Got {shown(release)}."
         )
     if isinstance(release, LeafTarget):
         release.check(estimator)

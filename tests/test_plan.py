@@ -11,7 +11,8 @@ from time import perf_counter
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
@@ -30,6 +31,7 @@ from skdp import (
     PrivateEstimator,
     PublicCode,
     PublicDataOracle,
+    RandomTaskOracle,
     ReleasePlan,
     SensitivitySampler,
     Target,
@@ -447,3 +449,30 @@ def test_the_size_of_a_classifier_is_found_before_the_budget_pays():
     with pytest.raises(ValueError, match="at most 16 numbers"):
         model.fit(wide, labels)
     assert ledger.total().epsilon == 0
+
+
+def test_labels_that_are_strings_are_of_one_form():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    words = np.where(X[:, 0] > 0, "yes", "no")
+    sampler = SensitivitySampler(
+        RandomTaskOracle(X_public[:, :2], classes=["no", "yes"]),
+        gamma=0.3,
+        n_pairs=10,
+        random_state=0,
+    )
+    model = PrivateEstimator(
+        LogisticRegression(),
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=sampler,
+        classes=["no", "yes"],
+        random_state=0,
+    )
+    plan = model.plan(60, like=X)  # X alone: labels come in the form of the oracle's
+    again = clone(model).set_params(sensitivity=plan.sensitivity)
+    expected = plan.execute(X, words, random_state=0).value.coef_
+    frames = [pd.Series(words, dtype=kind) for kind in (object, "category", "string")]
+    for y in (words.astype("U9"), words.astype(object), words.tolist(), *frames):
+        assert np.array_equal(plan.execute(X, y, random_state=0).value.coef_, expected)
+        assert again.fit(X, y).classes_.tolist() == ["no", "yes"]
+    with pytest.raises(ValueError, match="a label that is not public"):
+        plan.execute(X, pd.Series(["maybe"] * 60))

@@ -14,7 +14,10 @@ from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KernelDensity
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+import skdp
 from skdp import (
     BernsteinTransformer,
     ExponentialMechanism,
@@ -485,3 +488,32 @@ def test_what_the_released_estimator_has_is_pointed_to():
         _ = fitted.coefs_
     with pytest.raises(AttributeError, match="transform"):
         _ = fitted.transform
+
+
+def test_messages_name_the_remedy():
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
+    words = np.where(Y, "yes", "no").astype(object)
+    words[3] = None
+    unlabeled, private = sampler(PublicDataOracle(PUBLIC[0])), model().fit(X, Y)
+    released, real = private.plan_.execute(X, Y), sampler(RandomTaskOracle(PUBLIC[0]))
+    two = sampler(RandomTaskOracle(PUBLIC[0], classes=["no", "yes"]))
+    calls = {
+        r"returned X\. .*RandomTaskOracle\(X, classes": fit(sensitivity=unlabeled),
+        r"y is None: Log.*RandomTaskOracle\(X, cl": lambda: model(pipeline).fit(X),
+        r"y is None: Logistic.* 'like'": lambda: model(pipeline, sensitivity=unlabeled).plan(60),
+        r"Unknown label type.* RandomTaskOracle\(X": fit(sensitivity=real),
+        r"label type: .* RandomTaskOracle\(X": lambda: model(sensitivity=real).plan(60),
+        r"Input y contains": lambda: model(sensitivity=two).fit(X, words),
+        r"See predict_stability": lambda: private.predict_interval,
+        r"a released regressor.*See predict_stability": lambda: released.predict_interval(X),
+        r"use \.value\.predict": lambda: released.predict,
+        r"parameter of predict_stability": lambda: released.predict_stability(X, n_draws=0),
+    }
+    for message, call in calls.items():
+        with pytest.raises((TypeError, ValueError, AttributeError), match=message):
+            call()
+    assert not hasattr(copy.deepcopy(released), "predict")
+
+
+def test_the_package_lists_what_is_public():
+    assert {name for name in dir(skdp) if name[0] != "_"} == set(skdp.__all__)

@@ -17,7 +17,7 @@ from skdp.accounting.in_force import accountant_in_force, put_in_force
 from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
 from skdp.accounting.spend import DOWN, Spend, above, below, exact
 from skdp.accounting.tally import BudgetTotal, Limits, Tally, check_limits, largest_square
-from skdp.core.checks import check_count
+from skdp.core.checks import check_count, shown
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.exceptions import BudgetExceededError, LedgerError
 
@@ -211,12 +211,13 @@ class PrivacyAccountant:
         if not isinstance(guarantee, PrivacyGuarantee):
             raise TypeError(
                 f"The 'guarantee' parameter of {owner} must be a PrivacyGuarantee. "
-                f"Got {guarantee!r}."
+                f"Got {shown(guarantee)}."
             )
         n_releases = check_count("n_releases", n_releases, owner)
         if composed_at is not None and not 0 <= composed_at < 1:
             raise ValueError(
-                f"The 'composed_at' parameter of {owner} must be in [0, 1). Got {composed_at!r}."
+                f"The 'composed_at' parameter of {owner} must be in [0, 1). Got "
+                f"{shown(composed_at)}."
             )
         identity, *group = _group.get()
         partition, part = group if identity == self._ledger.identity else ("", "")
@@ -356,7 +357,7 @@ class PrivacyAccountant:
         if delta is not None and not (fixed and 0 <= delta < 1):
             raise ValueError(
                 "The 'delta' parameter of PrivacyAccountant.total must be in [0, 1), and goes with "
-                f"fixed=True. Got {delta!r}."
+                f"fixed=True. Got {shown(delta)}."
             )
         tally = self._current()
         limits = self._ledger.limits
@@ -462,7 +463,7 @@ class PrivacyAccountant:
         if not (partition and isinstance(partition, str) and isinstance(part, str)):
             raise ValueError(
                 "The 'partition' and 'part' parameters of PrivacyAccountant.parallel must be "
-                f"strings. Got {partition!r} and {part!r}."
+                f"strings. Got {shown(partition)} and {shown(part)}."
             )
         if _group.get()[0] is not None:
             raise ValueError("A block of PrivacyAccountant.parallel must not be within another.")
@@ -562,7 +563,7 @@ def check_accountant(accountant: object, owner: str) -> None:
     if not isinstance(accountant, PrivacyAccountant):
         raise TypeError(
             f"The 'accountant' parameter of {owner} must be a PrivacyAccountant or None. "
-            f"Got {accountant!r}."
+            f"Got {shown(accountant)}."
         )
     _check_writable(accountant)
 

@@ -34,7 +34,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from skdp.accounting.spend import DOWN, UP, Spend, above, below, exact, loss_of
-from skdp.core.checks import check_rules, is_real
+from skdp.core.checks import check_rules, is_real, shown
 from skdp.core.guarantee import NoiseLaw
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ def check_limits(epsilon: float, delta: float, gamma: float | None, slack: float
     for name, number in (given if gamma is None else given | {"gamma": gamma}).items():
         if not is_real(number):
             raise TypeError(
-                f"The {name!r} parameter of PrivacyAccountant must be a number. Got {number!r}."
+                f"The {name!r} parameter of PrivacyAccountant must be a number. Got "
+                f"{shown(number)}."
             )
     check_rules(
         "PrivacyAccountant",

@@ -24,7 +24,7 @@ from skdp.audit.rules import (
     label_rule,
     pair_rule,
 )
-from skdp.core.checks import check_count, check_rules
+from skdp.core.checks import check_count, check_rules, shown
 from skdp.core.streams import reproducible_seed
 
 Rng = np.random.Generator
@@ -255,7 +255,7 @@ def _check(
     if delta > 0 and method in ("label", "local"):
         raise ValueError(
             f"The 'delta' parameter of audit_epsilon must be 0 for method={method!r}. "
-            f"Got {delta!r}. Use method='pair'."
+            f"Got {shown(delta)}. Use method='pair'."
         )
     return pairs
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+from collections.abc import Sized
+from contextlib import suppress
+from numbers import Integral, Number, Real
 from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 MOST = 2**53
 """Largest count: a double holds all integers up to it."""
+
+LONGEST = 80
+"""So many characters of a string are shown; a longer one is a text, and may be a record."""
 
 
 def is_real(value: object) -> TypeGuard[float]:
@@ -18,20 +24,57 @@ def is_real(value: object) -> TypeGuard[float]:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
+def shown(value: object) -> str:
+    """Show what was got, and of a container its type and shape only: it may hold private records.
+
+    So messages write no parameter by itself: a table in the place of a number would be printed.
+    """
+    if value is None or isinstance(value, Number | np.generic | type):
+        return repr(value)
+    if isinstance(value, str) and len(value) <= LONGEST:
+        return repr(value)
+    if isinstance(value, BaseEstimator) and all(map(_is_plain, value.get_params().values())):
+        return " ".join(repr(value).split())
+    name = type(value).__name__
+    article = "an" if name[0] in "aeioAEIO" else "a"
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple):
+        return f"{article} {name} of shape {tuple(shape)}"
+    length = f" of length {len(value)}" if isinstance(value, Sized) else ""
+    return f"{article} {name}{length}"
+
+
+def _is_plain(value: object) -> bool:
+    """Return whether a parameter of an estimator is no container, nor holds one."""
+    return isinstance(value, str | Number | BaseEstimator | None)
+
+
+def floats(values: object) -> NDArray[np.float64] | None:
+    """Return numbers in an array; None, without an error that shows one, where some are none."""
+    with suppress(TypeError, ValueError):
+        return np.asarray(values, dtype=np.float64)
+    return None
+
+
 def check_count(
     name: str, value: object, owner: str, *, at_least: int = 1, at_most: int | None = None
 ) -> int:
     """Return an integer of the range; refuse fractions, NaN and booleans, however whole."""
     rule = f"of at least {at_least}" if at_most is None else f"from {at_least} to {_short(at_most)}"
-    message = f"The {name!r} parameter of {owner} must be an integer {rule}. Got {value!r}"
+    message = f"The {name!r} parameter of {owner} must be an integer {rule}. Got {shown(value)}"
     if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(f"{message} of type {type(value).__name__}.")
+        raise TypeError(f"{message}{_type_of_scalar(value)}.")
     count = int(value)
     if count > MOST and at_most is None:
         return check_count(name, value, owner, at_least=at_least, at_most=MOST)
     if count < at_least or (at_most is not None and count > at_most):
         raise ValueError(f"{message}.")
     return count
+
+
+def _type_of_scalar(value: object) -> str:
+    """Say the type of what is shown by its value."""
+    return f" of type {type(value).__name__}" if shown(value) == repr(value) else ""
 
 
 def _short(number: int) -> str:
@@ -45,11 +88,11 @@ def check_real(
 ) -> float:
     """Return a number in an interval; `closed` holds "l" and "r" for the ends that belong to it."""
     left, right = "[" if "l" in closed else "(", "]" if "r" in closed else ")"
-    interval = f"in {left}{low:g}, {high:g}{right}. Got {value!r}"
+    interval = f"in {left}{low:g}, {high:g}{right}. Got {shown(value)}"
     if not is_real(value):
         raise TypeError(
-            f"The {name!r} parameter of {owner} must be a real number {interval} of type "
-            f"{type(value).__name__}."
+            f"The {name!r} parameter of {owner} must be a real number {interval}"
+            f"{_type_of_scalar(value)}."
         )
     try:
         number = float(value)
@@ -65,7 +108,7 @@ def check_rules(owner: str, **rules: tuple[object, object, str]) -> None:
     """Refuse the first parameter whose rule does not hold; each has its value before it."""
     for name, (value, holds, rule) in rules.items():
         if not holds:
-            raise ValueError(f"The {name!r} parameter of {owner} must {rule}. Got {value!r}.")
+            raise ValueError(f"The {name!r} parameter of {owner} must {rule}. Got {shown(value)}.")
 
 
 def check_levels(
@@ -78,12 +121,11 @@ def check_levels(
         levels = np.asarray(None)
     if levels.dtype.kind not in "fiu":
         raise TypeError(
-            f"The {name!r} parameter of {owner} must hold real numbers. Got {values!r} of type "
-            f"{type(values).__name__}."
+            f"The {name!r} parameter of {owner} must hold real numbers. Got {shown(values)}."
         )
     if np.any(levels < low):
         raise ValueError(
             f"The {name!r} parameter of {owner} must hold numbers of at least {low:g}. "
-            f"Got {values!r}."
+            f"Got {shown(values)}."
         )
     return levels.astype(np.float64)

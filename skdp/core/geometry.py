@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.core.checks import shown
 from skdp.core.code import PublicCode
 
 
@@ -115,7 +116,7 @@ class Geometry:
     def __post_init__(self) -> None:
         if self.order not in _NORMS:
             raise ValueError(
-                f"The 'order' parameter of Geometry must be 1, 2 or inf. Got {self.order!r}."
+                f"The 'order' parameter of Geometry must be 1, 2 or inf. Got {shown(self.order)}."
             )
         if not isinstance(self.basis, PublicCode):
             raise TypeError(
@@ -275,6 +276,6 @@ def as_geometry(geometry: Geometry | str, owner: str) -> Geometry:
     if not isinstance(geometry, str) or geometry not in _ORDERS:
         raise ValueError(
             f"The 'geometry' parameter of {owner} must be 'l1', 'l2', 'sup' or a Geometry, such as "
-            f"mechanism.geometry. Got {geometry!r}."
+            f"mechanism.geometry. Got {shown(geometry)}."
         )
     return Geometry(_ORDERS[geometry])

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from enum import Enum
 
-from skdp.core.checks import check_count, check_rules, is_real
+from skdp.core.checks import check_count, check_rules, is_real, shown
 
 # A promise beyond these says next to nothing: it is given, with a warning.
 MOST_EPSILON = 20
@@ -98,7 +98,8 @@ class PrivacyGuarantee:
             number = getattr(self, name)
             if not is_real(number) and not (name == "confidence" and number is None):
                 raise TypeError(
-                    f"The {name!r} parameter of PrivacyGuarantee must be a number. Got {number!r}."
+                    f"The {name!r} parameter of PrivacyGuarantee must be a number. Got "
+                    f"{shown(number)}."
                 )
         sure = self.confidence
         check_rules(
@@ -227,10 +228,10 @@ class NoiseLaw:
         if self.kind not in ("laplace", "gaussian", "pure"):
             raise ValueError(
                 "The 'kind' parameter of NoiseLaw must be 'laplace', 'gaussian' or 'pure'. "
-                f"Got {self.kind!r}."
+                f"Got {shown(self.kind)}."
             )
         if not self.parameter > 0:
             raise ValueError(
-                f"The 'parameter' of NoiseLaw must be above 0. Got {self.parameter!r}."
+                f"The 'parameter' of NoiseLaw must be above 0. Got {shown(self.parameter)}."
             )
         object.__setattr__(self, "parameter", float(self.parameter))

@@ -94,8 +94,9 @@ def _failure(who: str, what: str, tried: bool) -> PrivateEvaluationError:
         else "Try it on public records first."
     )
     return PrivateEvaluationError(
-        f"{who} failed on the private data ({what}); nothing is released. Details are withheld, "
-        f"since they may describe the data.{f' {advice}' if who == 'The target' else ''}"
+        f"{who} failed on the private data ({what}); nothing is released, and the "
+        "budget has paid. Details are withheld, since they may describe the data."
+        f"{f' {advice}' if who == 'The target' else ''}"
     )
 
 

@@ -243,9 +243,12 @@ class Schema:
         a number would change by more than the rounding of a float. The message holds no value.
         """
         if len(dataset.parts) != len(self.parts):
+            wrapped = "Give it y too, or wrap public features: RandomTaskOracle(X, classes=...)."
+            lacks_y = len(dataset.parts) == 1 and owner.startswith("The oracle")
             raise ValueError(
                 f"{owner} returned {_say_parts(dataset.parts)}. It must return "
                 f"{_say_parts(self.parts)}, like the private records, or those of 'like'."
+                f"{' ' + wrapped if lacks_y else ''}"
             )
         flaw, converted = "", []
         for name, part, container in zip(Dataset._fields, self.parts, dataset, strict=False):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.core.checks import shown
 from skdp.core.dataset import Dataset, neighboring_pair
 from skdp.core.default import class_name, default
 from skdp.core.fingerprint import key_of
@@ -297,7 +298,7 @@ def target_key(target: Target) -> str:
 def _check_key(key: object, owner: str) -> str:
     rule = f"The 'key' of {owner} must be a string that names the function, such as 'my-mean-v1'."
     if not isinstance(key, str):
-        raise TypeError(f"{rule} Got {key!r}.")
+        raise TypeError(f"{rule} Got {shown(key)}.")
     if not key:
         raise ValueError(f"{rule} Got an empty one. Leave it out to have one made of the content.")
     return key

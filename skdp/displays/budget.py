@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from skdp.accounting.spend import Spend
 from skdp.accounting.tally import Limits, Tally
+from skdp.core.checks import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -133,7 +134,7 @@ class BudgetDisplay:
         if by not in ("release", "time") or (by == "time" and not len(self.time)):
             raise ValueError(
                 "The 'by' parameter of BudgetDisplay.plot must be 'release', or 'time' where there "
-                f"are releases. Got {by!r} with {len(self.time)} releases."
+                f"are releases. Got {shown(by)} with {len(self.time)} releases."
             )
         if ax is None:
             _, ax = plt.subplots(layout="constrained")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.core.checks import shown
 from skdp.displays.colors import BLUE, VERMILION
 from skdp.estimators.labels import labels_of
 from skdp.plan import ReleasePlan
@@ -180,7 +181,7 @@ class CodeDisplay:
         if show not in ("ratios", "directions") or (show != "ratios" and self.directions is None):
             raise ValueError(
                 "The 'show' parameter of CodeDisplay.plot must be 'ratios', or 'directions' where "
-                f"several numbers are released together. Got {show!r}."
+                f"several numbers are released together. Got {shown(show)}."
             )
         n_numbers, n_released = len(self.names), len(self.prior)
         if ax is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.checks import check_count
+from skdp.core.checks import check_count, shown
 from skdp.displays.colors import BLUE
 from skdp.functions.released_density import ReleasedDensity
 from skdp.intervals import interval
@@ -119,7 +119,7 @@ class PrivateDensityDisplay:
         if len(display.grid) > 1:
             raise ValueError(
                 "The 'level' parameter of PrivateDensityDisplay.from_estimator is for densities of "
-                f"one column. Got {level!r} for {len(display.grid)}: leave it None."
+                f"one column. Got {shown(level)} for {len(display.grid)}: leave it None."
             )
         options = {"n_draws": n_draws, "random_state": random_state}
         models = estimator._release.might_have_been(**options)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.checks import check_count
+from skdp.core.checks import check_count, shown
 from skdp.summary import LEAST_LEARNED
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class ReleaseDisplay:
         if attribute is not None and attribute not in of:
             raise ValueError(
                 "The 'attribute' parameter of ReleaseDisplay.from_summary must be one of "
-                f"{list(dict.fromkeys(of))}. Got {attribute!r}."
+                f"{list(dict.fromkeys(of))}. Got {shown(attribute)}."
             )
         rows = [i for i, name in enumerate(of) if attribute in (None, name)][:max_numbers]
         return cls(

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.core.checks import shown
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -97,7 +99,8 @@ class RiskDisplay:
         """
         if n_points < 2:
             raise ValueError(
-                f"The 'n_points' parameter of RiskDisplay must be at least 2. Got {n_points!r}."
+                f"The 'n_points' parameter of RiskDisplay must be at least 2. Got "
+                f"{shown(n_points)}."
             )
         optimal = model.optimal_epsilon(epsilon0)
         epsilon = epsilon0 * np.arange(1, n_points + 1) / n_points

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier, is_regressor
 
+from skdp.core.checks import floats, shown
 from skdp.core.types import Estimator
 from skdp.estimator import PrivateEstimator
 from skdp.plan import ReleasePlan
@@ -143,11 +144,12 @@ class PrivacyUtilityDisplay:
             :meth:`PrivateEstimator.plan`.
         """
         owner = "PrivacyUtilityDisplay.from_plan"
-        levels = np.unique(np.asarray(epsilons, dtype=np.float64))
+        numbers = floats(epsilons)
+        levels = np.array([]) if numbers is None else np.unique(numbers)
         if levels.size == 0 or not np.isfinite(levels).all() or levels[0] <= 0:
             raise ValueError(
                 f"The 'epsilons' parameter of {owner} must be positive and finite numbers. "
-                f"Got {epsilons!r}."
+                f"Got {shown(epsilons)}."
             )
         planned = isinstance(plan, ReleasePlan)
         if planned and plan.oracle is None:
@@ -158,7 +160,7 @@ class PrivacyUtilityDisplay:
         if (n_samples is None) != planned:
             raise TypeError(
                 f"The 'n_samples' parameter of {owner} must be given beside an estimator, and "
-                f"only there. Got {n_samples!r}."
+                f"only there. Got {shown(n_samples)}."
             )
         if planned:
             sampler = SensitivitySampler(plan.oracle)
@@ -218,7 +220,8 @@ class PrivacyUtilityDisplay:
         if not len(enough):
             raise ValueError(
                 "The 'target_score' parameter of suggest_epsilon must be a score that one of the "
-                f"levels has. Got {target_score!r}; the largest mean score is {means.max():.3g}, "
+                f"levels has. Got {shown(target_score)}; the largest mean score is "
+                f"{means.max():.3g}, "
                 f"without noise {self.exact.mean():.3g}."
             )
         warnings.warn(

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from skdp.core.checks import is_real
+from skdp.core.checks import is_real, shown
 from skdp.core.types import Container, Matrix
 
 EPS = float(np.finfo(np.float64).eps)
@@ -196,7 +196,7 @@ class ClipBox(Clip):
             raise ValueError(
                 "The 'low' and 'high' parameters of ClipBox must be finite numbers, one for all or "
                 f"one for each of the {n_features} columns, with low at most high. Got "
-                f"low={self.low!r}, high={self.high!r}."
+                f"low={shown(self.low)}, high={shown(self.high)}."
             )
         return ends
 
@@ -205,7 +205,7 @@ class ClipBox(Clip):
         if sparse.issparse(rows) and ((low > 0) | (high < 0)).any():
             raise ValueError(
                 "The 'low' and 'high' parameters of ClipBox must have 0 between them where X is "
-                f"sparse, or else clipping would fill it. Got low={self.low!r}, "
+                f"sparse, or else clipping would fill it. Got low={shown(self.low)}, "
                 f"high={self.high!r}."
             )
 
@@ -265,7 +265,7 @@ class ClipNorm(Clip):
         if not (is_real(self.radius) and LEAST <= float(self.radius) <= MOST):
             raise ValueError(
                 f"The 'radius' parameter of ClipNorm must be a number in [{LEAST}, {MOST}]. "
-                f"Got {self.radius!r}."
+                f"Got {shown(self.radius)}."
             )
 
     def _clip(self, rows: Matrix) -> Matrix:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from skdp.core.checks import shown
 from skdp.core.classes import isinstance_by_name, named
 from skdp.core.types import Estimator
 from skdp.estimators.catalog import substitute_of, traits_of
@@ -97,7 +98,7 @@ def check_configuration(estimator: Estimator) -> None:
         if shuffles and not isinstance(getattr(value, "random_state", 0), Integral):
             raise ValueError(
                 f"The {name!r} parameter of {type(estimator).__name__} must split alike in both "
-                f"fits of a pair. Got {value!r}. Give its random_state an integer."
+                f"fits of a pair. Got {shown(value)}. Give its random_state an integer."
             )
 
 

@@ -105,7 +105,12 @@ class DelegatedMethods:
                 there = hasattr(self.estimator_, name)
                 hint = f" of its own: it is estimator_.{name}" if there else ""
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}.")
-        return object.__getattribute__(self, name)
+        try:
+            return object.__getattribute__(self, name)
+        except AttributeError as error:
+            if error.__cause__ is None:
+                raise
+            raise AttributeError(f"{error}: {error.__cause__}") from None
 
     def _fitted_attribute(self, name: str) -> Any:
         if "estimator_" not in vars(self):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import is_classifier
 
+from skdp.core.checks import shown
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset, take_records
 from skdp.core.metric import LocalMetric
@@ -136,7 +137,7 @@ def check_known(estimator: Estimator, release: object, example: Dataset) -> None
         raise ValueError(
             "The 'release' parameter of PrivateEstimator must be 'auto' with sensitivity='known', "
             "which knows what is released, or for a KernelDensity a BernsteinTransformer. "
-            f"Got {release!r}."
+            f"Got {shown(release)}."
         )
     if example.sample_weight is not None:
         raise ValueError(
@@ -169,7 +170,7 @@ def _learner(estimator: Estimator) -> tuple[Estimator, tuple[float, float] | Non
         raise ValueError(
             "The 'transformer' parameter of TransformedTargetRegressor must be ClipBox(low, high) "
             "with sensitivity='known', so that the response has a public range. "
-            f"Got {last.transformer!r}."
+            f"Got {shown(last.transformer)}."
         )
     low, high = last.transformer.ranges(1)[:, 0].tolist()
     if not 0 < (high - low) / 2 < np.inf:

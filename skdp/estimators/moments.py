@@ -14,6 +14,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from skdp.core.checks import floats, shown
 from skdp.core.types import Container, Matrix
 
 
@@ -94,7 +95,7 @@ class MomentModel(BaseEstimator):
             if not (number and 0 <= value <= most):
                 raise ValueError(
                     f"The {name!r} parameter of {owner} must be a number in [0, {most}]. "
-                    f"Got {value!r}."
+                    f"Got {shown(value)}."
                 )
 
     def _scores(self, X: Container) -> Matrix:
@@ -456,7 +457,7 @@ class MomentRegressor(RegressorMixin, MomentModel):
         if not 0 < (high - low) / 2 < np.inf:  # what is no number compares as false
             raise ValueError(
                 "The 'y_range' parameter of MomentRegressor must be a pair of finite numbers, the "
-                f"lower one first. Got {self.y_range!r}."
+                f"lower one first. Got {shown(self.y_range)}."
             )
 
 
@@ -468,14 +469,15 @@ def mean_second_moment(X: Container) -> Matrix:
 
 def as_second_moment(given: ArrayLike, n_features: int, owner: str) -> Matrix:
     """Check a given second moment, and append the constant where it is that of x alone."""
-    matrix = np.asarray(given, dtype=np.float64)
+    matrix = floats(given)
+    matrix = np.empty(0) if matrix is None else matrix
     if matrix.shape == (n_features, n_features):
         matrix = linalg.block_diag(matrix, 1.0)
     fits = matrix.shape == (n_features + 1,) * 2 and np.isfinite(matrix).all()
     if not fits or not np.allclose(matrix, matrix.T):
         raise ValueError(
             f"The 'second_moment' parameter of {owner} must be a symmetric matrix of finite "
-            f"numbers for {n_features} features or for them and the constant 1. Got an array of "
-            f"shape {matrix.shape}."
+            f"numbers for {n_features} features or for them and the constant 1. Got "
+            f"{shown(given)}."
         )
     return matrix

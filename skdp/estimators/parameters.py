@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import clone
 
+from skdp.core.checks import shown
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset, find_non_finite
 from skdp.core.metric import LocalMetric
@@ -242,7 +243,7 @@ def _check_released(public_fit: Estimator, name: str) -> None:
         ]
         raise ValueError(
             "The 'release' parameter of PrivateEstimator must name fitted attributes that hold "
-            f"floats. Got {name!r}. "
+            f"floats. Got {shown(name)}. "
             f"{type(public_fit).__name__} has: {', '.join(choices) or 'none'}."
         )
     owner, attribute = _owner(public_fit, name)
@@ -251,7 +252,8 @@ def _check_released(public_fit: Estimator, name: str) -> None:
     except AttributeError:
         raise ValueError(
             "The 'release' parameter of PrivateEstimator must name fitted attributes that can be "
-            f"set. Got {name!r}, which {type(owner).__name__} computes from others. Name those."
+            f"set. Got {shown(name)}, which {type(owner).__name__} computes from others. Name "
+            f"those."
         ) from None
 
 

@@ -12,6 +12,7 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 
+from skdp.core.checks import floats, shown
 from skdp.core.dataset import Dataset
 from skdp.core.moments import Moments
 from skdp.core.target import Target
@@ -136,7 +137,7 @@ class LeafTarget(BaseEstimator):
         if tree.monotonic_cst is not None:
             raise ValueError(
                 f"The 'monotonic_cst' parameter of {name} must be None with LeafTarget, since "
-                f"noise does not keep the order of the leaves. Got {tree.monotonic_cst!r}."
+                f"noise does not keep the order of the leaves. Got {shown(tree.monotonic_cst)}."
             )
 
     @staticmethod
@@ -144,7 +145,7 @@ class LeafTarget(BaseEstimator):
         if getattr(tree, "class_weight", None) is not None and tree.n_outputs_ > 1:
             raise ValueError(
                 f"The 'class_weight' parameter of {type(tree).__name__} must be None with "
-                f"LeafTarget and several outputs. Got {tree.class_weight!r}."
+                f"LeafTarget and several outputs. Got {shown(tree.class_weight)}."
             )
 
     def _ranges(self, public_fit: Estimator) -> NDArray[np.float64] | None:
@@ -163,11 +164,12 @@ class LeafTarget(BaseEstimator):
                 "how much a record can change a leaf depends on it, and it may not be read from "
                 "the private responses. Pass release=LeafTarget(y_range=(low, high))."
             )
-        ranges = np.atleast_2d(np.asarray(self.y_range, dtype=np.float64))
+        ranges = floats(self.y_range)
+        ranges = np.empty((0, 0)) if ranges is None else np.atleast_2d(ranges)
         good = ranges.ndim == 2 and ranges.shape[1] == 2 and len(ranges) in {1, tree.n_outputs_}
         if not (good and np.isfinite(ranges).all() and np.all(ranges[:, 0] < ranges[:, 1])):
             raise ValueError(
-                f"The 'y_range' parameter of LeafTarget must be {rule}. Got {self.y_range!r}."
+                f"The 'y_range' parameter of LeafTarget must be {rule}. Got {shown(self.y_range)}."
             )
         return np.broadcast_to(ranges, (tree.n_outputs_, 2))
 

@@ -11,6 +11,7 @@ from sklearn.utils import Tags, assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
 from skdp.core.dataset import Dataset, column_names, n_records
+from skdp.core.schema import shorten
 from skdp.core.types import Container
 
 
@@ -27,13 +28,39 @@ def check_private_dataset(
             f"y must hold one response for each of the {n_records(X)} records of X. "
             f"Got shape {y.shape}."
         )
-    if not any_number:
-        assert_all_finite(y, input_name="y")
+    check_response(y, tags.estimator_type == "classifier", any_number)
     if tags.estimator_type == "classifier":
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it comments on the number of labels
-            check_classification_targets(y)
+        y = _as_words(y)
     return Dataset(X, y, None if weights is None else _check_weights(weights, n_records(X)))
+
+
+def check_response(y: NDArray, labels: bool, any_number: bool = False) -> None:
+    """Refuse responses that are missing or infinite, unless any is taken, and what is no label."""
+    flaw = None
+    try:
+        if not any_number:
+            assert_all_finite(y, input_name="y")
+        if labels:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # it comments on the number of labels
+                check_classification_targets(y)
+    except ValueError as error:
+        flaw = str(error).replace("Input contains", "Input y contains").rstrip(".") + "."
+    except TypeError:  # labels that have no order, such as those of pandas that are missing
+        flaw = "Input y contains labels that are missing, or of several types."
+    if flaw is not None:
+        remedy = (
+            " An oracle is told the labels by 'classes', as in RandomTaskOracle(X, classes=...)."
+        )
+        raise ValueError(flaw + remedy * ("Unknown label type" in flaw))
+
+
+def _as_words(y: NDArray) -> NDArray:
+    """Return labels that are strings in the one form that frames, lists and arrays of them have."""
+    if y.dtype.kind != "O" or not all(isinstance(label, str) for label in y.flat):
+        return y
+    words = y.astype(np.str_)
+    return words if np.array_equal(words, y) else y  # an array drops the zeros at the end of a text
 
 
 def _check_weights(weights: Container, n_samples: int) -> NDArray[np.float64]:
@@ -122,9 +149,9 @@ def check_labels(y: NDArray, classes: list[NDArray]) -> None:
     """Refuse private labels that are not among the public ones of their output; name none."""
     columns = y.reshape(len(y), -1).T
     if not all(np.isin(*each).all() for each in zip(columns, classes, strict=True)):
-        shown = [labels.tolist() for labels in classes]
+        named = [shorten(labels.tolist()) for labels in classes]
         raise ValueError(
             "y holds a label that is not public: the public ones are "
-            f"{shown[0] if len(shown) == 1 else shown}. Declare all labels with the 'classes' "
+            f"{', '.join(named)}. Declare all labels with the 'classes' "
             "parameter of PrivateEstimator, and let the oracle yield each of them."
         )

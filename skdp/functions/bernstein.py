@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp.core.checks import check_count
+from skdp.core.checks import check_count, shown
 from skdp.functions.bernstein_basis import (
     MAX_BASIS,
     MAX_DEGREE,
@@ -324,7 +324,7 @@ def _box(feature_range: ArrayLike, n_features: int) -> NDArray[np.float64]:
         raise ValueError(
             "The 'feature_range' parameter of BernsteinTransformer must be a pair (low, high) or "
             f"an array of shape ({n_features}, 2), finite and with low below high. "
-            f"Got {feature_range!r}. Declare the box in which the function is wanted, such as "
+            f"Got {shown(feature_range)}. Declare the box in which the function is wanted, such as "
             "feature_range=(0, 1), from what is known without the data."
         )
     return box

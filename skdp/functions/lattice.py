@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skdp.core.checks import shown
 from skdp.core.target import Target, as_function_target
 from skdp.core.types import Container, Estimator
 from skdp.functions.bernstein import BernsteinTransformer
@@ -125,7 +126,8 @@ def fit_transformer(transformer: Estimator, n_features: int | None = None) -> Be
     """Fit a clone to a table of the right width; its values do not matter."""
     if not isinstance(transformer, BernsteinTransformer):
         raise TypeError(
-            f"A function is released on the lattice of a BernsteinTransformer. Got {transformer!r}."
+            f"A function is released on the lattice of a BernsteinTransformer. Got "
+            f"{shown(transformer)}."
         )
     if n_features is None:
         rows = np.shape(transformer.feature_range)

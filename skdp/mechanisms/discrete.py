@@ -19,6 +19,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.core.checks import shown
 from skdp.mechanisms.base import ByteSource
 
 MAX_SCALE = 2**52
@@ -290,5 +291,6 @@ def below(bound: int, size: int, source: ByteSource) -> NDArray:
 def _check_scale(name: str, scale: int, owner: str) -> None:
     if not 1 <= scale <= MAX_SCALE:
         raise ValueError(
-            f"The {name!r} parameter of {owner} must be an integer in [1, 2**52]. Got {scale!r}."
+            f"The {name!r} parameter of {owner} must be an integer in [1, 2**52]. Got "
+            f"{shown(scale)}."
         )

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.core.checks import check_rules, is_real
+from skdp.core.checks import check_rules, floats, is_real
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.mechanisms.base import ByteSource, Mechanism
@@ -197,8 +197,12 @@ class ExponentialMechanism(Mechanism):
 
     def _handicaps(self, n_responses: int, scale: int) -> NDArray[np.int64]:
         """Turn the base measure into steps. It is public, so rounding and clipping it is free."""
-        measure = np.asarray(self.base_measure, dtype=np.float64)
-        if measure.shape != (n_responses,) or not np.all((measure > 0) & np.isfinite(measure)):
+        measure = floats(self.base_measure)
+        if (
+            measure is None
+            or measure.shape != (n_responses,)
+            or not np.all((measure > 0) & np.isfinite(measure))
+        ):
             raise ValueError(
                 "The 'base_measure' parameter of ExponentialMechanism must hold one positive "
                 f"finite weight for each of the {n_responses} responses."

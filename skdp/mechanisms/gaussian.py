@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from skdp.core.checks import check_rules, is_real
+from skdp.core.checks import check_rules, is_real, shown
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.base import BasisParameter, ByteSource
@@ -122,7 +122,7 @@ def gaussian_scale(
             raise ValueError(
                 "The 'epsilon' and 'delta' parameters of GaussianMechanism are too small for "
                 f"{n_values} released values: rounding to a lattice would cost as much as the "
-                f"noise. Got epsilon={epsilon!r} and delta={delta!r}."
+                f"noise. Got epsilon={shown(epsilon)} and delta={shown(delta)}."
             )
         lattice = Lattice(lattice.exponent + 1)
     sigma = _smallest(
@@ -264,6 +264,7 @@ class GaussianMechanism(AdditiveMechanism):
             raise ValueError(
                 "The 'epsilon' parameter of GaussianMechanism must be below 1 for "
                 "method='classical', whose proof needs it: at epsilon=10 and delta=1e-05 the "
-                f"formula gives epsilon=10.39 only. Got {self.epsilon!r}. Use method='analytic'."
+                f"formula gives epsilon=10.39 only. Got {shown(self.epsilon)}. Use "
+                f"method='analytic'."
             )
         self._check_basis()

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.core.checks import shown
 from skdp.core.guarantee import NoiseLaw
 from skdp.mechanisms.base import BasisParameter, ByteSource, Mechanism
 from skdp.mechanisms.discrete import discrete_laplace
@@ -134,7 +135,7 @@ class LaplaceMechanism(PureAdditiveMechanism):
         if self.norm not in ("l1", "auto"):
             raise ValueError(
                 "The 'norm' parameter of LaplaceMechanism must be 'l1' or 'auto'. "
-                f"Got {self.norm!r}."
+                f"Got {shown(self.norm)}."
             )
 
     def unit_deviation(self, n_values: int) -> float:

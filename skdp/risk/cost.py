@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from skdp.accounting.formulas import check_stronger
 from skdp.accounting.laws import LaplaceLoss
-from skdp.core.checks import check_count, check_levels, check_real
+from skdp.core.checks import check_count, check_levels, check_real, shown
 from skdp.risk.paper import published_confidence
 
 _CONFIDENCE: dict[str, Callable[[ArrayLike, float], Any]] = {
@@ -80,7 +80,7 @@ class CompensationModel:
         if self.law not in _CONFIDENCE:
             raise ValueError(
                 f"The 'law' parameter of {owner} must be one of {sorted(_CONFIDENCE)}. "
-                f"Got {self.law!r}."
+                f"Got {shown(self.law)}."
             )
 
     def cost(self, epsilon: ArrayLike) -> Any:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp.accounting.laws import GaussianLoss, LaplaceLoss, PureLoss
 from skdp.accounting.loss import PrivacyLossDistribution
-from skdp.core.checks import check_real
+from skdp.core.checks import check_real, shown
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
@@ -83,7 +83,7 @@ def privacy_loss_distribution(
         raise ValueError(
             "The 'distance' parameter of privacy_loss_distribution must be at most the sensitivity "
             f"for {type(mechanism).__name__}, whose loss on other pairs is not known. "
-            f"Got {distance!r}."
+            f"Got {shown(distance)}."
         )
     return PureLoss(_level(mechanism))
 
@@ -126,7 +126,7 @@ def _calibrated_to(mechanism: Mechanism, sensitivity: Any, owner: str) -> float:
         if not sensitivity.geometry.bounds(geometry):
             raise ValueError(
                 f"The 'sensitivity' parameter of {owner} must be measured in the norm of the "
-                f"mechanism, {geometry.key!r}. Got {sensitivity.geometry.key!r}."
+                f"mechanism, {geometry.key!r}. Got {shown(sensitivity.geometry.key)}."
             )
         sensitivity = sensitivity.value
     return check_real("sensitivity", sensitivity, owner, 0.0, math.inf)
@@ -345,7 +345,7 @@ def joint_risk(
     if levels.ndim > 1 or not (levels >= 0).all():
         raise ValueError(
             "The 'epsilon' parameter of joint_risk must hold numbers of at least 0, in one "
-            f"dimension. Got {epsilon!r}."
+            f"dimension. Got {shown(epsilon)}."
         )
     noise = np.array([_noise_probability(mechanism, value, levels) for value in ratio])
     return JointRisk(mechanism, probability, ratio, levels, noise, confidence)

@@ -29,7 +29,7 @@ from scipy.special import gammainc
 from scipy.stats import gamma, nbinom
 
 from skdp.accounting.formulas import LARGEST, azuma, check_stronger
-from skdp.core.checks import check_count, check_levels, check_real
+from skdp.core.checks import check_count, check_levels, check_real, shown
 from skdp.exceptions import ReproductionWarning
 from skdp.risk.bounds import dkw_factor
 
@@ -373,7 +373,7 @@ def _ratio(epsilon: ArrayLike, epsilon0: float, n_outputs: int) -> Any:
     if total < _LEAST:
         raise ValueError(
             "The 'epsilon0' parameter of paper_confidence is so small that a share of it is no "
-            f"double. Got {epsilon0!r}."
+            f"double. Got {shown(epsilon0)}."
         )
     return paper_t_cdf(epsilon, n_outputs) / total
 

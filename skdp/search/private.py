@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant, default_accountant
 from skdp.accounting.tally import BudgetTotal
 from skdp.checks import check_data, check_parameters, is_derived
+from skdp.core.checks import shown
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
 from skdp.core.target import Target
@@ -278,7 +279,7 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         if not isinstance(self.estimator, PrivateEstimator):
             raise TypeError(
                 "The 'estimator' parameter of PrivateSearchCV must be a PrivateEstimator, since it "
-                f"is fitted privately, too. Got {self.estimator!r}."
+                f"is fitted privately, too. Got {shown(self.estimator)}."
             )
         candidates = list_candidates(self.param_grid, self.n_iter, self.random_state)
         names = {name for params in candidates for name in params}
@@ -297,17 +298,17 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         if not isinstance(self.mechanism, Mechanism) or not self.mechanism.chooses:
             raise TypeError(
                 "The 'mechanism' parameter of PrivateSearchCV must choose, such as "
-                f"ExponentialMechanism(epsilon=0.5). Got {self.mechanism!r}."
+                f"ExponentialMechanism(epsilon=0.5). Got {shown(self.mechanism)}."
             )
         if getattr(self.mechanism, "monotone", False):
             raise ValueError(
                 "The 'mechanism' parameter of PrivateSearchCV must not be monotone: to replace a "
-                f"record raises some scores and lowers others. Got {self.mechanism!r}."
+                f"record raises some scores and lowers others. Got {shown(self.mechanism)}."
             )
         if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
             raise TypeError(
                 "The 'scoring' parameter of PrivateSearchCV must be one score: a name, a function "
-                f"or None. Got {self.scoring!r}."
+                f"or None. Got {shown(self.scoring)}."
             )
         byte_source(self.random_state)
         check_accountant(self.accountant, "PrivateSearchCV")
@@ -328,7 +329,7 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         if getattr(sensitivity, "estimator", None) is not None:
             raise ValueError(
                 "The 'sensitivity' parameter of PrivateSearchCV must bound scores, and this bounds "
-                f"what a fit releases. Got {sensitivity!r}. Sample it, or bound the scores."
+                f"what a fit releases. Got {shown(sensitivity)}. Sample it, or bound the scores."
             )
         if isinstance(sensitivity, SensitivitySampler):
             used = dataset.y is not None

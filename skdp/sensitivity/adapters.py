@@ -17,6 +17,7 @@ import numpy as np
 from numpy.random import Generator, RandomState
 from sklearn.utils.validation import check_is_fitted
 
+from skdp.core.checks import shown
 from skdp.core.classes import named, public_name
 from skdp.core.dataset import n_records, take_records
 from skdp.core.oracle import Oracle, has_independent_records
@@ -128,7 +129,7 @@ def as_oracle(oracle: object) -> Oracle:
         if not isinstance(oracle.description, str):
             raise TypeError(
                 f"The 'description' of the oracle {type(oracle).__name__} must be a string. "
-                f"Got {oracle.description!r}."
+                f"Got {shown(oracle.description)}."
             )
         return oracle
     if type(oracle).__module__.startswith("scipy.stats"):

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from skdp.core.checks import check_count, check_real, is_real
+from skdp.core.checks import check_count, check_real, is_real, shown
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
 from skdp.core.oracle import Oracle
@@ -205,7 +205,8 @@ class KnownSensitivity(Settled):
             if self.gamma or (geometry.basis.digest and not geometry.basis.has_prior):
                 raise ValueError(
                     "The 'prior' parameter of KnownSensitivity is for a bound in the values as "
-                    f"they are, without a gamma. Got {geometry.key!r} and gamma={self.gamma!r}."
+                    f"they are, without a gamma. Got {geometry.key!r} and "
+                    f"gamma={shown(self.gamma)}."
                 )
 
     def in_norm(self, order: float) -> KnownSensitivity:

@@ -18,7 +18,7 @@ from typing import Any
 
 from scipy.special import betainc, betaincc, lambertw
 
-from skdp.core.checks import MOST, check_count, check_real, check_rules
+from skdp.core.checks import MOST, check_count, check_real, check_rules, shown
 
 _ULPS = 16 * sys.float_info.epsilon  # wider than the error of the few logarithms used here
 _TAIL_ERROR = 1e-8  # relative; the incomplete beta function was measured right to 3e-14
@@ -202,7 +202,7 @@ def order_statistic(
         remedy = "Raise gamma." if fewest is None else f"Raise n_pairs to at least {fewest}."
         raise ValueError(
             f"The 'gamma' parameter of {owner} must be at least {attainable!r} for "
-            f"n_pairs={n_pairs} with calibration={calibration!r}. Got {gamma!r}. {remedy}"
+            f"n_pairs={n_pairs} with calibration={calibration!r}. Got {shown(gamma)}. {remedy}"
         )
     return OrderStatistic(
         n_pairs=n_pairs,
@@ -226,7 +226,7 @@ def _validate(
     if calibration not in list(_RULES):
         raise ValueError(
             f"The 'calibration' parameter of {owner} must be one of {sorted(_RULES)}. "
-            f"Got {calibration!r}."
+            f"Got {shown(calibration)}."
         )
     if gamma is None and n_pairs is None:
         raise ValueError(
@@ -235,7 +235,7 @@ def _validate(
     if confidence is not None and calibration != "conditional":
         raise ValueError(
             f"The 'confidence' parameter of {owner} must be None with "
-            f"calibration={calibration!r}. Got {confidence!r}. Set calibration='conditional'."
+            f"calibration={calibration!r}. Got {shown(confidence)}. Set calibration='conditional'."
         )
     if gamma is not None:
         gamma = check_real("gamma", gamma, owner, 0.0, 1.0)

@@ -21,6 +21,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.core.checks import shown
 from skdp.core.geometry import Geometry
 from skdp.core.target import Target
 from skdp.core.types import Container, Matrix
@@ -71,7 +72,7 @@ def encoded(
     if not max(rounding, largest) < _MOST:
         raise ValueError(
             "The known sensitivity is too large for a public code, which would overflow. Got "
-            f"{known.value!r}. Leave out the 'prior', or scale the target."
+            f"{shown(known.value)}. Leave out the 'prior', or scale the target."
         )
     value = Fraction(known.value) * Fraction(operator_norm(encoder, order))
     value += 2 * Fraction(rounding)

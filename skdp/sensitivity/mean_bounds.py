@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.core.checks import check_count, check_real
+from skdp.core.checks import check_count, check_real, floats, shown
 from skdp.core.units import ROUND_UP
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.preconditions import Ranges, as_ranges
@@ -148,12 +148,12 @@ def _mean_bound(
 def _box(ranges: ArrayLike, n_features: int, owner: str) -> Ranges:
     """Declare the range of each column, where one may stand for all."""
     check_count("n_features", n_features, owner)
-    box = np.asarray(ranges, dtype=np.float64)
-    if box.shape == (2,):
+    box = floats(ranges)
+    if box is not None and box.shape == (2,):
         box = np.tile(box, (n_features, 1))
-    if box.shape != (n_features, 2):
+    if box is None or box.shape != (n_features, 2):
         raise ValueError(
             f"The 'ranges' parameter of {owner} must be a pair (low, high) or an array of shape "
-            f"({n_features}, 2). Got {ranges!r}."
+            f"({n_features}, 2). Got {shown(ranges)}."
         )
     return as_ranges(box, owner)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.random import Generator, RandomState
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.core.checks import shown
 from skdp.core.types import Sample
 from skdp.sensitivity.adapters import describe_oracle
 from skdp.sensitivity.shipped import (
@@ -81,7 +82,7 @@ class UniformOracle(ShippedOracle):
         name = type(self).__name__
         self._box = Box.of(bounds, name)
         if classes is not None and y_bounds is not None:
-            refuse(name, "y_bounds", "be None when 'classes' is given", y_bounds)
+            refuse(name, "y_bounds", "be None when 'classes' is given", shown(y_bounds))
         self._classes = None if classes is None else check_classes(classes, name)
         self._y_bounds = None if y_bounds is None else check_bounds("y_bounds", [y_bounds], name)
         self.classes_ = None if self._classes is None else np.sort(self._classes)
@@ -152,11 +153,11 @@ class GaussianOracle(ShippedOracle):
     ) -> None:
         name = type(self).__name__
         if classes is not None and response:
-            refuse(name, "response", "be False when 'classes' is given", response)
+            refuse(name, "response", "be False when 'classes' is given", shown(response))
         self._classes = None if classes is None else check_classes(classes, name)
         self._mean = self._check_mean(mean)
         if response and self._mean.shape[1] < 2:
-            refuse(name, "response", "be False for a single coordinate", response)
+            refuse(name, "response", "be False for a single coordinate", shown(response))
         self._factor = self._factorize(covariance)
         self._response = bool(response)
         self.classes_ = None if self._classes is None else np.sort(self._classes)
@@ -243,7 +244,7 @@ class MakeOracle(ShippedOracle):
         for parameter in ("n_samples", "random_state"):
             if parameter in kwargs:
                 rule = "be left to the sampler, which sets it for each dataset"
-                refuse(name, parameter, rule, repr(kwargs[parameter]))
+                refuse(name, parameter, rule, shown(kwargs[parameter]))
         if not kwargs.get("shuffle", True):
             refuse(name, "shuffle", "be True: the order of records may mean nothing", "False")
         if not callable(generator):
@@ -262,8 +263,8 @@ class MakeOracle(ShippedOracle):
         self._generator = generator
         self._kwargs = kwargs
         self._with_y = with_y
-        shown = [f"{k}={v!r}" for k, v in kwargs.items() if isinstance(v, int | float | str)]
-        super().__init__(describe_oracle(generator), *shown)
+        facts = [f"{k}={v!r}" for k, v in kwargs.items() if isinstance(v, int | float | str)]
+        super().__init__(describe_oracle(generator), *facts)
 
     def __call__(self, n_samples: int, rng: Generator) -> Sample:
         """Return a dataset of `n_samples` records from a new task."""

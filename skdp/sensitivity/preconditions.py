@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from skdp.core.checks import floats, shown
 from skdp.core.classes import public_name
 from skdp.core.dataset import n_columns
 from skdp.core.target import Target, is_auto
@@ -84,7 +85,8 @@ class EstimatorRule:
 
     def _refuse(self, rule: str, got: object) -> None:
         raise ValueError(
-            f"The known sensitivity is for {self.name}({rule}). Got {got!r}. Make the bound for "
+            f"The known sensitivity is for {self.name}({rule}). Got {shown(got)}. Make the bound "
+            f"for "
             "the estimator that is fitted, or sample the sensitivity."
         )
 
@@ -94,7 +96,8 @@ class EstimatorRule:
         if not (named or is_auto(release)):
             raise ValueError(
                 "The 'release' parameter of PrivateEstimator must be 'auto' or list some of "
-                f"{list(self.attributes)}, which the known sensitivity bounds. Got {release!r}."
+                f"{list(self.attributes)}, which the known sensitivity bounds. Got "
+                f"{shown(release)}."
             )
 
     def check_classes(self, classes: Sequence[NDArray]) -> None:
@@ -109,12 +112,13 @@ class EstimatorRule:
 
 def as_ranges(ranges: ArrayLike, owner: str) -> Ranges:
     """Check the ranges of columns: finite, and low at most high in each."""
-    box = np.asarray(ranges, dtype=np.float64)
+    box = floats(ranges)
+    box = np.empty(0) if box is None else box
     fits = box.ndim == 2 and box.shape[1] == 2 and len(box) > 0 and np.isfinite(box).all()
     if not fits or (box[:, 0] > box[:, 1]).any():
         raise ValueError(
             f"The 'ranges' parameter of {owner} must have shape (n_features, 2), finite and with "
-            f"low at most high in each row. Got {ranges!r}."
+            f"low at most high in each row. Got {shown(ranges)}."
         )
     return tuple((low, high) for low, high in box.tolist())
 

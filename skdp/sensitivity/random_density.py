@@ -11,6 +11,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
+from skdp.core.checks import floats, shown
 from skdp.core.types import Sample
 from skdp.sensitivity.shipped import Box, ShippedOracle, refuse
 
@@ -76,13 +77,13 @@ class RandomDensityOracle(ShippedOracle):
         self._box = Box.of(bounds, name)
         low, high = self._box.bounds.T
         if not np.all(low < high):
-            refuse(name, "bounds", "give finite (low, high) with low < high", bounds)
+            refuse(name, "bounds", "give finite (low, high) with low < high", shown(bounds))
         if not isinstance(max_components, Integral) or max_components < 1:
-            refuse(name, "max_components", "be an integer of at least 1", repr(max_components))
-        pair = np.asarray(widths, dtype=np.float64)
-        if pair.shape != (2,) or not (0 < pair[0] <= pair[1] < math.inf):
+            refuse(name, "max_components", "be an integer of at least 1", shown(max_components))
+        pair = floats(widths)
+        if pair is None or pair.shape != (2,) or not (0 < pair[0] <= pair[1] < math.inf):
             rule = "be a pair of finite numbers (smallest, largest) with 0 < smallest <= largest"
-            refuse(name, "widths", rule, repr(widths))
+            refuse(name, "widths", rule, shown(widths))
         self._max_components: int = int(max_components)
         self._log_widths: tuple[float, float] = (math.log(pair[0]), math.log(pair[1]))
         super().__init__(

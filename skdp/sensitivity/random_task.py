@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
+from skdp.core.checks import floats, shown
 from skdp.core.dataset import column_names, n_columns, n_records
 from skdp.core.types import Container
 from skdp.sensitivity.shipped import (
@@ -125,11 +126,15 @@ class RandomTaskOracle(ShippedOracle):
     def _check_shares(self, class_shares: ArrayLike | None) -> NDArray[np.float64] | None:
         if class_shares is None:
             return None
-        shares = np.asarray(class_shares, dtype=np.float64)
+        shares = floats(class_shares)
         n_classes = 0 if self._classes is None else len(self._classes)
-        if shares.shape != (n_classes,) or not (np.isfinite(shares).all() and np.all(shares > 0)):
+        if (
+            shares is None
+            or shares.shape != (n_classes,)
+            or not (np.isfinite(shares).all() and np.all(shares > 0))
+        ):
             rule = "hold one positive share for each of the 'classes'"
-            refuse(type(self).__name__, "class_shares", rule, repr(class_shares))
+            refuse(type(self).__name__, "class_shares", rule, shown(class_shares))
         return shares / shares.sum()
 
     def __call__(self, n_samples: int, rng: Generator) -> tuple[Container, NDArray]:
@@ -190,7 +195,7 @@ class RandomTaskOracle(ShippedOracle):
 def _check_noise(noise: float, has_classes: bool) -> float:
     if not 0 <= noise <= (1 if has_classes else np.finfo(float).max):
         rule = "be in [0, 1] with 'classes'" if has_classes else "be in [0, inf)"
-        refuse("RandomTaskOracle", "noise", rule, noise)
+        refuse("RandomTaskOracle", "noise", rule, shown(noise))
     return noise
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skdp._version import __version__
-from skdp.core.checks import check_count, is_real
+from skdp.core.checks import check_count, is_real, shown
 from skdp.core.dataset import Dataset
 from skdp.core.fingerprint import fingerprint
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
@@ -230,7 +230,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             if value is not None and (not whole or value in refused):
                 rule = "None or an integer" + " other than 0" * bool(refused)
                 raise TypeError(
-                    f"The {name!r} parameter of SensitivitySampler must be {rule}. Got {value!r}."
+                    f"The {name!r} parameter of SensitivitySampler must be {rule}. Got "
+                    f"{shown(value)}."
                 )
         if self.memory is not None:
             as_memory(self.memory)
@@ -238,7 +239,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         if limit is not None and not (is_real(limit) and 0 < limit < math.inf):
             raise ValueError(
                 "The 'timeout' parameter of SensitivitySampler must be None or a number of seconds "
-                f"above 0. Got {limit!r}."
+                f"above 0. Got {shown(limit)}."
             )
 
     def _statistic(self, few: bool) -> OrderStatistic:
@@ -492,7 +493,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             return int.from_bytes(self.random_state.bytes(16), "little")
         raise ValueError(
             "The 'random_state' parameter of SensitivitySampler must be None, an integer, a "
-            f"numpy Generator or a RandomState. Got {self.random_state!r}."
+            f"numpy Generator or a RandomState. Got {shown(self.random_state)}."
         )
 
 

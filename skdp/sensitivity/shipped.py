@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from skdp.core.checks import floats, shown
 from skdp.core.dataset import n_records, take_records
 from skdp.core.default import default
 from skdp.core.oracle import Oracle
@@ -38,7 +39,7 @@ def check_classes(classes: ArrayLike, oracle: str) -> NDArray:
     """Return the labels in an array, which are two or more."""
     labels = np.asarray(classes)
     if labels.ndim != 1 or len(labels) < 2 or len(np.unique(labels)) != len(labels):
-        refuse(oracle, "classes", "hold two or more different labels", repr(classes))
+        refuse(oracle, "classes", "hold two or more different labels", shown(classes))
     return labels
 
 
@@ -51,15 +52,16 @@ def describe_y(classes: NDArray | None, has_response: bool) -> str:
 
 def as_numbers(parameter: str, given: object, oracle: str) -> NDArray[np.float64]:
     """Return numbers in an array, or refuse what are none."""
-    try:
-        return np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        refuse(oracle, parameter, "be numbers", given)
+    numbers = floats(given)
+    if numbers is None:
+        refuse(oracle, parameter, "be numbers", shown(given))
+    return numbers
 
 
 def check_bounds(parameter: str, bounds: object, oracle: str) -> NDArray[np.float64]:
-    """Return pairs (low, high) in an array."""
+    """Return pairs (low, high) in an array; one by itself is that of a single column."""
     pairs = as_numbers(parameter, bounds, oracle)
+    pairs = pairs[None] if pairs.shape == (2,) else pairs
     if (
         pairs.ndim != 2
         or pairs.shape[1:] != (2,)
@@ -67,7 +69,8 @@ def check_bounds(parameter: str, bounds: object, oracle: str) -> NDArray[np.floa
         or not np.isfinite(pairs).all()
         or not np.all(pairs[:, 0] <= pairs[:, 1])
     ):
-        refuse(oracle, parameter, "give finite (low, high) with low <= high", bounds)
+        rule = "give finite (low, high) with low <= high, a pair for each column"
+        refuse(oracle, parameter, rule, shown(bounds))
     return pairs
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from skdp.core.checks import check_count, check_real
+from skdp.core.checks import check_count, check_real, shown
 from skdp.core.classes import public_name
 from skdp.core.units import ROUND_UP
 from skdp.sensitivity.bounds import KnownSensitivity
@@ -95,7 +95,7 @@ def linear_svm_l1(
     else:
         raise ValueError(
             "The 'proof' parameter of linear_svm_l1 must be 'exchange', or 'published' with "
-            f"n_samples of at least sqrt(n_features). Got {proof!r} with n_samples={n} and "
+            f"n_samples of at least sqrt(n_features). Got {shown(proof)} with n_samples={n} and "
             f"n_features={d}."
         )
     # L1 distance from what the solver returns to a minimizer, for each of the two fits.

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from scipy import sparse
 
+from skdp.core.checks import shown
 from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.catalog.repairs import on_simplex
 from skdp.estimators.statistics import OfClasses
@@ -26,7 +27,7 @@ class Shares(OfClasses):
         if estimator.strategy in ("uniform", "constant"):
             raise ValueError(
                 "A DummyClassifier learns nothing with the 'uniform' and the 'constant' strategy, "
-                f"so that nothing is to be released. Got {estimator.strategy!r}."
+                f"so that nothing is to be released. Got {shown(estimator.strategy)}."
             )
         self.shape = (len(self.classes), 1)
         self.l1, self.l2, self.largest = 2.0, math.sqrt(2), 1.0

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils.extmath import safe_sparse_dot
 
+from skdp.core.checks import shown
 from skdp.core.types import Container, Estimator, Matrix
 from skdp.core.units import ROUND_UP
 from skdp.estimators.moments import with_constant
@@ -125,7 +126,7 @@ class Coefficients(Statistic):
         if loss is None or len(self.classes) != 2 or math.isinf(self.C):
             raise ValueError(
                 f"A sensitivity of {type(estimator).__name__} is known on paper for two classes, "
-                f"{self.supposed}. Got {len(self.classes)} classes and {estimator!r}."
+                f"{self.supposed}. Got {len(self.classes)} classes and {shown(estimator)}."
             )
         self.loss = loss
         self.constant = float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from skdp.core.checks import shown
 from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.catalog.repairs import from_triangle, nearest_covariance, triangle
 from skdp.estimators.moments import mean_product, with_constant
@@ -93,7 +94,7 @@ class LeastSquares(SecondMoments):
         if estimator.positive or np.ndim(alpha):
             raise ValueError(
                 f"A sensitivity of {type(estimator).__name__} is known on paper for positive=False "
-                f"and one alpha. Got positive={estimator.positive!r}, alpha={alpha!r}."
+                f"and one alpha. Got positive={shown(estimator.positive)}, alpha={shown(alpha)}."
             )
         self._measure(estimator.fit_intercept, 0.5)
 
@@ -131,7 +132,7 @@ class PrincipalComponents(SecondMoments):
         if isinstance(number, str | float):
             raise ValueError(
                 "A sensitivity of PCA is known on paper for a number of components that does not "
-                f"depend on the records. Got n_components={number!r}."
+                f"depend on the records. Got n_components={shown(number)}."
             )
         self._measure(has_constant=True)
 
