@@ -351,7 +351,8 @@ class PrivateEstimator(IntervalMethods, DelegatedMethods, MetaEstimatorMixin, Ba
         NotFittedError
             Before fit.
         ValueError
-            If the folder holds something.
+            If the folder holds something, or there is no oracle to simulate with, as the sensitivity
+            was given as an estimate.
 
         See Also
         --------
