@@ -31,7 +31,7 @@ GROUPS = {
     "calibration": ["sensitivity/calibration.py", "sensitivity/estimate.py"],
     "mechanisms": ["mechanisms"],
     "accounting": ["accounting"],
-    "plan": ["plan.py"],
+    "plan": ["plan.py", "planning.py"],
     "codes": ["codes", "core/code.py"],
     "parameters": ["estimators/parameters.py"],
 }
@@ -120,7 +120,7 @@ def survives(tree: Path, names: list[str]) -> bool:
 def main() -> None:
     """Print each survivor, and for each group how many mutants were killed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--mutants", type=int, default=25, help="of each group")
+    parser.add_argument("--mutants", type=int, default=27, help="of each group")
     parser.add_argument("--tests", type=int, default=300, help="the quickest, on each mutant")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp())

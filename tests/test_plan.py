@@ -6,6 +6,7 @@ import sys
 import threading
 from dataclasses import replace
 from functools import partial
+from time import perf_counter
 
 import numpy as np
 import pandas as pd
@@ -360,6 +361,7 @@ def test_a_plan_says_what_it_is(classifier_plan):
     found = re.search(r"standard error after decoding in coef_: (\S+) to (\S+)\n", text)
     low, high = found.groups()
     assert 0 < float(low) < float(high)
+    assert 0 < plan.seconds < perf_counter()  # which counts from the start of the machine
     known = plan_release(
         column_means,
         n_samples=80,
