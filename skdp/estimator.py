@@ -351,7 +351,7 @@ class PrivateEstimator(IntervalMethods, DelegatedMethods, MetaEstimatorMixin, Ba
         NotFittedError
             Before fit.
         ValueError
-            If the folder holds something, or there is no oracle to simulate with, as the sensitivity
+            If the folder holds something, or there is no oracle to simulate with: the sensitivity
             was given as an estimate.
 
         See Also

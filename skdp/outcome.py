@@ -265,7 +265,7 @@ class Release:
         Raises
         ------
         ValueError
-            If the folder holds something, or there is no oracle to simulate with, as the sensitivity
+            If the folder holds something, or there is no oracle to simulate with: the sensitivity
             was given as an estimate.
 
         See Also
