@@ -63,7 +63,7 @@ model = PrivateEstimator(
 )
 model.fit(private, grower_private)
 folder = Path(mkdtemp()) / "growers"  # any empty or new folder
-model.save(folder)
+model.save(folder, n_draws=99)  # 99 releases are simulated for what is asked below
 
 # %%
 # What it holds
@@ -80,7 +80,9 @@ ReleaseDisplay.from_estimator(model, attribute="logisticregression__coef_").plot
 plt.show()
 
 # %%
-# Whoever gets the folder loads the model, and needs nothing else. It is an ordinary pipeline.
+# Whoever gets the folder loads the model, and needs nothing else. It is an ordinary pipeline. The
+# simulated releases, which are in the folder too, say how likely the noise did not decide a label.
 
-pipeline = load(folder).value
-print(pipeline.predict(private.head()))
+released = load(folder)
+print(released.value.predict(private.head()))
+print(released.predict_stability(private.head()))

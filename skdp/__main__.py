@@ -13,6 +13,7 @@ from typing import Any
 
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.ledger import COLUMNS
+from skdp.accounting.spend import short_label
 from skdp.exceptions import LedgerError
 
 SHOWN = ("time", "label", "n_releases", "epsilon", "delta", "gamma", "law", "partition", "part")
@@ -69,17 +70,13 @@ def _table(rows: list[dict[str, Any]]) -> list[str]:
         [f"{row[name]:g}" if isinstance(row[name], float) else str(row[name] or "") for row in rows]
         for name in SHOWN
     ]
-    cells = [[_shortened(cell) for cell in column] for column in cells]
+    cells = [[short_label(cell, WIDEST) for cell in column] for column in cells]
     columns = [[name, *each] for name, each in zip(SHOWN, cells, strict=True) if any(each)]
     widths = [max(map(len, column)) for column in columns]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in zip(*columns, strict=True)
     ]
-
-
-def _shortened(cell: str) -> str:
-    return cell if len(cell) <= WIDEST else f"{cell[: WIDEST - 4]} ..."
 
 
 if __name__ == "__main__":

@@ -355,7 +355,8 @@ class PrivateEstimator(IntervalMethods, DelegatedMethods, MetaEstimatorMixin, Ba
         NotFittedError
             Before fit.
         ValueError
-            If the folder holds something.
+            If the folder holds something, or there is no oracle to simulate with: the sensitivity
+            was given as an estimate.
 
         See Also
         --------

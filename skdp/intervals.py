@@ -62,7 +62,7 @@ class Simulator:
     def kept(self, shape: tuple[int, ...], n_draws: int) -> Self:
         """Return what needs no oracle any more: it draws now what it may have to draw."""
         errors = self.errors
-        if n_draws and self._needs_oracle and self.oracle is not None:
+        if n_draws and self._needs_oracle and not (self.is_ready and self.oracle is None):
             errors = self._simulate(shape, n_draws, None, "save")
         return replace(self, target=self.target.without_records(), oracle=None, errors=errors)
 
@@ -84,6 +84,11 @@ class Simulator:
             larger = np.divide(stated, deviations, out=np.ones_like(stated), where=deviations > 0)
             errors = errors * np.maximum(larger, 1)
         return [self.target.restore(value + error.reshape(value.shape)) for error in errors]
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can repeat the release, from the oracle or what was drawn of it before."""
+        return not (self.errors is None and self.oracle is None and self._needs_oracle)
 
     @property
     def _has_prior(self) -> bool:

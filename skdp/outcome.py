@@ -23,6 +23,7 @@ from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.types import Container, Estimator, Values
+from skdp.functions.released import ReleasedFunction
 from skdp.intervals import FOR_CLASSIFIERS, FOR_REGRESSORS, Simulator, interval, kind_name
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -278,7 +279,8 @@ class Release:
         Raises
         ------
         ValueError
-            If the folder holds something.
+            If the folder holds something, or there is no oracle to simulate with: the sensitivity
+            was given as an estimate.
 
         See Also
         --------
@@ -348,10 +350,30 @@ class Release:
             "## How to load it",
             '```python\nimport skdp\n\nreleased = skdp.load("this folder")\nreleased.value  '
             "# the model\nreleased.summary()  # its numbers beside their standard errors\n```",
+            *self._advice(),
             f"Loading `{OBJECT}` executes what is in it: load only what you trust. Written with "
             f"{used}.",
         ]
         return "\n\n".join(parts) + "\n"
+
+    def _advice(self) -> list[str]:
+        """Say what a loaded model can be asked, and that to fit it is no private fit."""
+        lines = []
+        for name, kind in (
+            ("predict_interval", is_regressor),
+            ("predict_stability", is_classifier),
+        ):
+            if self.numbers is not None and hasattr(self.value, "predict") and kind(self.value):
+                ready = self.simulator is not None and self.simulator.is_ready
+                says = (
+                    "says what the noise leaves open of a prediction."
+                    if ready
+                    else "is not available: the release was saved without `n_draws`."
+                )
+                lines.append(f"`released.{name}(X)` {says}")
+        if hasattr(self.value, "fit") and not isinstance(self.value, ReleasedFunction):
+            lines.append("`released.value.fit` would fit anew, without any noise: do not call it.")
+        return lines
 
 
 def load(folder: str | Path) -> Release:

@@ -168,3 +168,11 @@ def test_a_loaded_release_has_intervals_without_the_oracle(tmp_path):
     coded.save(tmp_path / "bare")
     with pytest.raises(ValueError, match="save with n_draws"):
         load(tmp_path / "bare").predict_interval(X)
+    estimate = private(Ridge(), sensitivity=coded.sensitivity_).fit(X, y)
+    with pytest.raises(ValueError, match="Give the SensitivitySampler that made it"):
+        estimate.save(tmp_path / "no oracle", n_draws=9)
+    for name in ("noised", "again", "bare"):
+        card = (tmp_path / name / "README.md").read_text()
+        assert "`released.predict_interval(X)`" in card
+        assert ("was saved without `n_draws`" in card) == (name == "bare")
+        assert "without any noise" in card

@@ -452,7 +452,7 @@ def test_an_estimate_without_weights_does_not_serve_a_weighted_fit():
     assert model.fit(X, y, sample_weight=WEIGHTS).sensitivity_ == estimate
 
 
-@pytest.mark.parametrize("sensitivity", [1.0, mean_l1(N, 1)])
+@pytest.mark.parametrize("sensitivity", [1.0, mean_l1(N, ranges=(0, 1))])
 def test_weights_need_a_sampled_sensitivity(sensitivity):
     model = private(Ridge(), X_public, sensitivity=sensitivity)
     with pytest.raises(ValueError, match="bounds on paper are for records without weights"):

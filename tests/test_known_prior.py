@@ -50,7 +50,7 @@ def means(X):
 
 
 def known(bound, **options):
-    return replace(bound(N, D), **{"prior": people, "random_state": 0} | options)
+    return replace(bound(N, D, ranges=(0, 1)), **{"prior": people, "random_state": 0} | options)
 
 
 X = people(N, np.random.default_rng(7))
@@ -221,7 +221,7 @@ def test_a_pair_of_the_prior_that_exceeds_the_bound_shows_that_it_is_none():
 
 
 def test_a_prior_that_holds_the_private_records_is_refused():
-    bound = replace(mean_l2(N, D), prior=PublicDataOracle(X))
+    bound = replace(mean_l2(N, D, ranges=(0, 1)), prior=PublicDataOracle(X))
     with pytest.raises(ValueError, match="holds the private records"):
         release(means, X, mechanism=L2LaplaceMechanism(1.0), sensitivity=bound)
 

@@ -52,10 +52,12 @@ def test_csv_and_json(path, capsys):
 
 def test_long_labels_are_cut_in_the_table_only(tmp_path, capsys):
     accountant = PrivacyAccountant(tmp_path / "x.db", epsilon=3.0)
-    accountant.spend(PrivacyGuarantee(epsilon=1.0), label="coef_ of " + "a" * 500)
+    accountant.spend(
+        PrivacyGuarantee(epsilon=1.0), label=f"coef_ of Pipeline(A(), {'a' * 500}, B())"
+    )
     assert main(["budget", str(tmp_path / "x.db")]) == 0
     output = capsys.readouterr().out
-    assert "coef_ of aaa" in output
+    assert " Pipeline ... B: coef_ " in output
     assert max(map(len, output.splitlines())) < 150
     assert main(["budget", str(tmp_path / "x.db"), "--csv"]) == 0
     assert "a" * 500 in capsys.readouterr().out

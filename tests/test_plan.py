@@ -369,7 +369,7 @@ def test_a_plan_says_what_it_is(classifier_plan):
         n_samples=80,
         like=X,
         mechanism=LaplaceMechanism(1.0),
-        sensitivity=mean_l1(80, 3, (-9, 9)),
+        sensitivity=mean_l1(80, 3, ranges=(-9, 9)),
     )
     assert "evaluations: 0 on public records" in str(known)
 

@@ -78,7 +78,7 @@ class Records:
 
 N_BOUNDED, mean = 500, AdditiveTarget(np.asarray)
 dimensions = (1, 2, 4, 8, 16, 32, 64)
-largest = np.array([mean_l1(N_BOUNDED, d).value for d in dimensions])
+largest = np.array([mean_l1(N_BOUNDED, d, ranges=(0, 1)).value for d in dimensions])
 fig, axes = plt.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrained")
 factors = {}
 for ax, draw in zip(axes, (uniform, heavy_tailed), strict=True):

@@ -33,7 +33,8 @@ rng = np.random.default_rng(0)
 
 numbers = rng.uniform(size=(100, 1))
 laplace = LaplaceMechanism(epsilon=1.0, decode=False)
-known = release(np.mean, numbers, mechanism=laplace, sensitivity=mean_l1(100))
+bound = mean_l1(100, ranges=(0, 1))
+known = release(np.mean, numbers, mechanism=laplace, sensitivity=bound)
 print(f"exact {numbers.mean():.4f}, private {known.value:.4f}")
 print(known.guarantee)
 

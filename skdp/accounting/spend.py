@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import lru_cache
@@ -120,6 +121,16 @@ class Spend:
     def coin(self) -> float:
         """The delta of each release that its law does not account for."""
         return 0.0 if self.law == "gaussian" else self.each_delta
+
+
+def short_label(label: str, widest: int) -> str:
+    """Shorten what a release is called: of a model, its estimator stands before its attributes."""
+    if len(label) <= widest:
+        return label
+    released, _, configured = label.partition(" of ")
+    if classes := re.findall(r"[A-Z]\w*(?=\()", configured):
+        label = f"{' ... '.join(dict.fromkeys((classes[0], classes[-1])))}: {released}"
+    return label if len(label) <= widest else f"{label[: widest - 4]} ..."
 
 
 def check_law(law: NoiseLaw, guarantee: PrivacyGuarantee) -> None:

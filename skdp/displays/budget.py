@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.accounting.spend import Spend
+from skdp.accounting.spend import Spend, short_label
 from skdp.accounting.tally import Limits, Tally
 from skdp.core.checks import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+WIDEST = 36  # of a tick, in characters
 
 
 class BudgetDisplay:
@@ -145,7 +147,8 @@ class BudgetDisplay:
         ax.set_ylabel("$\\epsilon$ left")
         ax.set_ylim(bottom=min(0, self.left.min()) - 0.03 * self.left[0])
         if by == "release":
-            names = ["start", *(label or f"release {i}" for i, label in enumerate(self.labels, 1))]
+            names = [short_label(label, WIDEST) for label in self.labels]
+            names = ["start", *(name or f"release {i}" for i, name in enumerate(names, 1))]
             ax.set_xticks(at, names, rotation=30, ha="right")
         else:
             locator = AutoDateLocator()

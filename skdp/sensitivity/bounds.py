@@ -86,7 +86,7 @@ class KnownSensitivity(Settled):
     Examples
     --------
     >>> from skdp import mean_l1
-    >>> bound = mean_l1(n_samples=200, n_features=3)
+    >>> bound = mean_l1(n_samples=200, n_features=3, ranges=(0, 1))
     >>> round(bound.for_geometry("l2", n_samples=200), 6)
     0.015
     >>> print(bound.assumed)

@@ -15,7 +15,7 @@ from skdp.sensitivity.preconditions import Ranges, as_ranges
 PAIN_FREE = "Rubinstein and Aldà, Pain-Free Random Differential Privacy, ICML 2017"
 
 
-def mean_l1(n_samples: int, n_features: int = 1, ranges: ArrayLike = (0, 1)) -> KnownSensitivity:
+def mean_l1(n_samples: int, n_features: int = 1, *, ranges: ArrayLike) -> KnownSensitivity:
     """Bound the L1 norm of the change of a mean of bounded records.
 
     Parameters
@@ -24,9 +24,9 @@ def mean_l1(n_samples: int, n_features: int = 1, ranges: ArrayLike = (0, 1)) -> 
         Number of records n.
     n_features : int, default=1
         Number of columns.
-    ranges : pair of float, or array-like of shape (n_features, 2), default=(0, 1)
-        Lowest and highest value, of all columns or column by column. Declared, never taken from
-        the private records, which are clipped to them.
+    ranges : pair of float, or array-like of shape (n_features, 2)
+        Lowest and highest value, of all columns or column by column. No default: the private
+        records are clipped to them. Declare them, and never take them from these records.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def mean_l1(n_samples: int, n_features: int = 1, ranges: ArrayLike = (0, 1)) -> 
     Examples
     --------
     >>> from skdp import mean_l1
-    >>> round(mean_l1(100, 2, [(0, 1), (18, 98)]).value, 9)
+    >>> round(mean_l1(100, 2, ranges=[(0, 1), (18, 98)]).value, 9)
     0.81
     """
     box = _box(ranges, n_features, "mean_l1")
@@ -49,7 +49,7 @@ def mean_l1(n_samples: int, n_features: int = 1, ranges: ArrayLike = (0, 1)) -> 
     return _mean_bound(size, "l1", n_samples, "mean_l1", box)
 
 
-def mean_l2(n_samples: int, n_features: int = 1, ranges: ArrayLike = (0, 1)) -> KnownSensitivity:
+def mean_l2(n_samples: int, n_features: int = 1, *, ranges: ArrayLike) -> KnownSensitivity:
     """Bound the L2 norm of the change of a mean of bounded records.
 
     Parameters
@@ -58,7 +58,7 @@ def mean_l2(n_samples: int, n_features: int = 1, ranges: ArrayLike = (0, 1)) -> 
         Number of records n.
     n_features : int, default=1
         Number of columns.
-    ranges : pair of float, or array-like of shape (n_features, 2), default=(0, 1)
+    ranges : pair of float, or array-like of shape (n_features, 2)
         As for :func:`mean_l1`.
 
     Returns
@@ -74,7 +74,7 @@ def mean_l2(n_samples: int, n_features: int = 1, ranges: ArrayLike = (0, 1)) -> 
     Examples
     --------
     >>> from skdp import mean_l2
-    >>> round(mean_l2(100, 2, [(0, 3), (0, 4)]).value, 9)
+    >>> round(mean_l2(100, 2, ranges=[(0, 3), (0, 4)]).value, 9)
     0.05
     """
     box = _box(ranges, n_features, "mean_l2")

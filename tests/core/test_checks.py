@@ -48,8 +48,8 @@ COUNTS = {
     "k": ("k", lambda n: OrderStatistic(9, n, 0.9, "exact")),
     "KnownSensitivity": ("n_samples", lambda n: KnownSensitivity(1, "l1", n)),
     "PrivacyGuarantee": ("n_samples", lambda n: PrivacyGuarantee(epsilon=1.0, n_samples=n)),
-    "mean_l1": ("n_samples", mean_l1),
-    "mean_l2": ("n_features", lambda n: mean_l2(5, n)),
+    "mean_l1": ("n_samples", lambda n: mean_l1(n, ranges=(0, 1))),
+    "mean_l2": ("n_features", lambda n: mean_l2(5, n, ranges=(0, 1))),
     "exponential_mean": ("n_samples", lambda n: exponential_mean(n, 0.1, 1.0)),
     "linear_svm_l1": ("n_features", lambda n: linear_svm_l1(5, n, 1.0)),
     "linear_svc_l1": ("n_samples", lambda n: linear_svc_l1(n, 2, 1.0, solver_error=0)),
@@ -84,4 +84,5 @@ def test_what_is_no_count_is_refused(what, value):
 def test_integers_of_numpy_are_counts():
     plan = SensitivitySampler(ORACLE, n_pairs=np.int32(19)).plan(np.int64(10))
     assert (plan.n_samples, plan.order_statistic.n_pairs) == (10, 19)
-    assert mean_l1(np.uint8(10)).for_geometry("l1", 10) == mean_l1(10).value
+    bound = mean_l1(np.uint8(10), ranges=(0, 1))
+    assert bound.for_geometry("l1", 10) == mean_l1(10, ranges=(0, 1)).value

@@ -33,18 +33,18 @@ from skdp import (
 )
 def test_mean_is_attained_and_rounds_up(n_samples, box):
     exact = sum(Fraction(high) - Fraction(low) for low, high in box) / n_samples
-    bound = mean_l1(n_samples, len(box), box).value
+    bound = mean_l1(n_samples, len(box), ranges=box).value
     assert exact <= Fraction(bound) <= exact * (1 + Fraction(1, 10**13))
     square = sum((Fraction(high) - Fraction(low)) ** 2 for low, high in box) / n_samples**2
-    bound = mean_l2(n_samples, len(box), box).value
+    bound = mean_l2(n_samples, len(box), ranges=box).value
     assert square <= Fraction(bound) ** 2 <= square * (1 + Fraction(1, 10**13))
 
 
 def test_mean_of_the_unit_cube():
-    assert mean_l1(500, 4).value == pytest.approx(4 / 500, rel=1e-13)
-    assert mean_l2(500, 4).value == pytest.approx(2 / 500, rel=1e-13)
+    assert mean_l1(500, 4, ranges=(0, 1)).value == pytest.approx(4 / 500, rel=1e-13)
+    assert mean_l2(500, 4, ranges=(0, 1)).value == pytest.approx(2 / 500, rel=1e-13)
     corner, opposite = np.zeros(4), np.ones(4)
-    assert np.abs(corner - opposite).sum() / 500 <= mean_l1(500, 4).value
+    assert np.abs(corner - opposite).sum() / 500 <= mean_l1(500, 4, ranges=(0, 1)).value
 
 
 def test_exponential_mean():
@@ -207,11 +207,11 @@ def test_norms_and_number_of_records():
         (lambda: KnownSensitivity(1, "l3", 10), "'geometry'"),
         (lambda: KnownSensitivity(1, "l1", 10, gamma=1), "'gamma' .* Got 1"),
         (lambda: KnownSensitivity(1, "l1", 0), "'n_samples'"),
-        (lambda: mean_l1(0), "'n_samples' parameter of mean_l1"),
-        (lambda: mean_l2(10, 0), "'n_features' parameter of mean_l2"),
-        (lambda: mean_l1(10, 2, (1, 0)), "low at most high"),
-        (lambda: mean_l1(10, 2, (0, math.inf)), "finite"),
-        (lambda: mean_l1(10, 2, [(0, 1)] * 3), r"shape \(2, 2\)"),
+        (lambda: mean_l1(0, ranges=(0, 1)), "'n_samples' parameter of mean_l1"),
+        (lambda: mean_l2(10, 0, ranges=(0, 1)), "'n_features' parameter of mean_l2"),
+        (lambda: mean_l1(10, 2, ranges=(1, 0)), "low at most high"),
+        (lambda: mean_l1(10, 2, ranges=(0, math.inf)), "finite"),
+        (lambda: mean_l1(10, 2, ranges=[(0, 1)] * 3), r"shape \(2, 2\)"),
         (lambda: exponential_mean(10, 0, 1), "'gamma' .* Got 0"),
         (lambda: exponential_mean(10, 1.0, 1), "'gamma'"),
         (lambda: exponential_mean(10, 0.1, 0), r"'rate' .* in \(0, inf\)"),

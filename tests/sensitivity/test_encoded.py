@@ -129,7 +129,8 @@ def oracle(n, rng):
 )
 def test_corners_of_the_box_do_not_exceed_the_bound_and_come_near(mechanism):
     """A search over records: what is released is what is bounded."""
-    known = replace(BOUNDS[mechanism.order](N, 7), prior=oracle, random_state=0)
+    bound = BOUNDS[mechanism.order](N, 7, ranges=(0, 1))
+    known = replace(bound, prior=oracle, random_state=0)
     plan = plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known)
     target, geometry = plan.sensitivity.bounded(plan.target), plan.mechanism.geometry
     assert geometry.basis.n_released >= 1

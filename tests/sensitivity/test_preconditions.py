@@ -111,7 +111,7 @@ def test_single_values_are_clipped(column):
 
 def test_a_list_of_texts_is_no_list_of_numbers():
     with pytest.raises(PrivateEvaluationError, match=r"\(ValueError\)"):
-        release(never, ["secret"] * N, mechanism=NOISELESS, sensitivity=mean_l1(N))
+        release(never, ["secret"] * N, mechanism=NOISELESS, sensitivity=mean_l1(N, ranges=(0, 1)))
 
 
 def test_entries_stored_twice_are_clipped_as_one():
@@ -138,7 +138,7 @@ def test_clipping_is_a_map_of_single_records_into_the_box(records):
 @pytest.mark.parametrize("make", [mean_l1, mean_l2])
 def test_a_mean_is_that_of_clipped_records(make):
     """A bound for records in [0, 1] was accepted with records in [0, 1000]."""
-    bound = make(N, 2)
+    bound = make(N, 2, ranges=(0, 1))
     mechanism = LaplaceMechanism(np.inf, basis="identity")
     if make is mean_l2:
         bound = KnownSensitivity(bound.value, "l1", N, ranges=bound.ranges)
@@ -148,7 +148,7 @@ def test_a_mean_is_that_of_clipped_records(make):
         for records in (1000 * X, neighbor)
     ]
     np.testing.assert_array_equal(values[0], np.clip(1000 * X, 0, 1).mean(axis=0))
-    assert np.linalg.norm(values[0] - values[1], ord=1) <= mean_l1(N, 2).value
+    assert np.linalg.norm(values[0] - values[1], ord=1) <= mean_l1(N, 2, ranges=(0, 1)).value
 
 
 @pytest.mark.parametrize(
@@ -167,18 +167,25 @@ def test_a_mean_is_that_of_clipped_records(make):
 )
 def test_records_that_cannot_be_clipped_are_refused_unseen(records, message):
     with pytest.raises(ValueError, match=message):
-        release(never, records, mechanism=NOISELESS, sensitivity=mean_l1(N, 2))
+        release(never, records, mechanism=NOISELESS, sensitivity=mean_l1(N, 2, ranges=(0, 1)))
 
 
 def test_sparse_records_stay_sparse_or_are_refused_unseen():
-    bound = mean_l1(N, 2, [(0, 1), (1, 2)])
+    bound = mean_l1(N, 2, ranges=[(0, 1), (1, 2)])
     with pytest.raises(ValueError, match="has a range without 0"):
         release(never, sparse.csr_array(X), mechanism=NOISELESS, sensitivity=bound)
 
 
 def test_records_with_weights_are_refused_unseen():
     with pytest.raises(ValueError, match=r"for records without weights\. Got sample_weight"):
-        release(never, X, y, mechanism=NOISELESS, sensitivity=mean_l1(N, 2), sample_weight=X[:, 1])
+        release(
+            never,
+            X,
+            y,
+            mechanism=NOISELESS,
+            sensitivity=mean_l1(N, 2, ranges=(0, 1)),
+            sample_weight=X[:, 1],
+        )
 
 
 # A machine that is not the one of the bound, with what the refusal says.
@@ -262,11 +269,11 @@ def test_what_remains_assumed_is_said():
 
     assert text(1e-9) == "sensitivity 1e-09 asserted by the caller"
     assert text(np.float64(0.25)) == "sensitivity 0.25 asserted by the caller"
-    assert text(mean_l1(N, 2)) == (
+    assert text(mean_l1(N, 2, ranges=(0, 1))) == (
         "sensitivity 0.05 known on paper, records clipped to [0, 1], assuming that the target is "
         "the mean of each column"
     )
-    assert "clipped to the declared ranges, assuming" in text(mean_l1(N, 2, BOX))
+    assert "clipped to the declared ranges, assuming" in text(mean_l1(N, 2, ranges=BOX))
     assert text(exponential_mean(N, 0.05, 2.0)) == (
         "oracle=mean of one column, records drawn from Exp(rate=2), "
         "sensitivity 0.0374467 known on paper"
