@@ -15,6 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 from skdp import (
     BernsteinMechanism,
@@ -23,6 +24,7 @@ from skdp import (
     GaussianMechanism,
     Geometry,
     KnownSensitivity,
+    L2LaplaceMechanism,
     LaplaceMechanism,
     PrivateEstimator,
     PublicCode,
@@ -31,6 +33,7 @@ from skdp import (
     SensitivitySampler,
     Target,
     UniformOracle,
+    linear_svc_l1,
     mean_l1,
     plan_release,
     release,
@@ -427,3 +430,18 @@ def test_a_plan_of_numbers_is_not_turned_into_a_choice():
         replace(plan, mechanism=ExponentialMechanism(1.0))
     with pytest.raises(ValueError, match="'n_alternatives'"):
         replace(plan, n_alternatives=0)
+
+
+def test_the_size_of_a_classifier_is_found_before_the_budget_pays():
+    ledger = PrivacyAccountant(":memory:", epsilon=1.0)
+    wide, labels = rng.uniform(size=(60, 20)), np.arange(60) % 2
+    model = PrivateEstimator(
+        LinearSVC(loss="hinge", C=0.1),
+        mechanism=L2LaplaceMechanism(1.0),  # for at most 16 numbers
+        sensitivity=linear_svc_l1(60, 20, 0.1, solver_error=0.1),
+        classes=[0, 1],
+        accountant=ledger,
+    )
+    with pytest.raises(ValueError, match="at most 16 numbers"):
+        model.fit(wide, labels)
+    assert ledger.total().epsilon == 0
