@@ -4,9 +4,11 @@ import re
 import sys
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 from docutils import nodes
 
 import skdp
+from skdp.displays.colors import BLUE, GREEN, VERMILION
 from skdp.estimators.catalog.table import as_markdown, refused_as_markdown
 
 HERE = Path(__file__).parent
@@ -48,7 +50,15 @@ toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
+
+def use_distinct_colors(gallery_conf, script):
+    """Draw every figure of the gallery in colors that the color-blind tell apart."""
+    colors = [BLUE, "#E69F00", GREEN, VERMILION, "#CC79A7", "#56B4E9"]  # the same authors'
+    plt.rcParams["axes.prop_cycle"] = plt.cycler(color=colors)
+
+
 sphinx_gallery_conf = {
+    "reset_modules": ("matplotlib", use_distinct_colors),
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "ignore_pattern": r"__init__\.py|reproduced\.py",  # no pages: what the pages import

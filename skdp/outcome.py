@@ -333,7 +333,7 @@ class Release:
             _code(self.plan),
             "## How to load it",
             '```python\nimport skdp\n\nreleased = skdp.load("this folder")\nreleased.value  '
-            "# the model\n```",
+            "# the model\nreleased.summary()  # its numbers beside their standard errors\n```",
             f"Loading `{OBJECT}` executes what is in it: load only what you trust. Written with "
             f"{used}.",
         ]

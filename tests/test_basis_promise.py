@@ -82,17 +82,17 @@ def learn(mechanism, pilots, statistic):
     ).geometry
 
 
-def mean_exceedance(mechanism, gamma, draw_pilots, n_trials, oracle=records):
+def mean_exceedance(mechanism, gamma, draw_pilots, n_trials):
     """Share of fresh pairs that the sampled sensitivity does not cover, over many samplers."""
     statistic = order_statistic(gamma, round(1 / gamma) - 1)
     rng = np.random.default_rng(1)
     shares = []
     for trial in range(n_trials):
-        source = PairSource(MeanTarget(), as_oracle(oracle), N_SAMPLES, seed=trial)
+        source = PairSource(MeanTarget(), as_oracle(records), N_SAMPLES, seed=trial)
         learned = learn(mechanism, draw_pilots(source, statistic.n_pairs), statistic)
         pairs = range(statistic.n_pairs)
         norms = sorted(measure_pair(source, learned, pair).norm for pair in pairs)
-        fresh = (oracle(N_FRESH, rng) - oracle(N_FRESH, rng)) / N_SAMPLES
+        fresh = (records(N_FRESH, rng) - records(N_FRESH, rng)) / N_SAMPLES
         fresh_norms = learned.distances(fresh, np.zeros_like(fresh))
         shares.append(np.mean(fresh_norms > norms[statistic.k - 1]))
     return np.mean(shares)
@@ -103,13 +103,12 @@ FEW, MANY = GaussianMechanism(1.0, 1e-5), GaussianMechanism(20.0, 1e-5, shift=1.
 
 
 CASES = {
-    "Laplace predictive": (LaplaceMechanism(1.0, basis="predictive"), (0.1, 0.05)),
-    "Laplace auto": (LaplaceMechanism(1.0, decode=False), (0.1,)),
-    "Laplace code": (LaplaceMechanism(1.0), (0.05,)),  # ten times as long to learn
-    "Laplace code of many": (LaplaceMechanism(10.0, shift=1.0), (0.1,)),
-    "Gaussian predictive": (GaussianMechanism(1.0, 1e-5, basis="predictive"), (0.1,)),
-    "Gaussian code": (FEW, (0.1, 0.05)),
-    "Gaussian code of many": (MANY, (0.1, 0.05)),
+    "Laplace predictive": (LaplaceMechanism(1.0, basis="predictive"), 0.1),
+    "Laplace auto": (LaplaceMechanism(1.0, decode=False), 0.1),
+    "Laplace code": (LaplaceMechanism(1.0), 0.1),  # ten times as long to learn
+    "Gaussian predictive": (GaussianMechanism(1.0, 1e-5, basis="predictive"), 0.1),
+    "Gaussian code": (FEW, 0.1),
+    "Gaussian code of many": (MANY, 0.05),
 }
 
 
@@ -119,11 +118,10 @@ CASES = {
         pytest.param(
             mechanism,
             gamma,
-            marks=[pytest.mark.slow] * (gamma < 0.1 or "Laplace code" in name),
+            marks=[pytest.mark.slow] * (gamma < 0.1 or name == "Laplace code"),
             id=f"{name}-{gamma}",
         )
-        for name, (mechanism, gammas) in CASES.items()
-        for gamma in gammas
+        for name, (mechanism, gamma) in CASES.items()
     ],
 )
 def test_promise_holds_with_pilot_pairs(mechanism, gamma):
@@ -131,18 +129,10 @@ def test_promise_holds_with_pilot_pairs(mechanism, gamma):
 
     In one trial it follows Beta(1, m), with standard deviation just below gamma, plus the binomial
     part of 100 fresh pairs; over 60 trials the standard error is below .14 gamma. False positives:
-    about 3e-7 a side, 7e-6 over the 11 tests. What is found are shares beyond 1.7 gamma.
+    about 3e-7 a side, 4e-6 over the 6 tests, seeded. What is found are shares beyond 1.7 gamma.
     """
     share = mean_exceedance(mechanism, gamma, pilot_pairs, n_trials=60)
     assert 0.3 * gamma < share < 1.7 * gamma
-
-
-@pytest.mark.slow
-def test_promise_holds_with_a_code_of_many_values():
-    """60 values and 9 pilots: as above."""
-    mechanism = GaussianMechanism(10.0, 1e-5)
-    share = mean_exceedance(mechanism, 0.1, pilot_pairs, n_trials=60, oracle=oracle_of(60))
-    assert 0.03 < share < 0.17
 
 
 @pytest.mark.parametrize("gamma", [0.1, 0.05])
@@ -152,13 +142,11 @@ def test_a_basis_learned_on_the_calibrating_pairs_is_caught(gamma):
     assert mean_exceedance(mechanism, gamma, calibrating_pairs, n_trials=30) > 3 * gamma
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mechanism", "gamma"), [(FEW, 0.1), (MANY, 0.05)])
 def test_a_code_learned_on_the_calibrating_pairs_is_caught(mechanism, gamma):
-    """It has few rows to hide changes in, so the mistake is smaller: 2 to 3 gamma.
-
-    The bound is the one that the honest code keeps to, with as many trials.
-    """
-    assert mean_exceedance(mechanism, gamma, calibrating_pairs, n_trials=120) > 1.5 * gamma
+    """It has few rows to hide changes in, so the mistake is smaller: 2 to 3 gamma."""
+    assert mean_exceedance(mechanism, gamma, calibrating_pairs, n_trials=60) > 1.7 * gamma
 
 
 @pytest.mark.parametrize("decode", [False, True], ids=["basis", "code"])
@@ -188,7 +176,7 @@ def test_released_epsilon_on_pairs_of_the_oracle(decode):
     assert n_covered >= 200
 
 
-def normalized_square(shift, epsilon, unlike, n_data=400, n_samples=100):
+def normalized_square(shift, epsilon, unlike, n_data, n_samples=100):
     """Mean square of the errors of releases, in units of the standard errors that come along.
 
     Of the records of each dataset a share is one and the same record of the oracle.
@@ -215,13 +203,13 @@ def normalized_square(shift, epsilon, unlike, n_data=400, n_samples=100):
 def test_standard_errors_are_honest():
     """For data of the oracle, and a prior that allows no other, the mean square is 1.
 
-    It is tested to 10 %, of which the 400 datasets leave open a standard error of .02: false
-    positives 1e-6 a side. An error that is a quarter too small, .78 or 1.8, is always found.
+    It is tested to 15 %, of which the 200 datasets leave open a standard error of .03: false
+    positives 1e-6 a side, seeded. An error that is a quarter too small, 1.8, is always found.
     """
-    for epsilon in (0.3, 1.0, 5.0):
-        square, error = normalized_square(shift=0.0, epsilon=epsilon, unlike=0.0)
-        assert error < 0.02
-        assert square == pytest.approx(1, abs=0.1)
+    for epsilon in (0.3, 5.0):
+        square, error = normalized_square(shift=0.0, epsilon=epsilon, unlike=0.0, n_data=200)
+        assert error < 0.03
+        assert square == pytest.approx(1, abs=0.15)
 
 
 @pytest.mark.slow
@@ -230,7 +218,7 @@ def test_standard_errors_for_records_that_are_unlike_the_oracles():
 
     Little epsilon cannot show it: where all records are alike, errors are then larger than said.
     """
-    for epsilon, unlike, most in ((0.3, 0.2, 2), (0.3, 1.0, 8), (1.0, 0.4, 2), (5.0, 1.0, 2)):
-        square, error = normalized_square(shift=0.2, epsilon=epsilon, unlike=unlike)
-        assert error < 0.1 * most
+    for epsilon, unlike, most in ((0.3, 0.2, 2), (0.3, 1.0, 8), (5.0, 1.0, 2)):
+        square, error = normalized_square(0.2, epsilon, unlike, n_data=200)
+        assert error < 0.15 * most
         assert square < most

@@ -13,7 +13,6 @@ from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import estimator_checks_generator
@@ -22,20 +21,19 @@ from skdp import BernsteinTransformer, LaplaceMechanism, PrivateEstimator
 
 # One of each kind, and more that take time and rarely tell more.
 ESTIMATORS = [
-    LogisticRegression(),
     Ridge(),
     StandardScaler(),
-    make_pipeline(StandardScaler(), LinearSVC()),
+    make_pipeline(StandardScaler(), LogisticRegression()),
     KMeans(),
     GaussianMixture(),
 ]
 MORE_ESTIMATORS = [
     DecisionTreeClassifier(),
     KernelDensity(),
-    EllipticEnvelope(),
+    EllipticEnvelope(support_fraction=1.0),  # all records in one fit, which is ten times as fast
 ]
 # Of a density, the function itself is released, on a box.
-RELEASE = {"KernelDensity": BernsteinTransformer(degree=2, feature_range=(-10, 10), clip=True)}
+RELEASE = {"KernelDensity": BernsteinTransformer(degree=1, feature_range=(-10, 10), clip=True)}
 KINDS = {
     "KMeans": "clusterer",
     "GaussianMixture": "density_estimator",
@@ -95,13 +93,14 @@ def test_check_estimator_of_more(model, check, name):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "check", "name"),
-    list(checks(SecretLaplace(epsilon=1.0), [Ridge()])),
+    [
+        case
+        for case in checks(SecretLaplace(epsilon=1.0), [Ridge()])
+        if case.values[2] in COMPARE_TWO_FITS
+    ],
 )
-def test_check_estimator_with_secret_noise(model, check, name):
-    if name in COMPARE_TWO_FITS:
-        with pytest.raises(AssertionError):
-            check(model)
-    else:
+def test_fits_under_secret_noise_differ(model, check, name):
+    with pytest.raises(AssertionError):
         check(model)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.datasets import make_classification
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import RidgeClassifier
 
 from skdp import (
     GaussianOracle,
@@ -31,7 +31,9 @@ X, y = make_classification(
     n_samples=300, n_features=6, n_informative=3, class_sep=2.0, random_state=0
 )
 X_public, y_public, X, y = X[:150], y[:150], X[150:], y[150:]
-SAMPLER = SensitivitySampler(PublicDataOracle(X_public, y_public), gamma=0.1, random_state=0)
+SAMPLER = SensitivitySampler(
+    PublicDataOracle(X_public, y_public), gamma=0.1, n_pairs=29, random_state=0
+)
 MECHANISMS = [LaplaceMechanism(0.5), GaussianMechanism(0.5, 1e-5)]
 SCALES = np.geomspace(1, 1e6, 6)
 
@@ -45,7 +47,7 @@ def scaled_means(X, y):
 
 def private(mechanism, **options):
     options = {"mechanism": mechanism, "sensitivity": SAMPLER, "classes": [0, 1]} | options
-    return PrivateEstimator(LogisticRegression(), **options)
+    return PrivateEstimator(RidgeClassifier(), **options)
 
 
 @pytest.fixture(scope="module", params=MECHANISMS, ids=["Laplace", "Gaussian"])
@@ -64,7 +66,7 @@ def test_the_code_is_named_and_fewer_numbers_get_noise(fitted):
     assert fitted.guarantee_.basis == phrase
     assert f", noise in {phrase}, " in str(fitted.guarantee_)
     assert fitted.mechanism.basis == "auto"  # fitting changes no parameter
-    exact = LogisticRegression().fit(X, y)
+    exact = RidgeClassifier().fit(X, y)
     assert np.all(fitted.estimator_.coef_ != exact.coef_)
 
 
@@ -102,12 +104,12 @@ def test_a_code_serves_another_epsilon_and_the_decoder_knows_the_noise(fitted):
 def test_infinite_epsilon_releases_the_exact_value(mechanism):
     mechanism = type(mechanism)(**mechanism.get_params() | {"epsilon": np.inf})
     model = private(mechanism).fit(X, y)
-    np.testing.assert_array_equal(model.estimator_.coef_, LogisticRegression().fit(X, y).coef_)
-    np.testing.assert_array_equal(model.standard_errors_["coef_"], np.zeros((1, 6)))
+    np.testing.assert_array_equal(model.estimator_.coef_, RidgeClassifier().fit(X, y).coef_)
+    np.testing.assert_array_equal(model.standard_errors_["coef_"], np.zeros(6))
     assert model.plan_.share_learned == 1
     again = private(mechanism, sensitivity=private(MECHANISMS[0]).fit(X, y).sensitivity_)
     if mechanism.order == 1:
-        exact = LogisticRegression().fit(X, y).coef_
+        exact = RidgeClassifier().fit(X, y).coef_
         np.testing.assert_array_equal(again.fit(X, y).estimator_.coef_, exact)
 
 
@@ -170,7 +172,7 @@ def test_standard_errors_come_with_the_model(fitted):
         assert errors[name].shape == getattr(fitted.estimator_, name).shape
         assert np.all(errors[name] >= before[name] * (1 - 1e-12))
     known = private(LaplaceMechanism(1.0), sensitivity=0.1).fit(X, y).standard_errors_["coef_"]
-    np.testing.assert_allclose(known, np.full((1, 6), 0.1 * np.sqrt(2)), rtol=1e-3)
+    np.testing.assert_allclose(known, np.full(6, 0.1 * np.sqrt(2)), rtol=1e-3)
 
 
 def test_a_release_that_contradicts_the_prior_has_larger_errors():

@@ -100,10 +100,15 @@ def test_numbers_of_the_oracle_are_hollow():
     numbers = np.array([1.0, 2.0, 3.0])
     learned = np.array([0.5, 0.01, 0.9])
     summary = ReleaseSummary("a promise", ["a[0]", "a[1]", "b"], numbers, numbers / 9, learned)
-    filled, hollow = ReleaseDisplay.from_summary(summary).plot().ax_.get_lines()[-3:-1]
+    display = ReleaseDisplay.from_summary(summary).plot()
+    filled, hollow = display.ax_.get_lines()[-3:-1]
     assert filled.get_xdata().tolist() == [1.0, 3.0]
     assert hollow.get_xdata().tolist() == [2.0]
     assert hollow.get_markerfacecolor() == "w"
+    assert display.ax_.get_xscale() == "linear"
+    values = np.array([1e5, 2.0, 0.3])  # of columns in other units
+    summary = ReleaseSummary("a promise", summary.names, values, numbers / 9, learned)
+    assert ReleaseDisplay.from_summary(summary).plot().ax_.get_xscale() == "symlog"
 
 
 def test_as_many_numbers_as_asked_for(model):

@@ -94,6 +94,7 @@ def test_docstrings_are_complete():
     assert {name: each for name, each in found.items() if each} == {}
 
 
+@pytest.mark.slow
 def test_internal_names_say_what_they_do():
     found = {name: errors(name, SUMMARY) for name in internal_objects()}
     assert len(found) >= 100

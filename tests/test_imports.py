@@ -1,6 +1,7 @@
 """The house rules that a reader cannot see in one file: who may import whom, and what."""
 
 import ast
+import functools
 import re
 import socket
 import subprocess
@@ -39,6 +40,12 @@ LEVELS = (
     | {"__main__": 11}
 )
 HEAVY = {"matplotlib", "pandas", "polars", "dask", "ray", "tqdm", "dp_accounting", "opendp"}
+
+
+@functools.cache
+def parsed(source):
+    """The tree of a text, which several tests walk."""
+    return ast.parse(source)
 
 
 def module_name(path):
@@ -91,7 +98,7 @@ def direction_violations(module, source, modules=frozenset(MODULES)):
     if level is None:
         return [f"{module} has no place in the house: give it one in LEVELS"]
     found = []
-    for name, _ in imported(ast.parse(source)):
+    for name, _ in imported(parsed(source)):
         if name.startswith("."):
             found.append(f"{module} imports {name} relatively")
         if name.split(".")[0] != "skdp":
@@ -108,7 +115,7 @@ def direction_violations(module, source, modules=frozenset(MODULES)):
 
 def private_names(source):
     """Names of scikit-learn in `source` that are not public, by import or by attribute."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     bound, found = set(), []
 
     def check(dotted):
@@ -120,10 +127,12 @@ def private_names(source):
             bound.add(local)
             check(name)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute):
-            dotted = ast.unparse(node)
-            if dotted.split(".")[0] in bound and re.fullmatch(r"[\w.]+", dotted):
-                check(dotted)
+        parts = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if parts and isinstance(node, ast.Name) and node.id in bound:
+            check(".".join([node.id, *reversed(parts)]))
     return found
 
 
@@ -230,7 +239,7 @@ def optional_imports(source):
             elif not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) and not typing_only:
                 yield from loading(child)
 
-    return [name for name in loading(ast.parse(source)) if name.split(".")[0] in HEAVY]
+    return [name for name in loading(parsed(source)) if name.split(".")[0] in HEAVY]
 
 
 def test_optional_packages_are_imported_where_they_are_used():

@@ -23,7 +23,7 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
@@ -71,7 +71,7 @@ def private(estimator, *public, **options):
     oracle = public[0] if callable(public[0]) else PublicDataOracle(*public)
     sampler = SensitivitySampler(oracle, gamma=0.25, n_pairs=3, random_state=0)
     options = {
-        "mechanism": LaplaceMechanism(1.0),
+        "mechanism": LaplaceMechanism(1.0, basis="identity"),
         "sensitivity": sampler,
         "random_state": 0,
     } | options
@@ -167,8 +167,9 @@ def test_a_known_sensitivity_cannot_invent_categories(library):
     assert private(scaled, X_public, sensitivity=1.0).fit(numbers, y).predict(numbers).size == N
 
 
-@pytest.mark.parametrize("container", [list, np.array, pd.Series])
-@pytest.mark.parametrize("learned", [False, True], ids=["hashed", "frozen"])
+@pytest.mark.parametrize(
+    ("container", "learned"), [(list, False), (np.array, True), (pd.Series, False)]
+)
 def test_texts(container, learned):
     """One text a record, for vectorizers that learn nothing or have learned from public text."""
     texts, public = (["good day" if label else "bad day" for label in y] for y in (labels, three))
@@ -196,10 +197,10 @@ def test_a_known_sensitivity_cannot_invent_strings():
         model.fit(np.array([["a"], ["b"]] * 30), y)
 
 
-@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array, sparse.csc_array])
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csc_array])
 def test_sparse(kind):
     scaler = make_pipeline(MaxAbsScaler(), LogisticRegression())
-    many = make_pipeline(OneVsRestClassifier(LogisticRegression()))
+    many = make_pipeline(OneVsRestClassifier(RidgeClassifier()))
     for estimator in (scaler, many, DecisionTreeClassifier(max_depth=2)):
         model = private(estimator, kind(X_public), public_three).fit(kind(X), three)
         assert model.predict(kind(X)).shape == (N,)
@@ -242,7 +243,7 @@ def test_numbers_do_not_stand_in_for_categories(library):
 
 def test_string_labels():
     names = np.array(["no", "perhaps", "yes"])
-    one_rest = OneVsRestClassifier(LogisticRegression())
+    one_rest = OneVsRestClassifier(RidgeClassifier())
     for estimator in (one_rest, RandomForestClassifier(3, max_depth=2)):
         model = private(estimator, X_public, names[public_three]).fit(X, names[three])
         assert set(model.predict(X)) <= set(names)
@@ -258,10 +259,10 @@ PUBLIC_SEVERAL = np.column_stack([public_labels, public_three + 5])
 @pytest.mark.parametrize(
     ("estimator", "Y", "Y_public", "classes"),
     [
-        (OneVsRestClassifier(LogisticRegression()), MULTI_LABEL, PUBLIC_MULTI_LABEL, [0, 1]),
-        (MultiOutputClassifier(LogisticRegression()), MULTI_LABEL, PUBLIC_MULTI_LABEL, [0, 1]),
+        (OneVsRestClassifier(RidgeClassifier()), MULTI_LABEL, PUBLIC_MULTI_LABEL, [0, 1]),
+        (MultiOutputClassifier(RidgeClassifier()), MULTI_LABEL, PUBLIC_MULTI_LABEL, [0, 1]),
         (
-            MultiOutputClassifier(LogisticRegression()),
+            MultiOutputClassifier(RidgeClassifier()),
             SEVERAL,
             PUBLIC_SEVERAL,
             [[0, 1], [5, 6, 7]],
@@ -283,7 +284,7 @@ def test_several_outputs(estimator, Y, Y_public, classes):
 
 
 def test_classes_of_several_outputs_must_be_as_many():
-    model = private(MultiOutputClassifier(LogisticRegression()), X_public, PUBLIC_SEVERAL)
+    model = private(MultiOutputClassifier(RidgeClassifier()), X_public, PUBLIC_SEVERAL)
     with pytest.raises(ValueError, match=r"each of the 2 outputs\. Got 3 lists"):
         model.set_params(classes=[[0, 1], [5, 6], [7, 8]]).fit(X, SEVERAL)
     with pytest.raises(ValueError, match=r"yield every class of \[\[0, 1, 4\], \[5, 6, 7\]\]"):
@@ -304,17 +305,17 @@ PUBLIC_GAPS = np.where(X_public > 0.9, np.nan, X_public)
 
 
 @pytest.mark.parametrize(
-    "estimator",
+    ("estimator", "kind"),
     [
-        make_pipeline(SimpleImputer(), Ridge()),
-        make_pipeline(StandardScaler(), SimpleImputer(), Ridge()),
-        make_pipeline(make_column_transformer((SimpleImputer(), [0, 1, 2])), Ridge()),
-        make_pipeline(make_union(SimpleImputer()), Ridge()),
-        BaggingRegressor(make_pipeline(SimpleImputer(), Ridge()), 2),
-        make_pipeline(FunctionTransformer(_without_gaps), Ridge()),
+        (make_pipeline(SimpleImputer(), Ridge()), pd.DataFrame),
+        (make_pipeline(SimpleImputer(), Ridge()), pl.DataFrame),
+        (make_pipeline(StandardScaler(), SimpleImputer(), Ridge()), np.asarray),
+        (make_pipeline(make_column_transformer((SimpleImputer(), [0, 1, 2])), Ridge()), np.asarray),
+        (make_pipeline(make_union(SimpleImputer()), Ridge()), np.asarray),
+        (BaggingRegressor(make_pipeline(SimpleImputer(), Ridge()), 2), np.asarray),
+        (make_pipeline(FunctionTransformer(_without_gaps), Ridge()), pl.DataFrame),
     ],
 )
-@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame, pl.DataFrame])
 def test_missing_values_where_they_are_taken(estimator, kind):
     records, public = kind(GAPS), kind(PUBLIC_GAPS)
     if kind is pd.DataFrame:
@@ -493,4 +494,6 @@ def test_frozen_members_keep_their_missing_values():
 def test_bounds_by_name_stand_in_for_a_frame():
     oracle = UniformOracle([(0, 1)] * 3, y_bounds=(0, 2))
     frame = pl.DataFrame(dict(zip("abc", X.T, strict=True)))
-    assert private(Ridge(), oracle).fit(frame, y).feature_names_in_.tolist() == ["a", "b", "c"]
+    expected = getattr(Ridge().fit(frame, y), "feature_names_in_", None)  # of polars 2 from 1.9 on
+    found = getattr(private(Ridge(), oracle).fit(frame, y), "feature_names_in_", None)
+    np.testing.assert_array_equal(found, expected)

@@ -260,7 +260,7 @@ REFUSING = [
 @pytest.mark.parametrize("step", REFUSING, ids=lambda step: type(step).__name__)
 def test_a_record_that_a_public_step_refuses_is_no_error(data, step):
     """An error would tell that it is there; and it moves nothing farther than the bound."""
-    X, y = data[0] + 20, data[1]
+    X, y = data[0][:60] + 20, data[1][:60]
     model = private(MomentClassifier(), FrozenEstimator(clone(step).fit(SHIFTED)), ClipNorm())
     before = model.fit(X, y).estimator_[-1].moment_
     for numbers in (
@@ -664,7 +664,7 @@ def test_a_prior_makes_a_known_release_better_and_promises_the_same():
     prior = clone(plain).set_params(prior=RandomTaskOracle(public, classes=[0, 1]))
     plans = [model.plan(len(X), like=(X, y)) for model in (plain, prior)]
     scores = [
-        np.mean([plan.execute(X, y, random_state=i).value.score(X, y) for i in range(20)])
+        np.mean([plan.execute(X, y, random_state=i).value.score(X, y) for i in range(10)])
         for plan in plans
     ]
     assert scores[1] > scores[0] + 0.1
@@ -672,10 +672,7 @@ def test_a_prior_makes_a_known_release_better_and_promises_the_same():
         assert (plan.guarantee.gamma, plan.guarantee.oracle) == (0, None)
     assert plans[0].sensitivity.value <= 1.001 * plans[1].sensitivity.value
     assert "decoded by a prior" in str(plans[1])
-    fitted = prior.fit(X, y)
-    again = clone(prior).fit(X, y)
-    assert np.array_equal(fitted.estimator_[-1].coef_, again.estimator_[-1].coef_)
-    assert "RandomTaskOracle" not in str(fitted.guarantee_)
+    assert "RandomTaskOracle" not in str(plans[1].guarantee)
 
 
 def test_without_noise_a_prior_changes_nothing(data, scaler):

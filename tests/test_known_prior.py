@@ -60,9 +60,18 @@ def with_epsilon(mechanism, epsilon):
     return type(mechanism)(**mechanism.get_params() | {"epsilon": epsilon})
 
 
+@pytest.fixture(scope="module")
+def plans():
+    """The plan of each mechanism."""
+    return {
+        mechanism: plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known(bound))
+        for mechanism, bound in MECHANISMS
+    }
+
+
 @every_mechanism
-def test_the_promise_is_plain_and_says_what_the_prior_is_for(mechanism, bound):
-    plan = plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known(bound))
+def test_the_promise_is_plain_and_says_what_the_prior_is_for(plans, mechanism, bound):
+    plan = plans[mechanism]
     guarantee = plan.guarantee
     assert guarantee.gamma == 0
     assert guarantee.oracle is None
@@ -83,9 +92,9 @@ def test_the_promise_is_plain_and_says_what_the_prior_is_for(mechanism, bound):
 
 
 @every_mechanism
-def test_a_mean_of_correlated_columns_is_closer_with_the_prior(mechanism, bound):
+def test_a_mean_of_correlated_columns_is_closer_with_the_prior(plans, mechanism, bound):
     """Seeded; the factor is above 5 for each, over 20 datasets."""
-    prior = plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known(bound))
+    prior = plans[mechanism]
     plain = mechanism
     if isinstance(mechanism, L2LaplaceMechanism):  # 30 numbers are too many without a code
         plain = GaussianMechanism(0.3, 1e-5)
@@ -131,18 +140,18 @@ def test_much_epsilon_releases_nearly_the_exact_value_where_all_numbers_are_kept
 
 
 @every_mechanism
-def test_data_unlike_the_prior_are_as_private_and_worse_served(mechanism, bound):
+def test_data_unlike_the_prior_are_as_private_and_worse_served(plans, mechanism, bound):
     """The box around the prior mean is as wide as any dataset allows, so it clips nothing."""
     far = np.ones((N, D))
-    plan = plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known(bound))
+    plan = plans[mechanism]
     boxed = plan.sensitivity.bounded(plan.target)
     for data in (far, 0 * far, X):
         np.testing.assert_array_equal(boxed(data, seed=0), data.mean(axis=0))
 
 
-def test_a_code_is_kept_for_later_releases_at_another_epsilon():
-    mechanism = L2LaplaceMechanism(0.3)
-    first = plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known(mean_l2))
+def test_a_code_is_kept_for_later_releases_at_another_epsilon(plans):
+    mechanism = MECHANISMS[1][0]
+    first = plans[mechanism]
     again = plan_release(
         means,
         n_samples=N,
@@ -256,7 +265,7 @@ def test_audits_find_the_promise_kept_and_a_third_of_the_noise_caught(mechanism,
     distance = Geometry(mechanism.order).distance(*pair)
     assert distance <= plan.sensitivity.value
     mechanism = mechanism.set_params(basis="identity")
-    options = {"stacked": True, "alpha": 1e-4, "rng": 0, "n_search": 5000, "n_final": 20_000}
+    options = {"stacked": True, "alpha": 1e-4, "rng": 0, "n_search": 2000, "n_final": 10_000}
     assert not audit_release(*pair, mechanism, plan.sensitivity.value, **options).violated
     assert audit_release(*pair, mechanism, distance / 3, **options).violated
 

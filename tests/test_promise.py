@@ -32,16 +32,22 @@ sys.modules[spec.name] = coverage  # dataclasses look there
 spec.loader.exec_module(coverage)
 
 LIMIT = stats.betabinom(N_FRESH, 3, 57).isf(1e-6 / len(coverage.CASES)) / N_FRESH
-IN_THREES = 3 * len(coverage.DENSE + coverage.SPARSE)
+
+
+def stands_in_three_pairs(place):
+    """Return whether the case is one of three of its target, which begin at a multiple of three."""
+    return len({repr(case.target) for case in coverage.CASES[place - place % 3 :][:3]}) == 1
+
+
 TRIED = [
     case
     for place, case in enumerate(coverage.CASES)
-    if place >= IN_THREES or (place + place // 3) % 3 == 0
+    if case.n_samples == 5000 or not stands_in_three_pairs(place) or (place + place // 3) % 3 == 0
 ]
 
 
 def test_there_are_enough_cases_and_the_limit_is_sharp_enough():
-    assert len(TRIED) >= 40
+    assert len(TRIED) >= 34
     for of in (lambda case: repr(case.target), lambda case: (case.private, case.drawn)):
         assert set(map(of, TRIED)) == set(map(of, coverage.CASES))
     assert LIMIT < 0.4

@@ -14,7 +14,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.neighbors import KernelDensity
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -53,32 +53,32 @@ def private(estimator, oracle=None, release="auto", **options):
 @pytest.fixture(scope="module")
 def model():
     scaler = FrozenEstimator(StandardScaler().fit(PUBLIC[0]))
-    return private(make_pipeline(scaler, LogisticRegression(C=0.1))).fit(*PRIVATE)
+    return private(make_pipeline(scaler, RidgeClassifier())).fit(*PRIVATE)
 
 
 def test_each_released_number_stands_beside_its_standard_error(model):
     frame = model.summary().to_frame()
     assert frame.shape == (15, 5)
-    row = frame.loc["logisticregression__coef_[2, petal length (cm)]"]
+    row = frame.loc["ridgeclassifier__coef_[2, petal length (cm)]"]
     assert row["released"] == model.estimator_[-1].coef_[2, 2]
-    assert row["standard error"] == model.standard_errors_["logisticregression__coef_"][2, 2]
+    assert row["standard error"] == model.standard_errors_["ridgeclassifier__coef_"][2, 2]
     assert row["ratio"] == abs(row["released"]) / row["standard error"]
     assert frame["learned"].between(0, 1).all()
 
 
 @pytest.mark.slow
 def test_a_number_that_was_not_learned_is_said_to_be_the_oracles():
-    model = private(LogisticRegression(C=0.1), epsilon=0.02)
+    model = private(RidgeClassifier(), epsilon=0.02)
     with pytest.warns(UserWarning, match="nearly the oracle's model"):
         model.fit(*PRIVATE)
     assert set(model.summary().notes) == {"indistinguishable from the oracle"}
-    far = private(LogisticRegression(C=0.1), epsilon=1e6).fit(*PRIVATE).summary()
+    far = private(RidgeClassifier(), epsilon=1e6).fit(*PRIVATE).summary()
     assert "indistinguishable from the oracle" not in far.notes
 
 
 @pytest.mark.slow
 def test_without_a_prior_a_number_in_its_noise_is_said_to_be_so():
-    model = private(LogisticRegression(C=0.1), epsilon=0.02, decode=False).fit(*PRIVATE)
+    model = private(RidgeClassifier(), epsilon=0.02, decode=False).fit(*PRIVATE)
     summary = model.summary()
     near = np.abs(summary.values) < 2 * summary.errors
     assert near.any()
@@ -92,21 +92,22 @@ def test_text_and_html_hold_the_same_rows(model):
     assert html.startswith("<p>(epsilon=2, gamma=0.2)-random differential privacy")
     assert f"{summary.values[0]:.4g}" in text
     assert f"<td>{summary.values[0]:.4g}</td>" in html
-    assert "... 2 more of logisticregression__coef_: see to_frame()" in text
+    assert "... 2 more of ridgeclassifier__coef_: see to_frame()" in text
 
 
 def test_columns_are_named_after_the_steps_before():
     chosen = FrozenEstimator(SelectKBest(k=2).fit(*PUBLIC))
-    model = private(make_pipeline(chosen, StandardScaler(), LogisticRegression(C=0.1)))
+    model = private(make_pipeline(chosen, StandardScaler(), RidgeClassifier()), basis="identity")
     names = model.fit(*PRIVATE).summary().names
     assert names[:2] == [
         "standardscaler__mean_[petal length (cm)]",
         "standardscaler__mean_[petal width (cm)]",
     ]
-    assert "logisticregression__coef_[1, petal width (cm)]" in names
+    assert "ridgeclassifier__coef_[1, petal width (cm)]" in names
     wide = ["petal width (cm)", "sepal width (cm)"]
     table = make_column_transformer((StandardScaler(), wide), ("passthrough", [0]))
-    names = private(make_pipeline(table, LogisticRegression(C=0.1))).fit(*PRIVATE).summary().names
+    model = private(make_pipeline(table, RidgeClassifier()), basis="identity")
+    names = model.fit(*PRIVATE).summary().names
     assert names[:2] == [f"columntransformer__standardscaler__mean_[{name}]" for name in wide]
 
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from joblib.externals.loky import get_reusable_executor
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import RidgeClassifier
 from sklearn.preprocessing import StandardScaler
 
 import skdp
@@ -70,8 +69,8 @@ def sampler(parts, **options):
 def private(parts, part, **options):
     """Return an estimator in which the part called `part` is one of the third parties'."""
     estimator, release, mechanism = {
-        "mechanism": (LogisticRegression(), "auto", parts["GridMechanism"](1.0)),
-        "oracle": (LogisticRegression(), "auto", LaplaceMechanism(1.0)),
+        "mechanism": (RidgeClassifier(), "auto", parts["GridMechanism"](1.0)),
+        "oracle": (RidgeClassifier(), "auto", LaplaceMechanism(1.0)),
         "target": (StandardScaler(with_std=False), parts["TrimmedMeans"](), LaplaceMechanism(1.0)),
         "estimator": (parts["Slopes"](), "auto", LaplaceMechanism(1.0)),
         "all": (parts["Slopes"](), parts["TrimmedMeans"](), parts["GridMechanism"](1.0)),
@@ -88,14 +87,20 @@ def released_numbers(model):
 PARTS = ["mechanism", "oracle", "target", "estimator", "all"]
 
 
+@pytest.fixture(scope="module")
+def fitted(parts, data):
+    """A fit with each part."""
+    return {part: private(parts, part).fit(*data) for part in PARTS}
+
+
 def test_the_page_has_four_examples_of_at_most_20_lines_of_code():
     assert list(EXAMPLES) == ["grid_mechanism", "applicants", "trimmed_means", "slopes"]
     assert max(len(re.findall(r"^.+$", code, re.M)) for code in EXAMPLES.values()) <= 20
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_private_estimator(parts, data, part):
-    model = private(parts, part).fit(*data)
+def test_private_estimator(fitted, data, part):
+    model = fitted[part]
     assert model.guarantee_.gamma == 0.2
     assert "Applicants(mean_income=2.0)" in str(model.guarantee_)
     exact = model.plan_.target.restore(model.plan_.target(*data, seed=0))
@@ -118,11 +123,10 @@ def test_release(parts, data):
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_audit(parts, data, part):
+def test_audit(fitted, data, part):
     """Of three pairs, the room for gamma = .2 is not exceeded by so many that it could be seen."""
-    model = private(parts, part).fit(*data)
     audit = audit_estimator(
-        model, *data, pairs=3, stacked=True, n_search=100, n_final=300, alpha=1e-3, rng=0
+        fitted[part], *data, pairs=3, stacked=True, n_search=100, n_final=300, alpha=1e-3, rng=0
     )
     assert audit.covered
     assert not audit.violated
@@ -141,22 +145,7 @@ def test_an_audit_of_the_mechanism_finds_twice_the_change_and_not_the_promised_o
 
 
 @pytest.mark.slow
-def test_results_do_not_depend_on_the_number_of_processes(parts, data, monkeypatch):
-    """Other processes import the parts anew."""
-    get_reusable_executor().shutdown(wait=True)  # workers of other tests do not know the folder
-    monkeypatch.setattr("skdp.sensitivity.execution.STARTUP", 0)
-    estimates = [
-        private(parts, "all", sensitivity=sampler(parts, n_pairs=40, n_jobs=n_jobs))
-        .plan(N, like=data)
-        .sensitivity
-        for n_jobs in (1, 2)
-    ]
-    assert estimates[0] == estimates[1]
-
-
-@pytest.mark.slow
-def test_another_process_executes_plans_and_takes_estimates_and_models(parts, data, folder):
-    fitted = {part: private(parts, part).fit(*data) for part in PARTS}
+def test_another_process_executes_plans_and_takes_estimates_and_models(fitted, data, folder):
     (folder / "fitted.pkl").write_bytes(pickle.dumps((fitted, data)))
     script = """
         import pickle, sys

@@ -6,7 +6,7 @@ Differential privacy is a property of single outputs: its epsilon is the largest
 two densities that an output can have, on one dataset and on its neighbor. So it can be drawn.
 The upper panels show the densities of the outputs on two neighboring datasets, estimated from runs;
 the lower ones show the privacy loss, the absolute log ratio, with pointwise 95 % intervals. Black
-is the exact loss.
+is the exact loss. How many runs it takes is on the :doc:`next page <plot_local_precision>`.
 """
 
 import matplotlib.pyplot as plt

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -169,8 +168,7 @@ def learn_code(
     if not fits or n_pilots < LEAST_PILOTS or not differences.any():
         return plain
     learn = _learn_dense if d <= MAX_DENSE else learn_in_span
-    code = learn(values, differences, metric, local, noises, shift * n_samples)
-    return plain if code is None else replace(code, n_pilot_pairs=n_pilots, shift=float(shift))
+    return learn(values, differences, metric, local, noises, n_samples, float(shift)) or plain
 
 
 def _learn_dense(
@@ -179,9 +177,10 @@ def _learn_dense(
     metric: Matrix | None,
     local: bool,
     noises: Sequence[Noise],
-    reach: float,
+    n_samples: int,
+    shift: float,
 ) -> PublicCode | None:
-    center = values.mean(axis=0)
+    center, reach = values.mean(axis=0), shift * n_samples
     # The size of all values does not matter, so this only keeps squares from over- and underflow.
     size = np.abs(differences).max()
     differences = differences / size
@@ -222,6 +221,8 @@ def _learn_dense(
     with_code = covariance @ encoder.T
     return PublicCode(
         kind=kind,
+        n_pilot_pairs=len(values),
+        shift=shift,
         encoder=encoder @ units.to.T / size,
         mean=center,
         covariance=units.back.T @ with_code * size,

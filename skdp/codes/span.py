@@ -19,15 +19,16 @@ all values are kept and the noise is gone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.codes.learning import MAX_RANK, folds, in_units, least_share
 from skdp.codes.water import FIRST_RATIO, Noise, fill
-from skdp.core.code import PublicCode
+from skdp.core.code import Owned, PublicCode
 
 # Numbers of an encoder, and of pilots that are worked on at a time.
 MAX_NUMBERS = 2**25
@@ -35,6 +36,7 @@ BLOCK = 2**20
 
 _N_FOLDS = 2
 _LEAST_CHANGE = 1e-3  # of the largest change, as in `skdp.codes.encoder`
+_LEAST_SINGLE = 1e-20  # what is so much smaller than a number is still in single precision
 _RIDGE = 1e-10  # of the mean squared length of pilots: their rounding errors
 
 Matrix = NDArray[np.float64]
@@ -52,6 +54,19 @@ class _Pilots(NamedTuple):
     scale: Matrix
     products: Matrix
     reach: float
+    shift: float
+
+    def code(self, kind: str, spread: Matrix, encoder: Any, **parts: Any) -> PublicCode:
+        """A code of these pilots; `spread` are the prior variances of values in output units."""
+        return PublicCode(
+            kind=kind,
+            n_pilot_pairs=len(self.values),
+            shift=self.shift,
+            encoder=encoder,
+            mean=self.center,
+            deviations=np.sqrt(spread) / self.scale,
+            **parts,
+        )
 
     def blocks(self) -> Iterator[tuple[slice, Matrix]]:
         """All rows in output units, some columns at a time."""
@@ -71,7 +86,8 @@ def learn_in_span(
     metric: Matrix | None,
     local: bool,
     noises: Sequence[Noise],
-    reach: float,
+    n_samples: int,
+    shift: float,
 ) -> PublicCode | None:
     """Learn a code as `skdp.codes.encoder.learn_code` does; of the metric the diagonal is used."""
     if metric is not None and metric.ndim == 2:
@@ -84,24 +100,20 @@ def learn_in_span(
     products = np.zeros((2 * len(values),) * 2)
     for _, block in _blocks(values, center, differences, scale):
         products += block @ block.T
-    pilots = _Pilots(values, center, differences, scale, products, reach)
-    found = [
-        each
-        for noise in noises
-        for learn in (_in_axes, _by_value)
-        if (each := learn(pilots, noise))
-    ]
-    if not found:
-        return None
-    return max(found, key=lambda each: each[0].share_learned(each[1] ** 2))[0]
+    pilots = _Pilots(values, center, differences, scale, products, shift * n_samples, shift)
+    best, most = None, -1.0
+    for noise in noises:
+        for learn in (_by_value, _in_axes):
+            code, deviation = learn(pilots, noise) or (None, 0.0)
+            if code is not None and (share := code.share_learned(deviation**2)) > most:
+                best, most = code, share
+    return best
 
 
 def _blocks(
     values: Matrix, center: Matrix, changes: Matrix, scale: Matrix
 ) -> Iterator[tuple[slice, Matrix]]:
-    width = max(1, BLOCK // (2 * len(values)))
-    for start in range(0, values.shape[1], width):
-        columns = slice(start, start + width)
+    for columns in _columns(values.shape[1], 2 * len(values)):
         rows = np.concatenate([values[:, columns] - center[columns], changes[:, columns]])
         rows *= scale[columns]
         yield columns, rows
@@ -132,13 +144,15 @@ def _in_axes(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
 
     # What lies outside of the span: a diagonal.
     outside, spread = np.empty(d), np.empty(d)
-    rows = np.empty((len(whole.variances), d))
+    n_rows = len(whole.variances)
+    encoder, beyond = np.empty((n_rows, d), dtype=np.float32), np.zeros(n_rows)
     for columns, block in pilots.blocks():
         of_value, of_change = _moments(block, reach)
         spread[columns] = of_value + of_change
         outside[columns] = (1 - shares[0]) * of_value + (1 - shares[1]) * of_change
-        rows[:, columns] = whole.combinations @ block
-    beyond = np.array([row**2 @ outside for row in rows])
+        rows = whole.combinations @ block
+        encoder[:, columns] = rows
+        beyond += rows**2 @ outside[columns]
 
     def weights_of(axes: _Axes, changes: Matrix, ratio: float) -> Matrix:
         n = len(axes.variances)
@@ -164,26 +178,40 @@ def _in_axes(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
         return None
     weights = weights_of(whole, (whole.combinations @ products[:, m:]).T, ratio)
     kept = np.flatnonzero(weights)
-    variances, weights = whole.variances[kept], weights[kept]
-    encoder = rows[kept] if len(kept) < len(rows) else rows
-    encoder *= weights[:, None]
-    with_code = np.empty((d, len(kept)))
+    for place, row in enumerate(kept):  # in place: it may fill much of the memory
+        encoder[place] = encoder[row]
+    encoder.resize((len(kept), d), refcheck=False)
+    if not _within_single(pilots.scale, weights[kept]):
+        encoder = encoder.astype(np.float64)
+    encoder *= weights[kept, None].astype(encoder.dtype)
     removable = np.zeros((len(kept), len(kept)))
-    width = max(1, BLOCK // len(kept))
-    for columns in (slice(start, start + width) for start in range(0, d, width)):
-        block = (encoder[:, columns] * (variances[:, None] + outside[columns])).T
-        removable += block.T @ block
-        with_code[columns] = block / pilots.scale[columns, None]
+    variances = whole.variances[kept]
+    for columns in _columns(d, len(kept)):
+        block = encoder[:, columns] * (variances[:, None] + outside[columns])
+        removable += block @ block.T
         encoder[:, columns] *= pilots.scale[columns]
-    code = PublicCode(
-        kind="principal",
-        encoder=encoder,
-        mean=pilots.center,
-        covariance=with_code,
-        deviations=np.sqrt(spread) / pilots.scale,
+    code = pilots.code(
+        "principal",
+        spread,
+        Owned(encoder),
+        covariance=variances,
+        units=1 / pilots.scale,
+        outside=outside,
         removable=removable / spread.sum(),
     )
     return code, deviation_of(ratio)
+
+
+def _within_single(*factors: Matrix) -> bool:
+    """Return whether products of numbers of these sizes are in the range of single precision."""
+    least, most = (math.prod(map(of, factors)) for of in (np.min, np.max))
+    return least > _LEAST_SINGLE and most < 1 / _LEAST_SINGLE
+
+
+def _columns(d: int, n_rows: int) -> Iterator[slice]:
+    """Some columns at a time."""
+    width = max(1, BLOCK // max(n_rows, 1))
+    return (slice(start, start + width) for start in range(0, d, width))
 
 
 def _axes_in_span(
@@ -242,11 +270,6 @@ def _by_value(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
     spread, sizes = found[0]
     weights = weights_of(spread, sizes, ratio)
     kept = np.flatnonzero(weights)
-    code = PublicCode(
-        kind="diagonal",
-        encoder=weights * pilots.scale,
-        mean=pilots.center,
-        deviations=np.sqrt(spread) / pilots.scale,
-        removable=(spread[kept] * weights[kept]) ** 2 / spread.sum(),
-    )
+    removable = (spread[kept] * weights[kept]) ** 2 / spread.sum()
+    code = pilots.code("diagonal", spread, weights * pilots.scale, removable=removable)
     return code, deviation_of(ratio)

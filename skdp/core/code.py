@@ -25,6 +25,7 @@ unequal noise by coordinate in that of Muthukrishnan and Kalyani (2023).
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -41,8 +42,11 @@ KINDS = ("identity", "diagonal", "predictive")
 MAX_SPREAD = 2000
 
 _ENCODER = ("encoder", "reflectors", "weights")
-_PRIOR = ("mean", "covariance", "deviations", "removable")
+_PRIOR = ("mean", "covariance", "deviations", "removable", "units", "outside")
 _PARTS = (*_ENCODER, *_PRIOR)
+
+# Numbers of an encoder that are worked on at a time.
+_BLOCK = 2**17
 
 # Beyond it a matrix is singular to working precision.
 _MOST_CONDITION = 1e14
@@ -77,6 +81,12 @@ class _Spectrum(NamedTuple):
         return widenings[:, None] * inverse
 
 
+class Owned(NamedTuple):
+    """An array that nobody else keeps: a code need not copy it."""
+
+    array: NDArray[Any]
+
+
 @dataclass(frozen=True, eq=False)
 class PublicCode:
     """An encoder T of the target's values and the decoder that goes with it, of public numbers.
@@ -93,7 +103,8 @@ class PublicCode:
     shift : float, default=0.0
         Which share of the private records the prior allows to be unlike the oracle's.
     encoder : array-like of shape (k, d), (d,) or None, default=None
-        T. A vector is a diagonal, of which the rows of zeros are left out.
+        T. A vector is a diagonal, of which the rows of zeros are left out. A matrix for more than
+        2,000 values is kept in single precision if that loses nothing of it.
     reflectors : array-like of shape (d, n_reflectors) or None, default=None
         Of a basis for very many values, whose encoder A is a diagonal:
         ``T = diag(1 / weights) Q' A``, with Q the orthogonal matrix that is the product of the
@@ -102,14 +113,17 @@ class PublicCode:
         Goes with the reflectors; finite numbers other than 0.
     mean : array-like of shape (d,) or None, default=None
         The prior mean of the value.
-    covariance : array-like of shape (d, k) or None, default=None
+    covariance : array-like of shape (d, k), (k,) or None, default=None
         The prior covariance of value and code; None for a diagonal encoder, where the values are
-        taken for uncorrelated.
+        taken for uncorrelated. A vector, with `units` and `outside`, says it for very many values:
+        that of value j and number i is ``units[j]**2 (covariance[i] + outside[j]) T[i, j]``.
     deviations : array-like of shape (d,) or None, default=None
         The prior standard deviation of each value.
     removable : array-like of shape (k, k), (k,) or None, default=None
         ``C' M C``, M the metric of the output, as a share of its prior variance ``tr(M S)``; for a
         diagonal encoder its diagonal.
+    units, outside : array-like of shape (d,) or None, default=None
+        Go with a covariance that is a vector.
 
     Raises
     ------
@@ -152,13 +166,18 @@ class PublicCode:
     covariance: Matrix | None = None
     deviations: Matrix | None = None
     removable: Matrix | None = None
+    units: Matrix | None = None
+    outside: Matrix | None = None
 
     def __post_init__(self) -> None:
         for name in _PARTS:
             part = getattr(self, name)
             if part is not None:
                 # a copy: there may be views that can be written into, even of a read-only array
-                part = np.array(part, dtype=np.float64, order="C")
+                owned = isinstance(part, Owned)
+                part = part.array if owned else np.array(part, dtype=np.float64, order="C")
+                if name == "encoder" and self.has_prior:
+                    part = _shortened(part)
                 part.flags.writeable = False
                 object.__setattr__(self, name, part)
                 if not np.isfinite(part).all():
@@ -187,8 +206,10 @@ class PublicCode:
         shapes["encoder"] = self.encoder.shape
         if self.has_prior:
             k = len(self.encoder) if dense else len(self._kept)
-            prior = (d,), (d, k) if dense else None, (d,), (k, k) if dense else (k,)
-            return shapes | dict(zip(_PRIOR, prior, strict=True))
+            prior: list[Any] = [(d,), (d, k) if dense else None, (d,), (k, k) if dense else (k,)]
+            if dense and self.units is not None:
+                prior[1:] = (k,), (d,), (k, k), (d,), (d,)
+            return shapes | dict(zip(_PRIOR, prior, strict=False))
         if self.reflectors is not None and not dense:
             shapes |= {"reflectors": (d, self.reflectors.shape[-1]), "weights": (d,)}
         return shapes
@@ -296,8 +317,8 @@ class PublicCode:
             )
         return inverse
 
-    def reach(self, errors: ArrayLike) -> Matrix:
-        """Return how far errors of the values can move each number of the code.
+    def reach(self, errors: ArrayLike) -> float:
+        """Return how far errors of the values can move the code, in the L1 norm.
 
         Parameters
         ----------
@@ -306,15 +327,43 @@ class PublicCode:
 
         Returns
         -------
-        ndarray of shape (k,)
-            The errors of the code where none of these cancel.
+        float
+            The norm where no errors cancel; other norms are at most as large.
         """
         e = np.abs(np.array(errors, dtype=np.float64)).ravel()
-        if self.encoder is None:
-            return e
-        if self.encoder.ndim == 1:
-            return e[self._kept] * np.abs(self.encoder[self._kept])
-        return np.array([np.abs(row) @ e for row in self.encoder])  # no copy of a huge encoder
+        return float(e.sum() if self.encoder is None else self._column_sums @ e)
+
+    @cached_property
+    def _column_sums(self) -> Matrix:
+        """The sum of absolute values in each column of a code."""
+        assert self.encoder is not None
+        sums = np.zeros(self.encoder.shape[-1])
+        for row in np.atleast_2d(self.encoder):
+            sums += np.abs(row)
+        return sums
+
+    def covariances(self) -> Iterator[tuple[slice, Matrix]]:
+        """Yield the prior covariances of values and code, where the encoder is no diagonal.
+
+        Yields
+        ------
+        values : slice
+            Which values: all at once, but of very many some at a time.
+        covariances : ndarray of shape (n_values, k)
+            Of each of them with each number of the code.
+        """
+        if self.covariance is None or self.encoder is None:
+            return
+        if self.units is None or self.outside is None:
+            yield slice(None), self.covariance
+            return
+        k, d = self.encoder.shape
+        width = max(1, _BLOCK // max(k, 1))
+        for values in (slice(start, start + width) for start in range(0, d, width)):
+            block = self.encoder[:, values] * self.units[values]
+            block *= self.covariance[:, None] + self.outside[values]
+            block *= self.units[values]
+            yield values, block.T
 
     def decode(self, noisy: ArrayLike, variance: float = 0.0) -> Matrix:
         """Return what is made of a noisy code: by the prior, or by the inverse of a basis.
@@ -346,10 +395,11 @@ class PublicCode:
             return self.mean + _solve(self.encoder, y)
         spectrum, (shares, gains) = self._spectrum, self._mixture(y, variance)
         change = spectrum.back((shares @ gains) * spectrum.along(y))
-        if self.covariance is not None:
-            return self.mean + self.covariance @ change
         value = self.mean.copy()
-        value[self._kept] += self._loadings * change
+        if self.covariance is None:
+            value[self._kept] += self._loadings * change
+        for values, covariances in self.covariances():
+            value[values] += covariances @ change
         return value
 
     def standard_errors(self, variance: float, noisy: ArrayLike | None = None) -> Matrix | None:
@@ -384,19 +434,19 @@ class PublicCode:
         if noisy is not None:
             apart = (gains - shares @ gains) * spectrum.along(np.asarray(noisy, dtype=np.float64))
             apart *= np.sqrt(shares)[:, None]
-        kept = slice(None) if self.covariance is not None else self._kept
-        scale = 1 / _nonzero(self.deviations[kept])
+        scale = 1 / _nonzero(self.deviations)
         left = np.full_like(self.deviations, widenings.sum())
         if self.covariance is None:
-            loadings = (self._loadings * scale) ** 2
+            kept = self._kept
+            loadings = (self._loadings * scale[kept]) ** 2
             left[kept] += loadings * (np.sum(apart**2, axis=0) - widenings @ gains)
-        else:
+        for values, covariances in self.covariances():
             for each in apart[apart.any(axis=1)]:
-                left += (self.covariance @ spectrum.back(each) * scale) ** 2
-            loadings = self.covariance @ spectrum.axes
-            loadings *= scale[:, None]  # in place: it may be large
+                left[values] += (covariances @ spectrum.back(each) * scale[values]) ** 2
+            loadings = covariances @ spectrum.axes
+            loadings *= scale[values, None]  # in place: it may be large
             loadings *= loadings
-            left -= loadings @ (widenings @ gains)
+            left[values] -= loadings @ (widenings @ gains)
         return self.deviations * np.sqrt(np.maximum(left, 0))
 
     def share_learned(self, variance: float, noisy: ArrayLike | None = None) -> float:
@@ -437,7 +487,7 @@ class PublicCode:
         assert self.removable is not None
         if self.covariance is None:
             return _Spectrum(None, self._loadings * self.encoder[self._kept], self.removable)
-        code = self.encoder @ self.covariance
+        code: Any = sum(self.encoder[:, values] @ block for values, block in self.covariances())
         variances, axes = np.linalg.eigh((code + code.T) / 2)
         removable = np.sum(axes * (self.removable @ axes), axis=0)
         return _Spectrum(axes, np.maximum(variances, 0), np.maximum(removable, 0))
@@ -466,7 +516,8 @@ class PublicCode:
             part = getattr(self, name)
             if part is not None:
                 sha.update(f"{name}{part.shape}".encode())
-                sha.update(part.astype("<f8").tobytes())
+                for row in np.atleast_2d(part):  # no copy of a huge encoder
+                    sha.update(row.astype("<f8", copy=False))
         return sha.hexdigest()[:12]
 
     def __eq__(self, other: object) -> bool:
@@ -535,6 +586,15 @@ class PublicCode:
             Equal to the one that was stored, bit for bit.
         """
         return cls(**values)
+
+
+def _shortened(encoder: NDArray[Any]) -> NDArray[Any]:
+    """Keep a large matrix in single precision if that loses nothing."""
+    if encoder.ndim != 2 or encoder.shape[1] <= MAX_SPREAD or encoder.dtype == np.float32:
+        return encoder
+    with np.errstate(over="ignore"):
+        single = encoder.astype(np.float32)
+    return single if np.array_equal(single, encoder) else encoder
 
 
 def _solve(encoder: Matrix, code: Matrix) -> Matrix:

@@ -188,8 +188,7 @@ class Geometry:
         """
         if type(self) is not Geometry or not self.basis.has_prior:
             return self.distances(errors, np.zeros_like(errors))
-        _, _, norms = _NORMS[self.order]
-        return norms(np.array([self.basis.reach(each) for each in errors]))
+        return np.array([self.basis.reach(each) for each in errors])
 
     def bounds(self, other: Geometry) -> bool:
         """Return whether a sensitivity in this geometry is also one in another.

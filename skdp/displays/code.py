@@ -132,13 +132,14 @@ class CodeDisplay:
         if code.covariance is None:
             prior = (deviations * np.abs(code.encoder))[code.encoder != 0]
         else:
-            prior = np.sqrt(np.einsum("ij,ji->i", code.encoder, code.covariance))
+            covariance = np.concatenate([block for _, block in code.covariances()])
+            prior = np.sqrt(np.einsum("ij,ji->i", code.encoder, covariance))
         order = np.argsort(-prior)
         prior = prior[order]
         if code.covariance is not None:
             size = deviations[:, None] * prior
             directions = np.zeros_like(size)
-            np.divide(code.covariance[:, order], size, out=directions, where=size > 0)
+            np.divide(covariance[:, order], size, out=directions, where=size > 0)
         mechanism: Any = plan.mechanism
         noise = mechanism.unit_deviation(len(prior)) * plan.sensitivity.value
         shape = plan.sensitivity.shape or code.mean.shape
@@ -193,7 +194,7 @@ class CodeDisplay:
             (self.line_,) = ax.plot(number, ratios, "o", **(look | artist_kw))
             ax.axhline(1, color=VERMILION, ls="--")
             across = ax.get_yaxis_transform()
-            ax.text(0.02, 0.97, "noise", color=VERMILION, va="top", transform=across)
+            ax.text(0.02, 1.02, "noise", color=VERMILION, va="bottom", transform=across)
             ax.set_yscale("log")
             for set_formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
                 set_formatter(LogFormatter())

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 WITHIN = 1.96
 """Standard errors to either side: normal errors are within them with probability .95."""
 
+MOST_SPREAD = 100
+"""Numbers that are more times larger than most, as in another unit, ask for a logarithmic axis."""
+
 
 class ReleaseDisplay:
     """The released numbers, each with the interval that its noise leaves.
@@ -143,6 +146,9 @@ class ReleaseDisplay:
     def plot(self, ax: Axes | None = None, **errorbar_kw: Any) -> ReleaseDisplay:
         """Draw each number with an interval of 1.96 standard errors to either side.
 
+        Where some are far larger than most, as those of columns in other units, the axis is linear
+        around zero and logarithmic beyond.
+
         Parameters
         ----------
         ax : matplotlib Axes, default=None
@@ -166,6 +172,11 @@ class ReleaseDisplay:
         self.intervals_ = ax.errorbar(
             self.values, at, xerr=WITHIN * self.errors, **(look | errorbar_kw)
         )
+        sizes = np.abs(self.values) + np.nan_to_num(self.errors)
+        sizes = sizes[sizes > 0]
+        if sizes.size and sizes.max() > MOST_SPREAD * np.median(sizes):
+            ax.set_xscale("symlog", linthresh=10.0 ** np.floor(np.log10(np.quantile(sizes, 0.1))))
+            ax.locator_params(axis="x", numticks=6)
         same = self.learned < LEAST_LEARNED
         ax.plot(self.values[~same], at[~same], "o", color="C0", label="read off the data")
         if same.any():

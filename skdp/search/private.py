@@ -124,18 +124,18 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     Examples
     --------
     >>> from sklearn.datasets import make_classification
-    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.linear_model import RidgeClassifier
     >>> from skdp import ExponentialMechanism, LaplaceMechanism, PrivateEstimator
     >>> from skdp import PrivateSearchCV, PublicDataOracle, SensitivitySampler
     >>> X, y = make_classification(n_samples=300, n_features=4, random_state=0)
     >>> oracle = PublicDataOracle(X[:100], y[:100])
     >>> search = PrivateSearchCV(
     ...     PrivateEstimator(
-    ...         LogisticRegression(),
+    ...         RidgeClassifier(),
     ...         mechanism=LaplaceMechanism(epsilon=1.0),
     ...         sensitivity=SensitivitySampler(oracle, gamma=0.2, random_state=0),
     ...     ),
-    ...     {"estimator__C": [0.001, 1.0]},
+    ...     {"estimator__alpha": [1.0, 100.0]},
     ...     mechanism=ExponentialMechanism(epsilon=0.5),
     ...     sensitivity=SensitivitySampler(oracle, gamma=0.2, n_pairs=9, random_state=1),
     ... )

@@ -118,7 +118,7 @@ def _parts_of(geometry: Geometry) -> tuple[NDArray[np.float64], NDArray[np.float
     code = geometry.basis
     assert code.mean is not None
     assert code.encoder is not None
-    return code.mean, code.encoder
+    return code.mean, code.encoder.astype(np.float64, copy=False)  # as the rounding is bounded
 
 
 class _BoxedTarget(Target):

@@ -104,7 +104,7 @@ class SensitivityEstimate(Settled):
         norms.flags.writeable = False
         k = self.order_statistic.k
         object.__setattr__(self, "norms", norms)
-        object.__setattr__(self, "value", float(np.partition(norms, k - 1)[k - 1]))
+        object.__setattr__(self, "value", float(np.sort(norms)[k - 1]))
 
     @property
     def gamma(self) -> float:

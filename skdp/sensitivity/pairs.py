@@ -210,25 +210,29 @@ def within_rounding(values: NDArray, others: NDArray) -> NDArray[np.bool_]:
 
     That says nothing of its size: no norm may be taken for smaller because of it.
     """
+    return _explained(values, others, _most_rounding(values, others))
+
+
+def _explained(values: NDArray, others: NDArray, most: NDArray) -> NDArray[np.bool_]:
     differences = np.abs(values - others)
-    return (differences <= _most_rounding(values, others)) & np.isfinite(differences)
+    return (differences <= most) & np.isfinite(differences)
+
+
+def _most_rounding(values: NDArray, others: NDArray) -> NDArray[np.float64]:
+    return ROUNDING * np.maximum(np.abs(values), np.abs(others))
 
 
 def are_rounding(
     geometry: Geometry, values: NDArray, others: NDArray, norms: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
     """Return whether rounding explains what pairs differ by, as far as a code shows it."""
-    explained = within_rounding(values, others)
+    most = _most_rounding(values, others)
+    explained = _explained(values, others, most)
     found = np.logical_and.reduce(explained.reshape(len(values), -1), axis=1)
     if not geometry.basis.has_prior:
         return found
     # a code may leave out all that does change: rounding, and as much again that it lets through
-    most = np.where(explained, _most_rounding(values, others), 0.0)
-    return np.logical_or(found, norms <= 2 * geometry.reach(most))
-
-
-def _most_rounding(values: NDArray, others: NDArray) -> NDArray[np.float64]:
-    return ROUNDING * np.maximum(np.abs(values), np.abs(others))
+    return np.logical_or(found, norms <= 2 * geometry.reach(np.where(explained, most, 0.0)))
 
 
 def measure_pairs(source: PairSource, geometry: Geometry, pairs: range) -> Outcomes:

@@ -49,9 +49,11 @@ from skdp.sensitivity.progress import follow
 from skdp.sensitivity.responses import without_response
 from skdp.sensitivity.trial import try_oracle
 
-# Pilot pairs are kept whole: at most so many, and at most so many numbers (256 MB) in all of them.
+# Pilot pairs are kept whole: at most so many, and at most so many differences (256 MB), and
+# as many values. A chunk is short enough to be a small part of that.
 MAX_PILOT_PAIRS = 1000
 MAX_PILOT_VALUES = 2**25
+CHUNK_VALUES = 2**20
 
 # Few refits are cut finer, into about so many chunks: for more workers, and to keep more of them.
 LEAST_CHUNKS = 64
@@ -367,13 +369,18 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             return np.empty((0, size)), np.empty((0, size))
         n_pairs = min(n_pairs, max(1, MAX_PILOT_VALUES // size))
         rest = range(tried + 1, n_pairs)
-        chunks = self._run(evaluate, rest, CHUNK_SIZE, pairs, "pilots")
+        kept = np.empty((2, 1 + len(rest), size))  # once: they may fill much of the memory
+        kept[:, 0], n_kept = first, 1
+        chunk_size = min(CHUNK_SIZE, 1 + CHUNK_VALUES // size)
+        chunks = self._run(evaluate, rest, chunk_size, pairs, "pilots")
         chunks = follow(chunks, len(rest), statistic, verbose=self.verbose, are_pilots=True)
         with closing(chunks):
-            found = chain.from_iterable(chunks)
-            kept = [each for each in found if each is not None and each.shape == first.shape]
-        values, differences = zip(first, *kept, strict=True)
-        return np.array(values), np.array(differences)
+            for each in chain.from_iterable(chunks):
+                if each is not None and each.shape == first.shape:
+                    kept[:, n_kept] = each
+                    n_kept += 1
+        values, differences = kept[:, :n_kept]
+        return values, differences
 
     def _prepare(
         self, target: Target, n_samples: int, schema: Schema

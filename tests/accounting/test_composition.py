@@ -45,7 +45,6 @@ def bracket(make, *args, **kwargs):
         (0.5, 50, 17.474),
         (1.0, 50, 39.579),
         (0.1, 10, 0.990),
-        pytest.param(1.0, 300, 167.267, marks=pytest.mark.slow),
     ],
 )
 def test_laplace_against_dp_accounting(epsilon0, n, expected):
@@ -61,7 +60,7 @@ def test_laplace_against_dp_accounting(epsilon0, n, expected):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("epsilon0", "n"), [(0.5, 10**5)])
+@pytest.mark.parametrize(("epsilon0", "n"), [(0.5, 10**4)])
 def test_many_releases_against_the_normal_limit(epsilon0, n):
     """Mean and variance of a sum are exact; skewness is a correction of about one in the limit."""
     composed = LaplaceLoss(epsilon0).self_compose(n)
@@ -95,11 +94,11 @@ def few_points(monkeypatch):
 @pytest.mark.slow
 def test_a_coarser_grid_is_above_and_near(few_points):
     """The default grid for so many releases against the finest that fits."""
-    law, n = LaplaceLoss(1.0), 2000
-    default, fine = law.self_compose(n), law.self_compose(n, step=1 / 3000)
+    law, n = LaplaceLoss(1.0), 800
+    default, fine = law.self_compose(n), law.self_compose(n, step=1 / 2000)
     assert default.step > fine.step
     for delta in (1e-2, 1e-5, 1e-10):
-        assert 0 <= default.epsilon(delta) - fine.epsilon(delta) < 1e-6 * fine.epsilon(delta)
+        assert 0 <= default.epsilon(delta) - fine.epsilon(delta) < 4e-7 * fine.epsilon(delta)
 
 
 def test_sums_of_many_releases_go_on_composing(few_points):

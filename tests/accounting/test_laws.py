@@ -247,3 +247,16 @@ def test_large_levels_do_not_overflow():
         assert 0 <= law.two_sided(1.0) <= law.cdf(1.0)
         assert law.delta(1.0) == pytest.approx(1.0)
         assert 0 < law.epsilon(1e-5) <= law.bound
+
+
+def test_beyond_the_largest_loss_and_below_the_smallest_nothing_is_left():
+    for law in ALL:
+        for largest in (2 * law.bound if math.isfinite(law.bound) else 100.0, math.inf):
+            assert (law.cdf(largest), law.two_sided(largest)) == (1.0, 1.0), law
+            assert (law.cdf(-largest), law.delta(largest)) == (0.0, 0.0), law
+
+
+def test_a_sum_on_a_grid_reaches_as_far_as_its_parts():
+    law, small = GaussianLoss(20.0), PureLoss(0.5)
+    total = law.compose(small, step=0.05).epsilon(1e-12)
+    assert law.epsilon(1e-12) <= total <= law.epsilon(1e-12) + 0.55

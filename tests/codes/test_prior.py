@@ -71,12 +71,12 @@ def test_the_order_of_pilots_does_not_matter(seed):
 
 
 def test_a_further_value_is_as_far_from_the_mean_as_said():
-    """Of 20,000 sets of 4 pilots; the mean ratio is off by .1 less than once in 10^9 runs."""
+    """Of 10,000 sets of 4 pilots; the mean ratio is off by .12 less than once in 10^9 runs."""
     rng = np.random.default_rng(0)
-    values = rng.normal(size=(20_000, 5))
+    values = rng.normal(size=(10_000, 5))
     far = (values[:, 4] - values[:, :4].mean(axis=1)) ** 2
     said = [Prior.of(v[:4, None], np.zeros((4, 1)), 0.0).covariance[0, 0] for v in values]
-    assert np.mean(far) / np.mean(said) == pytest.approx(1, abs=0.1)
+    assert np.mean(far) / np.mean(said) == pytest.approx(1, abs=0.12)
 
 
 def test_many_rows_are_believed_and_few_are_not():

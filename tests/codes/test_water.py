@@ -59,7 +59,7 @@ def test_no_other_weights_of_two_directions_do_better(seed, order, budget):
 
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("budget", [0.1, 1.0, 10.0])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(1))
 def test_no_worse_than_a_global_search(order, budget, seed):
     g, v, a = directions(5, seed, spread=1.0)
 

@@ -140,28 +140,21 @@ def test_a_planted_slip_of_the_pen_is_found(source):
 
 
 @pytest.mark.slow
-def test_a_released_estimator_can_be_used_where_skdp_was_not_imported():
+def test_what_arrives_where_skdp_was_not_imported_can_be_used():
+    """A released estimator, and an experimental one that is known; none is switched on."""
     X = np.random.default_rng(0).normal(size=(40, 3))
     estimator = make_pipeline(StandardScaler(), LogisticRegression())
     model = PrivateEstimator(
         estimator, mechanism=LaplaceMechanism(1.0), sensitivity=0.1, classes=[0, 1], random_state=0
     ).fit(X, X[:, 0] > 0)
-    code = """
-model, bare, X = data
-print(*model.predict(X), *bare.predict(X))
-"""
-    expected = " ".join(map(str, [*model.predict(X), *model.estimator_.predict(X)]))
-    assert in_a_fresh_interpreter(code, model, model.estimator_, X) == expected
-
-
-@pytest.mark.slow
-def test_an_experimental_estimator_that_arrives_is_known_and_none_is_switched_on():
-    X = np.random.default_rng(0).normal(size=(40, 3))
     imputer = IterativeImputer(imputation_order="roman", max_iter=2, tol=0.0)
-    model = PrivateEstimator(imputer, mechanism=LaplaceMechanism(1.0), sensitivity=0.1)
+    other = PrivateEstimator(imputer, mechanism=LaplaceMechanism(1.0), sensitivity=0.1)
     code = """
 import sklearn.impute
-model, X = data
-print(type(model.fit(X).estimator_).__name__, "IterativeImputer" in vars(sklearn.impute))
+model, bare, other, X = data
+print(*model.predict(X), *bare.predict(X))
+print(type(other.fit(X).estimator_).__name__, "IterativeImputer" in vars(sklearn.impute))
 """
-    assert in_a_fresh_interpreter(code, model, X) == "IterativeImputer False"
+    expected = " ".join(map(str, [*model.predict(X), *model.estimator_.predict(X)]))
+    found = in_a_fresh_interpreter(code, model, model.estimator_, other, X)
+    assert found.splitlines() == [expected, "IterativeImputer False"]

@@ -411,7 +411,7 @@ def load(tmp_path, monkeypatch):
         return importlib.import_module("scripted").target
 
     yield imported
-    for name in ("helpers", "scripted"):
+    for name in ("helpers", "scripted", "first"):
         sys.modules.pop(name, None)
 
 
@@ -477,19 +477,6 @@ def run(program, directory, **environment):
     return output.strip()
 
 
-@pytest.mark.slow
-def test_every_process_finds_the_same(load, tmp_path):
-    """In modules of other names too: where a function is has nothing to do with what it is."""
-    texts = [filled(text) for text, _ in READ.values()]
-    texts += [text for text, _, _ in READ_ELSEWHERE.values()] + [
-        text for text, _ in UNREAD.values()
-    ]
-    expected = [key_of(load(text)) for text in texts]
-    written = [HEAD + text.replace("\x00", "@") for text in texts]
-    (tmp_path / "texts.json").write_text(json.dumps(written))
-    assert json.loads(run(PROGRAM, tmp_path, PYTHONHASHSEED="1")) == expected
-
-
 SAMPLED = """
 import numpy as np
 from skdp import FunctionTarget, LaplaceMechanism, SensitivityEstimate, SensitivitySampler
@@ -525,15 +512,28 @@ for name, target in targets():
 
 
 @pytest.mark.slow
-def test_a_saved_estimate_in_another_process(tmp_path):
-    """What has a text is known by it, what has none by the key that it is given, or not at all."""
-    same = ["mean served", "bare served", "named served"]
-    outputs = [
-        run(SAMPLED.format_map({"scale": scale, "first": first}), tmp_path).splitlines()
-        for scale, first in [(1, True), (1000, False)]
+def test_another_process_finds_the_same(load, tmp_path, monkeypatch, capsys):
+    """In modules of other names too: where a function is has nothing to do with what it is.
+
+    What has a text is known by it, what has none by the key that it is given, or not at all.
+    """
+    texts = [filled(text) for text, _ in READ.values()]
+    texts += [text for text, _, _ in READ_ELSEWHERE.values()] + [
+        text for text, _ in UNREAD.values()
     ]
-    assert outputs[0] == same
-    assert outputs[1] == ["mean refused False", "bare refused True", "named served"]
+    expected = [key_of(load(text)) for text in texts]
+    written = [HEAD + text.replace("\x00", "@") for text in texts]
+    (tmp_path / "texts.json").write_text(json.dumps(written))
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "first.py").write_text(SAMPLED.format_map({"scale": 1, "first": True}))
+    importlib.import_module("first")
+    assert capsys.readouterr().out == "mean served\nbare served\nnamed served\n"
+
+    program = PROGRAM + SAMPLED.format_map({"scale": 1000, "first": False})
+    keys, *served = run(program, tmp_path, PYTHONHASHSEED="1").splitlines()
+    assert json.loads(keys) == expected
+    assert served == ["mean refused False", "bare refused True", "named served"]
 
 
 def test_a_redefined_class_does_not_get_the_old_estimate(load):

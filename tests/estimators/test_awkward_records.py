@@ -13,13 +13,10 @@ import sklearn
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.covariance import (
-    OAS,
-    EllipticEnvelope,
     EmpiricalCovariance,
     GraphicalLasso,
     LedoitWolf,
     MinCovDet,
-    ShrunkCovariance,
 )
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import (
@@ -158,11 +155,8 @@ ESTIMATORS = [
     BayesianGaussianMixture(n_components=2, random_state=0),
     EmpiricalCovariance(),
     EmpiricalCovariance(assume_centered=True, store_precision=False),
-    ShrunkCovariance(),
     LedoitWolf(),
-    OAS(),
     MinCovDet(random_state=0),
-    EllipticEnvelope(random_state=0),
     GraphicalLasso(alpha=0.1),
     PCA(2),
     PCA(2, whiten=True),
@@ -250,7 +244,7 @@ def fitted_and_target(estimator, change):
     return target, vector, expected, new
 
 
-SLOW = (MinCovDet, StandardizedPowerTransformer)  # and EllipticEnvelope, which is the former
+SLOW = (MinCovDet, StandardizedPowerTransformer)
 
 
 # Before 1.9 scikit-learn predicts nan for classes of singular covariances; a release repairs them.
@@ -272,7 +266,7 @@ def is_singular(estimator, change):
 )
 def test_without_noise_the_release_is_the_private_fit_and_with_any_it_computes(estimator):
     entry, rng, compared = released_entry(estimator), np.random.default_rng(0), 0
-    for change in CHANGES:
+    for change in CHANGES[1::2] if isinstance(estimator, SLOW) else CHANGES:
         case = fitted_and_target(estimator, change)
         if case is None:
             continue
@@ -285,13 +279,12 @@ def test_without_noise_the_release_is_the_private_fit_and_with_any_it_computes(e
                 compared += 1
         if isinstance(estimator, EXACT_ONLY):
             continue
-        for scale in (1e-3, 1e3):
-            for size in (np.abs(vector), np.abs(vector).max()):
-                noise = scale * size * rng.laplace(size=vector.shape)
-                with np.errstate(all="ignore"):
-                    released = outputs(target.restore(vector + noise), entry.unserved, new)
-                for name in expected.keys() - {"inverse_transform"}:
-                    assert not np.isnan(released[name]).any(), (change.__name__, name, scale)
+        for scale in (1e-3 * np.abs(vector), 1e3 * np.abs(vector).max()):
+            noise = scale * rng.laplace(size=vector.shape)
+            with np.errstate(all="ignore"):
+                released = outputs(target.restore(vector + noise), entry.unserved, new)
+            for name in expected.keys() - {"inverse_transform"}:
+                assert not np.isnan(released[name]).any(), (change.__name__, name)
     assert compared >= 4
 
 

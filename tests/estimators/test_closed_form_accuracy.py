@@ -140,7 +140,7 @@ def refit(target, records):
 
 
 @pytest.mark.parametrize("estimator", SMOOTH + COUNTING, ids=str)
-@settings(max_examples=min(40, settings().max_examples), derandomize=True)
+@settings(max_examples=min(20, settings().max_examples), derandomize=True)
 @given(
     seed=st.integers(0, 10**9),
     kinds=st.tuples(*[st.sampled_from(sorted(KINDS))] * 2),
@@ -210,9 +210,7 @@ class Draws:
         return (X, response) if is_regressor(self.estimator) else X
 
 
-@pytest.mark.parametrize(
-    "value", [1e10, 1e17, *(pytest.param(v, marks=pytest.mark.slow) for v in (1e6, 1e12, 1e15))]
-)
+@pytest.mark.parametrize("value", [1e10, 1e17])
 @pytest.mark.parametrize("estimator", SMOOTH, ids=str)
 def test_an_outlier_in_the_first_draw_spoils_no_other(estimator, value, monkeypatch):
     draws = Draws(estimator, value, first_only=True)

@@ -198,7 +198,7 @@ def private_estimator(estimator, public, **options):
     public = public if len(public) > 1 else (*public, None)
     sampler = SensitivitySampler(PublicDataOracle(*public), gamma=0.25, n_pairs=3)
     options = {
-        "mechanism": LaplaceMechanism(1.0),
+        "mechanism": LaplaceMechanism(1.0, basis="identity"),
         "sensitivity": sampler,
         "random_state": 0,
     } | options
@@ -216,7 +216,8 @@ def all_parts(estimator):
 
 
 @every_case
-def test_exact_release_computes_what_the_private_fit_does(name):
+def test_a_release_computes_what_the_private_fit_does_and_noise_breaks_nothing(name):
+    """At epsilon = .01 the noise is far larger than the values."""
     target, private = make_target(name)
     vector = target(*private, seed=0)
     restored, fitted = target.restore(vector), fit_exactly(target, private)
@@ -227,6 +228,27 @@ def test_exact_release_computes_what_the_private_fit_does(name):
     np.testing.assert_array_equal(target.flatten(restored), vector)
     public = list(outputs(target.public_fit, private[0]))
     assert any(not np.allclose(a, b) for (_, a), b in zip(pairs, public, strict=True))
+    named = ParameterTarget(make(name)[0], target.names, target.public_fit)
+    assert_names_lead_to(vector, named, private)
+    for seed in range(3):
+        noisy = LaplaceMechanism(0.01).release(vector, 0.02, np.random.default_rng(seed))
+        restored = target.restore(noisy)
+        for output in outputs(restored, private[0]):
+            assert np.isfinite(output).all()
+        if is_classifier(restored) and hasattr(restored, "predict_proba"):
+            probabilities = restored.predict_proba(private[0])
+            for table in probabilities if isinstance(probabilities, list) else [probabilities]:
+                assert table.min() >= 0
+                if name != "OneVsRestClassifier-labels" and "Chain" not in name:
+                    np.testing.assert_allclose(table.sum(axis=1), 1)
+
+
+def assert_names_lead_to(vector, named, private):
+    """The names that "auto" finds can be written by hand, and mean the same."""
+    np.testing.assert_array_equal(named(*private, seed=0), vector)
+    for written in named.names:
+        path, attribute = split_name(named.public_fit, written)
+        assert hasattr(reach(named.public_fit, path), attribute)
 
 
 SLOW = {"BaggingClassifier", "ClassifierChain", "StackingClassifier", "StackingRegressor"}
@@ -238,7 +260,8 @@ SLOW = {"BaggingClassifier", "ClassifierChain", "StackingClassifier", "StackingR
 def test_every_released_number_is_noised_and_no_secret_is_kept(name, leak_search):
     estimator, public, private = make(name)
     model = private_estimator(estimator, public).fit(*private)
-    target, _ = make_target(name)
+    public_fit = without_side_effects(estimator).fit(*public)
+    target = ParameterTarget(estimator, "auto", public_fit)
     exact = target(*private, seed=0)
     released = target.flatten(model.estimator_)
     assert not np.isclose(released, exact, rtol=1e-9, atol=0).any()
@@ -247,24 +270,6 @@ def test_every_released_number_is_noised_and_no_secret_is_kept(name, leak_search
     assert leak_search(model, secrets) == []
     fitted = clone(estimator).fit(*private)
     assert leak_search((fitted, private), secrets)
-
-
-@every_case
-def test_noisy_releases_stay_valid(name):
-    """At epsilon = .01 the noise is far larger than the values, and nothing breaks."""
-    target, private = make_target(name)
-    vector = target(*private, seed=0)
-    for seed in range(5):
-        noisy = LaplaceMechanism(0.01).release(vector, 0.02, np.random.default_rng(seed))
-        restored = target.restore(noisy)
-        for output in outputs(restored, private[0]):
-            assert np.isfinite(output).all()
-        if is_classifier(restored) and hasattr(restored, "predict_proba"):
-            probabilities = restored.predict_proba(private[0])
-            for table in probabilities if isinstance(probabilities, list) else [probabilities]:
-                assert table.min() >= 0
-                if name != "OneVsRestClassifier-labels" and "Chain" not in name:
-                    np.testing.assert_allclose(table.sum(axis=1), 1)
 
 
 @pytest.mark.parametrize("generate", [classes, two_classes])
@@ -289,18 +294,6 @@ def test_isotonic_calibration_is_released_on_public_points(generate):
         table = target.restore(vector + noise).predict_proba(own[0])
         assert table.min() >= 0
         np.testing.assert_allclose(table.sum(axis=1), 1)
-
-
-@every_case
-def test_names_lead_to_the_released_numbers(name):
-    """The names that "auto" finds can be written by hand, and mean the same."""
-    target, private = make_target(name)
-    estimator, *_ = make(name)
-    named = ParameterTarget(estimator, target.names, target.public_fit)
-    np.testing.assert_array_equal(named(*private, seed=0), target(*private, seed=0))
-    for written in target.names:
-        path, attribute = split_name(target.public_fit, written)
-        assert hasattr(reach(target.public_fit, path), attribute)
 
 
 def test_names_are_readable():
@@ -542,7 +535,7 @@ def test_no_position_is_special_to_a_fit_with_folds():
         "auto",
         StackingClassifier([("a", logistic)], cv=3).fit(*two_classes(1)),
     )
-    values = np.array([target(X, y, seed=seed)[-1] for seed in range(40)])
-    mirrored = np.array([target(X[::-1], y[::-1], seed=seed)[-1] for seed in range(40)])
-    assert len(np.unique(values)) > 20
+    values = np.array([target(X, y, seed=seed)[-1] for seed in range(25)])
+    mirrored = np.array([target(X[::-1], y[::-1], seed=seed)[-1] for seed in range(25)])
+    assert len(np.unique(values)) > 15
     assert stats.ks_2samp(values, mirrored).pvalue > 1e-4  # false alarms: 1 in 10000, and seeded

@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::RuntimeWarning:sklearn"),
 ]
 
-N_DRAWN = 10
+N_DRAWN = 5
 PRIORS = [None, [0.5, 0.3, 0.2]]
 BOTH = [True, False]
 LINEAR = {"fit_intercept": BOTH}

@@ -134,7 +134,7 @@ def test_a_record_changes_no_more_than_its_bound(estimator):
     n_trees = len(trees_of(target.public_fit))
     bound = (4 if is_regressor(estimator) else 2) * n_trees
     norms = []
-    for _ in range(50):
+    for _ in range(20):
         other, labels = X.copy(), private.copy()
         other[-1], labels[-1] = rng.normal(size=4) * 3, rng.choice(private) * 5 % 3
         norms.append(np.abs(target(X, private, seed=0) - target(other, labels, seed=0)).sum())
@@ -156,7 +156,8 @@ class Recording(LaplaceMechanism):
 @every_tree
 def test_every_number_is_noised_and_no_secret_is_kept(estimator, leak_search):
     release, public, private = case(estimator)
-    sampler = SensitivitySampler(PublicDataOracle(X_public, public), gamma=0.1, random_state=0)
+    oracle = PublicDataOracle(X_public, public)
+    sampler = SensitivitySampler(oracle, gamma=0.25, n_pairs=3, random_state=0)
     model = PrivateEstimator(
         estimator,
         mechanism=Recording(1.0, decode=False),  # a decoder fills in what no public fit differs in
@@ -179,7 +180,7 @@ def test_noisy_releases_stay_valid(estimator, mechanism):
     release, public, private = case(estimator)
     target = release.bind(estimator, clone(estimator).fit(X_public, public))
     vector = target(X, private, seed=0)
-    for seed in range(20):
+    for seed in range(5):
         noisy = mechanism.release(vector, 4.0, np.random.default_rng(seed))
         restored = target.restore(noisy)
         if is_regressor(estimator):
@@ -196,7 +197,9 @@ def test_the_private_records_do_not_shape_the_tree():
     model = PrivateEstimator(
         DecisionTreeClassifier(max_depth=4),
         mechanism=LaplaceMechanism(np.inf),
-        sensitivity=SensitivitySampler(PublicDataOracle(X_public, y_public), random_state=0),
+        sensitivity=SensitivitySampler(
+            PublicDataOracle(X_public, y_public), gamma=0.25, n_pairs=3, random_state=0
+        ),
     )
     first = model.fit(X, y).estimator_.tree_
     second = model.fit(X[::-1] * 2, y).estimator_.tree_
@@ -299,7 +302,7 @@ def test_missing_values_are_routed_by_the_public_tree(kind, imputed):
         responses = (y_public, y) if is_classifier else (PUBLIC_RESPONSE, RESPONSE)
         model = PrivateEstimator(
             make_pipeline(SimpleImputer(), tree) if imputed else tree,
-            mechanism=LaplaceMechanism(1e9),
+            mechanism=LaplaceMechanism(1e9, basis="identity"),
             sensitivity=SensitivitySampler(
                 PublicDataOracle(public, responses[0]), gamma=0.25, n_pairs=3, random_state=0
             ),
@@ -350,7 +353,9 @@ def test_an_estimate_serves_only_the_trees_it_was_made_for():
     model = PrivateEstimator(
         tree,
         mechanism=LaplaceMechanism(1.0),
-        sensitivity=SensitivitySampler(PublicDataOracle(X_public, y_public), random_state=0),
+        sensitivity=SensitivitySampler(
+            PublicDataOracle(X_public, y_public), gamma=0.25, n_pairs=7, random_state=0
+        ),
         classes=[0, 1, 2],
     ).fit(X, y)
     with pytest.raises(ValueError, match="made for another target"):

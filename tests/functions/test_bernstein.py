@@ -322,7 +322,7 @@ def test_works_in_a_pipeline():
     ("params", "message"),
     [
         ({"degree": 0}, "'degree' parameter .* Got 0"),
-        ({"degree": 1001}, r"in \[1, 1000\]"),
+        ({"degree": 1001}, r"from 1 to 1000"),
         ({"degree": 2.5}, "Got 2.5"),
         ({"degree": True}, "Got True"),
         ({"order": 0}, "'order' parameter"),

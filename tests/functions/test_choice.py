@@ -29,10 +29,10 @@ def test_value_is_one_of_the_responses(method):
     exact = release(counts, X, mechanism=ExponentialMechanism(np.inf, method=method), **options)
     assert exact.value is best
     mechanism = ExponentialMechanism(0.1, method=method)
-    # The rarest has a probability above .15: of seeds, few would leave one out.
+    # The rarest has a probability above .15: a seed in 700 would leave one out.
     chosen = [
         release(counts, X, mechanism=mechanism, random_state=seed, **options).value
-        for seed in range(100)
+        for seed in range(50)
     ]
     assert {id(value) for value in chosen} == {id(value) for value in OBJECTS}
 

@@ -56,7 +56,7 @@ def fitted(degree, order=1, box=(0, 1), n_features=1, **options):
 def private(estimator, dataset, box, *, mechanism=NOISELESS, release=None, **options):
     """Fit privately; the oracle resamples the same records, since only mechanics are tested."""
     sampler = SensitivitySampler(
-        PublicDataOracle(*copy.deepcopy(dataset)), gamma=0.2, random_state=0
+        PublicDataOracle(*copy.deepcopy(dataset)), gamma=0.2, n_pairs=9, random_state=0
     )
     release = BernsteinTransformer(6, 2, feature_range=box) if release is None else release
     options = {"sensitivity": sampler, "random_state": 0} | options

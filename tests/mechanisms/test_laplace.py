@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.base import clone
 
+from skdp import ExponentialMechanism
 from skdp.core.geometry import Geometry
 from skdp.mechanisms import noise
 from skdp.mechanisms.discrete import MAX_SCALE
@@ -197,3 +198,8 @@ def test_parameters_follow_scikit_learn():
     }
     assert copy.epsilon == 2.0
     assert mechanism.geometry == Geometry(1)
+
+
+def test_what_no_decoder_fills_in_is_learned_from_the_data():
+    for mechanism in (LaplaceMechanism(1.0), LaplaceMechanism(math.inf), ExponentialMechanism(1.0)):
+        assert mechanism.share_learned(1.0) == 1.0

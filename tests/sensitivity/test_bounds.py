@@ -107,7 +107,7 @@ def test_penalized_intercept_bound_survives_a_search():
     """A third of the bound is exceeded, so that the search is one; and the free machine breaks it,
     so that the two must not be confused."""
     beyond_third = confused = 0
-    for X, y, X_new, y_new, C in adversarial_pairs(200, seed=1):
+    for X, y, X_new, y_new, C in adversarial_pairs(80, seed=1):
         machine = LinearSVC(loss="hinge", C=C, tol=1e-9, max_iter=10**6, random_state=0)
         bound = svm_l1(machine, *X.shape, solver_error=1e-5).value
         w, b = machine.fit(X, y).coef_.copy(), machine.intercept_.copy()
@@ -116,8 +116,8 @@ def test_penalized_intercept_bound_survives_a_search():
         assert change <= bound
         beyond_third += change > bound / 3
         confused += sum(change_of_svm(X, y, X_new, y_new, C)) > bound
-    assert beyond_third > 10
-    assert confused > 10
+    assert beyond_third >= 5
+    assert confused >= 5
 
 
 def test_solver_tolerance_is_paid_for():

@@ -19,6 +19,7 @@ from scipy.stats import binom
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 
 CALIBRATIONS = ["exact", "dkw", "conditional"]
+N_EXAMPLES = 15  # where one takes long; they differ from run to run
 gammas = st.integers(1, 999).map(lambda thousandths: thousandths / 1000)
 calibrations = st.sampled_from(CALIBRATIONS)
 
@@ -134,7 +135,7 @@ def lower_binomial(k, n_pairs, gamma):
     return sum(terms, Fraction(0))
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=N_EXAMPLES)
 @given(st.integers(1, 99), st.sampled_from([50, 75, 80, 90, 95, 99]), st.integers(1, 60))
 def test_conditional_index_is_the_smallest(hundredths, percent, n_pairs):
     gamma, confidence = Fraction(hundredths, 100), Fraction(percent, 100)
@@ -148,7 +149,7 @@ def test_conditional_index_is_the_smallest(hundredths, percent, n_pairs):
     assert lower_binomial(k, n_pairs, gamma) >= confidence
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=N_EXAMPLES)
 @given(st.integers(1, 1000), st.sampled_from([0.01, 0.5, 0.95, 0.999, 0.999999999]))
 def test_conditional_gamma_is_the_smallest_float(n_pairs, confidence):
     call = {"calibration": "conditional", "confidence": confidence}
@@ -187,7 +188,7 @@ def test_dkw_is_right_to_the_last_digits(n_pairs, gamma):
 # Relations between the three questions
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=N_EXAMPLES)
 @given(gammas, calibrations)
 def test_fewest_pairs_are_the_fewest(gamma, calibration):
     fewest = order_statistic(gamma, calibration=calibration).n_pairs
@@ -200,7 +201,7 @@ def test_fewest_pairs_are_the_fewest(gamma, calibration):
             order_statistic(gamma, fewest - 1, calibration=calibration)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=N_EXAMPLES)
 @given(st.integers(2, 10**7), calibrations)
 def test_attainable_gamma_is_the_smallest_and_is_named(n_pairs, calibration):
     statistic = order_statistic(n_pairs=n_pairs, calibration=calibration)
@@ -209,7 +210,7 @@ def test_attainable_gamma_is_the_smallest_and_is_named(n_pairs, calibration):
         order_statistic(math.nextafter(statistic.gamma, 0), n_pairs, calibration=calibration)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=N_EXAMPLES)
 @given(st.integers(2, 10**6), gammas, calibrations)
 def test_asking_again_gives_the_same(n_pairs, gamma, calibration):
     for statistic in (
@@ -220,7 +221,7 @@ def test_asking_again_gives_the_same(n_pairs, gamma, calibration):
         assert again == statistic
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=N_EXAMPLES)
 @given(st.integers(300, 10**6), st.tuples(gammas, gammas).map(sorted), calibrations)
 @pytest.mark.slow
 def test_monotone(n_pairs, levels, calibration):
