@@ -72,6 +72,7 @@ MAX_N = 20_000
 MANY = 10_000
 """From so many records on what a clip takes away is more than the noise that it saves."""
 N_SIMULATED = 40
+"""From how many datasets of the oracle the number of components is chosen."""
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,6 @@ import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
-from skdp.audit import find_leaks
-
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 # A deadline would measure the load of the machine. Inputs differ from run to run: the seed printed
@@ -96,6 +94,7 @@ def one_thread():
 @pytest.fixture(scope="session")
 def leak_search():
     """Search an object or bytes: ``leak_search(thing, numbers)`` tells where some of them are."""
+    from skdp.audit import find_leaks  # not above: who only hands out tests needs no skdp
 
     def search(thing, numbers):
         leaks = find_leaks(thing, np.reshape(numbers, (-1, 1)))

@@ -93,9 +93,7 @@ def routing():
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
-@pytest.mark.parametrize(
-    "oracle", [PublicDataOracle(X_PUBLIC), labeled, weighted], ids=describe_oracle
-)
+@pytest.mark.parametrize("oracle", [labeled, weighted], ids=describe_oracle)
 def test_y_is_dropped_where_it_has_no_use(estimator, oracle):
     alone = private(estimator, oracle).fit(X)
     beside = private(estimator, oracle).fit(X, LABELS)

@@ -295,8 +295,7 @@ def test_estimate_is_refused_when_a_frozen_step_is_another():
         model.fit(X, y)
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-@pytest.mark.parametrize("named_oracle", [True, False])
+@pytest.mark.parametrize(("frame", "named_oracle"), [(pd.DataFrame, False), (pl.DataFrame, True)])
 def test_frames_keep_their_names(frame, named_oracle):
     def as_frame(X):
         return frame(dict(zip(NAMES, X.T, strict=True)))

@@ -1,6 +1,7 @@
 """The rules of the catalog: what it refuses, what third parties may add, what it tells."""
 
 import ast
+import functools
 from collections import Counter
 from pathlib import Path
 
@@ -467,9 +468,14 @@ DERIVED_FROM = {
 }
 
 
+@functools.cache
+def estimator_names():
+    return {name for name, _ in all_estimators()}
+
+
 def named_in(source):
     """The estimators that a module names in strings of names, prose apart, and imports."""
-    known = {name for name, _ in all_estimators()}
+    known = estimator_names()
     for node in ast.walk(ast.parse(source)):
         words = []
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -480,7 +486,6 @@ def named_in(source):
             yield from words
 
 
-@pytest.mark.slow
 def test_every_class_is_named_in_one_place():
     """A new class is one entry in one file; a second place would be forgotten."""
     places = Counter()

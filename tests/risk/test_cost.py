@@ -64,7 +64,7 @@ def test_cost():
 
 
 @pytest.mark.parametrize("law", LAWS)
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(epsilon0=st.floats(0.02, 60.0), c=st.floats(0.05, 20.0))
 def test_optimum_against_brute_force(law, epsilon0, c):
     costs = model(law, c=c)
