@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make demo         private and exact SVM on real data, side by side"
 	@echo "make test         the whole test suite; COVER=95 measures coverage, and fails below it"
-	@echo "make test-fast    a quarter of the cases of all tests not marked slow, for daily work"
+	@echo "make test-fast    a sixth of the cases of all tests not marked slow, for daily work"
 	@echo "make test-oldest  the tests not marked slow, on the oldest supported dependencies"
 	@echo "make test-versions  these for each scikit-learn, all else oldest and newest; VERSIONS=1.7 for one"
 	@echo "make flaky        200 runs of all that depends on chance; FLAKY='--runs 20 tests' for less"
@@ -61,7 +61,7 @@ test: $(STAMP)
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(if $(COVER),--cov --cov-report term --cov-fail-under $(COVER))
 
 test-fast: $(STAMP)
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m "not slow" --every 4 --hypothesis-profile fast
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m "not slow" --every 6 --hypothesis-profile fast
 
 test-oldest: $(OLDEST_STAMP)
 	$(OLDEST)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not slow"

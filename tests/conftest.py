@@ -15,7 +15,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 
 # A deadline would measure the load of the machine. The examples of a property are the same in every
 # run, so that a change is to blame for what fails; `--hypothesis-profile random` looks at others.
-settings.register_profile("skdp", deadline=None, print_blob=True, max_examples=50, derandomize=True)
+settings.register_profile("skdp", deadline=None, print_blob=True, max_examples=30, derandomize=True)
 settings.register_profile("fast", settings.get_profile("skdp"), max_examples=20)
 settings.register_profile("random", settings.get_profile("skdp"), derandomize=False)
 settings.load_profile("skdp")

@@ -13,7 +13,6 @@ from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
@@ -28,7 +27,6 @@ ESTIMATORS = [
     GaussianMixture(),
 ]
 MORE_ESTIMATORS = [
-    DecisionTreeClassifier(),
     KernelDensity(),
     EllipticEnvelope(support_fraction=1.0),  # all records in one fit, which is ten times as fast
 ]

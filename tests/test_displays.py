@@ -133,6 +133,7 @@ def utility(task):
     )
 
 
+@pytest.mark.slow
 def test_scores_rise_from_chance_to_those_without_noise(utility):
     """Training and test records of a dataset have the same rule, or all scores would be chance."""
     assert utility.epsilons.tolist() == [0.01, 100.0]
@@ -144,6 +145,7 @@ def test_scores_rise_from_chance_to_those_without_noise(utility):
     assert 0.4 < utility.chance.mean() < 0.7
 
 
+@pytest.mark.slow
 def test_a_plan_is_simulated_with_its_own_code_at_every_level(task):
     plan = task.plan(100)
     options = {"epsilons": [0.01, 100.0], "n_datasets": 5, "random_state": 0}

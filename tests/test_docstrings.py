@@ -89,6 +89,7 @@ def errors(name, codes):
     return [error for error in validate(name)["errors"] if error[0] in codes]
 
 
+@pytest.mark.slow
 def test_docstrings_are_complete():
     found = {name: errors(name, required(OBJECTS[name])) for name in sorted(OBJECTS)}
     assert {name: each for name, each in found.items() if each} == {}

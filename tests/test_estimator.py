@@ -295,6 +295,7 @@ def test_estimate_is_refused_when_a_frozen_step_is_another():
         model.fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("frame", "named_oracle"), [(pd.DataFrame, False), (pl.DataFrame, True)])
 def test_frames_keep_their_names(frame, named_oracle):
     def as_frame(X):

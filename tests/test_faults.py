@@ -91,6 +91,7 @@ class Lines:
         return self.count == self.last
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [estimator, search])
 def test_a_fit_is_whole_or_as_it_was(make):
     """An interrupt at any of its lines leaves no guarantee beside the estimator of another fit."""
@@ -148,6 +149,7 @@ def in_another_thread(call):
     return done[0]
 
 
+@pytest.mark.slow
 # an interrupt that comes in a destructor cannot be raised
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_at_any_moment_of_a_fit_loses_nothing(tmp_path):

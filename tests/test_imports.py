@@ -195,6 +195,7 @@ def test_an_import_along_the_direction_passes(module, line):
     assert direction_violations(module, line, modules) == []
 
 
+@pytest.mark.slow
 def test_only_public_names_of_scikit_learn():
     assert violations(private_names, SOURCES + SCRIPTS) == {}
 
@@ -290,6 +291,7 @@ def test_import_loads_little_more_than_the_base_of_scikit_learn(loaded):
     assert "skdp.release" in loaded["import skdp"]
 
 
+@pytest.mark.slow
 def test_a_planted_import_is_too_much(loaded):
     planted = {"tqdm", "sklearn.pipeline", "scipy.signal"}
     assert too_much(loaded["import skdp"] | planted) == planted

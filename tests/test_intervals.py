@@ -145,6 +145,7 @@ def test_calls_that_cannot_be_served_are_refused():
         again.predict_interval(X)
 
 
+@pytest.mark.slow
 def test_a_loaded_release_has_intervals_without_the_oracle(tmp_path):
     oracle = PublicDataOracle(X_PUBLIC, Y_PUBLIC)
     coded = private(Ridge()).fit(X, y)

@@ -257,6 +257,7 @@ REFUSING = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", REFUSING, ids=lambda step: type(step).__name__)
 def test_a_record_that_a_public_step_refuses_is_no_error(data, step):
     """An error would tell that it is there; and it moves nothing farther than the bound."""
@@ -391,6 +392,7 @@ def test_scikit_learn_may_be_configured_to_frames(data):
             private(estimator, ClipNorm()).fit(*data)
 
 
+@pytest.mark.slow
 def test_the_largest_weight_of_a_record_has_a_minimizer():
     """Nearly separable records are the hard ones: the path to them takes most steps."""
     rng = np.random.default_rng(0)
@@ -675,6 +677,7 @@ def test_a_prior_makes_a_known_release_better_and_promises_the_same():
     assert "RandomTaskOracle" not in str(plans[1].guarantee)
 
 
+@pytest.mark.slow
 def test_without_noise_a_prior_changes_nothing(data, scaler):
     X, y = data
     model = private(MomentClassifier(), scaler, ClipNorm(2.0))

@@ -91,6 +91,7 @@ def test_the_promise_is_plain_and_says_what_the_prior_is_for(plans, mechanism, b
     np.testing.assert_array_equal(released.value, plan.execute(X, random_state=0).value)
 
 
+@pytest.mark.slow
 @every_mechanism
 def test_a_mean_of_correlated_columns_is_closer_with_the_prior(plans, mechanism, bound):
     """Seeded; the factor is above 5 for each, over 20 datasets."""

@@ -267,6 +267,7 @@ def test_a_plan_does_not_keep_what_an_estimator_was_fitted_to():
     assert fitted.coef_.tobytes() not in pickle.dumps(plan)
 
 
+@pytest.mark.slow
 def test_the_plan_of_a_fit_holds_nothing_private():
     """Neither records nor exact parameters; as ever, the search finds what is planted."""
     secret = X + 31337.25

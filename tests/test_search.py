@@ -290,6 +290,7 @@ def test_every_candidate_counts_in_gamma():
     assert_allclose(three.guarantee_.gamma, 0.2)
 
 
+@pytest.mark.slow
 def test_an_estimate_that_was_chosen_counts_each_time():
     ledger = PrivacyAccountant(":memory:", epsilon=9.0)
     for _ in range(2):

@@ -95,6 +95,7 @@ def test_text_and_html_hold_the_same_rows(model):
     assert "... 2 more of ridgeclassifier__coef_: see to_frame()" in text
 
 
+@pytest.mark.slow
 def test_columns_are_named_after_the_steps_before():
     chosen = FrozenEstimator(SelectKBest(k=2).fit(*PUBLIC))
     model = private(make_pipeline(chosen, StandardScaler(), RidgeClassifier()), basis="identity")
@@ -232,6 +233,7 @@ def test_a_folder_that_holds_something_is_left_alone(model, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
+@pytest.mark.slow
 def test_a_file_that_was_changed_is_refused(model, tmp_path):
     model.save(tmp_path)
     (tmp_path / "release.joblib").write_bytes(pickle.dumps(print))

@@ -143,6 +143,7 @@ def test_a_ledger_that_was_removed_or_replaced(spent):
         accountant.spend(ONE)
 
 
+@pytest.mark.slow
 def test_a_log_that_was_removed(tmp_path):
     """Whoever opens the ledger then has a log of its own, and neither sees the other's rows."""
     accountants = {}

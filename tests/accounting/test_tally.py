@@ -94,6 +94,7 @@ def test_the_largest_sum_of_squares_is_where_the_filter_ends(epsilon):
     assert_allclose(filtered(Decimal(square), 1e-5), epsilon, rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_a_slack_admits_more_small_releases_and_reports_the_limit():
     limits = {"epsilon": 1.0, "delta": 2e-5}
     counts = []

@@ -94,6 +94,7 @@ def test_a_kept_promise_passes_and_a_share_of_the_rank_is_caught(
     assert str(audit).startswith("none found")
 
 
+@pytest.mark.slow
 def test_bounds_follow_the_norm_of_each_pair(usual):
     audit = audit_estimator(usual, X, Y, pairs=10, **OPTIONS)
     truth = audit.norms / audit.sensitivity  # exact for Laplace noise of epsilon 1
@@ -121,6 +122,7 @@ def test_an_outlier_is_outside_the_promise_and_shown(usual):
     assert same.lower_bounds[0] == pytest.approx(0.0)  # the record replaces itself
 
 
+@pytest.mark.slow
 def test_a_sensitivity_known_on_paper_covers_every_record():
     record = (np.array([40.0, -40.0]), np.array(500.0))
     for value, violated in ((1000.0, False), (0.5, True)):

@@ -128,6 +128,7 @@ def test_blocks_do_not_change_the_code(monkeypatch):
     np.testing.assert_allclose(np.abs(other.encoder), np.abs(one.encoder), rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_no_array_of_all_by_all_and_no_copy(monkeypatch):
     monkeypatch.setattr(span, "BLOCK", 2**17)  # else blocks are half as large as these pilots
     values, differences = pilots(199, 10_000)

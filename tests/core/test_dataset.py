@@ -56,6 +56,7 @@ def values_of(n, n_dims):
     return values if n_dims == 2 else values[:, 0]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(CONTAINERS), st.integers(1, 8), st.data())
 def test_take_records_is_indexing(kind, n, data):

@@ -132,6 +132,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="the script calls the C library of POSIX")
 def test_nothing_is_written(tmp_path):
     """By Python, C, child processes and logs; afterwards everything is open or closed as before."""

@@ -345,6 +345,7 @@ def test_out_of_bag_scores_of_the_public_fit_are_dropped():
     assert not {"oob_score_", "oob_prediction_"} & vars(released).keys()
 
 
+@pytest.mark.slow
 def test_bagging_measures_every_position():
     """With a fixed seed the last record may be drawn by no member: the order must vary.
 

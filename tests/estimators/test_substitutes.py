@@ -191,6 +191,7 @@ def test_members_with_other_landmarks_are_refused():
         private(BaggingRegressor(line, 2), response(0)).fit(*response(1))
 
 
+@pytest.mark.slow
 def test_released_substitutes_serve_as_what_they_replace():
     public, own = records(0), records(1)
     frame = pd.DataFrame(own[0], columns=list("abcd"))

@@ -82,6 +82,7 @@ def test_nothing_positive_gives_the_uniform_density():
     np.testing.assert_allclose(density.evaluate([[0.0], [1.7], [4.0]]), 0.25)
 
 
+@pytest.mark.slow
 def test_default_degree_stays_affordable():
     bernstein = BernsteinTransformer(40, feature_range=(0, 1)).fit(np.zeros((1, 4)))
     density = BernsteinDensity.from_coefficients(bernstein, np.ones(bernstein.n_basis_))

@@ -565,6 +565,7 @@ def test_choice_of_a_function_is_refused():
         private(KDE, (UNIT,), (0, 1), mechanism=ExponentialMechanism(1.0))
 
 
+@pytest.mark.slow
 def test_learned_basis_takes_off_error():
     """Mean squared error of 50 releases each, in the default basis and in the lattice's own.
 

@@ -163,6 +163,7 @@ def test_coins_against_their_weights(weight, power):
             assert stats.binomtest(again, n_flips, chance - 0.02).pvalue < FALSE_POSITIVE_RATE
 
 
+@pytest.mark.slow
 def test_small_gaussian_batches_have_the_same_law():
     source = byte_source(4)
     draws = np.concatenate([discrete_gaussian(3, 4, source) for _ in range(500)])

@@ -367,6 +367,7 @@ def test_gamma_beyond_any_number_of_pairs(calibration, n_pairs):
         order_statistic(1e-300, n_pairs, calibration=calibration)
 
 
+@pytest.mark.slow
 def test_user_guide_numbers():
     page = Path(__file__).parents[2] / "docs" / "user_guide" / "calibration.md"
     result = doctest.testfile(str(page), module_relative=False)

@@ -34,6 +34,7 @@ def test_a_very_wide_component_is_uniform():
         assert stats.kstest(column, stats.uniform(low, high - low).cdf).pvalue > 1e-9
 
 
+@pytest.mark.slow
 def test_a_component_is_a_truncated_normal_law():
     """Kolmogorov-Smirnov on 5,000 records of a mode near the edge, found on a grid of 101.
 
