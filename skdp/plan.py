@@ -24,7 +24,7 @@ from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.fingerprint import key_of, obstacle_of
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.room import evaluate_privately
-from skdp.core.schema import Schema, canonical, describe_key
+from skdp.core.schema import Schema, canonical, describe_columns, describe_key
 from skdp.core.target import Target, replaces, target_key
 from skdp.core.types import Container, Values
 from skdp.estimators.validation import check_labels
@@ -292,8 +292,9 @@ class ReleasePlan:
         if given != self.schema:
             raise ValueError(
                 "The private dataset is of another form than the plan: "
-                f"{describe_key(given.key)}. The plan is for {describe_key(self.schema.key)}. Make "
-                "a plan for data of this form, with 'like'."
+                f"{describe_key(given.key)}. The plan is for {describe_key(self.schema.key)}."
+                f"{describe_columns(given.key, self.schema.key)} Make a plan for data of this "
+                "form, with 'like'."
             )
         if self.classes is not None:
             check_labels(dataset.y, self.classes)

@@ -477,3 +477,16 @@ def test_labels_that_are_strings_are_of_one_form():
         assert again.fit(X, y).classes_.tolist() == ["no", "yes"]
     with pytest.raises(ValueError, match="a label that is not public"):
         plan.execute(X, pd.Series(["maybe"] * 60))
+
+
+def test_a_form_that_is_refused_is_told_by_its_columns():
+    frame = pd.DataFrame(X, columns=["age", "height", "weight"])
+    options = {"mechanism": LaplaceMechanism(1.0), "sensitivity": 1.0}
+    plan = plan_release(lambda table: len(table), n_samples=80, like=frame, **options)
+    for other, message in (
+        (frame[["age", "weight"]].assign(town=1.0), r"\['height'\] are missing and \['town'\] are"),
+        (frame[["height", "age", "weight"]], "The columns are in another order"),
+        (frame.astype({"age": "float32"}), "Column 'age' holds float32, not float64"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            plan.execute(other)

@@ -294,6 +294,25 @@ def describe_key(key: tuple[Key, ...]) -> str:
     )
 
 
+def describe_columns(given: tuple[Key, ...], asked: tuple[Key, ...]) -> str:
+    """Say in which columns of X two schemas differ; nothing where they have no names."""
+    (_, _, names, dtypes), (_, _, others, expected) = given[0], asked[0]
+    if not (names and others):
+        return ""
+    missing = [name for name in others if name not in names]
+    added = [name for name in names if name not in others]
+    if missing or added:
+        return f" Of the columns {shorten(missing)} are missing and {shorten(added)} are too many."
+    if names != others:
+        return " The columns are in another order."
+    differ = [
+        f"{name!r} holds {_without_digest(ours)}, not {_without_digest(theirs)}"
+        for name, ours, theirs in zip(names, dtypes, expected, strict=True)
+        if ours != theirs
+    ]
+    return f" Column {'; '.join(differ[:5])}." if differ else ""
+
+
 def shorten(values: Iterable[object]) -> str:
     """Show the first values of a list."""
     values = list(values)
