@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 import uuid
 import weakref
 from collections.abc import Iterator
@@ -241,13 +242,23 @@ class Ledger:
                 f"The ledger {self.path!r} is damaged: {found}. Nothing was released for it. Bring "
                 "back a copy that holds all releases, or count what was released as spent."
             )
-        if not self.read_only and self.path != MEMORY:
-            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-            if mode != "wal":
-                raise LedgerError(
-                    f"The ledger {self.path!r} is where no write-ahead log can be kept, such as on "
-                    "a network drive. Put it on a disk of this machine."
-                )
+        is_shared = not self.read_only and self.path != MEMORY
+        if is_shared and self._write_ahead(connection) != "wal":
+            raise LedgerError(
+                f"The ledger {self.path!r} is where no write-ahead log can be kept, such as on a "
+                "network drive. Put it on a disk of this machine."
+            )
+
+    def _write_ahead(self, connection: sqlite3.Connection) -> object:
+        """Ask for a log; SQLite itself does not wait for another process that asks at the time."""
+        end = time.monotonic() + self.timeout
+        while True:
+            try:
+                return connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                    raise
+            time.sleep(0.005)
 
 
 def _remedy(error: Exception) -> str:

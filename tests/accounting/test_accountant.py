@@ -231,6 +231,19 @@ def test_processes_race_for_a_new_ledger(path, n_processes, n_spends, epsilon):
     assert total.epsilon == epsilon
 
 
+def open_new(path):
+    return PrivacyAccountant(path, epsilon=1.0).total().n_releases
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings(FORK)
+def test_processes_that_make_a_ledger_at_once_wait_for_each_other(tmp_path):
+    """One in a hundred failed when SQLite alone did the waiting."""
+    with multiprocessing.get_context("fork").Pool(8) as pool:
+        for number in range(50):
+            assert pool.map(open_new, [tmp_path / f"{number}.db"] * 8, chunksize=1) == [0] * 8
+
+
 def test_the_default_counts_without_limits():
     before = default_accountant().total()
     default_accountant().spend(PrivacyGuarantee(epsilon=50.0, delta=0.1))
