@@ -21,7 +21,8 @@ from skdp import (
 )
 
 X = np.random.default_rng(0).uniform(size=(20, 2))
-FORK = "ignore:.*fork:DeprecationWarning"  # from 3.12 on, where there are threads
+# from Python 3.12 on, where there are threads
+forks = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
 
 def means(X):
@@ -89,7 +90,7 @@ def test_one_integer_for_sampler_and_noise_gives_two_streams():
     assert states not in seen
 
 
-@pytest.mark.filterwarnings(FORK)
+@forks
 @pytest.mark.parametrize("method", ["fork", pytest.param("loky", marks=pytest.mark.slow)])
 def test_processes_with_the_same_state_draw_different_noise(method):
     """Each gets the same plan, and what a fork copies; loky starts new ones, as spawn does."""

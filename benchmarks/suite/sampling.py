@@ -17,7 +17,7 @@ class Sampling:
 
     def setup(self, name):
         """Make the case, and pay for what is loaded once."""
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # of fits that need not converge here
         self.limits = threadpool_limits(limits=1)
         self.case = CASES[name]()
         sample_pairs(self.case, 10)

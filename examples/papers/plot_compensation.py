@@ -42,7 +42,7 @@ print(f"epsilon0 = {epsilon0}: keep {cost:,.2f} ready")
 # choose the epsilon that makes the sum small. The published confidence gives the published
 # saving.
 
-warnings.simplefilter("ignore", ReproductionWarning)
+warnings.simplefilter("ignore", ReproductionWarning)  # the text says what it says
 published = CompensationModel(budget=5500, stakeholders=100, law="paper")
 
 

@@ -40,7 +40,7 @@ with warnings.catch_warnings(record=True) as caught:
     paper_confidence(0.5, 1.0)
 for warning in caught:  # it is given once in a process
     print(textwrap.fill(str(warning.message), 90))
-warnings.simplefilter("ignore", ReproductionWarning)
+warnings.simplefilter("ignore", ReproductionWarning)  # it was printed above
 
 # %%
 # Figure 1: a stronger level and its confidence

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from skdp.accounting.spend import Spend
 from skdp.accounting.tally import Limits
@@ -187,10 +188,14 @@ class Ledger:
         return kept
 
     def _connect(self) -> sqlite3.Connection:
-        # mypy cannot match options of several types in a dict: hence what is ignored below
-        how = {"timeout": self.timeout, "isolation_level": None, "check_same_thread": False}
+        # Any: mypy cannot match options of several types
+        how: dict[str, Any] = {
+            "timeout": self.timeout,
+            "isolation_level": None,
+            "check_same_thread": False,
+        }
         if self.path == MEMORY:
-            return sqlite3.connect(MEMORY, **how)  # type: ignore[call-overload]
+            return sqlite3.connect(MEMORY, **how)
         address = Path(self.path).as_uri()
         if self.read_only:
             # A file that nobody writes to needs no lock, and none can be had in some folders.
@@ -199,7 +204,7 @@ class Ledger:
             address += "?mode=ro" + "&immutable=1" * still
         else:
             address += "?mode=rwc" if self.identity is None else "?mode=rw"
-        connection = sqlite3.connect(address, uri=True, **how)  # type: ignore[call-overload]
+        connection = sqlite3.connect(address, uri=True, **how)
         if not self.read_only:
             try:
                 connection.execute("PRAGMA synchronous = FULL")

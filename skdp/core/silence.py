@@ -86,7 +86,7 @@ def _forgotten_warnings() -> Iterator[None]:
     once: dict[object, object] = getattr(warnings, "onceregistry", {})
     before = dict(once)
     with warnings.catch_warnings(record=True):  # the record, which nobody has, replaces all hooks
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # they may show private values
         yield
     once.clear()
     once.update(before)
@@ -141,5 +141,5 @@ def _kept_states() -> Iterator[None]:
     try:
         yield
     finally:
-        np.random.set_state(numpy_state)  # noqa: NPY002
+        np.random.set_state(numpy_state)  # noqa: NPY002 - as above
         random.setstate(state)

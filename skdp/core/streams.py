@@ -96,7 +96,7 @@ def streams_of_pairs(seed: int, pairs: range) -> Iterator[Generator]:
 def _generators(seed: int, pairs: range, kind: type[BitGenerator]) -> Iterator[Generator]:
     hashed = _Hashed()  # numpy takes any ISeedSequence, and its annotation names one of them
     for hashed.state in _states(seed, np.arange(pairs.start, pairs.stop, dtype=np.uint32)):
-        rng = Generator(kind(hashed))  # type: ignore[arg-type]
+        rng = Generator(kind(hashed))  # type: ignore[arg-type]  # see above
         rng.random(dtype=np.float32)  # as many bits as the seed of the target, in half the time
         yield rng
 

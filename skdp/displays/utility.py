@@ -176,7 +176,8 @@ class PrivacyUtilityDisplay:
             owner=owner,
             schema=plan.schema if planned else None,
         )
-        with warnings.catch_warnings():  # at small levels, which the curve shows
+        with warnings.catch_warnings():
+            # at small levels, which the curve shows
             warnings.filterwarnings("ignore", "This is nearly the oracle's model", UserWarning)
             plans = [_at_level(plan, float(level), simulation) for level in levels]
         exact = simulation.exact_models(plans[0])

@@ -113,8 +113,8 @@ def seed_names(estimator: Estimator) -> list[str]:
 
 def make_quiet(estimator: Estimator) -> Estimator:
     """Switch off what shows or keeps something, in a clone and all its members, in place."""
-    with warnings.catch_warnings():  # to some, scikit-learn says that they would not be called
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # to some, scikit-learn says that they would not be called
         for member in members_in(estimator):
             if hasattr(member, "set_callbacks"):  # since scikit-learn 1.9; clones share them
                 member.set_callbacks()

@@ -118,9 +118,10 @@ def fit_seeded(estimator: Estimator, dataset: Dataset) -> Estimator:
 
 
 def fit_to_synthetic(estimator: Estimator, dataset: Dataset) -> Estimator:
-    """Fit on synthetic records; that it has not converged matters not, and is not shown."""
+    """Fit on synthetic records, of which only the form matters."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)  # its values matter not
+        # nor that two functions are no inverses of each other there
         warnings.filterwarnings("ignore", "The provided functions or transf", UserWarning)
         return fit_seeded(estimator, dataset)
 

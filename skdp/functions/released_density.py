@@ -36,9 +36,8 @@ class ReleasedDensity(ReleasedFunction):
     def __init__(self, density: BernsteinDensity):
         self.density = density
 
-    # a parameter of the others: here it follows from the density
-    @property
-    def transformer(self) -> BernsteinTransformer:  # type: ignore[override]
+    @property  # a parameter of the others, which follows from the density here
+    def transformer(self) -> BernsteinTransformer:  # type: ignore[override]  # hence
         """The basis."""
         return self.density.transformer
 

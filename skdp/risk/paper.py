@@ -155,7 +155,7 @@ def paper_confidence(epsilon: float, epsilon0: float, n_outputs: int = 1) -> flo
     >>> from skdp import ReproductionWarning
     >>> from skdp.risk import LaplaceLoss
     >>> from skdp.risk.paper import paper_confidence
-    >>> warnings.simplefilter("ignore", ReproductionWarning)
+    >>> warnings.simplefilter("ignore", ReproductionWarning)  # it says what is not true
     >>> print(f"{paper_confidence(0.5, 1.0):.4f}, in truth {LaplaceLoss(1.0).cdf(0.5):.4f}")
     0.6225, in truth 0.3894
     """
@@ -192,7 +192,7 @@ def paper_epsilon(confidence: float, epsilon0: float, n_outputs: int = 1) -> flo
     >>> import warnings
     >>> from skdp import ReproductionWarning
     >>> from skdp.risk.paper import paper_epsilon
-    >>> warnings.simplefilter("ignore", ReproductionWarning)
+    >>> warnings.simplefilter("ignore", ReproductionWarning)  # it says what is not true
     >>> print(f"{paper_epsilon(0.5, epsilon0=1.0):.4f}")
     0.3799
     """
@@ -242,7 +242,7 @@ def paper_sampled_confidence(confidence: float, rho: float, n_pairs: int) -> flo
     >>> import warnings
     >>> from skdp import ReproductionWarning
     >>> from skdp.risk.paper import paper_sampled_confidence
-    >>> warnings.simplefilter("ignore", ReproductionWarning)
+    >>> warnings.simplefilter("ignore", ReproductionWarning)  # it says what is not true
     >>> print(f"{paper_sampled_confidence(0.9, rho=0.01, n_pairs=20_000):.4f}")
     0.8670
     """
@@ -297,7 +297,7 @@ def paper_joint_confidence(
     >>> import warnings
     >>> from skdp import ReproductionWarning
     >>> from skdp.risk.paper import paper_joint_confidence
-    >>> warnings.simplefilter("ignore", ReproductionWarning)
+    >>> warnings.simplefilter("ignore", ReproductionWarning)  # it says what is not true
     >>> print(f"{paper_joint_confidence(0.5, 1.0, confidence=0.9, rho=0.01, n_pairs=20_000):.4f}")
     0.5397
     """
@@ -349,7 +349,7 @@ def paper_composition(
     >>> import warnings
     >>> from skdp import ReproductionWarning
     >>> from skdp.risk.paper import paper_composition
-    >>> warnings.simplefilter("ignore", ReproductionWarning)
+    >>> warnings.simplefilter("ignore", ReproductionWarning)  # it says what is not true
     >>> print(f"{paper_composition(0.274115, 0.5, confidence=0.609338, n=100, delta=1e-5):.3f}")
     41.932
     """

@@ -22,7 +22,8 @@ from skdp.accounting import PrivacyAccountant, default_accountant
 
 ONE = PrivacyGuarantee(epsilon=1.0)
 TENTH = PrivacyGuarantee(epsilon=0.1)
-FORK = "ignore:.*fork:DeprecationWarning"  # from 3.12 on, where there are threads
+# from Python 3.12 on, where there are threads
+forks = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
 
 @pytest.fixture
@@ -159,7 +160,7 @@ def test_workers_of_joblib_share_the_ledger(path, backend):
     assert sum(admitted) == accountant.total().n_releases == 10
 
 
-@pytest.mark.filterwarnings(FORK)
+@forks
 def test_a_fork_shares_the_ledger(path):
     accountant = PrivacyAccountant(path, epsilon=1.0)
     accountant.spend(TENTH)
@@ -172,7 +173,7 @@ def test_a_fork_shares_the_ledger(path):
     assert accountant.total().n_releases == 6
 
 
-@pytest.mark.filterwarnings(FORK)
+@forks
 def test_a_fork_in_the_midst_of_spends(path):
     accountant = PrivacyAccountant(path, epsilon=1e9, timeout=30.0)
     stop = threading.Event()
@@ -196,7 +197,7 @@ def test_a_fork_in_the_midst_of_spends(path):
     assert [child.exitcode for child in children] == [0] * 5
 
 
-@pytest.mark.filterwarnings(FORK)
+@forks
 def test_a_ledger_in_memory_does_not_pass_a_fork():
     accountant = PrivacyAccountant(":memory:", epsilon=1.0)
     default_accountant()
@@ -215,7 +216,7 @@ def message_of_spend():
     return None if default_accountant().total().n_releases == before + 1 == 1 else before
 
 
-@pytest.mark.filterwarnings(FORK)
+@forks
 @pytest.mark.parametrize(
     ("n_processes", "n_spends", "epsilon"),
     [(3, 50, 10.0), pytest.param(8, 100, 30.0, marks=pytest.mark.slow)],
@@ -236,7 +237,7 @@ def open_new(path):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings(FORK)
+@forks
 def test_processes_that_make_a_ledger_at_once_wait_for_each_other(tmp_path):
     """One in a hundred failed when SQLite alone did the waiting."""
     with multiprocessing.get_context("fork").Pool(8) as pool:

@@ -22,7 +22,8 @@ from skdp import (
 from skdp.accounting import PrivacyAccountant
 
 ONE = PrivacyGuarantee(epsilon=1.0)
-FORK = "ignore:.*fork:DeprecationWarning"  # from 3.12 on, where there are threads
+# from Python 3.12 on, where there are threads
+forks = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
 
 @pytest.fixture
@@ -350,7 +351,7 @@ def fill(path, room, results):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="no limit to the size of a file")
-@pytest.mark.filterwarnings(FORK)
+@forks
 @pytest.mark.parametrize("room", [33_000, 6_000])
 def test_a_disk_without_room(path, room):
     """The operating system takes no more, at any place in the files."""
@@ -377,7 +378,7 @@ def spend_for_ever(path, log):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL")
-@pytest.mark.filterwarnings(FORK)
+@forks
 @pytest.mark.parametrize("wait", [0.0, 0.013, 0.05])
 def test_what_was_released_is_in_the_file_after_a_kill(path, tmp_path, wait):
     log = tmp_path / "log"

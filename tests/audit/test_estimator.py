@@ -139,7 +139,7 @@ def test_a_sensitivity_known_on_paper_covers_every_record():
     ).covered
 
 
-@pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyLeakWarning")
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyLeakWarning")  # labels are read
 def test_a_pair_without_a_value_counts_as_not_covered():
     labels = (Y > 0).astype(int)
     model = PrivateEstimator(

@@ -276,7 +276,7 @@ def test_callbacks_of_scikit_learn_are_removed_from_clones(make, reaches):
 
 
 @pytest.mark.skipif(not HAS_CALLBACKS, reason="scikit-learn has no callbacks before 1.9")
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # as above
 def test_no_exact_score_in_a_callback(reaches):
     from sklearn.callback import ScoringMonitor
 
@@ -384,7 +384,7 @@ def test_global_states_are_as_before():
 
     def target(X):
         # the global generator is what the test is about
-        np.random.normal(size=int(abs(X[0, 0]) * 1000))  # noqa: NPY002
+        np.random.normal(size=int(abs(X[0, 0]) * 1000))  # noqa: NPY002 - the global one is meant
         random.random()
         sklearn.set_config(assume_finite=True)
         logging.disable(logging.DEBUG)
@@ -392,7 +392,7 @@ def test_global_states_are_as_before():
         return X.mean()
 
     def states():
-        numbers = np.random.get_state()[1].tolist()  # noqa: NPY002
+        numbers = np.random.get_state()[1].tolist()  # noqa: NPY002 - to see that it stays
         level = logging.root.manager.disable
         return numbers, random.getstate(), sklearn.get_config(), level, np.geterr()
 

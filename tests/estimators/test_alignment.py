@@ -18,6 +18,7 @@ from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler, Target,
 from skdp.estimators.catalog.alignment import SignedRows
 from skdp.estimators.parameters import ParameterTarget
 
+# fits to few records
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 CENTERS = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]])

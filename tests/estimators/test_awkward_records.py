@@ -71,11 +71,11 @@ from skdp.estimators.substitutes import (
 
 pytestmark = [
     pytest.mark.usefixtures("one_thread"),
-    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::UserWarning:sklearn"),
-    pytest.mark.filterwarnings("ignore::RuntimeWarning:sklearn"),
-    pytest.mark.filterwarnings("ignore::scipy.linalg.LinAlgWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),  # of tiny data
+    pytest.mark.filterwarnings("ignore::FutureWarning"),  # of what is about to go
+    pytest.mark.filterwarnings("ignore::UserWarning:sklearn"),  # of tiny data
+    pytest.mark.filterwarnings("ignore::RuntimeWarning:sklearn"),  # of constant columns
+    pytest.mark.filterwarnings("ignore::scipy.linalg.LinAlgWarning"),  # of equal columns
 ]
 
 METHODS = (

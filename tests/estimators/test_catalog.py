@@ -31,11 +31,10 @@ from skdp.estimators.parameters import ParameterTarget
 
 pytestmark = [
     pytest.mark.usefixtures("one_thread"),
-    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
-    # Fits of tiny data, and of classes that scikit-learn is about to drop or to change.
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::UserWarning:sklearn"),
-    pytest.mark.filterwarnings("ignore::RuntimeWarning:sklearn"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),  # of tiny data
+    pytest.mark.filterwarnings("ignore::FutureWarning"),  # of what is about to go
+    pytest.mark.filterwarnings("ignore::UserWarning:sklearn"),  # of tiny data
+    pytest.mark.filterwarnings("ignore::RuntimeWarning:sklearn"),  # of constant columns
 ]
 
 N_RECORDS = 40

@@ -61,6 +61,7 @@ from skdp.estimators.packing import is_float, same
 from skdp.estimators.parameters import ParameterTarget
 from skdp.targets import check_release
 
+# fits to few records
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 # Without what examples in the documentation register.

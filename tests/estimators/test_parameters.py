@@ -59,6 +59,7 @@ def configurations():
     yield make_pipeline(make_pipeline(StandardScaler()), LogisticRegression())
 
 
+# of each parameter, also those with which a fit does not converge
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("estimator", list(configurations()), ids=repr)
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -78,6 +79,7 @@ def test_restored_estimator_computes_what_the_fit_does(estimator, n_classes):
     np.testing.assert_array_equal(target.flatten(restored), vector)
 
 
+# of each parameter, also those with which a fit does not converge
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("estimator", list(configurations()), ids=repr)
 def test_every_released_number_matters(estimator):

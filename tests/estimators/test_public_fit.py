@@ -48,7 +48,7 @@ SHAPED = [
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning:sklearn")  # more quantiles than records
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # on few
 @pytest.mark.parametrize(("estimator", "n_samples", "n_features"), SHAPED, ids=str)
 def test_a_known_sensitivity_serves_every_size(estimator, n_samples, n_features):
     X = np.random.default_rng(0).normal(size=(n_samples, n_features))

@@ -39,6 +39,7 @@ from skdp.risk.paper import (
     paper_t_pdf,
 )
 
+# the published formulas are what is asked for
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.ReproductionWarning")
 
 NAN, INF = math.nan, math.inf

@@ -30,6 +30,7 @@ def random_pairs(n_pairs, n_outcomes, rng):
     return base / base.sum(axis=1, keepdims=True), other / other.sum(axis=1, keepdims=True)
 
 
+# the published formulas are what is asked for
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.ReproductionWarning")
 def test_mean_loss_of_a_hundred_thousand_random_pairs():
     """With a true confidence no mean exceeds either bound; the mixture of tanh does not hold.

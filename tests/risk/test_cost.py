@@ -13,6 +13,7 @@ from skdp import RiskDisplay
 from skdp.risk import CompensationModel, LaplaceLoss
 from skdp.risk.paper import paper_confidence
 
+# the published formulas are what is asked for
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.ReproductionWarning")
 
 LAWS = ["exact", "one-sided", "paper"]

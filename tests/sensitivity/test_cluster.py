@@ -104,7 +104,7 @@ def test_ray(expected):
 
     register_ray()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # of ray itself
         ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
         with parallel_config(backend="ray"):

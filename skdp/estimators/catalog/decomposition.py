@@ -63,7 +63,7 @@ def _finish_factor_analysis(released: Estimator, public_fit: Estimator) -> None:
 
 def _has_inverse(matrix: NDArray) -> bool:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinAlgWarning)
+        warnings.simplefilter("ignore", LinAlgWarning)  # nearly singular is invertible here
         try:
             inv(matrix)
         except np.linalg.LinAlgError:
