@@ -134,9 +134,20 @@ def test_explicit_names_reach_any_estimator():
     np.testing.assert_array_equal(restored.predict(X), NearestCentroid().fit(X, y).predict(X))
 
 
+def test_single_precision_is_kept_and_nowhere_infinite():
+    public, private = X_other.astype(np.float32), X.astype(np.float32)
+    target = ParameterTarget(Ridge(), "auto", Ridge().fit(public, y_other.astype(np.float32)))
+    vector = target(private, y.astype(np.float32), seed=0)
+    restored = target.restore(vector)
+    assert restored.coef_.dtype == np.float32
+    np.testing.assert_allclose(restored.coef_, vector[:-1], rtol=1e-6)
+    far = target.restore(np.copysign(1e300, vector)).coef_
+    np.testing.assert_array_equal(far, np.copysign(np.finfo(np.float32).max, vector[:-1]))
+
+
 @pytest.mark.parametrize("name", ["coefs_", "classes_", "step__coef_", "n_iter"])
 def test_names_of_no_float_attribute_are_refused(name):
-    with pytest.raises(ValueError, match=r"must name fitted attributes.*coef_, intercept_"):
+    with pytest.raises(ValueError, match=r"fitted attributes.* has: coef_, intercept_\.$"):
         make_target(LogisticRegression(), [name])
 
 
