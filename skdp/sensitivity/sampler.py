@@ -8,8 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
-from itertools import chain
 from numbers import Integral
 from typing import Any
 
@@ -35,25 +33,13 @@ from skdp.sensitivity.blocks import CHUNK_SIZE, pair_measure
 from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.execution import as_memory, run
-from skdp.sensitivity.pairs import (
-    SHAPE_CHANGED,
-    Outcomes,
-    PairSource,
-    evaluate_each,
-    pilot_pair,
-    run_chunk,
-)
+from skdp.sensitivity.execution import Evaluate, as_memory, run
+from skdp.sensitivity.pairs import SHAPE_CHANGED, Outcomes, PairSource
+from skdp.sensitivity.pilots import MAX_PILOT_PAIRS, gather_pilots
 from skdp.sensitivity.plan import SamplingPlan
 from skdp.sensitivity.progress import follow
 from skdp.sensitivity.responses import without_response
 from skdp.sensitivity.trial import try_oracle
-
-# Pilot pairs are kept whole: at most so many, and at most so many differences (256 MB), and
-# as many values. A chunk is short enough to be a small part of that.
-MAX_PILOT_PAIRS = 1000
-MAX_PILOT_VALUES = 2**25
-CHUNK_VALUES = 2**20
 
 # Few refits are cut finer, into about so many chunks: for more workers, and to keep more of them.
 LEAST_CHUNKS = 64
@@ -358,30 +344,12 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         has_code = mechanism is not None and mechanism.learns_code
         statistic = self._statistic(few=has_code and pairs.moments is None)
         n_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS)
-        evaluate = partial(evaluate_each, partial(pilot_pair, pairs))
-        # One pair alone tells how many numbers each of the others will hold.
-        probes = (run_chunk(evaluate, range(pair, pair + 1))[0] for pair in range(n_pairs))
-        tried, first = next(
-            ((pair, probe) for pair, probe in enumerate(probes) if probe is not None),
-            (0, np.empty((2, 0))),
-        )
-        size = first.shape[1]
-        if size < (1 if has_code else 2):
-            return np.empty((0, size)), np.empty((0, size))
-        n_pairs = min(n_pairs, max(1, MAX_PILOT_VALUES // size))
-        rest = range(tried + 1, n_pairs)
-        kept = np.empty((2, 1 + len(rest), size))  # once: they may fill much of the memory
-        kept[:, 0], n_kept = first, 1
-        chunk_size = min(CHUNK_SIZE, 1 + CHUNK_VALUES // size)
-        chunks = self._run(evaluate, rest, chunk_size, pairs, "pilots")
-        chunks = follow(chunks, len(rest), statistic, verbose=self.verbose, are_pilots=True)
-        with closing(chunks):
-            for each in chain.from_iterable(chunks):
-                if each is not None and each.shape == first.shape:
-                    kept[:, n_kept] = each
-                    n_kept += 1
-        values, differences = kept[:, :n_kept]
-        return values, differences
+
+        def run_pilots(evaluate: Evaluate, numbers: range, chunk_size: int) -> Generator[Any]:
+            chunks = self._run(evaluate, numbers, chunk_size, pairs, "pilots")
+            return follow(chunks, len(numbers), statistic, verbose=self.verbose, are_pilots=True)
+
+        return gather_pilots(pairs, n_pairs, 1 if has_code else 2, run_pilots)
 
     def _prepare(
         self, target: Target, n_samples: int, schema: Schema
