@@ -19,13 +19,14 @@ from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import weaknesses
 from skdp.core.metric import LocalMetric
+from skdp.core.room import spare
 from skdp.core.schema import Schema, canonical
 from skdp.core.streams import OUTPUT_DATASET
 from skdp.core.target import Target, replaces, target_key
 from skdp.core.types import Container
 from skdp.estimators.public_fit import synthetic_dataset
 from skdp.mechanisms.base import Mechanism
-from skdp.plan import ReleasePlan, check_chooses, spare
+from skdp.plan import ReleasePlan, check_chooses
 from skdp.sensitivity.base import Sensitivity, refuse_zero
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.encoded import check_pilots_within, encoded

@@ -15,10 +15,11 @@ from sklearn.base import clone
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.core.checks import check_count, shown
 from skdp.core.dataset import Dataset
+from skdp.core.room import spare
 from skdp.core.schema import Schema
 from skdp.core.types import Estimator
 from skdp.estimator import PrivateEstimator
-from skdp.plan import ReleasePlan, settled_again, spare
+from skdp.plan import ReleasePlan, settled_again
 from skdp.sensitivity.sampler import SensitivitySampler
 
 
