@@ -240,7 +240,7 @@ class ReleasePlan:
     @property
     def _prior_errors(self) -> NDArray[np.float64] | None:
         """What the prior of a code leaves open, in the shape of the value."""
-        deviations = getattr(self.mechanism.geometry.basis, "deviations", None)
+        deviations = self.mechanism.geometry.basis.deviations
         shape = self.sensitivity.shape
         return None if deviations is None or shape is None else deviations.reshape(shape)
 

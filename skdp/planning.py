@@ -192,7 +192,7 @@ def _best(options: list[Any], shape: tuple[int, ...] | None) -> Any:
     size = None if shape is None else math.prod(shape)
 
     def is_possible(mechanism: Mechanism) -> bool:
-        n_released = getattr(mechanism.geometry.basis, "n_released", None) or size
+        n_released = mechanism.geometry.basis.n_released or size
         most = mechanism.most_values
         return most is None or (n_released is not None and n_released <= most)
 

@@ -76,7 +76,7 @@ class Simulation:
 
     def public_scores(self, plan: ReleasePlan, scoring: Any) -> NDArray[np.float64] | None:
         """Score what public fits have in common; None without the prior of a code."""
-        prior = getattr(plan.mechanism.geometry.basis, "mean", None)
+        prior = plan.mechanism.geometry.basis.mean
         if prior is None or plan.sensitivity.shape is None:
             return None
         public = plan.target.restore(prior.reshape(plan.sensitivity.shape))

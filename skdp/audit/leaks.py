@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from skdp.core.classes import slots_of
 from skdp.core.dataset import as_dataset, belongs_to
 from skdp.core.types import Container
 
@@ -267,7 +268,7 @@ def _inside(part: Any) -> Iterator[tuple[str, Any]]:
         return
     else:
         yield ".__class__", type(part)
-        for name in (name for kind in type(part).__mro__ for name in _slots(kind)):
+        for name in (name for kind in type(part).__mro__ for name in slots_of(kind)):
             with suppress(AttributeError):
                 yield f".{name}", getattr(part, name)
     if not isinstance(part, type):
@@ -285,11 +286,6 @@ def _entries(array: NDArray) -> Iterator[tuple[str, Any]]:
     """The objects in an array of objects."""
     if array.dtype.kind == "O":
         yield from ((f"[{i}]", each) for i, each in enumerate(array.ravel().tolist()))
-
-
-def _slots(kind: type) -> tuple[str, ...]:
-    slots = vars(kind).get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
 def _shown(thing: Any) -> Iterator[tuple[str, str]]:

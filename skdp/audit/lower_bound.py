@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
-from skdp.audit.methods import METHODS, Pair, Runs, Trial
+from skdp.audit.methods import METHODS, Audited, Pair, Runs
 from skdp.core.checks import check_count, check_rules, shown
 from skdp.core.streams import reproducible_seed
 
@@ -162,14 +162,14 @@ def audit_epsilon(
     pairs = _check(pairs, claimed_epsilon, delta, n_search, n_final, alpha, method)
     seed = reproducible_seed(rng)
     search, final = METHODS[method]
-    trial = Trial(mechanism, n_search, n_final, alpha, delta)
+    audited = Audited(mechanism, n_search, n_final, alpha, delta)
     *children, last = np.random.SeedSequence(seed).spawn(len(pairs) + 1)
     found = Parallel(n_jobs=n_jobs)(
-        delayed(search)(trial, pair, np.random.default_rng(child))
+        delayed(search)(audited, pair, np.random.default_rng(child))
         for pair, child in zip(pairs, children, strict=True)
     )
     best = int(np.argmax([value for value, _ in found]))
-    outcome = final(trial, pairs[best], found[best][1], np.random.default_rng(last))
+    outcome = final(audited, pairs[best], found[best][1], np.random.default_rng(last))
     searched = {"n_search": 1 if method == "one-run" else n_search, "n_pairs": len(pairs)}
     return AuditResult(
         lower_bound=float(outcome["lower_bound"]),

@@ -36,7 +36,7 @@ POINT_ALPHA = 1e-4
 
 
 @dataclass(frozen=True)
-class Trial:
+class Audited:
     """A mechanism to be audited, the numbers of runs, the level and the delta of the claim."""
 
     mechanism: Runs
@@ -73,10 +73,10 @@ class Outcome(TypedDict):
 
 
 def _search_rules(
-    choose: Callable[[Candidate], Rule], trial: Trial, pair: Pair, rng: Rng
+    choose: Callable[[Candidate], Rule], audited: Audited, pair: Pair, rng: Rng
 ) -> tuple[float, Rule]:
     """Learn what suits the outputs, choose thresholds for each, and keep the best rule."""
-    x, y = (trial.outputs(dataset, trial.n_search, rng) for dataset in pair)
+    x, y = (audited.outputs(dataset, audited.n_search, rng) for dataset in pair)
     if x.shape[1:] != y.shape[1:]:
         raise ValueError(
             "The mechanism must return outputs of one shape. "
@@ -87,16 +87,16 @@ def _search_rules(
     return best.value, best
 
 
-def _search_label(trial: Trial, pair: Pair, rng: Rng) -> tuple[float, Rule]:
+def _search_label(audited: Audited, pair: Pair, rng: Rng) -> tuple[float, Rule]:
     """Find the rule that guesses best."""
-    choose = partial(label_rule, alpha=trial.alpha, n_final=trial.n_final)
-    return _search_rules(choose, trial, pair, rng)
+    choose = partial(label_rule, alpha=audited.alpha, n_final=audited.n_final)
+    return _search_rules(choose, audited, pair, rng)
 
 
-def _search_pair(trial: Trial, pair: Pair, rng: Rng) -> tuple[float, Rule]:
+def _search_pair(audited: Audited, pair: Pair, rng: Rng) -> tuple[float, Rule]:
     """Find the event whose two probabilities differ most."""
-    choose = partial(pair_rule, alpha=trial.alpha, delta=trial.delta, n_final=trial.n_final)
-    return _search_rules(choose, trial, pair, rng)
+    choose = partial(pair_rule, alpha=audited.alpha, delta=audited.delta, n_final=audited.n_final)
+    return _search_rules(choose, audited, pair, rng)
 
 
 def _direction(rule: Rule) -> str:
@@ -111,85 +111,85 @@ def _loss(more: float, less: float) -> float:
     return max(0.0, math.log(more / less) if less else math.inf) if more > 0 else 0.0
 
 
-def _final_label(trial: Trial, pair: Pair, rule: Rule, rng: Rng) -> Outcome:
+def _final_label(audited: Audited, pair: Pair, rule: Rule, rng: Rng) -> Outcome:
     """Guess the secret coin of 2 n_final runs."""
     # Independent fair coins, grouped by outcome: the runs are exchangeable.
-    n_x = int(rng.binomial(2 * trial.n_final, 0.5))
-    right_x, wrong_x = trial.counts(pair[0], n_x, rule, rng)
-    wrong_y, right_y = trial.counts(pair[1], 2 * trial.n_final - n_x, rule, rng)
+    n_x = int(rng.binomial(2 * audited.n_final, 0.5))
+    right_x, wrong_x = audited.counts(pair[0], n_x, rule, rng)
+    wrong_y, right_y = audited.counts(pair[1], 2 * audited.n_final - n_x, rule, rng)
     right, guesses = right_x + right_y, right_x + right_y + wrong_x + wrong_y
     return {
-        "lower_bound": label_bound(right, guesses, trial.alpha),
+        "lower_bound": label_bound(right, guesses, audited.alpha),
         "estimate": _loss(right, guesses - right),
         "direction": _direction(rule),
         "event": f"guess {rule}",
-        "sizes": {"n_final": 2 * trial.n_final, "n_guesses": guesses, "n_right": right},
-        "resolution": resolution_limit("label", trial.n_final, trial.alpha),
+        "sizes": {"n_final": 2 * audited.n_final, "n_guesses": guesses, "n_right": right},
+        "resolution": resolution_limit("label", audited.n_final, audited.alpha),
     }
 
 
-def _final_pair(trial: Trial, pair: Pair, rule: Rule, rng: Rng) -> Outcome:
+def _final_pair(audited: Audited, pair: Pair, rule: Rule, rng: Rng) -> Outcome:
     """Count one event in n_final runs on either dataset."""
-    n = trial.n_final
+    n = audited.n_final
     side = 1 if math.isfinite(rule.below) else 0
-    hits = [trial.counts(dataset, n, rule, rng)[side] for dataset in pair]
+    hits = [audited.counts(dataset, n, rule, rng)[side] for dataset in pair]
     more, less = hits[side], hits[1 - side]
     return {
-        "lower_bound": pair_bound(more, n, less, n, trial.alpha, trial.delta),
-        "estimate": _loss(more - trial.delta * n, less),
+        "lower_bound": pair_bound(more, n, less, n, audited.alpha, audited.delta),
+        "estimate": _loss(more - audited.delta * n, less),
         "direction": _direction(rule),
         "event": str(rule),
         "sizes": {"n_final": 2 * n, "n_hits_x": hits[0], "n_hits_x_prime": hits[1]},
-        "resolution": resolution_limit("pair", n, trial.alpha, trial.delta),
+        "resolution": resolution_limit("pair", n, audited.alpha, audited.delta),
     }
 
 
-def _search_local(trial: Trial, pair: Pair, rng: Rng) -> tuple[float, LossPoint]:
+def _search_local(audited: Audited, pair: Pair, rng: Rng) -> tuple[float, LossPoint]:
     """Find the point whose loss has the largest lower confidence limit."""
-    x, y = (trial.outputs(dataset, trial.n_search, rng) for dataset in pair)
-    point = most_revealing_point(x, y, confidence=1 - min(trial.alpha, POINT_ALPHA))
+    x, y = (audited.outputs(dataset, audited.n_search, rng) for dataset in pair)
+    point = most_revealing_point(x, y, confidence=1 - min(audited.alpha, POINT_ALPHA))
     return point.lower, point
 
 
-def _final_local(trial: Trial, pair: Pair, point: LossPoint, rng: Rng) -> Outcome:
+def _final_local(audited: Audited, pair: Pair, point: LossPoint, rng: Rng) -> Outcome:
     """Estimate the loss at one point on fresh runs, with a one-sided limit."""
-    x, y = (trial.outputs(dataset, trial.n_final, rng) for dataset in pair)
-    fresh = loss_at(point, x, y, confidence=1 - trial.alpha)
+    x, y = (audited.outputs(dataset, audited.n_final, rng) for dataset in pair)
+    fresh = loss_at(point, x, y, confidence=1 - audited.alpha)
     return {
         "lower_bound": fresh.lower,
         "estimate": fresh.loss,
         "direction": "x over x'" if point.sign > 0 else "x' over x",
         "event": f"loss at {fresh}",
-        "sizes": {"n_final": 2 * trial.n_final},
+        "sizes": {"n_final": 2 * audited.n_final},
         "resolution": fresh.resolution,
     }
 
 
-def _search_one_run(trial: Trial, pair: Pair, rng: Rng) -> tuple[float, _Ends]:
+def _search_one_run(audited: Audited, pair: Pair, rng: Rng) -> tuple[float, _Ends]:
     """Choose, on one run, how many of the highest and of the lowest scores to guess."""
-    coins, scores = _one_run(trial.mechanism, pair, rng)
+    coins, scores = _one_run(audited.mechanism, pair, rng)
     rules = [
-        label_rule((line, line(scores[coins]), line(scores[~coins])), trial.alpha, len(coins) / 2)
+        label_rule((line, line(scores[coins]), line(scores[~coins])), audited.alpha, len(coins) / 2)
         for line in (LineScore(1), LineScore(-1))
     ]
     best = max(rules, key=lambda rule: rule.value)
     return best.value, (best.score, *best.counts(scores))
 
 
-def _final_one_run(trial: Trial, pair: Pair, rule: _Ends, rng: Rng) -> Outcome:
+def _final_one_run(audited: Audited, pair: Pair, rule: _Ends, rng: Rng) -> Outcome:
     """Guess the coins of one fresh run; the number of guesses is already fixed."""
     score, n_high, n_low = rule
-    coins, outputs = _one_run(trial.mechanism, pair, rng)
+    coins, outputs = _one_run(audited.mechanism, pair, rng)
     order = np.argsort(score(outputs), kind="stable")
     canaries, guesses = len(coins), n_high + n_low
     right = int(coins[order[canaries - n_high :]].sum() + (~coins[order[:n_low]]).sum())
     return {
-        "lower_bound": one_run_bound(canaries, guesses, right, trial.alpha, trial.delta),
+        "lower_bound": one_run_bound(canaries, guesses, right, audited.alpha, audited.delta),
         "estimate": _loss(right, guesses - right),
         "direction": "both" if n_high and n_low else "x over x'" if n_high else "x' over x",
         "event": f"guess x for the {n_high} highest and x' for the {n_low} lowest {score}",
         "sizes": {"n_final": 1, "n_canaries": canaries, "n_guesses": guesses, "n_right": right},
-        "resolution": one_run_bound(canaries, canaries, canaries, trial.alpha, trial.delta),
+        "resolution": one_run_bound(canaries, canaries, canaries, audited.alpha, audited.delta),
     }
 
 
@@ -215,8 +215,8 @@ def _one_run(mechanism: Runs, pair: Pair, rng: Rng) -> tuple[NDArray[np.bool_], 
 class Method(NamedTuple):
     """How a pair is chosen by search runs, and what the final runs on it certify."""
 
-    search: Callable[[Trial, Pair, Rng], tuple[float, Any]]
-    final: Callable[[Trial, Pair, Any, Rng], Outcome]
+    search: Callable[[Audited, Pair, Rng], tuple[float, Any]]
+    final: Callable[[Audited, Pair, Any, Rng], Outcome]
 
 
 METHODS = {

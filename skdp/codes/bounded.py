@@ -24,7 +24,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
 from skdp.codes.encoder import LEAST_PILOTS, NUMBERS
@@ -33,8 +32,7 @@ from skdp.codes.prior import OutputUnits, Prior
 from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
 from skdp.core.metric import LocalMetric
-
-Matrix = NDArray[np.float64]
+from skdp.core.types import Matrix
 
 # A norm stays so far below its bound that its own rounding does not matter.
 _INSIDE = 1 - 2.0**-30

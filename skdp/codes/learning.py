@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from skdp.core.basis import compact, reflect
 from skdp.core.code import KINDS, PublicCode
 from skdp.core.geometry import Geometry, MechanismType
 from skdp.core.metric import LocalMetric
@@ -246,9 +247,8 @@ def _leading_axes(z: Matrix) -> Matrix:
 
 
 def _reflect(z: Matrix, reflectors: Matrix) -> Matrix:
-    ones = np.ones(len(reflectors))
-    rotation = PublicCode(encoder=ones, reflectors=reflectors, weights=ones)
-    return np.array([rotation.forward(row) for row in z])
+    block = compact(reflectors).T
+    return np.array([reflect(row, reflectors, block) for row in z])
 
 
 def folds(n_rows: int, n_folds: int = _N_FOLDS) -> list[tuple[slice, NDArray[np.intp]]]:

@@ -86,8 +86,7 @@ class EstimatorRule:
     def _refuse(self, rule: str, got: object) -> None:
         raise ValueError(
             f"The known sensitivity is for {self.name}({rule}). Got {shown(got)}. Make the bound "
-            f"for "
-            "the estimator that is fitted, or sample the sensitivity."
+            "for the estimator that is fitted, or sample the sensitivity."
         )
 
     def check_release(self, release: object) -> None:
