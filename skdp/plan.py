@@ -22,6 +22,7 @@ from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.fingerprint import key_of, obstacle_of
 from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.oracle import Oracle
 from skdp.core.room import evaluate_privately, spare
 from skdp.core.schema import Schema, canonical, describe_columns, describe_key
 from skdp.core.target import Target, replaces, target_key
@@ -123,7 +124,7 @@ class ReleasePlan:
     n_samples: int
     mechanism: Mechanism
     sensitivity: SensitivityEstimate | KnownSensitivity
-    oracle: Any = field(default=None, repr=False)
+    oracle: Oracle | None = field(default=None, repr=False)
     classes: list[NDArray] | None = None
     prepare: Callable[..., Dataset] | None = field(default=None, repr=False)
     seconds: float = 0.0
