@@ -53,13 +53,8 @@ _LEVEL = 0.95  # of the norms that are compared, as a calibration at gamma = .05
 class Learned(NamedTuple):
     """A basis, and the squared error of the output that it makes us expect, up to a constant.
 
-    Parameters
-    ----------
-    basis : PublicCode
-        The basis.
-    error : float
-        The square of the .95 quantile of the norms of pilot differences, times the squared output
-        error of unit noise on each coordinate.
+    That is the square of the .95 quantile of the norms of pilot differences, times the squared
+    output error of unit noise on each coordinate.
     """
 
     basis: PublicCode
