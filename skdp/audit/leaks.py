@@ -340,12 +340,9 @@ def _numbers_in(thing: Any) -> NDArray[np.float64]:
     for _, part in walk(thing, beyond=False):
         if isinstance(part, float):
             found.append(np.array([part]))
-        found += [array.astype(np.float64).ravel() for array in _arrays(part) if _is_real(array)]
+        reals = (array for array in _arrays(part) if array.dtype.kind in "fiu")
+        found += [array.astype(np.float64).ravel() for array in reals]
     return np.concatenate(found)
-
-
-def _is_real(array: NDArray) -> bool:
-    return array.dtype.kind in "fiu"
 
 
 def _telling(numbers: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skdp.audit.methods import METHODS, Audited, Pair, Runs
 from skdp.core.checks import check_count, check_rules, shown
-from skdp.core.streams import reproducible_seed
+from skdp.core.streams import public_seed
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def audit_epsilon(
     (True, True)
     """
     pairs = _check(pairs, claimed_epsilon, delta, n_search, n_final, alpha, method)
-    seed = reproducible_seed(rng)
+    seed = public_seed(rng, "rng", "audit_epsilon")
     search, final = METHODS[method]
     audited = Audited(mechanism, n_search, n_final, alpha, delta)
     *children, last = np.random.SeedSequence(seed).spawn(len(pairs) + 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import secrets
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import closing
@@ -24,7 +23,7 @@ from skdp.core.fingerprint import fingerprint
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
 from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
-from skdp.core.streams import pair_key, public_key, streams, trial_key
+from skdp.core.streams import pair_key, public_key, public_seed, streams, trial_key
 from skdp.core.target import Target, as_target, identity_of, target_key
 from skdp.core.types import Estimator, Seed
 from skdp.sensitivity.adapters import as_oracle
@@ -448,21 +447,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         return draw(self.draws_from, n_samples, rng, schema=schema, full=True, allow_nan=allow_nan)
 
     def _entropy(self) -> int:
-        if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):
-            if self.random_state < 0:
-                raise ValueError(
-                    "The 'random_state' parameter of SensitivitySampler must not be negative. "
-                    f"Got {self.random_state}."
-                )
-            return int(self.random_state)
-        if self.random_state is None:
-            return secrets.randbits(128)
-        if hasattr(self.random_state, "bytes"):
-            return int.from_bytes(self.random_state.bytes(16), "little")
-        raise ValueError(
-            "The 'random_state' parameter of SensitivitySampler must be None, an integer, a "
-            f"numpy Generator or a RandomState. Got {shown(self.random_state)}."
-        )
+        return public_seed(self.random_state, "random_state", "SensitivitySampler")
 
 
 def _summarize(
