@@ -7,9 +7,11 @@ a path of its own. So the cache holds norms and failures of public pairs, nothin
 from __future__ import annotations
 
 import functools
+import math
 import sys
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
+from numbers import Integral
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
@@ -20,6 +22,7 @@ from sklearn import config_context
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
+from skdp.core.checks import is_real, shown
 from skdp.sensitivity.interrupts import noted_interrupts
 
 T = TypeVar("T")
@@ -28,6 +31,24 @@ STARTUP = 1.5
 """Seconds of sequential work below which workers are not worth starting: loky takes about one."""
 
 Evaluate = Callable[[range], Any]
+
+
+def check_resources(n_jobs: object, memory: object, timeout: object, verbose: object) -> None:
+    """Refuse a number of workers, a folder, a limit or a loudness that are none."""
+    for name, value, others in (("n_jobs", n_jobs, " other than 0"), ("verbose", verbose, "")):
+        whole = isinstance(value, Integral) and not isinstance(value, bool)
+        if value is not None and (not whole or (others and value == 0)):
+            raise TypeError(
+                f"The {name!r} parameter of SensitivitySampler must be None or an integer{others}. "
+                f"Got {shown(value)}."
+            )
+    if memory is not None:
+        as_memory(memory)
+    if timeout is not None and not (is_real(timeout) and 0 < timeout < math.inf):
+        raise ValueError(
+            "The 'timeout' parameter of SensitivitySampler must be None or a number of seconds "
+            f"above 0. Got {shown(timeout)}."
+        )
 
 
 def run(

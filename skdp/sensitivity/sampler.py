@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import joblib
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skdp._version import __version__
-from skdp.core.checks import check_count, is_real, shown
+from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.fingerprint import fingerprint
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
@@ -32,7 +31,7 @@ from skdp.sensitivity.blocks import CHUNK_SIZE, pair_measure
 from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.execution import Evaluate, as_memory, run
+from skdp.sensitivity.execution import Evaluate, check_resources, run
 from skdp.sensitivity.pairs import SHAPE_CHANGED, Outcomes, PairSource
 from skdp.sensitivity.pilots import MAX_PILOT_PAIRS, gather_pilots
 from skdp.sensitivity.plan import SamplingPlan
@@ -195,7 +194,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             If the oracle is none, or a number of records or pairs is no integer.
         """
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
-        self._check_resources()
+        check_resources(self.n_jobs, self.memory, self.timeout, self.verbose)
         statistic = self._statistic(few=mechanism is not None and mechanism.learns_code)
         n_pilot_pairs = None
         if mechanism is not None:
@@ -206,26 +205,6 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             oracle=self.draws_from.description,
             n_pilot_pairs=n_pilot_pairs,
         )
-
-    def _check_resources(self) -> None:
-        """Refuse a number of workers, a loudness, a folder or a limit that are none."""
-        for name, refused in (("n_jobs", {0}), ("verbose", set())):
-            value = getattr(self, name)
-            whole = isinstance(value, Integral) and not isinstance(value, bool)
-            if value is not None and (not whole or value in refused):
-                rule = "None or an integer" + " other than 0" * bool(refused)
-                raise TypeError(
-                    f"The {name!r} parameter of SensitivitySampler must be {rule}. Got "
-                    f"{shown(value)}."
-                )
-        if self.memory is not None:
-            as_memory(self.memory)
-        limit = self.timeout
-        if limit is not None and not (is_real(limit) and 0 < limit < math.inf):
-            raise ValueError(
-                "The 'timeout' parameter of SensitivitySampler must be None or a number of seconds "
-                f"above 0. Got {shown(limit)}."
-            )
 
     def _statistic(self, few: bool) -> OrderStatistic:
         """Choose the order statistic, of few pairs where a code and dear fits leave that open."""
