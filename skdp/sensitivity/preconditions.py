@@ -16,7 +16,7 @@ from scipy import sparse
 
 from skdp.core.checks import floats, shown
 from skdp.core.classes import public_name
-from skdp.core.dataset import n_columns
+from skdp.core.dataset import holds_numbers, n_columns
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator
 
@@ -151,14 +151,8 @@ def check_clippable(X: Container, ranges: Ranges) -> None:
 def _is_numeric(X: Container) -> bool:
     """Read the types of the columns; a list has none, and fails in the evaluation if it must."""
     if hasattr(X, "dtype"):  # an array, sparse or not, or a series
-        return _holds_numbers(X.dtype)
-    return all(_holds_numbers(dtype) for dtype in getattr(X, "dtypes", ()))
-
-
-def _holds_numbers(dtype: object) -> bool:
-    if hasattr(dtype, "is_numeric"):  # polars
-        return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
-    return getattr(dtype, "kind", "O") in "fiub"
+        return holds_numbers(X.dtype)
+    return all(holds_numbers(dtype) for dtype in getattr(X, "dtypes", ()))
 
 
 def clip(X: Container, ranges: Ranges) -> Container:
