@@ -99,9 +99,7 @@ def _learn(
     reach: float,
 ) -> PublicCode:
     center, d = values.mean(axis=0), values.shape[1]
-    local = isinstance(metric, LocalMetric)
-    given = metric.matrix if isinstance(metric, LocalMetric) else metric
-    changes, matrix = check_pilots(differences / sensitivity, given)
+    changes, matrix, local = check_pilots(differences / sensitivity, metric)
     pilots = _Pilots((values - center) / sensitivity, changes, matrix, local, reach)
     learned = (_dense if d <= MAX_DENSE else _wide)(mechanism, pilots)
     covariance = learned.covariance

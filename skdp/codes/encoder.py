@@ -150,11 +150,8 @@ def learn_code(
     unlike the oracle's. Without noise, with noise beyond reason, without any difference or with
     fewer than 5 pilots the values are taken as they are.
     """
-    local = isinstance(metric, LocalMetric)
-    if isinstance(metric, LocalMetric):
-        metric = metric.matrix
-    differences, metric = check_pilots(differences, metric)
-    values, _ = check_pilots(values, None)
+    differences, matrix, local = check_pilots(differences, metric)
+    values, _, _ = check_pilots(values, None)
     if values.shape != differences.shape:
         raise ValueError(
             "There must be as many pilot values as pilot differences. Got arrays of shapes "
@@ -166,7 +163,7 @@ def learn_code(
     if not fits or n_pilots < LEAST_PILOTS or not differences.any():
         return plain
     learn = _learn_dense if d <= MAX_DENSE else learn_in_span
-    return learn(values, differences, metric, local, noises, n_samples, float(shift)) or plain
+    return learn(values, differences, matrix, local, noises, n_samples, float(shift)) or plain
 
 
 def _learn_dense(

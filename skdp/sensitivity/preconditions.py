@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp.core.checks import floats, shown
+from skdp.core.checks import check_ranges, shown
 from skdp.core.classes import public_name
 from skdp.core.dataset import holds_numbers, n_columns
 from skdp.core.target import Target, is_auto
@@ -109,17 +109,9 @@ class EstimatorRule:
             )
 
 
-def as_ranges(ranges: ArrayLike, owner: str) -> Ranges:
+def as_ranges(ranges: object, owner: str) -> Ranges:
     """Check the ranges of columns: finite, and low at most high in each."""
-    box = floats(ranges)
-    box = np.empty(0) if box is None else box
-    fits = box.ndim == 2 and box.shape[1] == 2 and len(box) > 0 and np.isfinite(box).all()
-    if not fits or (box[:, 0] > box[:, 1]).any():
-        raise ValueError(
-            f"The 'ranges' parameter of {owner} must have shape (n_features, 2), finite and with "
-            f"low at most high in each row. Got {shown(ranges)}."
-        )
-    return tuple((low, high) for low, high in box.tolist())
+    return tuple((low, high) for low, high in check_ranges("ranges", ranges, owner).tolist())
 
 
 def check_clippable(X: Container, ranges: Ranges) -> None:
