@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -15,6 +14,7 @@ from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.ledger import COLUMNS
 from skdp.accounting.spend import short_label
 from skdp.exceptions import LedgerError
+from skdp.outcome import plain
 
 SHOWN = ("time", "label", "n_releases", "epsilon", "delta", "gamma", "law", "partition", "part")
 WIDEST = 60
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             writer.writeheader()
             writer.writerows(accountant.rows())
         elif chosen.json:
-            print(json.dumps(_plain(_summary(accountant)), indent=2, allow_nan=False))
+            print(json.dumps(plain(_summary(accountant)), indent=2, allow_nan=False))
         else:
             print(*_table(accountant.rows()), "", accountant, sep="\n")
     except LedgerError as error:
@@ -53,15 +53,6 @@ def _summary(accountant: PrivacyAccountant) -> dict[str, Any]:
         "remaining": accountant.remaining(),
         "releases": accountant.rows(),
     }
-
-
-def _plain(value: Any) -> Any:
-    """Write infinity as a string: JSON has no number for it."""
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return str(value) if isinstance(value, float) and math.isinf(value) else value
 
 
 def _table(rows: list[dict[str, Any]]) -> list[str]:

@@ -67,19 +67,7 @@ def check_known_density(estimator: Estimator, example: Dataset) -> None:
 
 
 class KnownDensityTarget(FittedFunctionTarget):
-    """The density, with what bounds it.
-
-    Parameters
-    ----------
-    estimator : KernelDensity
-        As configured by the user.
-    transformer : BernsteinTransformer
-        Lattice and box.
-    public_fit : KernelDensity
-        The same, fitted to public records.
-    n_samples : int
-        Number of private records.
-    """
+    """The density of an estimator as configured, with what bounds it."""
 
     def __init__(
         self,

@@ -326,7 +326,7 @@ class Release:
             "plan": self.plan,
             "versions": versions,
         }
-        text = json.dumps(_finite(facts), indent=2, allow_nan=False)
+        text = json.dumps(plain(facts), indent=2, allow_nan=False)
         (folder / FACTS).write_text(text, encoding="utf-8")
         (folder / CARD).write_text(self._card(versions), encoding="utf-8")
 
@@ -456,8 +456,10 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _finite(nested: Any) -> Any:
-    """Write infinity as a word, for which JSON has no number."""
+def plain(nested: Any) -> Any:
+    """Write infinity as a word: JSON has no number for it."""
     if isinstance(nested, dict):
-        return {name: _finite(value) for name, value in nested.items()}
-    return "inf" if nested == float("inf") else nested
+        return {name: plain(value) for name, value in nested.items()}
+    if isinstance(nested, list | tuple):
+        return [plain(value) for value in nested]
+    return "inf" if nested == math.inf else nested

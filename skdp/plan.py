@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 import textwrap
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,8 @@ from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.fingerprint import key_of, obstacle_of
 from skdp.core.guarantee import PrivacyGuarantee
-from skdp.core.room import evaluate_privately
+from skdp.core.oracle import Oracle
+from skdp.core.room import evaluate_privately, spare
 from skdp.core.schema import Schema, canonical, describe_columns, describe_key
 from skdp.core.target import Target, replaces, target_key
 from skdp.core.types import Container, Values
@@ -36,8 +36,6 @@ from skdp.outcome import Release
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.trial import check_is_public
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +124,7 @@ class ReleasePlan:
     n_samples: int
     mechanism: Mechanism
     sensitivity: SensitivityEstimate | KnownSensitivity
-    oracle: Any = field(default=None, repr=False)
+    oracle: Oracle | None = field(default=None, repr=False)
     classes: list[NDArray] | None = None
     prepare: Callable[..., Dataset] | None = field(default=None, repr=False)
     seconds: float = 0.0
@@ -243,7 +241,7 @@ class ReleasePlan:
     @property
     def _prior_errors(self) -> NDArray[np.float64] | None:
         """What the prior of a code leaves open, in the shape of the value."""
-        deviations = getattr(self.mechanism.geometry.basis, "deviations", None)
+        deviations = self.mechanism.geometry.basis.deviations
         shape = self.sensitivity.shape
         return None if deviations is None or shape is None else deviations.reshape(shape)
 
@@ -374,18 +372,6 @@ def spend_of(plan: ReleasePlan, guarantee: PrivacyGuarantee) -> dict[str, Any]:
 def settled_again(plan: ReleasePlan) -> ReleasePlan:
     """Return a plan whose target may remember earlier evaluations; nobody could edit it since."""
     return replace(plan, settled=(plan.target, plan.sensitivity, target_key(plan.target)))
-
-
-def spare(thing: T, depth: int = 3) -> T:
-    """Copy what sees private data, so that the original keeps nothing of them."""
-    try:
-        return copy.deepcopy(thing)
-    except Exception:  # it holds a lock, a file or the like
-        copied = copy.copy(thing)
-    for name, value in vars(copied).items() if depth else ():
-        with suppress(Exception):  # what cannot be copied stays as it is
-            vars(copied)[name] = spare(value, depth - 1)
-    return copied
 
 
 def _describe_errors(errors: NDArray[np.float64] | Values | None, what: str) -> list[str]:

@@ -19,13 +19,14 @@ from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import weaknesses
 from skdp.core.metric import LocalMetric
+from skdp.core.room import spare
 from skdp.core.schema import Schema, canonical
 from skdp.core.streams import OUTPUT_DATASET
 from skdp.core.target import Target, replaces, target_key
 from skdp.core.types import Container
 from skdp.estimators.public_fit import synthetic_dataset
 from skdp.mechanisms.base import Mechanism
-from skdp.plan import ReleasePlan, check_chooses, spare
+from skdp.plan import ReleasePlan, check_chooses
 from skdp.sensitivity.base import Sensitivity, refuse_zero
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.encoded import check_pilots_within, encoded
@@ -191,7 +192,7 @@ def _best(options: list[Any], shape: tuple[int, ...] | None) -> Any:
     size = None if shape is None else math.prod(shape)
 
     def is_possible(mechanism: Mechanism) -> bool:
-        n_released = getattr(mechanism.geometry.basis, "n_released", None) or size
+        n_released = mechanism.geometry.basis.n_released or size
         most = mechanism.most_values
         return most is None or (n_released is not None and n_released <= most)
 

@@ -46,7 +46,7 @@ class Preparation:
     example: Dataset
     mechanism: Mechanism
     sensitivity: Any
-    classes: Any
+    classes: list[NDArray] | None
     check: Callable[..., Dataset]
     public: Dataset
 

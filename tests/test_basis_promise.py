@@ -26,7 +26,8 @@ from skdp.core.streams import pair_key
 from skdp.mechanisms.laplace import laplace_scale
 from skdp.mechanisms.noise import byte_source
 from skdp.sensitivity.adapters import as_oracle
-from skdp.sensitivity.pairs import PairSource, measure_pair, pilot_pair
+from skdp.sensitivity.pairs import PairSource, measure_pair
+from skdp.sensitivity.pilots import pilot_pair
 
 # Thousands of eigenproblems of size 30 are slowed down by threads, not sped up.
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -129,3 +129,21 @@ def check_levels(
             f"Got {shown(values)}."
         )
     return levels.astype(np.float64)
+
+
+def check_ranges(name: str, ranges: object, owner: str) -> NDArray[np.float64]:
+    """Return pairs (low, high), finite and in order, in an array."""
+    pairs = floats(ranges)
+    if (
+        pairs is None
+        or pairs.ndim != 2
+        or pairs.shape[1] != 2
+        or not len(pairs)
+        or not np.isfinite(pairs).all()
+        or (pairs[:, 0] > pairs[:, 1]).any()
+    ):
+        raise ValueError(
+            f"The {name!r} parameter of {owner} must give finite (low, high) with low at most "
+            f"high, a pair for each column. Got {shown(ranges)}."
+        )
+    return pairs

@@ -40,17 +40,7 @@ EVERYTHING.set_output(transform="default")  # whatever scikit-learn is configure
 
 
 class KnownTarget(Target):
-    """The statistic of an estimator, and the estimator that is made of it.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        As configured by the user.
-    public_fit : estimator object
-        The same, fitted to public records.
-    n_samples : int
-        Number of private records.
-    """
+    """The statistic of an estimator as configured, and the estimator that is made of it."""
 
     def __init__(self, estimator: Estimator, public_fit: Estimator, n_samples: int):
         self.public_fit = public_fit

@@ -19,6 +19,7 @@ from skdp.checks import check_data, check_parameters, is_derived
 from skdp.core.checks import shown
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
+from skdp.core.room import spare
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
 from skdp.estimator import PrivateEstimator
@@ -27,7 +28,7 @@ from skdp.estimators.delegation import DelegatedMethods
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.outcome import Release
-from skdp.plan import ReleasePlan, settled_again, spare, spend_of
+from skdp.plan import ReleasePlan, settled_again, spend_of
 from skdp.preparation import prepare
 from skdp.release import plan_release
 from skdp.search.candidates import CandidateScores, check_scores, list_candidates
