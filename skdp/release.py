@@ -42,8 +42,9 @@ def release(
     Parameters
     ----------
     target : callable
-        ``target(X)`` or ``target(X, y)``, a number or an array of fixed shape. When it has a
-        parameter `random_state`, it is given an integer there. A function on a box comes in a
+        ``target(X)`` or ``target(X, y)``, a number or an array of fixed shape: no series, frame or
+        dict, of which the labels might tell of the records. When it has a parameter
+        `random_state`, it is given an integer there. A function on a box comes in a
         :class:`BernsteinTarget`.
     X : array-like or data frame of n_samples records
         The private records.
@@ -79,6 +80,8 @@ def release(
         If the parts of the dataset differ in length, the sensitivity does not belong to this
         target, mechanism or number of records, or is zero or infinite, or if there are responses
         and nothing that chooses.
+    TypeError
+        If a parameter is of a wrong type, or the target returns a series, a frame or a dict.
     BudgetExceededError
         If the budget does not allow the release. No private record is then looked at.
     LedgerError

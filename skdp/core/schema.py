@@ -143,6 +143,15 @@ class Form:
             return np.ascontiguousarray(array)
         return self._sparse(sparse.csr_array(array))
 
+    def made_up(self, n_records: int) -> Container:
+        """Make records of this form, from which nothing but a type can be told."""
+        n_columns = int(np.prod(self.shape, dtype=int))
+        dtypes = self.dtypes if len(self.dtypes) == n_columns else self.dtypes * n_columns
+        columns = [_made_up(dtype, n_records) for dtype in dtypes]
+        if not self.is_frame:
+            return self.convert(np.array(columns).T.reshape(n_records, *self.shape))
+        return self.convert(self.kind(dict(zip(self.names, columns, strict=True))))
+
     def _list(self, array: NDArray) -> list:
         if self.row in (None, list):
             return array.tolist()
@@ -323,6 +332,12 @@ def shorten(values: Iterable[object]) -> str:
 def _kind_of_rows(rows: list) -> type:
     kinds = set(map(type, rows))
     return kinds.pop() if len(kinds) == 1 else object
+
+
+def _made_up(dtype: DType, n_records: int) -> list:
+    """Make entries of a column: zeros and ones, its categories, or words."""
+    words = [0, 1] if _is_number(dtype) else list(getattr(dtype, "categories", ())) or ["a", "b"]
+    return (words * n_records)[:n_records]
 
 
 def _series(kind: Any, name: object, values: Container, dtype: DType) -> Container:
