@@ -12,11 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.accounting.accountant import (
-    PrivacyAccountant,
-    check_accountant,
-    default_accountant,
-)
+from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer
 from skdp.accounting.spend import DOWN, UP, above, below, exact
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count
@@ -196,6 +192,7 @@ class ReleasePlan:
             If the target or the mechanism fails on the private data. The budget has paid.
         """
         check_accountant(accountant, "ReleasePlan.execute")
+        accountant = payer(accountant)
         noise = byte_source(random_state)
         self._check_settled()
         guarantee = replace(self.guarantee, seeded=random_state is not None)
@@ -247,12 +244,8 @@ class ReleasePlan:
         shape = self.sensitivity.shape
         return None if deviations is None or shape is None else deviations.reshape(shape)
 
-    def _spend(
-        self, guarantee: PrivacyGuarantee, accountant: PrivacyAccountant | None
-    ) -> BudgetTotal:
+    def _spend(self, guarantee: PrivacyGuarantee, accountant: PrivacyAccountant) -> BudgetTotal:
         """Count the release, and return what it and all earlier ones promise together."""
-        if accountant is None:
-            accountant = default_accountant()
         identity = self.sensitivity.identity
         accountant.spend(
             **spend_of(self, guarantee),

@@ -69,6 +69,15 @@ def example_dataset(
     return dataset.take(np.resize(np.arange(dataset.n_records), n_samples))
 
 
+def least_spend(mechanism: Mechanism, sensitivity: object, n_samples: int) -> dict[str, Any]:
+    """Return what a release will cost at least, whatever is sampled: its noise, and a new gamma."""
+    promise = mechanism.guarantee()
+    if isinstance(sensitivity, SensitivitySampler) and sensitivity.random_state is None:
+        level = sensitivity.plan(n_samples).order_statistic
+        promise = replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
+    return {"guarantee": promise, "law": mechanism.noise_law}
+
+
 def settle_form(
     sensitivity: Sensitivity, example: Dataset, allow_nan: bool
 ) -> tuple[Sensitivity, Schema, Dataset]:
