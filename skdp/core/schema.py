@@ -267,8 +267,9 @@ class Schema:
                 flaw = f"{name}{misfit}"
                 break
         if flaw:
+            settled = "the plan" if owner == "The private dataset" else "the data"
             raise ValueError(
-                f"{owner} has records of another form than the data: its {flaw}. Bring both into "
+                f"{owner} has records of another form than {settled}: its {flaw}. Bring both into "
                 "one form."
             )
         return Dataset(*converted)
@@ -436,6 +437,12 @@ def _without_digest(name: str) -> str:
 
 
 def _misfit(given: DType, wanted: DType, place: str) -> str:
+    if hasattr(given, "categories") and hasattr(wanted, "categories"):
+        return (
+            f"{place} holds a category that is not among the public ones, "
+            f"{shorten(wanted.categories)} (add it to the oracle, or to 'like', if it is public; "
+            "else replace it by one of these)"
+        )
     names = (_without_digest(_name_dtype(dtype)) for dtype in (given, wanted))
     told = f"{place} holds {{}}, and that of the data {{}}".format(*names)
     if _is_number(given) != _is_number(wanted):
