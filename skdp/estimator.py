@@ -17,7 +17,7 @@ from skdp.accounting.accountant import PrivacyAccountant, payer
 from skdp.accounting.in_force import accountant_in_force
 from skdp.accounting.tally import BudgetTotal
 from skdp.checks import check_fit, check_holds_no_record, check_parameters
-from skdp.core.checks import check_count
+from skdp.core.checks import check_count, with_advice
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.types import Container, Estimator
@@ -171,6 +171,10 @@ class PrivateEstimator(IntervalMethods, DelegatedMethods, MetaEstimatorMixin, Ba
     plan_: ReleasePlan
     _release: Release
 
+    @with_advice(
+        "Write PrivateEstimator(estimator, mechanism=LaplaceMechanism(epsilon=1.0), "
+        "sensitivity=SensitivitySampler(oracle)): all but the first are keywords."
+    )
     def __init__(
         self,
         estimator: Estimator,
