@@ -107,7 +107,7 @@ class ReleasePlan:
     >>> print(plan)
     ReleasePlan of numpy.mean
       promise: (epsilon=1, gamma=0.05)-random differential privacy, replace-one, n=100, ...
-      data: 100 records, X numpy.ndarray of ['float64']
+      data: 100 records (a public number), X numpy.ndarray of ['float64']
       evaluations: 236 on public records (... s), then 1 on the data
       noise: LaplaceMechanism
       read off the data: 96% of what could differ between models of this oracle
@@ -343,7 +343,7 @@ class ReleasePlan:
         lines = [
             f"promise: {self.guarantee}",
             *prior,
-            f"data: {self.n_samples} records, {describe_key(self.schema.key)}",
+            f"data: {self.n_samples} records (a public number), {describe_key(self.schema.key)}",
             f"evaluations: {self.n_evaluations} on public records ({self.seconds:.2g} s), then 1 "
             "on the data",
             f"noise: {type(self.mechanism).__name__}",

@@ -1,5 +1,6 @@
 """release(): one path for any function."""
 
+import datetime
 import traceback
 import warnings
 from functools import partial
@@ -359,7 +360,8 @@ def test_target_that_returns_something_else_is_told(target, message):
 
 def test_labels_of_a_value_are_refused_before_anything_is_spent():
     """They follow the records: which groups there are, and in the order of their counts."""
-    table = {"age": X[:, 0].tolist(), "group": list("abc") * 20}
+    day = datetime.datetime(2000, 1, 1)
+    table = {"age": X[:, 0].tolist(), "group": list("abc") * 20, "day": [day] * 60}
     cases = [
         (pd.DataFrame, lambda X: X["group"].value_counts(), "pandas.Series"),
         (pd.DataFrame, lambda X: X.mean(numeric_only=True), "pandas.Series"),
@@ -381,6 +383,11 @@ def test_labels_of_a_value_are_refused_before_anything_is_spent():
         with pytest.raises(TypeError, match=rf"lambda> returned a {kind}\. .*reindex\("):
             release(counts, made_of(table), **options)
     assert not ledger.rows()
+    tables = {"mechanism": LAPLACE, "sensitivity": sensitivities[0]}
+    share = AdditiveTarget(lambda X: X["group"] == "a")
+    assert release(share, pd.DataFrame(table), **tables).value.shape == ()
+    with pytest.raises(TypeError, match=r"a pandas.DataFrame\."):
+        release(AdditiveTarget(lambda X: pd.get_dummies(X["group"])), pd.DataFrame(table), **tables)
 
 
 def test_bad_mechanism_is_refused_before_any_evaluation():

@@ -145,12 +145,11 @@ class Form:
 
     def made_up(self, n_records: int) -> Container:
         """Make records of this form, from which nothing but a type can be told."""
-        n_columns = int(np.prod(self.shape, dtype=int))
-        dtypes = self.dtypes if len(self.dtypes) == n_columns else self.dtypes * n_columns
-        columns = [_made_up(dtype, n_records) for dtype in dtypes]
         if not self.is_frame:
-            return self.convert(np.array(columns).T.reshape(n_records, *self.shape))
-        return self.convert(self.kind(dict(zip(self.names, columns, strict=True))))
+            shape = (n_records, *self.shape)
+            return self.convert(np.resize(_made_up(self.dtypes[0]), shape))
+        entries = (np.resize(_made_up(dtype), n_records).tolist() for dtype in self.dtypes)
+        return self.convert(self.kind(dict(zip(self.names, entries, strict=True))))
 
     def _list(self, array: NDArray) -> list:
         if self.row in (None, list):
@@ -335,10 +334,12 @@ def _kind_of_rows(rows: list) -> type:
     return kinds.pop() if len(kinds) == 1 else object
 
 
-def _made_up(dtype: DType, n_records: int) -> list:
-    """Make entries of a column: zeros and ones, its categories, or words."""
-    words = [0, 1] if _is_number(dtype) else list(getattr(dtype, "categories", ())) or ["a", "b"]
-    return (words * n_records)[:n_records]
+def _made_up(dtype: DType) -> list:
+    """Return a few entries of a column: zero and one, its categories, no date, or words."""
+    if _is_number(dtype):
+        return [0, 1]
+    temporal = getattr(dtype, "is_temporal", lambda: getattr(dtype, "kind", "") in "mM")()
+    return list(getattr(dtype, "categories", ())) or ([None] if temporal else ["a", "b"])
 
 
 def _series(kind: Any, name: object, values: Container, dtype: DType) -> Container:

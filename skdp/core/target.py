@@ -263,12 +263,34 @@ class FunctionTarget(Target):
 
     def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
         """Evaluate the function and return its value as floats."""
-        options = {"random_state": seed} if self._takes_seed else {}
-        value = self.function(*dataset, **options)
-        if value is None:  # which numpy would take for a number that is missing
-            raise TypeError("the target returned None, not a number or an array of numbers")
+        value = self.call(*dataset, seed=seed)
         check_unlabeled(value, self.description)
         return np.array(value, dtype=np.float64)  # a copy, as a function may use one array again
+
+    def call(self, *dataset: Container, seed: int) -> Any:
+        """Evaluate the function and return what it returns.
+
+        Parameters
+        ----------
+        *dataset : X, X and y, or X, y and sample_weight
+            The records.
+        seed : int
+            What the function is given as `random_state`, if it takes one.
+
+        Returns
+        -------
+        object
+            Anything but None.
+
+        Raises
+        ------
+        TypeError
+            If it is None, which numpy would take for a number that is missing.
+        """
+        value = self.function(*dataset, **({"random_state": seed} if self._takes_seed else {}))
+        if value is None:
+            raise TypeError("the target returned None, not a number or an array of numbers")
+        return value
 
 
 class LabeledValueError(TypeError):
