@@ -11,11 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.accounting.accountant import (
-    PrivacyAccountant,
-    check_accountant,
-    default_accountant,
-)
+from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer
 from skdp.accounting.spend import DOWN, UP, above, below, exact
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count
@@ -109,7 +105,7 @@ class ReleasePlan:
     >>> print(plan)
     ReleasePlan of numpy.mean
       promise: (epsilon=1, gamma=0.05)-random differential privacy, replace-one, n=100, ...
-      data: 100 records, X numpy.ndarray of ['float64']
+      data: 100 records (a public number), X numpy.ndarray of ['float64']
       evaluations: 236 on public records (... s), then 1 on the data
       noise: LaplaceMechanism
       read off the data: 96% of what could differ between models of this oracle
@@ -194,6 +190,7 @@ class ReleasePlan:
             If the target or the mechanism fails on the private data. The budget has paid.
         """
         check_accountant(accountant, "ReleasePlan.execute")
+        accountant = payer(accountant)
         noise = byte_source(random_state)
         self._check_settled()
         guarantee = replace(self.guarantee, seeded=random_state is not None)
@@ -245,12 +242,8 @@ class ReleasePlan:
         shape = self.sensitivity.shape
         return None if deviations is None or shape is None else deviations.reshape(shape)
 
-    def _spend(
-        self, guarantee: PrivacyGuarantee, accountant: PrivacyAccountant | None
-    ) -> BudgetTotal:
+    def _spend(self, guarantee: PrivacyGuarantee, accountant: PrivacyAccountant) -> BudgetTotal:
         """Count the release, and return what it and all earlier ones promise together."""
-        if accountant is None:
-            accountant = default_accountant()
         identity = self.sensitivity.identity
         accountant.spend(
             **spend_of(self, guarantee),
@@ -348,7 +341,7 @@ class ReleasePlan:
         lines = [
             f"promise: {self.guarantee}",
             *prior,
-            f"data: {self.n_samples} records, {describe_key(self.schema.key)}",
+            f"data: {self.n_samples} records (a public number), {describe_key(self.schema.key)}",
             f"evaluations: {self.n_evaluations} on public records ({self.seconds:.2g} s), then 1 "
             "on the data",
             f"noise: {type(self.mechanism).__name__}",

@@ -2,12 +2,14 @@
 
 import copy
 import dataclasses
+import gc
 import multiprocessing
 import os
 import pickle
 import signal
 import sqlite3
 from contextlib import closing, nullcontext
+from functools import partial
 
 import numpy as np
 import pytest
@@ -28,6 +30,7 @@ from skdp import (
     PrivacyGuarantee,
     PrivateEstimator,
     PrivateEvaluationError,
+    PrivateSearchCV,
     SensitivitySampler,
     UniformOracle,
     plan_release,
@@ -87,6 +90,7 @@ def test_the_target_is_not_called_when_the_budget_does_not_allow_it():
         return X.mean()
 
     plan = plan_release(mean, n_samples=60, like=X, **KNOWN)
+    calls.clear()  # on made-up records
     plan.execute(X, accountant=accountant)
     assert calls == [1.0]  # paid before it was called
     with pytest.raises(BudgetExceededError):
@@ -199,6 +203,55 @@ def test_without_an_accountant_the_process_counts():
     together = f"Release {model.budget_.n_releases} of its budget, together (epsilon="
     assert model._repr_mimebundle_()["text/html"].count(together) == html.count(together) == 1
     assert "<p>" not in ridge()._repr_html_()
+
+
+@pytest.mark.filterwarnings("error:This release is charged to no budget")
+def test_a_release_beside_an_open_budget_is_pointed_out():
+    plan = ridge().plan(60, like=(X, Y))
+    releases = (
+        lambda: ridge().fit(X, Y),
+        lambda: release(np.mean, X, **KNOWN),
+        lambda: plan.execute(X, Y),
+    )
+    ledger = PrivacyAccountant(":memory:", epsilon=5.0)
+    for attempt in releases:
+        with pytest.warns(UserWarning, match=r"although PrivacyAccountant\(.* is open") as record:
+            attempt()
+        assert record[0].filename == __file__
+    with ledger.as_default():
+        plan.execute(X, Y)
+    plan.execute(X, Y, accountant=default_accountant())
+    del ledger
+    gc.collect()
+    plan.execute(X, Y)
+
+
+def test_what_no_budget_pays_for_is_refused_before_pairs_are_sampled():
+    def refuse(n_samples, rng):
+        raise AssertionError("was drawn from")
+
+    sampler = SensitivitySampler(refuse, gamma=0.1)
+    for mechanism, limits in (
+        (LaplaceMechanism(2.0), {"epsilon": 1.0}),
+        (GaussianMechanism(0.5, 1e-5), {"epsilon": 1.0, "delta": 1e-6}),
+        (LaplaceMechanism(0.5), {"epsilon": 1.0, "gamma": 0.05}),
+    ):
+        given = {"mechanism": mechanism, "sensitivity": sampler}
+        ledger = PrivacyAccountant(":memory:", **limits)
+        model = PrivateEstimator(Ridge(), accountant=ledger, **given)
+        choice = {"mechanism": ExponentialMechanism(0.75), "sensitivity": sampler}
+        search = PrivateSearchCV(model, {"estimator__alpha": [1.0]}, **choice)
+        released = partial(release, np.mean, accountant=ledger, **given)
+        for attempt in (partial(model.fit, y=Y), released, partial(search.fit, y=Y)):
+            with pytest.raises(BudgetExceededError):
+                attempt(X)
+        assert not ledger.rows()
+    # with a seed it may be an estimate that is paid for, so only the noise is certain
+    seeded = clone(sampler).set_params(random_state=0)
+    with pytest.raises(AssertionError, match="was drawn from"):
+        PrivateEstimator(
+            Ridge(), accountant=ledger, mechanism=LaplaceMechanism(0.5), sensitivity=seeded
+        ).fit(X, Y)
 
 
 @pytest.mark.parametrize("accountant", [1.0, "ledger.db"])

@@ -405,6 +405,9 @@ def test_without_an_oracle_the_form_must_be_given():
     model = PrivateEstimator(Ridge(), **options)
     with pytest.raises(ValueError, match=r"The 'like' parameter of PrivateEstimator.plan must"):
         model.plan(80)
+    for like in (X[:0], (X[:0], X[:0, 2]), (X[:9], X[:3, 2]), []):
+        with pytest.raises(ValueError, match="must hold at least one record, and as many in each"):
+            model.plan(80, like=like)
     plan = model.plan(80, like=([[0.0, 1.0]], [0.5]))
     assert plan.execute(X[:, :2], X[:, 2], random_state=0).value.coef_.shape == (2,)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import html
 import math
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Self
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from skdp.accounting.in_force import accountant_in_force, put_in_force
 from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
@@ -23,6 +24,7 @@ from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 _of_all: PrivacyAccountant | None = None
 _group: ContextVar[tuple[str | None, str, str]] = ContextVar("group", default=(None, "", ""))
 _reopened: WeakValueDictionary[tuple, PrivacyAccountant] = WeakValueDictionary()
+_made: WeakKeyDictionary[PrivacyAccountant, int] = WeakKeyDictionary()  # and in which process
 
 
 class PrivacyAccountant:
@@ -101,6 +103,9 @@ class PrivacyAccountant:
     ):
         limits = check_limits(epsilon, delta, gamma, slack)
         self._start(Ledger(os.fspath(path), timeout, limits))
+        if self.path != MEMORY or math.isfinite(limits.epsilon):  # else it is there to add up
+            with lock:
+                _made[self] = os.getpid()
 
     def _start(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -461,6 +466,23 @@ def default_accountant() -> PrivacyAccountant:
         if _of_all is None or _of_all._ledger.is_lost:  # in a fork
             _of_all = PrivacyAccountant(MEMORY, epsilon=math.inf, delta=1.0)
         return _of_all
+
+
+def payer(accountant: PrivacyAccountant | None) -> PrivacyAccountant:
+    """Return who pays for a release; warn if it is nobody, though a budget was opened here."""
+    if accountant is not None:
+        return accountant
+    with lock:
+        opened = [each for each, process in _made.items() if process == os.getpid()]
+    if opened and accountant_in_force() is None:
+        warnings.warn(
+            f"This release is charged to no budget, although {opened[-1]!r} is open. Pass it as "
+            "'accountant', or release within a block `with accountant.as_default():`. If no budget "
+            "is to pay, pass accountant=default_accountant().",
+            UserWarning,
+            stacklevel=3,
+        )
+    return default_accountant()
 
 
 def check_accountant(accountant: object, owner: str) -> None:

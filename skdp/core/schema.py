@@ -143,6 +143,14 @@ class Form:
             return np.ascontiguousarray(array)
         return self._sparse(sparse.csr_array(array))
 
+    def made_up(self, n_records: int) -> Container:
+        """Make records of this form, from which nothing but a type can be told."""
+        if not self.is_frame:
+            shape = (n_records, *self.shape)
+            return self.convert(np.resize(_made_up(self.dtypes[0]), shape))
+        entries = (np.resize(_made_up(dtype), n_records).tolist() for dtype in self.dtypes)
+        return self.convert(self.kind(dict(zip(self.names, entries, strict=True))))
+
     def _list(self, array: NDArray) -> list:
         if self.row in (None, list):
             return array.tolist()
@@ -258,8 +266,9 @@ class Schema:
                 flaw = f"{name}{misfit}"
                 break
         if flaw:
+            settled = "the plan" if owner == "The private dataset" else "the data"
             raise ValueError(
-                f"{owner} has records of another form than the data: its {flaw}. Bring both into "
+                f"{owner} has records of another form than {settled}: its {flaw}. Bring both into "
                 "one form."
             )
         return Dataset(*converted)
@@ -323,6 +332,14 @@ def shorten(values: Iterable[object]) -> str:
 def _kind_of_rows(rows: list) -> type:
     kinds = set(map(type, rows))
     return kinds.pop() if len(kinds) == 1 else object
+
+
+def _made_up(dtype: DType) -> list:
+    """Return a few entries of a column: zero and one, its categories, no date, or words."""
+    if _is_number(dtype):
+        return [0, 1]
+    temporal = getattr(dtype, "is_temporal", lambda: getattr(dtype, "kind", "") in "mM")()
+    return list(getattr(dtype, "categories", ())) or ([None] if temporal else ["a", "b"])
 
 
 def _series(kind: Any, name: object, values: Container, dtype: DType) -> Container:
@@ -421,6 +438,12 @@ def _without_digest(name: str) -> str:
 
 
 def _misfit(given: DType, wanted: DType, place: str) -> str:
+    if hasattr(given, "categories") and hasattr(wanted, "categories"):
+        return (
+            f"{place} holds a category that is not among the public ones, "
+            f"{shorten(wanted.categories)} (add it to the oracle, or to 'like', if it is public; "
+            "else replace it by one of these)"
+        )
     names = (_without_digest(_name_dtype(dtype)) for dtype in (given, wanted))
     told = f"{place} holds {{}}, and that of the data {{}}".format(*names)
     if _is_number(given) != _is_number(wanted):

@@ -15,7 +15,7 @@ from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry
 from skdp.core.schema import Schema
 from skdp.core.streams import pair_key, streams
-from skdp.core.target import Target
+from skdp.core.target import LabeledValueError, Target
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.interrupts import raise_noted
 from skdp.sensitivity.time_limit import OverdueError, within
@@ -110,6 +110,8 @@ class PairSource:
         position = int(rng.integers(self.n_samples))
         try:
             value, other = self._evaluate(records, position, target_seed)
+        except LabeledValueError:
+            raise  # it would do so on every pair
         except Exception as error:
             raise NoValueError(_one_line(error)) from error
         finally:

@@ -85,8 +85,7 @@ def target_of(clips, estimator, n_classes, n_samples=50):
 
 def terms(target, X, y):
     """What each record adds to the sum."""
-    for step in target.steps:
-        X = step.transform(X)
+    X = target.steps.transform(X)
     statistic = target.statistic
     if isinstance(statistic, SecondMoments):
         rows = statistic.rows(X, y)
