@@ -143,12 +143,9 @@ class CodeDisplay:
             np.divide(covariance[:, order], size, out=directions, where=size > 0)
         mechanism: Any = plan.mechanism
         noise = mechanism.unit_deviation(len(prior)) * plan.sensitivity.value
-        shape = plan.sensitivity.shape or code.mean.shape
-        numbers = plan.target.by_name(code.mean.reshape(shape))
-        labels = None
-        if isinstance(numbers, dict):
-            labels = labels_of(plan.target.restore(code.mean.reshape(shape)), numbers)
-        names = flat_names(numbers, labels)
+        mean = code.mean.reshape(plan.sensitivity.shape or code.mean.shape)
+        numbers = plan.target.by_name(mean)
+        names = flat_names(numbers, labels_of(plan.target.restore(mean), numbers))
         return cls(prior=prior, noise=float(noise), directions=directions, names=names)
 
     def plot(
