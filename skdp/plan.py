@@ -354,7 +354,7 @@ class ReleasePlan:
         lines = [
             f"promise: {self.guarantee}",
             *prior,
-            f"data: {self.n_samples} records, {describe_key(self.schema.key)}",
+            f"data: {self.n_samples} records, {self.schema}",
             f"evaluations: {self.n_evaluations} on public records ({self.seconds:.2g} s), then 1 "
             "on the data",
             f"noise: {type(self.mechanism).__name__}",
