@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.checks import shown
 from skdp.displays.colors import BLUE, VERMILION
+from skdp.displays.given import check_given
 from skdp.estimators.labels import labels_of
 from skdp.plan import ReleasePlan
 from skdp.summary import flat_names
@@ -98,9 +100,15 @@ class CodeDisplay:
 
         Raises
         ------
+        NotFittedError
+            Before fit.
+        TypeError
+            If it is no PrivateEstimator.
         ValueError
             If it learned no code.
         """
+        check_given(cls, "from_estimator", estimator)
+        check_is_fitted(estimator)
         return cls.from_plan(estimator.plan_)
 
     @classmethod
@@ -119,9 +127,12 @@ class CodeDisplay:
 
         Raises
         ------
+        TypeError
+            If it is no plan.
         ValueError
             If it learned no code.
         """
+        check_given(cls, "from_plan", plan)
         code: Any = plan.mechanism.geometry.basis
         if getattr(code, "deviations", None) is None:
             raise ValueError(
