@@ -120,6 +120,8 @@ def test_single_precision_is_kept():
 @pytest.mark.parametrize("library", [pd, pl])
 def test_mixed_frames(library):
     records, public = mixed(X, library), mixed(X_public, library)
+    if not hasattr(Ridge().fit(records[["height", "age"]], y), "feature_names_in_"):
+        pytest.skip("scikit-learn before 1.9 finds no columns by name in polars 2")
     model = private(table_model(Ridge()), public, y_public, mechanism=LaplaceMechanism(np.inf))
     model.fit(records, y)
     exact = table_model(Ridge()).fit(records, y)
