@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -18,10 +19,22 @@ from skdp.outcome import plain
 
 SHOWN = ("time", "label", "n_releases", "epsilon", "delta", "gamma", "law", "partition", "part")
 WIDEST = 60
+BROKEN_PIPE = 128 + 13  # as a shell says it of a process that SIGPIPE ended
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command, and return the exit status."""
+    """Run a command, and return the exit status; where nobody reads on, that of a broken pipe."""
+    try:
+        try:
+            return _run(arguments)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more
+        return BROKEN_PIPE
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(prog="python -m skdp")
     commands = parser.add_subparsers(required=True)
     budget = commands.add_parser("budget", help="show a ledger; nothing is written to it")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,7 +22,6 @@ from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.types import Container, Estimator
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes
-from skdp.estimators.labels import labels_of
 from skdp.intervals import IntervalMethods
 from skdp.mechanisms.base import Mechanism
 from skdp.outcome import Release
@@ -244,9 +242,6 @@ class PrivateEstimator(IntervalMethods, DelegatedMethods, MetaEstimatorMixin, Ba
         accountant.rehearse(spend)  # before pairs are sampled
         plan = prepare(self, dataset).plan()  # of the data only the form is used, and labels
         released = plan.execute(*dataset, accountant=accountant, random_state=self.random_state)
-        if isinstance(released.numbers, dict):
-            labels = labels_of(released.value, released.numbers)
-            released = replace(released, labels=labels)
         self.__dict__.update(  # at once: an interrupt could leave the guarantee of another fit
             _release=released,
             plan_=plan,

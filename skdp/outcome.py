@@ -262,8 +262,8 @@ class Release:
         """Write all that may be handed on to a folder, with a card that says what it is.
 
         Nothing private is in it, and of the oracle's records no more than single numbers that a
-        public fit shows, such as the largest of a column. `release.joblib` holds this object,
-        `release.json` the promise, the plan in words and the versions, for programs in any
+        public fit shows, such as the largest of a column. `release.joblib` is a pickle of this
+        object, `release.json` the promise, the plan in words and the versions, for programs in any
         language, and `README.md` the same for people.
 
         Parameters
@@ -351,8 +351,8 @@ class Release:
             '```python\nimport skdp\n\nreleased = skdp.load("this folder")\nreleased.value  '
             "# the model\nreleased.summary()  # its numbers beside their standard errors\n```",
             *self._advice(),
-            f"Loading `{OBJECT}` executes what is in it: load only what you trust. Written with "
-            f"{used}.",
+            f"`{OBJECT}` is a pickle, written by joblib: loading it executes what is in it, so "
+            f"load only what you trust. Written with {used}.",
         ]
         return "\n\n".join(parts) + "\n"
 

@@ -23,6 +23,7 @@ from skdp.core.room import evaluate_privately, spare
 from skdp.core.schema import Schema, canonical, describe_columns, describe_key
 from skdp.core.target import Target, replaces, target_key
 from skdp.core.types import Container, Values
+from skdp.estimators.labels import labels_of
 from skdp.estimators.validation import check_labels
 from skdp.functions.choice import ChoiceTarget
 from skdp.intervals import Simulator
@@ -211,15 +212,18 @@ class ReleasePlan:
         self, value: Any, errors: Any, guarantee: PrivacyGuarantee, budget: BudgetTotal
     ) -> Release:
         """Make what is handed out of the released value."""
+        restored = self.target.restore(value)
+        numbers = None if self.mechanism.chooses else self._named(value)
         return Release(
-            self.target.restore(value),
+            restored,
             guarantee,
             self.sensitivity,
             budget,
             standard_errors=self._named(errors),
-            numbers=None if self.mechanism.chooses else self._named(value),
+            numbers=numbers,
             prior_errors=self._named(self._prior_errors),
             plan=str(self),
+            labels=labels_of(restored, numbers),
             simulator=self._simulator,
         )
 
@@ -341,7 +345,7 @@ class ReleasePlan:
         lines = [
             f"promise: {self.guarantee}",
             *prior,
-            f"data: {self.n_samples} records (a public number), {describe_key(self.schema.key)}",
+            f"data: {self.n_samples} records (a public number), {self.schema}",
             f"evaluations: {self.n_evaluations} on public records ({self.seconds:.2g} s), then 1 "
             "on the data",
             f"noise: {type(self.mechanism).__name__}",

@@ -66,18 +66,20 @@ class Preparation:
 def prepare(given: Parameters, example: Dataset) -> Preparation:
     """Settle what is public, from the form of the data; of its entries only labels are seen."""
     n_samples, derived = example.n_records, is_derived(given)
+    sensitivity: Any = given_sensitivity(given, n_samples)
     if derived:
         if _is_on_lattice(given):
             check_known_density(given.estimator, example)
         else:
             check_known(given.estimator, given.release, example)
-        sensitivity: Any = KnownSensitivity(1.0, "l2", n_samples)  # until there is a target
     else:
-        sensitivity = given_sensitivity(given, n_samples).for_estimator(
+        sensitivity = sensitivity.for_estimator(
             given.estimator, given.release, example, response_is_used(given)
         )
     allow_nan = takes(given.estimator, "allow_nan")
     sensitivity, schema, example = settle_form(sensitivity, example, allow_nan)
+    if derived:
+        sensitivity = replace(sensitivity, prior=None)  # it has a say in the form only
     public_fit, public, classes = _make_public_fit(given, sensitivity, schema, example)
     if derived:
         target, known = _derive(given, public_fit, n_samples, public.X)

@@ -59,6 +59,13 @@ def test_it_is_released_with_a_plain_promise_whatever_the_records_are():
         assert density[1] > 2 * density[[0, 2]].max()
 
 
+def test_whole_numbers_become_doubles_as_those_of_the_prior_are():
+    box = BernsteinTransformer(degree=5, feature_range=(18, 90))
+    prior = RandomDensityOracle([(18, 90)])
+    model = private(KernelDensity(bandwidth=20.0), epsilon=1.0, release=box, prior=prior)
+    assert model.fit(np.arange(18, 90)[:, None]).plan_.schema.parts[0].dtypes == (np.float64,)
+
+
 def test_records_far_off_the_box_are_as_nothing():
     for kernel in KERNELS:
         bernstein = BernsteinTransformer(3, feature_range=(0, 1))

@@ -76,7 +76,7 @@ def test_the_promise_is_plain_and_says_what_the_prior_is_for(plans, mechanism, b
     assert guarantee.gamma == 0
     assert guarantee.oracle is None
     assert "people" not in str(guarantee)
-    assert "records clipped to [0, 1], assuming that the target is the mean" in str(guarantee)
+    assert "assuming that the target is the mean" in str(guarantee)
     assert "decoded by a prior from 199 public fits" in guarantee.basis
     assert "\n  prior from people, for utility only\n" in str(plan)
     assert plan.n_evaluations == 398

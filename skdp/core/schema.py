@@ -232,6 +232,10 @@ class Schema:
         """The forms in words, equal in every process."""
         return tuple(part.key for part in self.parts)
 
+    def __str__(self) -> str:
+        """Say it in one line; how many categories are declared is public, in what is settled."""
+        return _in_words((part.key[0], map(_say_dtype, part.dtypes)) for part in self.parts)
+
     def agree(self, drawn: Schema) -> Schema:
         """Return the schema in which datasets of this one and drawn ones can be alike."""
         if len(drawn.parts) != len(self.parts):
@@ -297,10 +301,7 @@ def _canonical(part: str, container: Container) -> Container:
 
 def describe_key(key: tuple[Key, ...]) -> str:
     """Say a schema in one line, for messages."""
-    return ", ".join(
-        f"{name} {kind} of {shorten(sorted(set(map(_without_digest, dtypes))))}"
-        for name, (kind, _, _, dtypes) in zip(Dataset._fields, key, strict=False)
-    )
+    return _in_words((kind, map(_without_digest, dtypes)) for kind, _, _, dtypes in key)
 
 
 def describe_columns(given: tuple[Key, ...], asked: tuple[Key, ...]) -> str:
@@ -434,7 +435,20 @@ def _name_dtype(dtype: DType) -> str:
 
 def _without_digest(name: str) -> str:
     """Leave the digest out of a message: from it categories in a record could be guessed."""
-    return "category" if name.startswith("category ") else name
+    return "category" if name.startswith("category ") else {"<U0": "string"}.get(name, name)
+
+
+def _say_dtype(dtype: DType) -> str:
+    if hasattr(dtype, "categories"):
+        return f"category of {len(dtype.categories)}"
+    return _without_digest(_name_dtype(dtype))
+
+
+def _in_words(parts: Iterable[tuple[str, Iterable[str]]]) -> str:
+    return ", ".join(
+        f"{name} {kind} of {shorten(sorted(set(dtypes)))}"
+        for name, (kind, dtypes) in zip(Dataset._fields, parts, strict=False)
+    )
 
 
 def _misfit(given: DType, wanted: DType, place: str) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.checks import check_count, shown
+from skdp.displays.given import check_given
 from skdp.summary import LEAST_LEARNED
 
 if TYPE_CHECKING:
@@ -98,9 +99,13 @@ class ReleaseDisplay:
         ------
         NotFittedError
             Before fit.
+        TypeError
+            If it has no summary.
         ValueError
             If no such attribute was released.
         """
+        if not hasattr(estimator, "summary"):
+            check_given(cls, "from_estimator", estimator)
         return cls.from_summary(estimator.summary(), attribute=attribute, max_numbers=max_numbers)
 
     @classmethod
@@ -125,9 +130,12 @@ class ReleaseDisplay:
 
         Raises
         ------
+        TypeError
+            If it is no summary.
         ValueError
             If no such attribute was released.
         """
+        check_given(cls, "from_summary", summary)
         check_count("max_numbers", max_numbers, "ReleaseDisplay.from_summary")
         of = [name.split("[")[0] for name in summary.names]
         if attribute is not None and attribute not in of:

@@ -235,8 +235,8 @@ def test_a_bound_serves_smaller_parameters_too(estimator, release):
     assert model.sensitivity_.value == BOUND.value
     assert str(model.guarantee_) == (
         f"epsilon=1 differential privacy, replace-one, n={N}, sensitivity 0.060002 known on paper, "
-        "records clipped to [0, 1], assuming both classes present, a solver within "
-        "1e-06 of the minimizer"
+        "records clipped to [0, 1] and missing numbers counted as 0, assuming both classes "
+        "present, a solver within 1e-06 of the minimizer"
     )
 
 
@@ -269,11 +269,12 @@ def test_what_remains_assumed_is_said():
 
     assert text(1e-9) == "sensitivity 1e-09 asserted by the caller"
     assert text(np.float64(0.25)) == "sensitivity 0.25 asserted by the caller"
-    assert text(mean_l1(N, 2, ranges=(0, 1))) == (
-        "sensitivity 0.05 known on paper, records clipped to [0, 1], assuming that the target is "
-        "the mean of each column"
+    assert text(mean_l1(N, 2, ranges=(-1, -0.5))) == (
+        "sensitivity 0.025 known on paper, records clipped to [-1, -0.5] and missing numbers "
+        "counted as -0.5, assuming that the target is the mean of each column"
     )
-    assert "clipped to the declared ranges, assuming" in text(mean_l1(N, 2, ranges=BOX))
+    declared = "clipped to the declared ranges and missing numbers counted as 0, clipped, assuming"
+    assert declared in text(mean_l1(N, 2, ranges=BOX))
     assert text(exponential_mean(N, 0.05, 2.0)) == (
         "oracle=mean of one column, records drawn from Exp(rate=2), "
         "sensitivity 0.0374467 known on paper"
