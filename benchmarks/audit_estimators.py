@@ -1,7 +1,7 @@
 """Audits of every estimator that can be released, in the code that is learned for it.
 
 Run ``python benchmarks/audit_estimators.py`` (ten minutes), or with the names of classes. The
-configurations and records are those of ``tests/estimators/test_catalog.py``.
+configurations and records are those of the tests.
 
 Each estimator is planned with claims of 2, and two things are audited, at alpha = 1e-4 each:
 
@@ -13,14 +13,11 @@ Each estimator is planned with claims of 2, and two things are audited, at alpha
 from __future__ import annotations
 
 import argparse
-import sys
 import warnings
 from collections import Counter
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the cases are those of the tests
 
 import numpy as np
+from estimator_cases import SUPPORTED, Case
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
@@ -36,7 +33,6 @@ from skdp.audit import audit_release
 from skdp.audit.estimator import exceedance_p_value
 from skdp.core.dataset import neighboring_pair
 from skdp.sensitivity.drawing import draw
-from tests.estimators.test_catalog import SUPPORTED, Case
 
 MECHANISMS = {"Laplace": LaplaceMechanism(2.0), "Gaussian": GaussianMechanism(2.0, 1e-3)}
 SHARES = (1.0, 0.8, 0.65, 0.5)

@@ -13,18 +13,29 @@ from __future__ import annotations
 
 import argparse
 import math
+from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import Ridge
+from sklearn.neighbors import KernelDensity
+from sklearn.preprocessing import MinMaxScaler
 
 from skdp import (
     BernsteinMechanism,
+    BernsteinTransformer,
     GaussianMechanism,
     L2LaplaceMechanism,
     LaplaceMechanism,
+    PrivateEstimator,
+    PublicDataOracle,
     SensitivitySampler,
     UniformOracle,
+    mean_l1,
+    mean_l2,
     plan_release,
 )
 
@@ -83,12 +94,24 @@ KINDS = {
     "Gaussian": (RecordedGaussian, {"epsilon": 1.0, "delta": 1e-5}),
     "L2 Laplace": (RecordedL2Laplace, {"epsilon": 1.0}),
 }
+FAMILIAR = ["Laplace", "Gaussian"]
 BASES = {
     "identity": {"basis": "identity"},
     "diagonal": {"basis": "diagonal"},
     "matrix": {"basis": np.array([[3.0, 0.1, 0.0], [0.0, 0.7, 0.2], [0.0, 0.0, 0.3]])},
     "code": {},
 }
+LEARNED = {
+    "identity": {"basis": "identity"},
+    "diagonal": {"basis": "diagonal"},
+    "predictive": {"basis": "predictive"},
+    "code": {},
+    "code, shift 0": {"shift": 0.0},
+    "code, shift 1": {"shift": 1.0},
+}
+N_RECORDS = 100
+ROWS = slice(N_RECORDS), slice(N_RECORDS, 2 * N_RECORDS)
+OF_BOUNDS = {"identity": {"basis": "identity"}, "code": {}}
 
 
 def moments(X: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -96,14 +119,59 @@ def moments(X: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.array([X[:, 0].mean(), (X[:, 0] ** 2).mean(), (0.1 * X[:, 0] ** 3).mean()])
 
 
-def values_apart(mechanism):
-    """Return two values whose difference is the sampled sensitivity, and the plan that says so."""
-    sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.2, random_state=0)
+def of_moments(mechanism, sampler):
+    """Plan three numbers of a function of the user; return two values, too."""
     plan = plan_release(moments, n_samples=20, mechanism=mechanism, sensitivity=sampler)
-    distance = plan.mechanism.geometry.distance
-    value, step = moments(np.linspace(0.1, 0.9, 20)[:, None]), np.array([1.0, 0.9, 0.05])
-    factor = (1 - 1e-9) * plan.sensitivity.value / distance(value + step, value)
-    return value, value + factor * step, plan
+    value = moments(np.linspace(0.1, 0.9, 20)[:, None])
+    return plan, value, value + np.array([1.0, 0.9, 0.05])
+
+
+def of_estimator(mechanism, sampler):
+    """Do the same for the 31 numbers of a regression."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = MinMaxScaler().fit_transform(X), y.astype(float)
+    sampler.set_params(oracle=PublicDataOracle(X, y))
+    model = PrivateEstimator(Ridge(), mechanism=mechanism, sensitivity=sampler)
+    plan = model.plan(N_RECORDS, like=(X, y))
+    return plan, *(plan.target(X[rows], y[rows], seed=0) for rows in ROWS)
+
+
+def of_function(mechanism, sampler):
+    """Do the same for the 30 values of a density on a lattice."""
+    X = MinMaxScaler().fit_transform(load_breast_cancer().data[:, :1])
+    sampler.set_params(oracle=PublicDataOracle(X))
+    model = PrivateEstimator(
+        KernelDensity(bandwidth=0.1),
+        mechanism=mechanism,
+        sensitivity=sampler,
+        release=BernsteinTransformer(29, feature_range=(0, 1)),
+    )
+    plan = model.plan(N_RECORDS, like=(X,))
+    return plan, *(plan.target(X[rows], seed=0) for rows in ROWS)
+
+
+def of_bound(mechanism, sampler):
+    """Do the same for 30 means whose sensitivity is known, with a prior where there is a code."""
+    X = MinMaxScaler().fit_transform(load_breast_cancer().data)
+    bound = (mean_l1 if mechanism.order == 1 else mean_l2)(N_RECORDS, 30, ranges=(0, 1))
+    if mechanism.basis == "auto":
+        bound = replace(bound, prior=PublicDataOracle(X), random_state=0)
+    plan = plan_release(
+        partial(np.mean, axis=0),
+        n_samples=N_RECORDS,
+        like=X,
+        mechanism=mechanism,
+        sensitivity=bound,
+    )
+    return plan, *(X[rows].mean(axis=0) for rows in ROWS)
+
+
+def values_apart(mechanism, plan_of=of_moments):
+    """Return two values whose difference is the sensitivity, and the plan that says so."""
+    sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.2, random_state=0)
+    plan, value, other = plan_of(mechanism, sampler)
+    distance = plan.mechanism.geometry.distance(other, value)
+    return value, value + (1 - 1e-9) * plan.sensitivity.value / distance * (other - value), plan
 
 
 def exponent(outputs: NDArray[np.float64]) -> int:
@@ -114,14 +182,14 @@ def exponent(outputs: NDArray[np.float64]) -> int:
     return int((exponents - 53 + zeros).min())
 
 
-def unexplained(kind: str, basis: str, n: int) -> tuple[int, int]:
-    """Return how many releases on either of two neighbors tell them apart, and their number.
+def unexplained(kind: str, options: dict, n: int, plan_of=of_moments) -> tuple[int, int]:
+    """Return how many releases on either of two neighbors tell them apart, and their numbers.
 
     One does where its coordinates are not on the lattice of the neighbor's, or too far out for some
     of its noise, or where it is not what the public code makes of them.
     """
-    make, options = KINDS[kind]
-    *values, plan = values_apart(make(**options, **BASES[basis]))
+    make, parameters = KINDS[kind]
+    *values, plan = values_apart(make(**parameters, **options), plan_of)
     mechanism, size = plan.mechanism, plan.sensitivity.value
     code = mechanism.geometry.basis
     found, n_strange = [], 0
@@ -137,7 +205,7 @@ def unexplained(kind: str, basis: str, n: int) -> tuple[int, int]:
         in_steps = np.ldexp(noisy, -max(steps))
         is_strange = (in_steps != np.rint(in_steps)) | (np.abs(in_steps) >= 2.0**53)
         n_strange += int(is_strange.any(axis=1).sum())
-    return n_strange, 2 * n
+    return n_strange, 2 * n * outputs[0].size
 
 
 def unexplained_numbers(mechanism, n: int) -> int:
@@ -152,7 +220,7 @@ def main() -> None:
     """Print how many outputs tell two neighbors apart."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--numbers", type=int, default=500_000, help="on each of the two values")
-    parser.add_argument("--releases", type=int, default=10_000, help="on each of the two values")
+    parser.add_argument("--releases", type=int, default=3000, help="on each of the two values")
     options = parser.parse_args()
     share = share_told_apart(0.1, 1.1, 10_000, np.random.default_rng(0))
     print(f"numpy.random.Generator.laplace: {share:.1%} of 10,000")
@@ -160,10 +228,19 @@ def main() -> None:
                       BernsteinMechanism(1.0)):  # fmt: skip
         told = unexplained_numbers(mechanism, options.numbers)
         print(f"{mechanism}: {told} of {2 * options.numbers}", flush=True)
-    for kind in KINDS:
-        for basis in BASES:
-            told, n_all = unexplained(kind, basis, options.releases)
-            print(f"{kind}, {basis}: {told} of {n_all} releases of 3 numbers", flush=True)
+    for plan_of, all_options, kinds in (
+        (of_moments, BASES, KINDS),
+        (of_estimator, LEARNED, FAMILIAR),
+        (of_function, LEARNED, FAMILIAR),
+        (of_bound, OF_BOUNDS, FAMILIAR),
+    ):
+        for kind in kinds:
+            sums = 0, 0
+            for name, chosen in all_options.items():
+                told, n_all = unexplained(kind, chosen, options.releases, plan_of)
+                print(f"{plan_of.__name__}, {kind}, {name}: {told}, {n_all} numbers", flush=True)
+                sums = sums[0] + told, sums[1] + n_all
+            print(f"{plan_of.__name__}, {kind}: {sums[0]}, {sums[1]} numbers", flush=True)
 
 
 if __name__ == "__main__":

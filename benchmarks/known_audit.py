@@ -12,129 +12,24 @@ Usage: python benchmarks/known_audit.py [--runs 8000] [--noise NAME ...]
 """
 
 import argparse
-import math
 import sys
 import warnings
-from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
-from sklearn.covariance import EmpiricalCovariance
-from sklearn.decomposition import PCA
-from sklearn.dummy import DummyClassifier
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
-from sklearn.neighbors import KernelDensity
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
+from known_cases import exact_loss, norms, worst_pairs
 from threadpoolctl import threadpool_limits
 
-from skdp import (
-    BernsteinTransformer,
-    ClipBox,
-    ClipNorm,
-    GaussianMechanism,
-    L2LaplaceMechanism,
-    LaplaceMechanism,
-    MomentClassifier,
-    MomentRegressor,
-    PrivateEstimator,
-)
+from skdp import GaussianMechanism, L2LaplaceMechanism, LaplaceMechanism
 from skdp.audit import audit_epsilon
 from skdp.mechanisms.discrete import discrete_l2_laplace
 from skdp.mechanisms.l2_laplace import l2_laplace_scale
-from skdp.mechanisms.laplace import laplace_scale
 
-sys.path.append(str(Path(__file__).parents[1] / "tests" / "estimators"))
-from test_known_statistics import bounded, norms, terms
-
-N = 20
-BALL, BOX = ClipNorm(1.0), ClipBox(-1, 1)
 MECHANISMS = {
     "Laplace": LaplaceMechanism(1.0),
     "L2 Laplace": L2LaplaceMechanism(1.0),
     "Gaussian": GaussianMechanism(1.0, 0.01),  # with a smaller delta more runs are needed
 }
 ALPHA = 1e-4
-# Steps, and how many classes there are: 0 for a response, None for no y.
-MEANS = [
-    ([BALL, MomentClassifier()], 2),
-    ([BALL, MomentClassifier()], 3),
-    ([BALL, MomentClassifier()], 4),
-    ([BALL, MomentRegressor(y_range=(-1, 1))], 0),
-    ([BOX, GaussianNB()], 2),
-    ([BALL, GaussianNB()], 2),
-    ([BernoulliNB()], 3),
-    ([ClipBox(0, 3), MultinomialNB()], 3),
-    ([ClipBox(0, 2), CategoricalNB()], 2),
-    ([DummyClassifier()], 3),
-    ([BOX, StandardScaler()], None),
-    ([BALL, StandardScaler()], None),
-    ([BALL, bounded(Ridge())], 0),
-    ([BALL, EmpiricalCovariance()], None),
-    ([BALL, PCA(1)], None),
-]
-MINIMIZERS = [
-    LogisticRegression(C=1e-3, fit_intercept=False),
-    LogisticRegression(C=1e-3, solver="liblinear"),
-    LinearSVC(C=1e-3, loss="hinge"),
-    LinearSVC(C=1e-3),
-]
-
-
-def plan_of(model, mechanism, example, **options):
-    model = PrivateEstimator(model, mechanism=mechanism, sensitivity="known", **options)
-    return model.plan(N, like=example)
-
-
-def worst_of_mean(steps, n_classes, mechanism, order):
-    """Return a plan and its values on two neighbors: what single records add is searched."""
-    rng = np.random.default_rng(0)
-    angles = np.linspace(0, 2 * math.pi, 48, endpoint=False)
-    points = np.vstack([np.c_[np.cos(angles), np.sin(angles)], rng.choice([-9, 0, 9], (16, 2))])
-    X = np.vstack([size * points for size in (1.0, 0.5, 9.0)])
-    labels = (-9.0, 9.0) if n_classes == 0 else range(n_classes or 1)
-    X, y = np.tile(X, (len(labels), 1)), np.repeat(labels, len(X))
-    keep = slice(None if n_classes is not None else 1)
-    records = (X, y)[keep]
-    options = {"classes": range(n_classes)} if n_classes else {}
-    example = tuple(part[:N] for part in records)
-    plan = plan_of(make_pipeline(*steps), mechanism, example, **options)
-    added = terms(plan.target, X, y)
-    farthest = [norms(added - each, order) for each in added]
-    first, second = np.unravel_index(np.argmax(farthest), (len(X), len(X)))
-    places = np.full(N, first)
-    pair = places, np.append(places[1:], second)
-    return plan, [plan.target(*(part[each] for part in records), seed=0) for each in pair]
-
-
-def worst_of_minimizer(estimator, mechanism):
-    """Return the same of equal records, one of which turns its label."""
-    X, y = np.full((N, 2), 9.0), np.zeros(N, dtype=int)
-    plan = plan_of(make_pipeline(BALL, estimator), mechanism, (X, y), classes=[0, 1])
-    turned = np.append(y[1:], 1)
-    return plan, [plan.target(X, each, seed=0) for each in (y, turned)]
-
-
-def worst_of_density(mechanism):
-    """Return the same of equal records on a lattice point, one of which goes to another."""
-    X = np.full((N, 1), 0.25)
-    lattice = BernsteinTransformer(8, feature_range=(0, 1))
-    plan = plan_of(KernelDensity(bandwidth=0.03), mechanism, (X,), release=lattice)
-    return plan, [plan.target(each, seed=0) for each in (X, np.vstack([X[1:], [[0.75]]]))]
-
-
-def exact_loss(mechanism, values, bound):
-    """Return the largest log ratio of two probabilities, in units of the epsilon."""
-    if isinstance(mechanism, GaussianMechanism):
-        return np.nan
-    pure = laplace_scale if mechanism.order == 1 else l2_laplace_scale
-    lattice, scale = pure(bound, values[0].size, mechanism.epsilon)
-    moved = np.subtract(*(lattice.to_integers(each).astype(object) for each in values))
-    if mechanism.order == 1:
-        return float(Fraction(int(np.abs(moved).sum()), scale))
-    return math.sqrt(Fraction(int((moved**2).sum()), scale**2))
 
 
 def lower_bound(mechanism, values, sensitivity, runs):
@@ -166,18 +61,6 @@ def lower_bound(mechanism, values, sensitivity, runs):
     )
 
 
-def cases(mechanism):
-    """Walk the releases: name, plan and two values."""
-    for steps, n_classes in MEANS:
-        name = " ".join(", ".join(map(repr, steps)).split())  # without line breaks
-        if n_classes:
-            name += f", {n_classes} classes"
-        yield name, *worst_of_mean(steps, n_classes, mechanism, mechanism.order)
-    for estimator in MINIMIZERS:
-        yield repr(estimator), *worst_of_minimizer(estimator, mechanism)
-    yield "KernelDensity(bandwidth=0.03)", *worst_of_density(mechanism)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=8000, help="of the test, a fourth to search")
@@ -190,7 +73,7 @@ def main():
         mechanism = MECHANISMS[title]
         print(f"\n| {title} | share of bound | exact loss | found | with half the noise |")
         print("|---|---|---|---|---|")
-        for name, plan, values in cases(mechanism):
+        for name, plan, values in worst_pairs(mechanism):
             bound = plan.sensitivity.value
             share = np.linalg.norm(np.subtract(*values), mechanism.order) / bound
             loss = exact_loss(mechanism, values, bound)

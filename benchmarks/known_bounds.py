@@ -1,7 +1,7 @@
 """How near one record comes to the bounds known on paper, and that none exceeds them.
 
 For statistics that are means: 10^5 pairs of extreme records, and hill climbing from pairs, for each
-case of the tests. For minimizers, datasets of a few records, all of which are moved uphill, as what
+known case. For minimizers, datasets of a few records, all of which are moved uphill, as what
 one moves depends on the others. For densities, records on and between lattice points. Printed are
 the shares of the bounds that were reached; one above 1 would show a wrong bound.
 
@@ -11,9 +11,9 @@ Usage: python benchmarks/known_bounds.py [--pairs 100000] [--starts 20]
 import argparse
 import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
+from known_cases import CASES, climb, extreme_records, norms, target_of, terms
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
@@ -23,9 +23,6 @@ from threadpoolctl import threadpool_limits
 from skdp import BernsteinTransformer, ClipNorm
 from skdp.estimators.known import KnownTarget
 from skdp.known_density import KERNELS, KnownDensityTarget
-
-sys.path.append(str(Path(__file__).parents[1] / "tests" / "estimators"))
-from test_known_statistics import CASES, climb, extreme_records, norms, target_of, terms
 
 MINIMIZERS = {
     "LogisticRegression(fit_intercept=False)": LogisticRegression(fit_intercept=False),

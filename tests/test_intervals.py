@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
@@ -143,6 +144,14 @@ def test_calls_that_cannot_be_served_are_refused():
     again = private(Ridge(), sensitivity=model.sensitivity_).fit(X, y)
     with pytest.raises(ValueError, match="Give the SensitivitySampler that made it"):
         again.predict_interval(X)
+
+
+def test_what_is_saved_describes_no_public_record(tmp_path):
+    """As the scores do, which only the target of the plan has."""
+    plan = private(PLSRegression(), sensitivity=5.0).plan(len(X), like=(X, y))
+    plan.execute(X, y).save(tmp_path)
+    fits = [each.target.public_fit for each in (plan, load(tmp_path).simulator)]
+    assert [hasattr(fit, "x_scores_") for fit in fits] == [True, False]
 
 
 @pytest.mark.slow

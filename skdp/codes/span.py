@@ -143,22 +143,18 @@ def _in_axes(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
 
     # What lies outside of the span: a diagonal.
     outside, spread = np.empty(d), np.empty(d)
-    n_rows = len(whole.variances)
-    encoder, beyond = np.empty((n_rows, d), dtype=np.float32), np.zeros(n_rows)
+    encoder = np.empty((len(whole.variances), d), dtype=np.float32)
     for columns, block in pilots.blocks():
         of_value, of_change = _moments(block, reach)
         spread[columns] = of_value + of_change
         outside[columns] = (1 - shares[0]) * of_value + (1 - shares[1]) * of_change
-        rows = whole.combinations @ block
-        encoder[:, columns] = rows
-        beyond += rows**2 @ outside[columns]
+        encoder[:, columns] = whole.combinations @ block
 
     def weights_of(axes: _Axes, changes: Matrix, ratio: float) -> Matrix:
-        n = len(axes.variances)
         sizes = np.mean(np.abs(changes) ** noise.order, axis=0) ** (1 / noise.order)
         sizes = np.maximum(sizes, _LEAST_CHANGE * sizes.max())
-        variances = axes.variances + beyond[:n]
-        return fill(noise.order, np.ones(n), variances, sizes, noise.budget(ratio), noise.most)
+        importance, budget = np.ones(len(sizes)), noise.budget(ratio)
+        return fill(noise.order, importance, axes.variances, sizes, budget, noise.most)
 
     parts = []
     for fold, rest in folds(m, _N_FOLDS):

@@ -350,6 +350,36 @@ def test_counts_below_zero_have_no_value(estimator):
     assert np.isnan(moments.pair(Dataset(X, y))[0]).all()
 
 
+def test_records_that_are_all_alike_have_no_centroids():
+    """Refits refuse them; the pair has failed, and is none of difference zero."""
+    rng = np.random.default_rng(0)
+    X, y = 1000.0 + rng.integers(3, size=(61, 1)), np.append(np.arange(60) % 3, 2)
+    moments = target_of(NearestCentroid(), (X, y)).closed_form(X, y)
+    for value in (1000.0, 1001.0, 1002.0, 1000 + 1 / 3):
+        assert np.isnan(moments.pair(Dataset(np.full_like(X, value), y))[0]).all()
+
+
+def test_a_column_that_may_be_taken_for_constant_has_no_scale():
+    """Of refits it is 1."""
+    X = 64 + np.linspace(-1, 1, 65)[:, None]
+    target = ParameterTarget(StandardScaler(), ["scale_"], StandardScaler().fit(X))
+    moments = target.closed_form(X)
+    assert np.isfinite(moments.pair(Dataset(X))[0]).all()
+    narrow = Dataset(64 + (X - 64) / 2**40)
+    assert target.pair_values(narrow, seed=0)[0] == 1
+    assert np.isnan(moments.pair(narrow)[0]).all()
+
+
+def test_a_difference_that_rounding_may_change_has_no_value():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(61, 1))
+    moments = target_of(StandardScaler(), (X,)).closed_form(X)
+    assert np.isnan(moments.pair(Dataset(X + 1e4))[0]).all()
+    far = np.array([[0.0], [1e8], [1e8 + 1e-6]])
+    means = AdditiveTarget(lambda X: X).closed_form(far)
+    assert np.isnan(means.pair(Dataset(far))[0]).all()
+
+
 # Means over the records, two records a pair
 
 

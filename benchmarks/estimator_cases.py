@@ -1,0 +1,243 @@
+"""Every estimator of scikit-learn that is released, configured, with records that suit it.
+
+Tests and benchmarks share this.
+"""
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.pipeline import make_pipeline
+
+from skdp.estimators.catalog import CATALOG
+from skdp.estimators.catalog.table import released_classes
+from skdp.estimators.configuration import without_side_effects
+from skdp.estimators.parameters import ParameterTarget
+
+N_RECORDS = 40
+CENTERS = np.array([[0.0, 0.0, 0.0], [6.0, 0.0, 1.0], [0.0, 6.0, -1.0]])
+
+
+def clusters(rng):
+    y = np.arange(N_RECORDS) % 3
+    return CENTERS[y] + rng.normal(size=(N_RECORDS, 3)), y
+
+
+def responses(rng):
+    X = rng.normal(size=(N_RECORDS, 3))
+    return X, X @ [1.0, -2.0, 0.5] + 1 + rng.normal(scale=0.1, size=N_RECORDS)
+
+
+def positive_responses(rng):
+    X, y = responses(rng)
+    return X, np.exp(y / 3)
+
+
+def two_responses(rng):
+    X = rng.normal(size=(N_RECORDS, 3))
+    noise = rng.normal(scale=0.1, size=(N_RECORDS, 2))
+    return X, X @ np.array([[1.0, 0.0], [0.5, 1.0], [0.0, -1.0]]) + noise
+
+
+def amounts(rng):
+    """Positive amounts, such as counts, that differ between the classes."""
+    y = np.arange(N_RECORDS) % 3
+    return rng.gamma(2 + np.abs(CENTERS[y])), y
+
+
+def switches(rng):
+    X, y = amounts(rng)
+    return (X > 2).astype(float), y
+
+
+def codes(rng):
+    X = np.vstack([np.arange(3)[:, None].repeat(3, axis=1), rng.integers(3, size=(37, 3))])
+    return X, np.arange(N_RECORDS) % 2
+
+
+def coded_responses(rng):
+    X, _ = codes(rng)
+    return X, rng.normal(size=N_RECORDS)
+
+
+def records(rng):
+    """A spiked covariance: the components are well apart."""
+    rotation = np.linalg.qr(np.random.default_rng(7).normal(size=(4, 4)))[0]
+    return (rng.normal(size=(N_RECORDS, 4)) * [8.0, 4.0, 2.0, 0.5] @ rotation + 1,)
+
+
+def topics(rng):
+    y = np.arange(N_RECORDS) % 2
+    return (rng.gamma(np.array([[5.0, 5, 0.5, 0.5], [0.5, 0.5, 5, 5]])[y]),)
+
+
+def sources(rng):
+    mixing = np.array([[1.0, 0.5, 0.2], [0.3, 1.0, -0.4], [0.1, 0.6, 1.0]])
+    return (rng.uniform(-1, 1, size=(N_RECORDS, 3)) ** 3 @ mixing,)
+
+
+def unlabeled(rng):
+    return (clusters(rng)[0],)
+
+
+def fractions(rng):
+    return (rng.uniform(size=(N_RECORDS, 3)),)
+
+
+def missing(rng):
+    X, _ = responses(rng)
+    X[rng.uniform(size=X.shape) < 0.1] = np.nan
+    return (X,)
+
+
+def dose(rng):
+    """Doses on the very points at which an isotonic function is released."""
+    x = np.repeat(np.linspace(0, 1, 21), 2)
+    return x[:, None], x**2 + rng.normal(scale=0.05, size=42)
+
+
+# Parameters and data of each class; clusters or responses, whichever it takes, where not listed.
+CASES = {
+    **{name: ({"alphas": [0.01, 0.1], "cv": 2}, responses) for name in ("LassoCV", "ElasticNetCV")},
+    "AdditiveChi2Sampler": ({}, fractions),
+    "ARDRegression": ({}, responses),
+    "BayesianGaussianMixture": ({"n_components": 3}, unlabeled),
+    "BernoulliNB": ({}, switches),
+    "BernoulliRBM": ({"n_components": 2, "n_iter": 2}, fractions),
+    "CategoricalNB": ({}, codes),
+    "ComplementNB": ({}, amounts),
+    "CCA": ({"n_components": 1}, two_responses),
+    "PLSCanonical": ({"n_components": 1}, two_responses),
+    "PLSRegression": ({}, two_responses),
+    "DictionaryLearning": ({"n_components": 2, "max_iter": 5}, records),
+    "MiniBatchDictionaryLearning": ({"n_components": 2, "max_iter": 20}, records),
+    "FactorAnalysis": ({"n_components": 2}, records),
+    "FastICA": ({"whiten": "unit-variance", "max_iter": 2000}, sources),
+    "GaussianMixture": ({"n_components": 3}, unlabeled),
+    "GaussianRandomProjection": ({"n_components": 2}, responses),
+    "SparseRandomProjection": ({"n_components": 2}, responses),
+    "GammaRegressor": ({}, positive_responses),
+    "PoissonRegressor": ({}, positive_responses),
+    "TweedieRegressor": ({"power": 1.5}, positive_responses),
+    "GraphicalLassoCV": ({"alphas": [0.1, 0.2], "cv": 2}, unlabeled),
+    "IncrementalPCA": ({"n_components": 2, "whiten": True}, records),
+    "IsotonicRegression": ({"out_of_bounds": "clip"}, dose),
+    "IterativeImputer": ({"imputation_order": "roman", "max_iter": 2, "tol": 0.0}, missing),
+    "KBinsDiscretizer": ({"encode": "ordinal", "strategy": "kmeans"}, unlabeled),
+    "KMeans": ({"n_clusters": 3, "n_init": 2}, unlabeled),
+    "LatentDirichletAllocation": ({"n_components": 2}, topics),
+    "LogisticRegressionCV": ({"Cs": 2, "cv": 2}, clusters),
+    "MLPClassifier": ({"hidden_layer_sizes": (3,), "max_iter": 20}, clusters),
+    "MLPRegressor": ({"hidden_layer_sizes": (3,), "max_iter": 20}, responses),
+    "MaxAbsScaler": ({}, unlabeled),
+    "MiniBatchKMeans": ({"n_clusters": 3, "n_init": 2}, unlabeled),
+    "MiniBatchNMF": ({"n_components": 2, "tol": 1e-12, "transform_max_iter": 5000}, topics),
+    "MiniBatchSparsePCA": ({"n_components": 2, "max_iter": 20}, records),
+    "MultinomialNB": ({}, amounts),
+    "MultiTaskElasticNet": ({"alpha": 0.1}, two_responses),
+    "MultiTaskElasticNetCV": ({"alphas": [0.01, 0.1], "cv": 2}, two_responses),
+    "MultiTaskLasso": ({"alpha": 0.1}, two_responses),
+    "MultiTaskLassoCV": ({"alphas": [0.01, 0.1], "cv": 2}, two_responses),
+    "NMF": ({"n_components": 2, "tol": 1e-8, "max_iter": 2000}, topics),
+    "NeighborhoodComponentsAnalysis": ({"n_components": 2, "max_iter": 10}, clusters),
+    "MissingIndicator": ({"missing_values": 0, "features": "all"}, coded_responses),
+    "Nystroem": ({"n_components": 4}, responses),
+    "OneHotEncoder": ({}, coded_responses),
+    "OrdinalEncoder": ({}, coded_responses),
+    "PCA": ({"n_components": 2, "whiten": True}, records),
+    "PolynomialCountSketch": ({"n_components": 3}, responses),
+    "PolynomialFeatures": ({}, responses),
+    "PowerTransformer": ({}, unlabeled),
+    "QuantileTransformer": ({"n_quantiles": 5}, unlabeled),
+    "RBFSampler": ({"n_components": 3}, responses),
+    "SGDOneClassSVM": ({}, unlabeled),
+    "SimpleImputer": ({}, missing),
+    "SkewedChi2Sampler": ({"n_components": 3}, coded_responses),
+    "SparsePCA": ({"n_components": 2, "max_iter": 20}, records),
+    "SplineTransformer": ({}, unlabeled),
+    "TargetEncoder": ({"smooth": 1.0}, coded_responses),
+    "TfidfTransformer": ({}, switches),
+    "TheilSenRegressor": ({"max_subpopulation": 50}, responses),
+    "TruncatedSVD": ({"n_components": 2}, records),
+}
+# Further configurations whose entries take another way.
+VARIANTS = [
+    ("BayesianGaussianMixture", {"weight_concentration_prior_type": "dirichlet_distribution"}),
+    ("BayesianGaussianMixture", {"covariance_type": "tied"}),
+    ("BayesianGaussianMixture", {"covariance_type": "spherical"}),
+    ("BernoulliNB", {"class_prior": [0.5, 0.25, 0.25]}),
+    ("ComplementNB", {"norm": True}),
+    ("DummyClassifier", {"strategy": "most_frequent"}),
+    ("DummyRegressor", {"strategy": "quantile", "quantile": 0.3}),
+    ("EmpiricalCovariance", {"assume_centered": True}),
+    ("EmpiricalCovariance", {"store_precision": False}),
+    ("GaussianMixture", {"covariance_type": "tied"}),
+    ("GaussianMixture", {"covariance_type": "diag"}),
+    ("GaussianMixture", {"covariance_type": "spherical"}),
+    ("GaussianNB", {"priors": [0.5, 0.25, 0.25]}),
+    ("GraphicalLasso", {"assume_centered": True}),
+    ("IterativeImputer", {"estimator": LinearRegression(fit_intercept=False)}),
+    ("KBinsDiscretizer", {"strategy": "uniform", "encode": "onehot"}),
+    ("KBinsDiscretizer", {"strategy": "quantile"}),
+    ("LinearDiscriminantAnalysis", {"solver": "lsqr", "shrinkage": 0.1}),
+    ("LinearRegression", {"fit_intercept": False}),
+    ("MultinomialNB", {"fit_prior": False}),
+    ("NMF", {"solver": "mu", "init": "random"}),
+    ("NearestCentroid", {"metric": "manhattan"}),
+    ("PCA", {"whiten": False}),
+    ("PLSRegression", {"scale": False}),
+    ("QuadraticDiscriminantAnalysis", {"reg_param": 0.1, "priors": [0.5, 0.25, 0.25]}),
+    ("QuantileTransformer", {"output_distribution": "normal"}),
+    ("RobustScaler", {"with_centering": False}),
+    ("SimpleImputer", {"strategy": "median"}),
+    ("SplineTransformer", {"knots": "quantile"}),
+    ("SplineTransformer", {"extrapolation": "periodic"}),
+    ("StandardScaler", {"with_mean": False}),
+    ("TfidfTransformer", {"use_idf": False}),
+]
+
+
+class Case(NamedTuple):
+    """A class, configured."""
+
+    kind: type
+    parameters: dict
+
+    @property
+    def name(self):
+        return self.kind.__name__
+
+    @property
+    def generate(self):
+        """The kind of records that it takes."""
+        usual = {"classifier": clusters, "regressor": responses}
+        chosen = CASES.get(self.name, (None, None))[1]
+        return chosen or usual.get(self.make().__sklearn_tags__().estimator_type, unlabeled)
+
+    def make(self):
+        """Return the estimator, in a pipeline if it releases nothing of its own."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # classes that are about to go
+            estimator = self.kind(**CASES.get(self.name, ({}, None))[0] | self.parameters)
+        if "random_state" in estimator.get_params():
+            estimator.set_params(random_state=0)
+        nothing = not CATALOG[self.kind].names(estimator)
+        return make_pipeline(estimator, Ridge()) if nothing else estimator
+
+    def datasets(self):
+        """Return public and private records."""
+        return self.generate(np.random.default_rng(1)), self.generate(np.random.default_rng(2))
+
+    def target(self):
+        public, private = self.datasets()
+        estimator = self.make()
+        return ParameterTarget(
+            estimator, "auto", without_side_effects(estimator).fit(*public)
+        ), private
+
+
+OWN = [kind for kind in released_classes() if kind.__module__.startswith("sklearn.")]
+SUPPORTED = [Case(kind, {}) for kind in sorted(OWN, key=lambda kind: kind.__name__)]
+BY_NAME = {case.name: case.kind for case in SUPPORTED}
+VARIED = [Case(BY_NAME[name], parameters) for name, parameters in VARIANTS]
