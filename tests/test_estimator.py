@@ -439,7 +439,7 @@ def test_estimate_of_another_size_is_refused():
         private(LinearSVC(), sensitivity=estimate, classes=[0, 1]).fit(X[:90], y[:90])
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("options", "message"),
     [
         ({"estimator": "svm"}, "'estimator' parameter of PrivateEstimator"),

@@ -424,7 +424,7 @@ def test_one_run_bound_is_below_the_truth():
     assert above <= MOST
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("options", "message"),
     [
         ({"pairs": []}, "'pairs' .* non-empty sequence"),

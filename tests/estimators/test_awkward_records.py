@@ -495,7 +495,7 @@ def test_orthonormal_rows_stay_to_the_last_digit():
     assert orthonormal(rows) is rows
 
 
-@pytest.mark.parametrize("change", [units, far, time_stamp, constant, tiny, huge])
+@pytest.mark.loop("change", [units, far, time_stamp, constant, tiny, huge])
 def test_affine_maps_are_read_where_the_records_are(change):
     mine, theirs = DiscriminantProjection(), LinearDiscriminantAnalysis()
     X, y = records(theirs, change, 0)

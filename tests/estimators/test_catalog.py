@@ -363,7 +363,7 @@ def stateless_example(kind):
     return kind(np.eye(2)) if kind.__name__ == "SparseCoder" else kind()
 
 
-@pytest.mark.parametrize("reason", sorted({entry.refuse for entry in refused_classes().values()}))
+@pytest.mark.loop("reason", sorted({entry.refuse for entry in refused_classes().values()}))
 def test_a_refusal_says_what_is_possible(reason):
     ways = (" use ", "choose ", "fit its", "can be used", "release its function")
     assert any(way in f" {reason.lower()}" for way in ways)

@@ -104,8 +104,8 @@ def test_size(size):
     assert discrete_laplace(10, size, byte_source()).shape == (size,)
 
 
-@pytest.mark.parametrize("draw", [discrete_laplace, discrete_gaussian])
-@pytest.mark.parametrize("scale", [0, -1, MAX_SCALE + 1])
+@pytest.mark.loop("draw", [discrete_laplace, discrete_gaussian])
+@pytest.mark.loop("scale", [0, -1, MAX_SCALE + 1])
 def test_scale_outside_its_range_is_refused(draw, scale):
     with pytest.raises(ValueError, match=r"must be an integer in \[1, 2\*\*52\]"):
         draw(scale, 1, byte_source(0))

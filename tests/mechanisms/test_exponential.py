@@ -84,8 +84,8 @@ def test_monotone_and_base_measure_against_exact_law():
     assert stats.chisquare(counts, 2500 * plain).pvalue < 1e-6
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.7, 5.0, 1000.0])
-@pytest.mark.parametrize("monotone", [False, True])
+@pytest.mark.loop("epsilon", [0.01, 0.7, 5.0, 1000.0])
+@pytest.mark.loop("monotone", [False, True])
 def test_reported_law_is_the_exact_one(epsilon, monotone):
     factor = 1.0 if monotone else 0.5
     measure = np.array([1e-30, 1.0, 2.0, 7.0, 1e5])
@@ -236,16 +236,14 @@ def test_parameters_outside_their_range_are_refused_in_use(parameters, message):
             use()
 
 
-@pytest.mark.parametrize(
-    "measure", [[1.0], [1.0, 0.0], [1.0, -1.0], [1.0, math.inf], [math.nan, 1]]
-)
+@pytest.mark.loop("measure", [[1.0], [1.0, 0.0], [1.0, -1.0], [1.0, math.inf], [math.nan, 1]])
 def test_other_base_measures_are_refused(measure):
     mechanism = ExponentialMechanism(1.0, base_measure=measure)
     with pytest.raises(ValueError, match="one positive finite weight for each of the 2 responses"):
         mechanism.release([1.0, 2.0], 1.0)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("scores", "sensitivity", "message"),
     [
         ([7.25, math.nan], 1.0, "must be finite"),
@@ -256,7 +254,7 @@ def test_other_base_measures_are_refused(measure):
         ([7.25], math.inf, "sampling failed"),
     ],
 )
-@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+@pytest.mark.loop("epsilon", [1.0, math.inf])
 def test_refusals_do_not_show_the_scores(epsilon, scores, sensitivity, message):
     mechanism = ExponentialMechanism(epsilon)
     for use in (mechanism.release, mechanism.probabilities):

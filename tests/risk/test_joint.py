@@ -215,7 +215,7 @@ def test_fitted_estimator():
     assert joint_risk(model).law(0.9) == LaplaceLoss(2.0)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("call", "error", "message"),
     [
         (
