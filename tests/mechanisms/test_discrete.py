@@ -65,7 +65,7 @@ def test_zero_counted_twice_is_caught():
 def test_small_batches_have_the_same_law(size):
     """Cutting a batch must not prefer any value. False-positive rate 1e-6 a size."""
     source = byte_source(size)
-    draws = np.concatenate([discrete_laplace(5, size, source) for _ in range(2500 // size)])
+    draws = np.concatenate([discrete_laplace(5, size, source) for _ in range(1500 // size)])
     assert chi_square_p_value(draws, 5) > FALSE_POSITIVE_RATE
 
 
