@@ -196,7 +196,7 @@ def outputs(fitted, X):
 
 def private_estimator(estimator, public, **options):
     public = public if len(public) > 1 else (*public, None)
-    sampler = SensitivitySampler(PublicDataOracle(*public), gamma=0.25, n_pairs=3)
+    sampler = SensitivitySampler(PublicDataOracle(*public), gamma=0.5, n_pairs=1, random_state=0)
     options = {
         "mechanism": LaplaceMechanism(1.0, basis="identity"),
         "sensitivity": sampler,
