@@ -124,7 +124,7 @@ def norms(differences, order):
     return np.linalg.norm(differences, ord=order, axis=1)
 
 
-def climb(target, order, rng, n_classes, n_starts=150, n_steps=60):
+def climb(target, order, rng, n_classes, n_starts=150, n_steps=40):
     """Move pairs of records uphill, many at once, in ever smaller steps."""
     X, y = extreme_records(rng, 2 * n_starts, n_classes)
     X = np.clip(X, -9, 9)

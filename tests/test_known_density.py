@@ -123,7 +123,7 @@ def test_the_bound_falls_with_the_number_of_records():
     assert values[1] == pytest.approx(2 / (0.03 * math.sqrt(2 * math.pi)) / 1000, rel=0.01)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("estimator", "message"),
     [
         (Ridge(), "is that of a KernelDensity"),

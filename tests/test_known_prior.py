@@ -266,7 +266,7 @@ def test_audits_find_the_promise_kept_and_a_third_of_the_noise_caught(mechanism,
     distance = Geometry(mechanism.order).distance(*pair)
     assert distance <= plan.sensitivity.value
     mechanism = mechanism.set_params(basis="identity")
-    options = {"stacked": True, "alpha": 1e-4, "rng": 0, "n_search": 2000, "n_final": 10_000}
+    options = {"stacked": True, "alpha": 1e-4, "rng": 0, "n_search": 2000, "n_final": 5000}
     assert not audit_release(*pair, mechanism, plan.sensitivity.value, **options).violated
     assert audit_release(*pair, mechanism, distance / 3, **options).violated
 

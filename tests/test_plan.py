@@ -323,7 +323,7 @@ def test_integers_are_taken_where_the_plan_has_doubles():
     ids=repr,
 )
 def test_standard_errors_are_those_of_the_noise(mechanism, sensitivity):
-    """Of 600 releases the deviation is within a quarter, 5 standard errors of it and more."""
+    """Of 300 releases the deviation is within a third, 5 standard errors of it and more."""
     known = sampler(X_public) if sensitivity is None else sensitivity
     plan = plan_release(
         column_means, n_samples=80, like=X_public, mechanism=mechanism, sensitivity=known
@@ -333,8 +333,8 @@ def test_standard_errors_are_those_of_the_noise(mechanism, sensitivity):
         return
     noise = np.random.default_rng(0)
     value = plan.sensitivity.value
-    releases = [mechanism_release(plan, value, noise) for _ in range(600)]
-    np.testing.assert_allclose(np.std(releases, axis=0), plan.standard_errors, rtol=0.25)
+    releases = [mechanism_release(plan, value, noise) for _ in range(300)]
+    np.testing.assert_allclose(np.std(releases, axis=0), plan.standard_errors, rtol=0.33)
 
 
 def mechanism_release(plan, value, noise):

@@ -43,7 +43,7 @@ PRIVATE = [part[1::2] for part in IRIS]
 
 def private(estimator, oracle=None, release="auto", **options):
     sampler = SensitivitySampler(
-        oracle or PublicDataOracle(*PUBLIC), gamma=0.2, n_pairs=19, random_state=0
+        oracle or PublicDataOracle(*PUBLIC), gamma=0.2, n_pairs=9, random_state=0
     )
     mechanism = LaplaceMechanism(**{"epsilon": 2.0} | options)
     return PrivateEstimator(

@@ -438,7 +438,7 @@ def named(cases):
     return [pytest.param(call, words, id=name) for name, call, words in cases]
 
 
-@pytest.mark.parametrize(("call", "words"), named(EARLY))
+@pytest.mark.loop(("call", "words"), named(EARLY))
 def test_what_can_be_seen_is_refused_before_a_pair_is_drawn(call, words):
     CountingOracle.n_draws = 0
     refused(call, words)
@@ -452,7 +452,7 @@ def test_what_an_oracle_or_target_shows_is_refused(call, words):
     refused(call, words)
 
 
-@pytest.mark.parametrize(("call", "words"), named(MADE))
+@pytest.mark.loop(("call", "words"), named(MADE))
 def test_what_is_made_wrongly_is_refused(call, words):
     refused(call, words)
 
@@ -475,7 +475,7 @@ def test_an_object_is_as_it_was():
     assert repr(fitted.get_params()) == repr(kept)
 
 
-@pytest.mark.parametrize("name", ["guarantee_", "estimator_", "budget_", "coef_", "classes_"])
+@pytest.mark.loop("name", ["guarantee_", "estimator_", "budget_", "coef_", "classes_"])
 def test_what_comes_with_a_fit_says_so(name):
     with pytest.raises(AttributeError, match=f"'{name}' before fit"):
         getattr(model(), name)

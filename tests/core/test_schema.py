@@ -93,7 +93,7 @@ CONVERTED = {  # the form of the data, and records that can be brought into it
 }
 
 
-@pytest.mark.parametrize("name", CONVERTED)
+@pytest.mark.loop("name", CONVERTED)
 def test_records_are_brought_into_the_form_of_others(name):
     private, drawn = CONVERTED[name]
     form = Form.of(canonical(Dataset(private)).X)
@@ -143,7 +143,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.loop("name", REFUSED)
 def test_what_would_change_the_records_is_refused(name):
     private, drawn, message = REFUSED[name]
     with pytest.raises(ValueError, match=message):
@@ -324,7 +324,7 @@ HOLDERS = {
 }
 
 
-@pytest.mark.parametrize("name", HOLDERS)
+@pytest.mark.loop("name", HOLDERS)
 def test_an_oracle_that_holds_the_private_records_is_refused(name):
     oracle = HOLDERS[name](X)
     with pytest.raises(ValueError, match="holds the private records") as caught:

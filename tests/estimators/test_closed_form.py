@@ -138,7 +138,7 @@ def test_nearly_singular_equations_are_refitted():
     )
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("estimator", "X", "y", "names"),
     [
         (GaussianNB(priors=[0.5, 0.5]), FEATURES, TWO, ["theta_"]),
@@ -165,7 +165,6 @@ def test_nearly_singular_equations_are_refitted():
         (EmpiricalCovariance(assume_centered=True), FEATURES, None, ["covariance_"]),
         (RidgeClassifier(class_weight="balanced"), FEATURES, TWO, REGRESSION),
     ],
-    ids=lambda case: str(case)[:40],
 )
 def test_other_parameters_attributes_and_records_are_refitted(estimator, X, y, names):
     target = parameter_target(estimator, X, y, names)

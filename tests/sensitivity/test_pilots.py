@@ -134,7 +134,7 @@ def test_memory_is_bounded(monkeypatch):
     assert sampler().plan(5, LaplaceMechanism(1.0)).n_pilot_pairs == 9
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("mechanism", "n_pairs", "n_pilot_pairs"),
     [
         (LaplaceMechanism(1.0), 59, 59),

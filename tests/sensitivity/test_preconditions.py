@@ -64,7 +64,7 @@ CONTAINERS = {
 }
 
 
-@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.loop("container", CONTAINERS)
 def test_every_container_is_clipped_alike(container):
     wild = CONTAINERS[container](WILD)
     clipped = clip(wild, BOX)
@@ -151,7 +151,7 @@ def test_a_mean_is_that_of_clipped_records(make):
     assert np.linalg.norm(values[0] - values[1], ord=1) <= mean_l1(N, 2, ranges=(0, 1)).value
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("records", "message"),
     [
         (X[:, :1], r"2 column\(s\), .* Got 1 in X"),
@@ -204,7 +204,7 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize(("estimator", "options", "message"), OTHERS)
+@pytest.mark.loop(("estimator", "options", "message"), OTHERS)
 def test_a_bound_serves_only_the_machine_that_it_was_made_for(estimator, options, message):
     model = PrivateEstimator(
         estimator, mechanism=NOISELESS, sensitivity=BOUND, **({"classes": [0, 1]} | options)
@@ -298,7 +298,7 @@ def test_a_number_is_said_to_be_asserted_for_an_estimator_too():
     )
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     "ranges", [(0, 1), [(1, 0)], [(0, np.inf)], [(np.nan, 1)], [(0, 1, 2)], np.zeros((0, 2))]
 )
 def test_ranges_that_are_none(ranges):
