@@ -153,11 +153,8 @@ def _try_on_made_up(target: Target, schema: Schema) -> None:
             spare(target)(*(part.made_up(N_MADE_UP) for part in schema.parts), seed=0)
         except LabeledValueError:
             raise
-        except (
-            Exception,
-            SystemExit,
-        ):  # what it fails on are not its records, and the private ones may do
-            return
+        except (Exception, SystemExit):
+            return  # these are not its records, and the private ones may do
 
 
 def _shape_on_synthetic(
