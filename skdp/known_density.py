@@ -90,7 +90,7 @@ def warn_if_narrow(target: Target, public_fit: Estimator, n_samples: int) -> Non
         return
     bandwidth, widths = float(model.bandwidth_), np.ptp(points, axis=0)
     spacing = float(widths.max()) / target.transformer.degree
-    if bandwidth < spacing / 2 and n_samples * np.prod(5 * bandwidth / widths) < 1:
+    if bandwidth < spacing / 2 and n_samples * (5 * bandwidth) ** len(widths) < np.prod(widths):
         warnings.warn(
             f"The bandwidth of KernelDensity, {bandwidth:g}, is far below the spacing of the "
             f"lattice, {spacing:g}: of {n_samples} records that are spread over the box next to "

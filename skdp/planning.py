@@ -106,7 +106,8 @@ def make_plan(
     promise = replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
     for weakness in weaknesses(promise, n_samples):
         warnings.warn(f"The promise is weak: {weakness}.", UserWarning, stacklevel=4)
-    if isinstance(sensitivity, KnownSensitivity) and isinstance(target, OF_FUNCTIONS):
+    has_names = bool(schema.parts[0].names)  # of arrays, values seldom have labels
+    if has_names and isinstance(sensitivity, KnownSensitivity) and isinstance(target, OF_FUNCTIONS):
         _try_on_made_up(target, schema)  # no pair tells of a mistake before it is paid for
     with one_count(getattr(sensitivity, "verbose", 0)):
         if sampled and mechanism.learns_basis:
@@ -153,8 +154,8 @@ def _try_on_made_up(target: Target, schema: Schema) -> None:
             spare(target)(*(part.made_up(N_MADE_UP) for part in schema.parts), seed=0)
         except LabeledValueError:
             raise
-        except Exception:  # what it fails on are not its records, and the private ones may do
-            return
+        except (Exception, SystemExit):
+            return  # these are not its records, and the private ones may do
 
 
 def _shape_on_synthetic(

@@ -179,8 +179,8 @@ def plan_release(
     mechanism : Mechanism
         Which noise.
     sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
-        How much the target can change. A sampler samples now; otherwise a function is tried on a
-        few made-up records, which need not suit it.
+        How much the target can change. A sampler samples now; otherwise a function of a frame
+        or series is tried on a few made-up records, which need not suit it.
     responses : iterable of object or None, default=None
         As for :func:`release`.
 
