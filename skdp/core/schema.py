@@ -128,7 +128,7 @@ class Form:
         if given == self and self.kind in (np.ndarray, list):
             return np.ascontiguousarray(container) if self.kind is np.ndarray else container
         if column_names(container):
-            raise MisfitError(" has column names, which the target does not see: take its to_numpy()")
+            raise MisfitError(" has column names, which the target does not see: use to_numpy()")
         if self.names:
             values = container if given.names else self._reshape(as_array(container))
             return _series(self.kind, self.names[0], values, self.dtypes[0])
