@@ -35,10 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m skdp")
+    about = "Look at what skdp has released, from the file of a PrivacyAccountant."
+    parser = argparse.ArgumentParser(prog="python -m skdp", description=about)
     commands = parser.add_subparsers(required=True)
     budget = commands.add_parser("budget", help="show a ledger; nothing is written to it")
-    budget.add_argument("ledger", help="path of the ledger")
+    budget.add_argument("ledger", help="its file, as in PrivacyAccountant(path, epsilon=...)")
     form = budget.add_mutually_exclusive_group()
     form.add_argument("--csv", action="store_true", help="its rows, as comma-separated values")
     form.add_argument("--json", action="store_true", help="limits, total, what is left, and rows")

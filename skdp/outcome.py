@@ -39,7 +39,7 @@ LEGEND = (
 LIBRARIES = ("skdp", "scikit-learn", "numpy", "scipy", "joblib")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Release:
     """A released value with what was promised for it.
 
@@ -85,12 +85,15 @@ class Release:
     guarantee: PrivacyGuarantee
     sensitivity: SensitivityEstimate | KnownSensitivity
     budget: BudgetTotal
-    standard_errors: NDArray[np.float64] | Values | None = field(default=None, repr=False)
-    numbers: NDArray[np.float64] | Values | None = field(default=None, repr=False)
-    prior_errors: NDArray[np.float64] | Values | None = field(default=None, repr=False)
-    plan: str = field(default="", repr=False)
-    labels: dict[str, tuple[Labels, Labels]] | None = field(default=None, repr=False)
-    simulator: Simulator | None = field(default=None, repr=False, compare=False)
+    standard_errors: NDArray[np.float64] | Values | None = None
+    numbers: NDArray[np.float64] | Values | None = None
+    prior_errors: NDArray[np.float64] | Values | None = None
+    plan: str = ""
+    labels: dict[str, tuple[Labels, Labels]] | None = None
+    simulator: Simulator | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        return f"Release of {self.value!r}: {self.guarantee}"
 
     def summary(self) -> ReleaseSummary:
         """Tell the released numbers from their noise.

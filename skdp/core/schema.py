@@ -128,7 +128,7 @@ class Form:
         if given == self and self.kind in (np.ndarray, list):
             return np.ascontiguousarray(container) if self.kind is np.ndarray else container
         if column_names(container):
-            raise MisfitError(" has column names, and that of the data has none")
+            raise MisfitError(" has column names, which the target does not see: use to_numpy()")
         if self.names:
             values = container if given.names else self._reshape(as_array(container))
             return _series(self.kind, self.names[0], values, self.dtypes[0])
@@ -312,7 +312,9 @@ def describe_columns(given: tuple[Key, ...], asked: tuple[Key, ...]) -> str:
     missing = [name for name in others if name not in names]
     added = [name for name in names if name not in others]
     if missing or added:
-        return f" Of the columns {shorten(missing)} are missing and {shorten(added)} are too many."
+        wrong = {"missing": missing, "too many": added}
+        said = [f"{shorten(some)} are {what}" for what, some in wrong.items() if some]
+        return f" Of the columns {' and '.join(said)}."
     if names != others:
         return " The columns are in another order."
     differ = [

@@ -53,7 +53,8 @@ class PrivateDensityDisplay:
     mesh_ : matplotlib QuadMesh
         The density of two.
     contour_ : matplotlib QuadContourSet
-        Lines on which the exact density is that of the image, give or take 25, 50 or 100 percent.
+        Lines on which the exact density is that of the image, give or take 25, 50 or 100 percent,
+        where there are any.
 
     See Also
     --------
@@ -213,13 +214,17 @@ class PrivateDensityDisplay:
             ax.figure.colorbar(self.mesh_, ax=ax, label=f"probability per ({units})")
             ax.set_ylabel(self.names[1])
             if self.band is not None:
-                error = np.ptp(self.band, axis=-1) / 2
-                relative = np.full_like(error, MOST)
-                np.divide(error, self.values, out=relative, where=self.values > error / MOST)
-                levels = [each for each in LEVELS if relative.min() < each < relative.max()]
-                look = {"levels": levels, "colors": "white", "linewidths": 1}
-                self.contour_ = ax.contour(*self.grid, relative.T, **look)
-                ax.clabel(self.contour_, fmt=lambda level: f"±{level:.0%}")
+                self._draw_errors(ax, np.ptp(self.band, axis=-1) / 2)
         ax.set_xlabel(self.names[0])
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    def _draw_errors(self, ax: Axes, error: NDArray[np.float64]) -> None:
+        """Draw lines of the same relative error."""
+        relative = np.full_like(error, MOST)
+        np.divide(error, self.values, out=relative, where=self.values > error / MOST)
+        levels = [level for level in LEVELS if relative.min() < level < relative.max()]
+        if levels:  # matplotlib warns of none
+            look: dict[str, Any] = {"levels": levels, "colors": "white", "linewidths": 1}
+            self.contour_ = ax.contour(*self.grid, relative.T, **look)
+            ax.clabel(self.contour_, fmt=lambda level: f"±{level:.0%}")

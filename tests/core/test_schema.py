@@ -139,7 +139,7 @@ REFUSED = {
         "column 'a', holds Int64, and that of the data UInt8, which cannot hold its values",
     ),
     "polars strings": (pl.DataFrame({"a": ["1"]}), pl.DataFrame({"a": [1]}), "column 'a', holds"),
-    "names": (X, frame(["f8", "f8"]), "its X has column names, and that of the data has none"),
+    "names": (X, frame(["f8", "f8"]), "its X has column names, which the target does not see"),
 }
 
 

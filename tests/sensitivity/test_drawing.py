@@ -248,7 +248,7 @@ def test_draw_brings_records_into_the_form_of_others(dataset, reference):
             (FRAME[["sex", "age"]],),
             r"the columns \['age', 'sex'\], .* in this order",
         ),
-        ((FRAME,), (X2,), "its X has column names, and that of the data has none"),
+        ((FRAME,), (X2,), "its X has column names, which the target does not see"),
         ((X2, [0]), None, "returned 1 responses. It must return n_samples=2"),
         ((np.zeros((3, 2)),), None, "returned 3 records. It must return n_samples=2"),
         ((np.zeros((2, 2, 2)),), None, "X with 3 dimensions. It must have two"),
