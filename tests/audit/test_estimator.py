@@ -71,7 +71,7 @@ def at_a_share_of_k(estimate, share):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "share", "n_pairs", "n_final"),
-    [(LaplaceMechanism(1.0), 0.25, 20, 5000), (GaussianMechanism(1.0, 1e-3), 0.1, 8, 5000)],
+    [(LaplaceMechanism(1.0), 0.25, 20, 3000), (GaussianMechanism(1.0, 1e-3), 0.1, 8, 3000)],
 )
 def test_a_kept_promise_passes_and_a_share_of_the_rank_is_caught(
     mechanism, share, n_pairs, n_final
