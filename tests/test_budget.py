@@ -7,7 +7,7 @@ import os
 import pickle
 import signal
 import sqlite3
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 
 import numpy as np
 import pytest
@@ -272,9 +272,8 @@ def test_a_kill_at_each_step_of_a_fit(path, tmp_path, when, n_spent):
     assert process.exitcode == -signal.SIGKILL
     assert log.exists() == (when == "after")
     assert PrivacyAccountant(path, epsilon=10.0).total().n_releases == n_spent
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    connection.close()
 
 
 def test_nothing_private_is_in_the_ledger(path, leak_search):

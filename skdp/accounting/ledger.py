@@ -68,6 +68,7 @@ class Ledger:
         self.read_only = limits is None
         self.identity = identity
         self._connection: sqlite3.Connection | None = None
+        self._closing: weakref.finalize | None = None
         self._files: Files = ()
         self.is_lost = False
         with lock:
@@ -77,11 +78,6 @@ class Ledger:
             return
         with lock, self._told("opened"):
             self.limits = self._open(limits)
-
-    def __del__(self) -> None:
-        connection = getattr(self, "_connection", None)
-        if connection is not None:
-            connection.close()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -185,6 +181,7 @@ class Ledger:
         self.identity = identity
         self._files = files
         self._connection = connection
+        self._closing = weakref.finalize(self, connection.close)
         return kept
 
     def _connect(self) -> sqlite3.Connection:
@@ -288,10 +285,11 @@ def _identity_of(path: str) -> tuple[int, int, int] | None:
 def _forget_connections() -> None:
     """Leave the connections to the parent, in a process that was forked off."""
     for ledger in list(_ledgers):
-        if ledger._connection is not None:
+        if ledger._connection is not None and ledger._closing is not None:
+            ledger._closing.detach()
             _inherited.append(ledger._connection)
             ledger.is_lost = ledger.path == MEMORY
-            ledger._connection = None
+            ledger._connection = ledger._closing = None
     lock.release()
 
 

@@ -258,7 +258,7 @@ def _inside(part: Any) -> Iterator[tuple[str, Any]]:
             with suppress(ValueError):  # empty
                 yield f".<{name}>", cell.cell_contents
     elif inspect.isgenerator(part) and part.gi_frame is not None:
-        yield ".gi_frame.f_locals", part.gi_frame.f_locals
+        yield ".gi_frame.f_locals", dict(part.gi_frame.f_locals)
     elif hasattr(part, "get_arrays"):  # of a tree of neighbors
         yield ".get_arrays()", part.get_arrays()
     elif isinstance(part, type):

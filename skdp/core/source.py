@@ -124,9 +124,9 @@ def _find(text: str, code: CodeType) -> _Definition | None:
     if not any(_is_same(code, each) for each in compiled.get(place, ())):
         return None
     found = definitions.get(place, [])
-    if code.co_name == "<lambda>":  # several may share the line
+    if len(found) > 1 and code.co_name == "<lambda>":  # they share the line
         spans = set(code.co_positions())
-        found = [each for each in found if _span(each.body) in spans]
+        found = [each for each in found if _span(each.body) in spans or _by_itself(each, code)]
     return found[0] if len(found) == 1 else None
 
 
@@ -176,6 +176,13 @@ def _is_same(code: CodeType, other: CodeType) -> bool:
         and code.co_qualname == other.co_qualname
         and list(code.co_positions()) == list(other.co_positions())
     )
+
+
+def _by_itself(node: ast.Lambda, code: CodeType) -> bool:
+    """Return whether a lambda makes this code; Python 3.12 gives a constant no position in it."""
+    outer = compile(ast.Expression(node), code.co_filename, "eval", code.co_flags & _FUTURE, True)
+    made = next(each for each in outer.co_consts if isinstance(each, CodeType))
+    return made.replace(co_flags=code.co_flags, co_qualname=code.co_qualname) == code
 
 
 def _span(node: ast.expr) -> tuple[int | None, ...]:

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -41,10 +42,9 @@ def spent(path):
 
 
 def change(path, *statements):
-    connection = sqlite3.connect(path, isolation_level=None)
-    for statement in statements:
-        connection.execute(statement)
-    connection.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
 
 
 def test_a_ledger_remembers(spent):
@@ -226,13 +226,12 @@ def test_a_path_that_fails_at_any_step(spent, statement, fault, remedy, monkeypa
 
 def test_a_lock_that_is_not_had_in_time(spent):
     accountant = PrivacyAccountant(spent, epsilon=3.0, timeout=0.05)
-    other = sqlite3.connect(spent, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(LedgerError, match="longer timeout"):
-        accountant.spend(ONE)
-    assert accountant.total().epsilon == 1.0  # reading does not wait
-    other.execute("ROLLBACK")
-    other.close()
+    with closing(sqlite3.connect(spent, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerError, match="longer timeout"):
+            accountant.spend(ONE)
+        assert accountant.total().epsilon == 1.0  # reading does not wait
+        other.execute("ROLLBACK")
     accountant.spend(ONE)
     assert accountant.total().epsilon == 2.0
 
@@ -394,6 +393,5 @@ def test_what_was_released_is_in_the_file_after_a_kill(path, tmp_path, wait):
     released = log.stat().st_size
     n_spent = PrivacyAccountant(path, epsilon=1e9).total().n_releases
     assert 1 <= released <= n_spent <= released + 1
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    connection.close()
