@@ -667,7 +667,7 @@ def test_a_prior_makes_a_known_release_better_and_promises_the_same():
     prior = clone(plain).set_params(prior=RandomTaskOracle(public, classes=[0, 1]))
     plans = [model.plan(len(X), like=(X, y)) for model in (plain, prior)]
     scores = [
-        np.mean([plan.execute(X, y, random_state=i).value.score(X, y) for i in range(10)])
+        np.mean([plan.execute(X, y, random_state=i).value.score(X, y) for i in range(5)])
         for plan in plans
     ]
     assert scores[1] > scores[0] + 0.1

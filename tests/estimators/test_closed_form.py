@@ -79,7 +79,7 @@ class RefitsOnly(Target):
         return self.target(*dataset, seed=seed)
 
 
-def norms(target, oracle, n_pairs=15, n_samples=N, geometry="l1", **options):
+def norms(target, oracle, n_pairs=8, n_samples=N, geometry="l1", **options):
     sampler = SensitivitySampler(oracle, gamma=None, n_pairs=n_pairs, random_state=1, **options)
     return sampler.sample(target, n_samples, geometry)
 

@@ -98,7 +98,7 @@ def check_values(target, trial, records):
 
 
 @pytest.mark.parametrize("estimator", CLASSIFIERS + REGRESSORS + OTHERS, ids=str)
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(
     seed=st.integers(0, 10**6),
     n_samples=st.integers(8, 40),

@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::RuntimeWarning:sklearn"),  # of constant columns
 ]
 
-N_DRAWN = 5
+N_DRAWN = 4
 PRIORS = [None, [0.5, 0.3, 0.2]]
 BOTH = [True, False]
 LINEAR = {"fit_intercept": BOTH}
