@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import lambertw
-from scipy.stats import binom
+from scipy.stats import binom, poisson
 
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 
@@ -80,6 +80,14 @@ def test_conditional_fewest_pairs(gamma, confidence, n_pairs):
 def test_conditional_index_against_scipy(n_pairs, gamma, confidence):
     statistic = order_statistic(gamma, n_pairs, calibration="conditional", confidence=confidence)
     assert statistic.k == binom.ppf(confidence, n_pairs, 1 - gamma) + 1
+
+
+def test_conditional_index_where_gamma_is_lost_beside_one():
+    """Pairs beyond gamma are Poisson of 9.45; with 1 - gamma in doubles they would be of 8.99."""
+    n_pairs = 9 * 10**15
+    statistic = order_statistic(1.05e-15, n_pairs, calibration="conditional", confidence=0.9)
+    assert statistic.k == n_pairs - 5
+    assert poisson.cdf(5, 9.45) < 0.1 < poisson.cdf(6, 9.45)
 
 
 @pytest.mark.parametrize("calibration", CALIBRATIONS)
