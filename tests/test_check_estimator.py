@@ -26,7 +26,7 @@ ESTIMATORS = [
     GaussianMixture(),
 ]
 MORE_ESTIMATORS = [
-    KernelDensity(),
+    KernelDensity(bandwidth=20),
     SGDOneClassSVM(),
 ]
 # Of a density, the function itself is released, on a box.
