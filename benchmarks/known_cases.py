@@ -95,8 +95,7 @@ def target_of(clips, estimator, n_classes, n_samples=50):
 
 def terms(target, X, y):
     """What each record adds to the sum."""
-    for step in target.steps:
-        X = step.transform(X)
+    X = target.steps.transform(X)
     statistic = target.statistic
     if isinstance(statistic, SecondMoments):
         rows = statistic.rows(X, y)
@@ -125,7 +124,7 @@ def norms(differences, order):
     return np.linalg.norm(differences, ord=order, axis=1)
 
 
-def climb(target, order, rng, n_classes, n_starts=150, n_steps=60):
+def climb(target, order, rng, n_classes, n_starts=150, n_steps=40):
     """Move pairs of records uphill, many at once, in ever smaller steps."""
     X, y = extreme_records(rng, 2 * n_starts, n_classes)
     X = np.clip(X, -9, 9)

@@ -31,7 +31,9 @@ from skdp import (
 from skdp.core.dataset import Dataset
 from skdp.core.streams import pair_key
 from skdp.planning import make_plan
-from skdp.sensitivity.pairs import NoValueError, PairSource, pilot_pair, run_chunk
+from skdp.sensitivity.execution import run_chunk
+from skdp.sensitivity.pairs import NoValueError, PairSource
+from skdp.sensitivity.pilots import pilot_pair
 
 GAMMA = 0.05
 N_PILOTS, N_PAIRS = 199, 1305  # the latter is what the published rule needs for gamma

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import math
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -15,17 +15,31 @@ from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.ledger import COLUMNS
 from skdp.accounting.spend import short_label
 from skdp.exceptions import LedgerError
+from skdp.outcome import plain
 
 SHOWN = ("time", "label", "n_releases", "epsilon", "delta", "gamma", "law", "partition", "part")
 WIDEST = 60
+BROKEN_PIPE = 128 + 13  # as a shell says it of a process that SIGPIPE ended
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command, and return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m skdp")
+    """Run a command, and return the exit status; where nobody reads on, that of a broken pipe."""
+    try:
+        try:
+            return _run(arguments)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more
+        return BROKEN_PIPE
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    about = "Look at what skdp has released, from the file of a PrivacyAccountant."
+    parser = argparse.ArgumentParser(prog="python -m skdp", description=about)
     commands = parser.add_subparsers(required=True)
     budget = commands.add_parser("budget", help="show a ledger; nothing is written to it")
-    budget.add_argument("ledger", help="path of the ledger")
+    budget.add_argument("ledger", help="its file, as in PrivacyAccountant(path, epsilon=...)")
     form = budget.add_mutually_exclusive_group()
     form.add_argument("--csv", action="store_true", help="its rows, as comma-separated values")
     form.add_argument("--json", action="store_true", help="limits, total, what is left, and rows")
@@ -37,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             writer.writeheader()
             writer.writerows(accountant.rows())
         elif chosen.json:
-            print(json.dumps(_plain(_summary(accountant)), indent=2, allow_nan=False))
+            print(json.dumps(plain(_summary(accountant)), indent=2, allow_nan=False))
         else:
             print(*_table(accountant.rows()), "", accountant, sep="\n")
     except LedgerError as error:
@@ -53,15 +67,6 @@ def _summary(accountant: PrivacyAccountant) -> dict[str, Any]:
         "remaining": accountant.remaining(),
         "releases": accountant.rows(),
     }
-
-
-def _plain(value: Any) -> Any:
-    """Write infinity as a string: JSON has no number for it."""
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return str(value) if isinstance(value, float) and math.isinf(value) else value
 
 
 def _table(rows: list[dict[str, Any]]) -> list[str]:

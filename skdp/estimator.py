@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,22 +12,21 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.accounting.accountant import PrivacyAccountant
+from skdp.accounting.accountant import PrivacyAccountant, payer
 from skdp.accounting.in_force import accountant_in_force
 from skdp.accounting.tally import BudgetTotal
 from skdp.checks import check_fit, check_holds_no_record, check_parameters
-from skdp.core.checks import check_count
+from skdp.core.checks import check_count, with_advice
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.types import Container, Estimator
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes
-from skdp.estimators.labels import labels_of
 from skdp.intervals import IntervalMethods
 from skdp.mechanisms.base import Mechanism
 from skdp.outcome import Release
 from skdp.plan import ReleasePlan
-from skdp.planning import example_dataset
+from skdp.planning import example_dataset, least_spend
 from skdp.preparation import given_sensitivity, prepare
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -171,6 +169,10 @@ class PrivateEstimator(IntervalMethods, DelegatedMethods, MetaEstimatorMixin, Ba
     plan_: ReleasePlan
     _release: Release
 
+    @with_advice(
+        "Write PrivateEstimator(estimator, mechanism=LaplaceMechanism(epsilon=1.0), "
+        "sensitivity=SensitivitySampler(oracle)): all but the first are keywords."
+    )
     def __init__(
         self,
         estimator: Estimator,
@@ -235,13 +237,11 @@ class PrivateEstimator(IntervalMethods, DelegatedMethods, MetaEstimatorMixin, Ba
         dataset = check_fit(self, X, y, sample_weight)
         # before a draw, and of the records as given; `execute` asks again, of other data perhaps
         check_holds_no_record(self, Dataset(X, y, sample_weight))
+        accountant = payer(self.accountant)
+        spend = least_spend(self.mechanism, self.sensitivity, dataset.n_records)
+        accountant.rehearse(spend)  # before pairs are sampled
         plan = prepare(self, dataset).plan()  # of the data only the form is used, and labels
-        released = plan.execute(
-            *dataset, accountant=self.accountant, random_state=self.random_state
-        )
-        if isinstance(released.numbers, dict):
-            labels = labels_of(released.value, released.numbers)
-            released = replace(released, labels=labels)
+        released = plan.execute(*dataset, accountant=accountant, random_state=self.random_state)
         self.__dict__.update(  # at once: an interrupt could leave the guarantee of another fit
             _release=released,
             plan_=plan,

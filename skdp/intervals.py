@@ -30,6 +30,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.checks import check_count, shown
+from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Matrix, Method
@@ -56,7 +57,7 @@ class Simulator:
     sensitivity: SensitivityEstimate | KnownSensitivity
     n_samples: int
     schema: Schema
-    oracle: Any
+    oracle: Oracle | None
     errors: Matrix | None = None
 
     def kept(self, shape: tuple[int, ...], n_draws: int) -> Self:

@@ -39,7 +39,7 @@ LEGEND = (
 LIBRARIES = ("skdp", "scikit-learn", "numpy", "scipy", "joblib")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Release:
     """A released value with what was promised for it.
 
@@ -85,12 +85,15 @@ class Release:
     guarantee: PrivacyGuarantee
     sensitivity: SensitivityEstimate | KnownSensitivity
     budget: BudgetTotal
-    standard_errors: NDArray[np.float64] | Values | None = field(default=None, repr=False)
-    numbers: NDArray[np.float64] | Values | None = field(default=None, repr=False)
-    prior_errors: NDArray[np.float64] | Values | None = field(default=None, repr=False)
-    plan: str = field(default="", repr=False)
-    labels: dict[str, tuple[Labels, Labels]] | None = field(default=None, repr=False)
-    simulator: Simulator | None = field(default=None, repr=False, compare=False)
+    standard_errors: NDArray[np.float64] | Values | None = None
+    numbers: NDArray[np.float64] | Values | None = None
+    prior_errors: NDArray[np.float64] | Values | None = None
+    plan: str = ""
+    labels: dict[str, tuple[Labels, Labels]] | None = None
+    simulator: Simulator | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        return f"Release of {self.value!r}: {self.guarantee}"
 
     def summary(self) -> ReleaseSummary:
         """Tell the released numbers from their noise.
@@ -262,8 +265,8 @@ class Release:
         """Write all that may be handed on to a folder, with a card that says what it is.
 
         Nothing private is in it, and of the oracle's records no more than single numbers that a
-        public fit shows, such as the largest of a column. `release.joblib` holds this object,
-        `release.json` the promise, the plan in words and the versions, for programs in any
+        public fit shows, such as the largest of a column. `release.joblib` is a pickle of this
+        object, `release.json` the promise, the plan in words and the versions, for programs in any
         language, and `README.md` the same for people.
 
         Parameters
@@ -326,7 +329,7 @@ class Release:
             "plan": self.plan,
             "versions": versions,
         }
-        text = json.dumps(_finite(facts), indent=2, allow_nan=False)
+        text = json.dumps(plain(facts), indent=2, allow_nan=False)
         (folder / FACTS).write_text(text, encoding="utf-8")
         (folder / CARD).write_text(self._card(versions), encoding="utf-8")
 
@@ -351,8 +354,8 @@ class Release:
             '```python\nimport skdp\n\nreleased = skdp.load("this folder")\nreleased.value  '
             "# the model\nreleased.summary()  # its numbers beside their standard errors\n```",
             *self._advice(),
-            f"Loading `{OBJECT}` executes what is in it: load only what you trust. Written with "
-            f"{used}.",
+            f"`{OBJECT}` is a pickle, written by joblib: loading it executes what is in it, so "
+            f"load only what you trust. Written with {used}.",
         ]
         return "\n\n".join(parts) + "\n"
 
@@ -456,8 +459,10 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _finite(nested: Any) -> Any:
-    """Write infinity as a word, for which JSON has no number."""
+def plain(nested: Any) -> Any:
+    """Write infinity as a word: JSON has no number for it."""
     if isinstance(nested, dict):
-        return {name: _finite(value) for name, value in nested.items()}
-    return "inf" if nested == float("inf") else nested
+        return {name: plain(value) for name, value in nested.items()}
+    if isinstance(nested, list | tuple):
+        return [plain(value) for value in nested]
+    return "inf" if nested == math.inf else nested

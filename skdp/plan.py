@@ -5,28 +5,25 @@ from __future__ import annotations
 import copy
 import textwrap
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.accounting.accountant import (
-    PrivacyAccountant,
-    check_accountant,
-    default_accountant,
-)
+from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer
 from skdp.accounting.spend import DOWN, UP, above, below, exact
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.fingerprint import key_of, obstacle_of
 from skdp.core.guarantee import PrivacyGuarantee
-from skdp.core.room import evaluate_privately
+from skdp.core.oracle import Oracle
+from skdp.core.room import evaluate_privately, spare
 from skdp.core.schema import Schema, canonical, describe_columns, describe_key
 from skdp.core.target import Target, replaces, target_key
 from skdp.core.types import Container, Values
+from skdp.estimators.labels import labels_of
 from skdp.estimators.validation import check_labels
 from skdp.functions.choice import ChoiceTarget
 from skdp.intervals import Simulator
@@ -36,8 +33,6 @@ from skdp.outcome import Release
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.trial import check_is_public
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +106,7 @@ class ReleasePlan:
     >>> print(plan)
     ReleasePlan of numpy.mean
       promise: (epsilon=1, gamma=0.05)-random differential privacy, replace-one, n=100, ...
-      data: 100 records, X numpy.ndarray of ['float64']
+      data: 100 records (a public number), X numpy.ndarray of ['float64']
       evaluations: 236 on public records (... s), then 1 on the data
       noise: LaplaceMechanism
       read off the data: 96% of what could differ between models of this oracle
@@ -126,7 +121,7 @@ class ReleasePlan:
     n_samples: int
     mechanism: Mechanism
     sensitivity: SensitivityEstimate | KnownSensitivity
-    oracle: Any = field(default=None, repr=False)
+    oracle: Oracle | None = field(default=None, repr=False)
     classes: list[NDArray] | None = None
     prepare: Callable[..., Dataset] | None = field(default=None, repr=False)
     seconds: float = 0.0
@@ -196,6 +191,7 @@ class ReleasePlan:
             If the target or the mechanism fails on the private data. The budget has paid.
         """
         check_accountant(accountant, "ReleasePlan.execute")
+        accountant = payer(accountant)
         noise = byte_source(random_state)
         self._check_settled()
         guarantee = replace(self.guarantee, seeded=random_state is not None)
@@ -216,15 +212,18 @@ class ReleasePlan:
         self, value: Any, errors: Any, guarantee: PrivacyGuarantee, budget: BudgetTotal
     ) -> Release:
         """Make what is handed out of the released value."""
+        restored = self.target.restore(value)
+        numbers = None if self.mechanism.chooses else self._named(value)
         return Release(
-            self.target.restore(value),
+            restored,
             guarantee,
             self.sensitivity,
             budget,
             standard_errors=self._named(errors),
-            numbers=None if self.mechanism.chooses else self._named(value),
+            numbers=numbers,
             prior_errors=self._named(self._prior_errors),
             plan=str(self),
+            labels=labels_of(restored, numbers),
             simulator=self._simulator,
         )
 
@@ -243,16 +242,12 @@ class ReleasePlan:
     @property
     def _prior_errors(self) -> NDArray[np.float64] | None:
         """What the prior of a code leaves open, in the shape of the value."""
-        deviations = getattr(self.mechanism.geometry.basis, "deviations", None)
+        deviations = self.mechanism.geometry.basis.deviations
         shape = self.sensitivity.shape
         return None if deviations is None or shape is None else deviations.reshape(shape)
 
-    def _spend(
-        self, guarantee: PrivacyGuarantee, accountant: PrivacyAccountant | None
-    ) -> BudgetTotal:
+    def _spend(self, guarantee: PrivacyGuarantee, accountant: PrivacyAccountant) -> BudgetTotal:
         """Count the release, and return what it and all earlier ones promise together."""
-        if accountant is None:
-            accountant = default_accountant()
         identity = self.sensitivity.identity
         accountant.spend(
             **spend_of(self, guarantee),
@@ -350,7 +345,7 @@ class ReleasePlan:
         lines = [
             f"promise: {self.guarantee}",
             *prior,
-            f"data: {self.n_samples} records, {describe_key(self.schema.key)}",
+            f"data: {self.n_samples} records (a public number), {self.schema}",
             f"evaluations: {self.n_evaluations} on public records ({self.seconds:.2g} s), then 1 "
             "on the data",
             f"noise: {type(self.mechanism).__name__}",
@@ -374,18 +369,6 @@ def spend_of(plan: ReleasePlan, guarantee: PrivacyGuarantee) -> dict[str, Any]:
 def settled_again(plan: ReleasePlan) -> ReleasePlan:
     """Return a plan whose target may remember earlier evaluations; nobody could edit it since."""
     return replace(plan, settled=(plan.target, plan.sensitivity, target_key(plan.target)))
-
-
-def spare(thing: T, depth: int = 3) -> T:
-    """Copy what sees private data, so that the original keeps nothing of them."""
-    try:
-        return copy.deepcopy(thing)
-    except Exception:  # it holds a lock, a file or the like
-        copied = copy.copy(thing)
-    for name, value in vars(copied).items() if depth else ():
-        with suppress(Exception):  # what cannot be copied stays as it is
-            vars(copied)[name] = spare(value, depth - 1)
-    return copied
 
 
 def _describe_errors(errors: NDArray[np.float64] | Values | None, what: str) -> list[str]:

@@ -19,13 +19,16 @@ from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import weaknesses
 from skdp.core.metric import LocalMetric
+from skdp.core.room import spare
 from skdp.core.schema import Schema, canonical
 from skdp.core.streams import OUTPUT_DATASET
-from skdp.core.target import Target, replaces, target_key
+from skdp.core.target import FunctionTarget, LabeledValueError, Target, replaces, target_key
 from skdp.core.types import Container
 from skdp.estimators.public_fit import synthetic_dataset
+from skdp.functions.choice import ChoiceTarget
+from skdp.functions.lattice import BernsteinTarget
 from skdp.mechanisms.base import Mechanism
-from skdp.plan import ReleasePlan, check_chooses, spare
+from skdp.plan import ReleasePlan, check_chooses
 from skdp.sensitivity.base import Sensitivity, refuse_zero
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.encoded import check_pilots_within, encoded
@@ -34,6 +37,10 @@ from skdp.sensitivity.sampler import SensitivitySampler
 
 LEAST_SHARE = 0.1
 """Of what could differ between models: less than it makes nearly the oracle's model."""
+
+N_MADE_UP = 20
+"""On so many records a function of the user is tried."""
+OF_FUNCTIONS = (FunctionTarget, ChoiceTarget, BernsteinTarget)
 
 N_METRIC_RECORDS = 500
 """From so many records of the oracle it is learned how the output depends on the value."""
@@ -51,9 +58,25 @@ def example_dataset(
             )
         return sensitivity.public_dataset(n_samples, allow_nan=allow_nan)
     dataset = as_dataset(like, f"The 'like' parameter of {owner}")
-    if set(map(n_records, dataset.parts)) == {n_samples}:
+    lengths = list(map(n_records, dataset.parts))
+    if set(lengths) == {n_samples}:
         return dataset
+    if 0 in lengths or len(set(lengths)) > 1:
+        raise ValueError(
+            f"The 'like' parameter of {owner} must hold at least one record, and as many in each "
+            f"of its parts. Got parts of {lengths}. Pass a few made-up records, of the columns and "
+            "dtypes of the private ones."
+        )
     return dataset.take(np.resize(np.arange(dataset.n_records), n_samples))
+
+
+def least_spend(mechanism: Mechanism, sensitivity: object, n_samples: int) -> dict[str, Any]:
+    """Return what a release will cost at least, whatever is sampled: its noise, and a new gamma."""
+    promise = mechanism.guarantee()
+    if isinstance(sensitivity, SensitivitySampler) and sensitivity.random_state is None:
+        level = sensitivity.plan(n_samples).order_statistic
+        promise = replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
+    return {"guarantee": promise, "law": mechanism.noise_law}
 
 
 def settle_form(
@@ -83,6 +106,9 @@ def make_plan(
     promise = replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
     for weakness in weaknesses(promise, n_samples):
         warnings.warn(f"The promise is weak: {weakness}.", UserWarning, stacklevel=4)
+    has_names = bool(schema.parts[0].names)  # of arrays, values seldom have labels
+    if has_names and isinstance(sensitivity, KnownSensitivity) and isinstance(target, OF_FUNCTIONS):
+        _try_on_made_up(target, schema)  # no pair tells of a mistake before it is paid for
     with one_count(getattr(sensitivity, "verbose", 0)):
         if sampled and mechanism.learns_basis:
             mechanism = _learn_coordinates(mechanism, sensitivity, target, n_samples, schema)
@@ -118,6 +144,18 @@ def make_plan(
             stacklevel=4,
         )
     return plan
+
+
+def _try_on_made_up(target: Target, schema: Schema) -> None:
+    """Refuse a target whose values have labels; on made-up records it may fail otherwise."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # of records that nobody asked it to take
+        try:
+            spare(target)(*(part.made_up(N_MADE_UP) for part in schema.parts), seed=0)
+        except LabeledValueError:
+            raise
+        except (Exception, SystemExit):
+            return  # these are not its records, and the private ones may do
 
 
 def _shape_on_synthetic(
@@ -191,7 +229,7 @@ def _best(options: list[Any], shape: tuple[int, ...] | None) -> Any:
     size = None if shape is None else math.prod(shape)
 
     def is_possible(mechanism: Mechanism) -> bool:
-        n_released = getattr(mechanism.geometry.basis, "n_released", None) or size
+        n_released = mechanism.geometry.basis.n_released or size
         most = mechanism.most_values
         return most is None or (n_released is not None and n_released <= most)
 

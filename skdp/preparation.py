@@ -25,7 +25,7 @@ from skdp.estimators.public_fit import fit_seeded, fit_to_synthetic, synthetic_d
 from skdp.estimators.validation import check_labels, check_response
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.functions.bernstein import BernsteinTransformer
-from skdp.known_density import KnownDensityTarget, check_known_density
+from skdp.known_density import KnownDensityTarget, check_known_density, warn_if_narrow
 from skdp.mechanisms.base import Mechanism
 from skdp.plan import ReleasePlan
 from skdp.planning import make_plan, settle_form
@@ -46,7 +46,7 @@ class Preparation:
     example: Dataset
     mechanism: Mechanism
     sensitivity: Any
-    classes: Any
+    classes: list[NDArray] | None
     check: Callable[..., Dataset]
     public: Dataset
 
@@ -66,27 +66,30 @@ class Preparation:
 def prepare(given: Parameters, example: Dataset) -> Preparation:
     """Settle what is public, from the form of the data; of its entries only labels are seen."""
     n_samples, derived = example.n_records, is_derived(given)
+    sensitivity: Any = given_sensitivity(given, n_samples)
     if derived:
         if _is_on_lattice(given):
             check_known_density(given.estimator, example)
         else:
             check_known(given.estimator, given.release, example)
-        sensitivity: Any = KnownSensitivity(1.0, "l2", n_samples)  # until there is a target
     else:
-        sensitivity = given_sensitivity(given, n_samples).for_estimator(
+        sensitivity = sensitivity.for_estimator(
             given.estimator, given.release, example, response_is_used(given)
         )
     allow_nan = takes(given.estimator, "allow_nan")
     sensitivity, schema, example = settle_form(sensitivity, example, allow_nan)
+    if derived:
+        sensitivity = replace(sensitivity, prior=None)  # it has a say in the form only
     public_fit, public, classes = _make_public_fit(given, sensitivity, schema, example)
     if derived:
-        target, known = _derive(given, public_fit, n_samples)
+        target, known = _derive(given, public_fit, n_samples, public.X)
         sensitivity = _with_prior(given, known)
     else:
         weighted = example.sample_weight is not None
         target = make_target(given.estimator, given.release, public_fit, weighted)
         if _rule_of(given) is not None:
             sensitivity = replace(sensitivity, key=target_key(target))
+    warn_if_narrow(target, public_fit, n_samples)
     return Preparation(
         target, schema, example, given.mechanism, sensitivity, classes, data_check(given), public
     )
@@ -120,11 +123,11 @@ def _is_on_lattice(given: Parameters) -> bool:
 
 
 def _derive(
-    given: Parameters, public_fit: Estimator, n_samples: int
+    given: Parameters, public_fit: Estimator, n_samples: int, X: Container
 ) -> tuple[Target, KnownSensitivity]:
     target: KnownTarget | KnownDensityTarget
     if _is_on_lattice(given):
-        target = KnownDensityTarget(given.estimator, given.release, public_fit, n_samples)
+        target = KnownDensityTarget(given.estimator, given.release, public_fit, n_samples, X)
     else:
         target = KnownTarget(given.estimator, public_fit, n_samples)
     return target, known_sensitivity(target, given.mechanism)

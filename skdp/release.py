@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from skdp.accounting.accountant import PrivacyAccountant, check_accountant
+from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer
 from skdp.core.checks import check_count, shown
 from skdp.core.dataset import as_dataset, n_records
 from skdp.core.target import Target, as_target
@@ -14,7 +14,7 @@ from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.outcome import Release
 from skdp.plan import ReleasePlan
-from skdp.planning import example_dataset, make_plan, settle_form
+from skdp.planning import example_dataset, least_spend, make_plan, settle_form
 from skdp.sensitivity.bounds import KnownSensitivity, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
@@ -42,8 +42,9 @@ def release(
     Parameters
     ----------
     target : callable
-        ``target(X)`` or ``target(X, y)``, a number or an array of fixed shape. When it has a
-        parameter `random_state`, it is given an integer there. A function on a box comes in a
+        ``target(X)`` or ``target(X, y)``, a number or an array of fixed shape: no series, frame or
+        dict, of which the labels might tell of the records. When it has a parameter
+        `random_state`, it is given an integer there. A function on a box comes in a
         :class:`BernsteinTarget`.
     X : array-like or data frame of n_samples records
         The private records.
@@ -79,6 +80,8 @@ def release(
         If the parts of the dataset differ in length, the sensitivity does not belong to this
         target, mechanism or number of records, or is zero or infinite, or if there are responses
         and nothing that chooses.
+    TypeError
+        If a parameter is of a wrong type, or the target returns a series, a frame or a dict.
     BudgetExceededError
         If the budget does not allow the release. No private record is then looked at.
     LedgerError
@@ -137,7 +140,10 @@ def release(
         )
     byte_source(random_state)  # refuses what is no seed before any work is done
     check_accountant(accountant, "release")
+    _check_mechanism(mechanism)
+    accountant = payer(accountant)
     check_is_public(getattr(sensitivity, "draws_from", None), dataset)
+    accountant.rehearse(least_spend(mechanism, sensitivity, lengths[0]))  # before pairs are sampled
     plan = plan_release(
         target,
         n_samples=lengths[0],
@@ -173,7 +179,8 @@ def plan_release(
     mechanism : Mechanism
         Which noise.
     sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
-        How much the target can change. A sampler samples now.
+        How much the target can change. A sampler samples now; otherwise a function of a frame
+        or series is tried on a few made-up records, which need not suit it.
     responses : iterable of object or None, default=None
         As for :func:`release`.
 
@@ -201,11 +208,7 @@ def plan_release(
     >>> print(plan.guarantee)
     epsilon=1 differential privacy, replace-one, n=3, sensitivity 0.333333 asserted by the caller
     """
-    if not isinstance(mechanism, Mechanism):
-        raise TypeError(
-            "The 'mechanism' parameter of release must be a Mechanism, such as "
-            f"LaplaceMechanism(epsilon=1.0). Got {shown(mechanism)}."
-        )
+    _check_mechanism(mechanism)
     check_count("n_samples", n_samples, "plan_release")
     target = _prepare_target(target, mechanism, responses)
     mechanism.guarantee()  # refuses its own parameters before any work is done
@@ -213,6 +216,14 @@ def plan_release(
     example = example_dataset(n_samples, like, known, "plan_release", target.allow_nan)
     known, schema, example = settle_form(known, example, target.allow_nan)
     return make_plan(target, schema, example, mechanism=mechanism, sensitivity=known)
+
+
+def _check_mechanism(mechanism: object) -> None:
+    if not isinstance(mechanism, Mechanism):
+        raise TypeError(
+            "The 'mechanism' parameter of release must be a Mechanism, such as "
+            f"LaplaceMechanism(epsilon=1.0). Got {shown(mechanism)}."
+        )
 
 
 def _prepare_target(

@@ -15,10 +15,11 @@ from sklearn.base import clone
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.core.checks import check_count, shown
 from skdp.core.dataset import Dataset
+from skdp.core.room import spare
 from skdp.core.schema import Schema
 from skdp.core.types import Estimator
 from skdp.estimator import PrivateEstimator
-from skdp.plan import ReleasePlan, settled_again, spare
+from skdp.plan import ReleasePlan, settled_again
 from skdp.sensitivity.sampler import SensitivitySampler
 
 
@@ -75,7 +76,7 @@ class Simulation:
 
     def public_scores(self, plan: ReleasePlan, scoring: Any) -> NDArray[np.float64] | None:
         """Score what public fits have in common; None without the prior of a code."""
-        prior = getattr(plan.mechanism.geometry.basis, "mean", None)
+        prior = plan.mechanism.geometry.basis.mean
         if prior is None or plan.sensitivity.shape is None:
             return None
         public = plan.target.restore(prior.reshape(plan.sensitivity.shape))

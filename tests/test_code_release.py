@@ -115,7 +115,7 @@ def test_infinite_epsilon_releases_the_exact_value(mechanism):
 
 @every_mechanism
 def test_the_decoder_gets_the_variance_of_the_noise_that_was_added(mechanism):
-    """Of 600 noisy codes, mean square within 5 standard errors."""
+    """Of 300 noisy codes, mean square within 5 standard errors."""
     options = {"mechanism": mechanism, "sensitivity": SAMPLER}
     plan = plan_release(scaled_means, n_samples=len(X), like=(X, y), **options)
     code, value = plan.mechanism.geometry.basis, 3 * plan.sensitivity.value
@@ -129,7 +129,7 @@ def test_the_decoder_gets_the_variance_of_the_noise_that_was_added(mechanism):
     watched = Watched(**code.to_dict())
     mechanism = plan.mechanism.with_geometry(Geometry(mechanism.order, watched))
     source = byte_source(0)
-    for _ in range(600):
+    for _ in range(300):
         mechanism.release(code.mean, value, source)
     noisy, variances = zip(*seen, strict=True)
     assert len(set(variances)) == 1
@@ -303,7 +303,7 @@ def test_a_release_that_may_know_of_no_coordinates_gets_a_sensitivity_of_the_val
 
 @pytest.mark.slow
 def test_noise_in_the_code_has_the_law_that_is_promised():
-    """Kolmogorov's test on 2,000 noisy codes; false positives 1e-4, seeded."""
+    """Kolmogorov's test on 1,000 noisy codes; false positives 1e-4, seeded."""
     plan = plan_release(
         scaled_means,
         n_samples=len(X),
@@ -313,7 +313,7 @@ def test_noise_in_the_code_has_the_law_that_is_promised():
     )
     code, source = plan.mechanism.geometry.basis, byte_source(1)
     released = [
-        plan.mechanism.release(code.mean, plan.sensitivity.value, source) for _ in range(2000)
+        plan.mechanism.release(code.mean, plan.sensitivity.value, source) for _ in range(1000)
     ]
     # what the decoder does is linear while it believes the prior; undo it by its own answer to 1
     variance = 2 * (plan.sensitivity.value / 0.5) ** 2

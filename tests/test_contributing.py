@@ -69,7 +69,7 @@ def test_the_templates_and_the_workflow_can_be_read():
             assert isinstance(yaml.safe_load(path.read_text()), dict)
 
 
-@pytest.mark.parametrize("path", SMALL_FILES, ids=lambda path: path.name)
+@pytest.mark.loop("path", SMALL_FILES)
 def test_no_address_is_invented(path):
     assert re.findall(r"https?://|www\.|@[\w-]+\.\w", path.read_text()) == []
 

@@ -4,12 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.integrate import trapezoid
+from scipy.interpolate import RegularGridInterpolator
 from sklearn.datasets import load_wine
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KernelDensity
 
 from skdp import (
     BernsteinTransformer,
+    BudgetDisplay,
     CodeDisplay,
     KnownSensitivity,
     LaplaceMechanism,
@@ -68,10 +70,26 @@ def test_pairs_that_failed_are_counted_and_not_drawn():
     assert f"{n_failed} of them failed" in display.line_.get_label()
 
 
-def test_a_bound_on_paper_has_no_sample():
-    bound = KnownSensitivity(0.1, "l1", 10)
-    with pytest.raises(TypeError, match="has no sampled norms"):
-        SensitivityDisplay.from_estimate(bound)
+def test_who_gives_a_display_something_else_is_told_what_takes_it(model, tmp_path):
+    bound, release = KnownSensitivity(0.1, "l1", 10), density_of(1).plan_.execute(wine(1))
+    for constructor, given, message in (
+        (SensitivityDisplay.from_estimate, bound, "has no sampled norms"),
+        (SensitivityDisplay.from_estimate, model, "takes its 'sensitivity_'"),
+        (PrivateDensityDisplay.from_estimator, release.value, "from_density takes it"),
+        (PrivateDensityDisplay.from_estimator, release, "from_density takes its 'value'"),
+        (
+            PrivateDensityDisplay.from_density,
+            model,
+            "from_estimator takes it",
+        ),
+        (CodeDisplay.from_estimator, model.plan_, "from_plan takes it"),
+        (CodeDisplay.from_plan, model, "from_estimator takes it"),
+        (ReleaseDisplay.from_estimator, model.plan_, r"Got ReleasePlan\.$"),
+        (ReleaseDisplay.from_summary, release, r"from_summary takes its summary\(\)"),
+        (BudgetDisplay.from_accountant, tmp_path, "PrivacyAccountant.open reads"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            constructor(given)
 
 
 @pytest.fixture(scope="module")
@@ -248,12 +266,15 @@ def test_without_a_code_there_is_none_to_draw(model):
         CodeDisplay.from_plan(bare.plan(10, like=(np.zeros((2, 3)), np.zeros(2))))
 
 
+def wine(n_columns):
+    return load_wine(as_frame=True).data[["alcohol", "ash", "hue"]].iloc[:, :n_columns]
+
+
 def density_of(n_columns):
-    columns = load_wine(as_frame=True).data[["alcohol", "ash", "hue"]].iloc[:, :n_columns]
     box = BernsteinTransformer(degree=3, feature_range=[(11, 15), (1, 4), (0, 2)][:n_columns])
     kde, mechanism = KernelDensity(bandwidth=0.5), LaplaceMechanism(10.0)
     model = PrivateEstimator(kde, mechanism=mechanism, sensitivity=0.1, release=box, random_state=0)
-    return model.fit(columns)
+    return model.fit(wine(n_columns))
 
 
 def test_a_density_is_a_line_over_one_column_and_an_image_over_two(model):
@@ -274,8 +295,13 @@ def test_a_density_is_a_line_over_one_column_and_an_image_over_two(model):
     assert (low <= high).all()
     assert np.mean((low <= banded.values) & (banded.values <= high)) > 0.5
     assert banded.band_.get_paths()
-    with pytest.raises(ValueError, match="of one column"):
-        PrivateDensityDisplay.from_estimator(density_of(2), level=0.5)
+    surface = PrivateDensityDisplay.from_estimator(
+        density_of(2), n_points=21, level=0.5, n_draws=19, random_state=0
+    ).plot()
+    error = np.ptp(surface.band, axis=-1) / 2
+    relative = RegularGridInterpolator(surface.grid, error / np.maximum(surface.values, error / 10))
+    for level, parts in zip(surface.contour_.levels, surface.contour_.allsegs, strict=True):
+        assert np.median(relative(np.concatenate(parts))) == pytest.approx(level)  # but at labels
     with pytest.raises(ValueError, match=r"one or two columns\. Got 3"):
         PrivateDensityDisplay.from_estimator(density_of(3))
     with pytest.raises(TypeError, match=r"must be a ReleasedDensity\. Got Ridge"):

@@ -211,7 +211,7 @@ def test_html_representation_shows_parameters():
 @pytest.mark.slow
 def test_inside_pipeline_grid_search_and_cross_validation():
     scaler = FunctionTransformer(np.tanh)
-    model = make_pipeline(scaler, private(LogisticRegression(), epsilon=100.0))
+    model = make_pipeline(scaler, private(RidgeClassifier(), epsilon=100.0))
     scores = cross_val_score(model, X, y, cv=3)
     assert scores.shape == (3,)
     assert np.all(np.isfinite(scores))
@@ -439,7 +439,7 @@ def test_estimate_of_another_size_is_refused():
         private(LinearSVC(), sensitivity=estimate, classes=[0, 1]).fit(X[:90], y[:90])
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("options", "message"),
     [
         ({"estimator": "svm"}, "'estimator' parameter of PrivateEstimator"),

@@ -147,7 +147,7 @@ def test_imports_follow_the_direction_of_the_house():
     assert [each for text in texts.items() for each in direction_violations(*text)] == []
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("module", "line"),
     [
         ("skdp.core.guarantee", "from skdp.mechanisms.base import Mechanism"),
@@ -175,7 +175,7 @@ def test_a_planted_import_against_the_direction_is_found(module, line):
     assert len(direction_violations(module, line, modules)) == 1
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("module", "line"),
     [
         ("skdp.mechanisms.laplace", "from skdp.core.guarantee import PrivacyGuarantee"),
@@ -200,7 +200,7 @@ def test_only_public_names_of_scikit_learn():
     assert violations(private_names, SOURCES + SCRIPTS) == {}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     "source",
     [
         "from sklearn.utils._param_validation import Interval",
@@ -247,7 +247,7 @@ def test_optional_packages_are_imported_where_they_are_used():
     assert violations(optional_imports, SOURCES) == {}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("source", "expected"),
     [
         ("import pandas as pd", ["pandas"]),

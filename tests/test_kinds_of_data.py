@@ -461,7 +461,7 @@ def test_weights_need_a_sampled_sensitivity(sensitivity):
         model.fit(X, y, sample_weight=WEIGHTS)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("weights", "message"),
     [
         (WEIGHTS[:5], r"one number for each of the 60 records of X. Got shape \(5,\)"),

@@ -1,13 +1,20 @@
 """A kernel density on a lattice has a bound on paper, which no record exceeds."""
 
 import math
+from contextlib import nullcontext
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.stats import beta
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from skdp import (
     BernsteinTransformer,
@@ -15,9 +22,13 @@ from skdp import (
     LaplaceMechanism,
     PrivacyLeakWarning,
     PrivateEstimator,
+    RandomDensityOracle,
     ReleasedDensity,
+    SensitivitySampler,
 )
 from skdp.known_density import KERNELS, KnownDensityTarget
+
+UNIT = np.array([[0.0, 0.0], [1.0, 1.0], [0.2, 0.7]])
 
 
 def private(estimator, degree=10, epsilon=np.inf, **others):
@@ -46,6 +57,14 @@ def test_it_is_released_with_a_plain_promise_whatever_the_records_are():
         assert isinstance(model.estimator_, ReleasedDensity)
         density = np.exp(model.score_samples([[0.05], [0.4], [0.95]]))
         assert density[1] > 2 * density[[0, 2]].max()
+
+
+def test_whole_numbers_become_doubles_as_those_of_the_prior_are():
+    box = BernsteinTransformer(degree=5, feature_range=(18, 90))
+    prior = RandomDensityOracle([(18, 90)])
+    noise = LaplaceMechanism(1.0, basis="identity")  # which learns nothing
+    model = private(KernelDensity(bandwidth=20.0), mechanism=noise, release=box, prior=prior)
+    assert model.fit(np.arange(18, 90)[:, None]).plan_.schema.parts[0].dtypes == (np.float64,)
 
 
 def test_records_far_off_the_box_are_as_nothing():
@@ -105,20 +124,68 @@ def test_the_bound_falls_with_the_number_of_records():
     assert values[1] == pytest.approx(2 / (0.03 * math.sqrt(2 * math.pi)) / 1000, rel=0.01)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("estimator", "message"),
     [
         (Ridge(), "is that of a KernelDensity"),
-        (make_pipeline(KernelDensity()), "is that of a KernelDensity"),
+        (make_pipeline(FrozenEstimator(PCA(1).fit(UNIT)), KernelDensity()), "column by column"),
+        (make_pipeline(StandardScaler(), KernelDensity()), "is fitted to the private records"),
         (KernelDensity(bandwidth="scott"), "a bandwidth that is a number"),
         (KernelDensity(rtol=0.1), "without tolerance"),
         (KernelDensity(metric="manhattan"), "the Euclidean distance"),
     ],
 )
 def test_what_has_no_bound_is_refused(estimator, message):
-    X = np.zeros((20, 1))
+    X = np.zeros((20, 2))
     with pytest.raises(ValueError, match=message):
         private(estimator).plan(20, like=(X, X[:, 0]))
+
+
+def test_frozen_scalers_may_stand_in_front():
+    """The lattice is in the units of the data, and the bound that of the scaled one."""
+    box = np.array([[0.0, 10.0], [2.0, 3.0]])
+    X = np.random.default_rng(0).uniform(*box.T, size=(50, 2))
+    scale = FrozenEstimator(MinMaxScaler().fit(box.T))
+    bernstein = BernsteinTransformer(6, feature_range=box)
+    for kernel in ("gaussian", "linear"):
+        density = KernelDensity(bandwidth=0.1, kernel=kernel)
+        piped = make_pipeline(scale, density)
+        target = private(piped, release=bernstein).plan(50, like=X).target
+        expected = np.exp(piped.fit(X).score_samples(target.transformer.lattice_))
+        np.testing.assert_allclose(target(X, seed=0), expected, rtol=1e-9, atol=1e-12)
+        unit = BernsteinTransformer(6, feature_range=(0, 1))
+        scaled = KnownDensityTarget(density, unit, density.fit(UNIT), n_samples=50)
+        assert target.bound(1) == pytest.approx(scaled.bound(1))
+    X[:3] = np.array([np.nan, np.inf, -1e300])[:, None]
+    names = ["age", "size"]
+    named = FrozenEstimator(MinMaxScaler().fit(pd.DataFrame(box.T, columns=names)))
+    model = private(make_pipeline(named, KernelDensity()), release=bernstein)
+    table = pd.DataFrame(X, columns=names)
+    assert np.isfinite(model.fit(table).score_samples(table[3:])).all()
+
+
+def test_a_bandwidth_far_below_the_spacing_is_pointed_out():
+    """Exactly where, without noise, the density is no better than a constant."""
+    X = np.random.default_rng(0).beta(3, 3, size=(20, 200, 1))
+    grid = np.linspace(0, 1, 99)
+    oracle = RandomDensityOracle([(0, 1)])
+    sampler = SensitivitySampler(oracle, gamma=None, n_pairs=49, random_state=0)
+    for bandwidth, is_narrow in ((3e-4, True), (2e-3, False)):
+        model = private(KernelDensity(bandwidth=bandwidth))
+        narrow = pytest.warns(UserWarning, match=f"{bandwidth:g}, is far below the spacing .*0.1:")
+        with narrow if is_narrow else nullcontext([]) as record:
+            plan = model.plan(200, like=X[0])
+            if is_narrow:
+                clone(model).set_params(sensitivity=sampler).plan(200)
+        assert len(record) == 2 * is_narrow
+        assert all(each.filename == __file__ for each in record)
+        released = [
+            np.exp(plan.target.restore(plan.target(each, seed=0)).score_samples(grid[:, None]))
+            for each in X
+        ]
+        exact = beta(3, 3).pdf(grid)
+        error, of_constant = np.mean((released - exact) ** 2), np.mean((1 - exact) ** 2)
+        assert (error > of_constant) == is_narrow
 
 
 def test_a_box_that_is_a_part_of_the_records_is_pointed_out():

@@ -70,7 +70,7 @@ def responses(estimator):
 
 def private(estimator, y_public, **options):
     oracle = PublicDataOracle(X_public, y_public)
-    sampler = SensitivitySampler(oracle, gamma=0.1, n_pairs=9, random_state=0)
+    sampler = SensitivitySampler(oracle, gamma=0.2, n_pairs=4, random_state=0)
     options = {
         "mechanism": LaplaceMechanism(epsilon=1.0),
         "sensitivity": sampler,

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import os
 import runpy
 import sys
 
@@ -48,6 +49,16 @@ def test_csv_and_json(path, capsys):
     assert (found["total"]["epsilon"], found["remaining"]) == (1.5, 1.5)
     assert found["limits"] == {"epsilon": 3.0, "delta": 0.0, "gamma": None, "slack": 0.0}
     assert found["releases"][0]["gamma"] == 0.05
+
+
+def test_a_reader_that_leaves_is_no_error(path, monkeypatch, capsys):
+    for form in ([], ["--csv"], ["--json"], ["--help"]):
+        reading, writing = os.pipe()
+        os.close(reading)
+        with os.fdopen(writing, "w") as pipe, monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", pipe)
+            assert main(["budget", path, *form]) == 141
+    assert capsys.readouterr().err == ""
 
 
 def test_long_labels_are_cut_in_the_table_only(tmp_path, capsys):

@@ -323,7 +323,7 @@ def test_integers_are_taken_where_the_plan_has_doubles():
     ids=repr,
 )
 def test_standard_errors_are_those_of_the_noise(mechanism, sensitivity):
-    """Of 600 releases the deviation is within a quarter, 5 standard errors of it and more."""
+    """Of 300 releases the deviation is within a third, 5 standard errors of it and more."""
     known = sampler(X_public) if sensitivity is None else sensitivity
     plan = plan_release(
         column_means, n_samples=80, like=X_public, mechanism=mechanism, sensitivity=known
@@ -333,8 +333,8 @@ def test_standard_errors_are_those_of_the_noise(mechanism, sensitivity):
         return
     noise = np.random.default_rng(0)
     value = plan.sensitivity.value
-    releases = [mechanism_release(plan, value, noise) for _ in range(600)]
-    np.testing.assert_allclose(np.std(releases, axis=0), plan.standard_errors, rtol=0.25)
+    releases = [mechanism_release(plan, value, noise) for _ in range(300)]
+    np.testing.assert_allclose(np.std(releases, axis=0), plan.standard_errors, rtol=0.33)
 
 
 def mechanism_release(plan, value, noise):
@@ -405,6 +405,9 @@ def test_without_an_oracle_the_form_must_be_given():
     model = PrivateEstimator(Ridge(), **options)
     with pytest.raises(ValueError, match=r"The 'like' parameter of PrivateEstimator.plan must"):
         model.plan(80)
+    for like in (X[:0], (X[:0], X[:0, 2]), (X[:9], X[:3, 2]), []):
+        with pytest.raises(ValueError, match="must hold at least one record, and as many in each"):
+            model.plan(80, like=like)
     plan = model.plan(80, like=([[0.0, 1.0]], [0.5]))
     assert plan.execute(X[:, :2], X[:, 2], random_state=0).value.coef_.shape == (2,)
 

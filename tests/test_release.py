@@ -1,5 +1,6 @@
 """release(): one path for any function."""
 
+import datetime
 import traceback
 import warnings
 from functools import partial
@@ -27,6 +28,7 @@ from skdp import (
     exponential_mean,
     release,
 )
+from skdp.accounting import PrivacyAccountant
 
 ORACLE = UniformOracle([(0, 1), (0, 1)])
 X = np.random.default_rng(0).uniform(size=(60, 2))
@@ -344,17 +346,48 @@ def test_larger_gamma_is_advised_where_it_may_help():
     ("target", "message"),
     [
         (lambda X: None, "returned None"),
-        (lambda X: {"mean": X.mean()}, "not 'dict'"),
         (
             lambda X: X[X[:, 0] > 0.5, 0],
             "must return as many values on every|the shape of the value changed",
         ),
     ],
-    ids=["none", "dict", "ragged"],
+    ids=["none", "ragged"],
 )
 def test_target_that_returns_something_else_is_told(target, message):
     with pytest.raises(ValueError, match=message):
         release(target, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
+
+
+def test_labels_of_a_value_are_refused_before_anything_is_spent():
+    """They follow the records: which groups there are, and in the order of their counts."""
+    day = datetime.datetime(2000, 1, 1)
+    table = {"age": X[:, 0].tolist(), "group": list("abc") * 20, "day": [day] * 60}
+    cases = [
+        (pd.DataFrame, lambda X: X["group"].value_counts(), "pandas.Series"),
+        (pd.DataFrame, lambda X: X.mean(numeric_only=True), "pandas.Series"),
+        (pd.DataFrame, lambda X: [X.groupby("group")[["age"]].mean()], "pandas.DataFrame"),
+        (
+            lambda table: pd.DataFrame(table).astype({"group": "category"}),
+            lambda X: X["group"].cat.codes.value_counts(),
+            "pandas.Series",
+        ),
+        (lambda table: pd.Series(table["group"]), lambda X: dict(X.value_counts()), "dict"),
+        (pl.DataFrame, lambda X: X.group_by("group").len()["len"], "polars.Series"),
+    ]
+    ledger = PrivacyAccountant(":memory:", epsilon=1.0)
+    sensitivities = [SensitivitySampler(PublicDataOracle(cases[0][0](table))), *[2.0] * 5]
+    for (made_of, counts, kind), sensitivity in zip(cases, sensitivities, strict=True):
+        options = {"mechanism": LAPLACE, "sensitivity": sensitivity, "accountant": ledger}
+        with pytest.raises(TypeError, match=rf"lambda> returned a {kind}\. .*reindex\("):
+            release(counts, made_of(table), **options)
+    assert not ledger.rows()
+    with pytest.raises(TypeError, match=r"a dict\."):
+        release(lambda X: {"n": len(X)}, X, mechanism=LAPLACE, sensitivity=FEW_PAIRS)
+    tables = {"mechanism": LAPLACE, "sensitivity": sensitivities[0]}
+    share = AdditiveTarget(lambda X: X["group"] == "a")
+    assert release(share, pd.DataFrame(table), **tables).value.shape == ()
+    with pytest.raises(TypeError, match=r"a pandas.DataFrame\."):
+        release(AdditiveTarget(lambda X: pd.get_dummies(X["group"])), pd.DataFrame(table), **tables)
 
 
 def test_bad_mechanism_is_refused_before_any_evaluation():

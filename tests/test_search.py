@@ -48,7 +48,10 @@ def sampler(gamma=0.2, seed=0, **options):
 
 def ridge(epsilon=1.0, sensitivity=0.5, **options):
     return PrivateEstimator(
-        Ridge(), mechanism=LaplaceMechanism(epsilon), sensitivity=sensitivity, **options
+        Ridge(),
+        mechanism=LaplaceMechanism(epsilon, basis="identity"),
+        sensitivity=sensitivity,
+        **options,
     )
 
 
@@ -383,7 +386,7 @@ def test_what_cannot_be_searched_is_refused_before_it_is_paid_for(change, error,
 
 def noisy(epsilon):
     """A model that is released with its noise: decoded, little would be left of it."""
-    return ridge(epsilon, sensitivity=sampler()).set_params(mechanism__decode=False)
+    return ridge(epsilon, sensitivity=sampler())
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KernelDensity
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -42,7 +43,7 @@ PRIVATE = [part[1::2] for part in IRIS]
 
 def private(estimator, oracle=None, release="auto", **options):
     sampler = SensitivitySampler(
-        oracle or PublicDataOracle(*PUBLIC), gamma=0.2, n_pairs=19, random_state=0
+        oracle or PublicDataOracle(*PUBLIC), gamma=0.2, n_pairs=9, random_state=0
     )
     mechanism = LaplaceMechanism(**{"epsilon": 2.0} | options)
     return PrivateEstimator(
@@ -93,6 +94,24 @@ def test_text_and_html_hold_the_same_rows(model):
     assert f"{summary.values[0]:.4g}" in text
     assert f"<td>{summary.values[0]:.4g}</td>" in html
     assert "... 2 more of ridgeclassifier__coef_: see to_frame()" in text
+
+
+def test_a_plan_that_is_executed_names_the_columns_too(model, tmp_path):
+    released = pickle.loads(pickle.dumps(model.plan_)).execute(*PRIVATE)
+    assert released.summary().names == model.summary().names
+    released.save(tmp_path)
+    assert load(tmp_path).summary().names == model.summary().names
+    assert "coef_[0, sepal length (cm)]" in (tmp_path / "README.md").read_text()
+
+
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyLeakWarning")  # labels as they are
+def test_a_number_of_a_class_is_not_named_after_a_column():
+    X = PRIVATE[0].iloc[:, :3]  # as many columns as classes
+    known = KnownSensitivity(0.01, "l1", len(X))
+    model = PrivateEstimator(GaussianNB(), mechanism=LaplaceMechanism(1.0), sensitivity=known)
+    names = model.fit(X, np.array(["x", "y", "z"])[PRIVATE[1]]).summary().names
+    assert names[:3] == ["class_prior_[x]", "class_prior_[y]", "class_prior_[z]"]
+    assert names[3] == "theta_[x, sepal length (cm)]"
 
 
 @pytest.mark.slow

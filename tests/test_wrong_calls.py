@@ -263,7 +263,8 @@ EARLY = [
     ("a prior beside an oracle", fit(prior=PublicDataOracle(*PUBLIC)), "'prior'.*known on paper"),
     ("no epsilon", lambda: LaplaceMechanism(), "epsilon"),
     ("no mechanism", lambda: PrivateEstimator(Ridge(), sensitivity=1.0), "mechanism"),
-    ("positional", lambda: PrivateEstimator(Ridge(), LaplaceMechanism(1.0), 1.0), "positional"),
+    ("positional", lambda: PrivateEstimator(Ridge(), LaplaceMechanism(1.0), 1.0), "are keywords"),
+    ("an epsilon", lambda: PrivateEstimator(Ridge(), epsilon=1), r"mechanism=Lap.*sensitivity=Sen"),
     ("epsilon of the estimator", lambda: model().set_params(epsilon=2), "mechanism__epsilon"),
     ("gamma of the estimator", lambda: model().set_params(gamma=0.1), "sensitivity__gamma"),
     ("C of the estimator", lambda: model().set_params(C=0.1), "estimator__C"),
@@ -437,7 +438,7 @@ def named(cases):
     return [pytest.param(call, words, id=name) for name, call, words in cases]
 
 
-@pytest.mark.parametrize(("call", "words"), named(EARLY))
+@pytest.mark.loop(("call", "words"), named(EARLY))
 def test_what_can_be_seen_is_refused_before_a_pair_is_drawn(call, words):
     CountingOracle.n_draws = 0
     refused(call, words)
@@ -451,7 +452,7 @@ def test_what_an_oracle_or_target_shows_is_refused(call, words):
     refused(call, words)
 
 
-@pytest.mark.parametrize(("call", "words"), named(MADE))
+@pytest.mark.loop(("call", "words"), named(MADE))
 def test_what_is_made_wrongly_is_refused(call, words):
     refused(call, words)
 
@@ -474,7 +475,7 @@ def test_an_object_is_as_it_was():
     assert repr(fitted.get_params()) == repr(kept)
 
 
-@pytest.mark.parametrize("name", ["guarantee_", "estimator_", "budget_", "coef_", "classes_"])
+@pytest.mark.loop("name", ["guarantee_", "estimator_", "budget_", "coef_", "classes_"])
 def test_what_comes_with_a_fit_says_so(name):
     with pytest.raises(AttributeError, match=f"'{name}' before fit"):
         getattr(model(), name)

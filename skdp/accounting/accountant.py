@@ -5,25 +5,26 @@ from __future__ import annotations
 import html
 import math
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any, Self
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from skdp.accounting.in_force import accountant_in_force, put_in_force
 from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
-from skdp.accounting.spend import DOWN, Spend, above, below, exact
-from skdp.accounting.tally import BudgetTotal, Limits, Tally, check_limits, largest_square
+from skdp.accounting.spend import Spend
+from skdp.accounting.sums import Rehearsal, Sums, numbers
+from skdp.accounting.tally import BudgetTotal, Limits, Tally, check_limits
 from skdp.core.checks import check_count, shown
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
-from skdp.exceptions import BudgetExceededError, LedgerError
 
 _of_all: PrivacyAccountant | None = None
 _group: ContextVar[tuple[str | None, str, str]] = ContextVar("group", default=(None, "", ""))
 _reopened: WeakValueDictionary[tuple, PrivacyAccountant] = WeakValueDictionary()
+_made: WeakKeyDictionary[PrivacyAccountant, int] = WeakKeyDictionary()  # and in which process
 
 
 class PrivacyAccountant:
@@ -102,10 +103,13 @@ class PrivacyAccountant:
     ):
         limits = check_limits(epsilon, delta, gamma, slack)
         self._start(Ledger(os.fspath(path), timeout, limits))
+        if self.path != MEMORY or math.isfinite(limits.epsilon):  # else it is there to add up
+            with lock:
+                _made[self] = os.getpid()
 
     def _start(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._counted: tuple[Tally, int, Spend | None] = (Tally(), 0, None)
+        self._sums = Sums(ledger)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, timeout: float = 60.0) -> PrivacyAccountant:
@@ -236,74 +240,7 @@ class PrivacyAccountant:
         if composed_at is not None and n_releases > 1:
             together = Tally().add(spend).fixed_total(self._ledger.limits, composed_at)
             spend = replace(spend, epsilon=together.epsilon, delta=together.delta)
-        self._commit(spend, guarantee)
-
-    def _commit(self, spend: Spend, guarantee: PrivacyGuarantee) -> None:
-        """Write a row, if the limits allow it."""
-        with self._ledger.transaction():
-            with_it = self._admit(spend, guarantee)
-            number = self._ledger.append(spend)
-        self._counted = with_it, number, spend
-
-    def _admit(self, spend: Spend, guarantee: PrivacyGuarantee) -> Tally:
-        """Return the sums with a row, or refuse one that does not belong or exceeds a limit."""
-        tally = self._current()
-        if tally.relation not in (None, spend.relation):
-            raise ValueError(
-                f"The ledger {self.path!r} is for {tally.relation} neighbors. Got a release "
-                f"for {spend.relation} ones, and the two do not add up."
-            )
-        with_it = tally.copy().add(spend)
-        if with_it.admitted_by(self._ledger.limits) is None:
-            raise self._exceeded(tally, with_it, spend, guarantee)
-        return with_it
-
-    def _current(self) -> Tally:
-        """Return the sums over all rows; those of other processes may be new."""
-        with lock:
-            tally, last, last_spend = self._counted
-            rows = self._ledger.rows(last)
-            if last and rows[:1] != [(last, last_spend)]:
-                raise LedgerError(
-                    f"The ledger {self.path!r} has lost rows that were counted before. Bring back "
-                    "a copy that holds all releases."
-                )
-            if len(rows) > bool(last):
-                tally = tally.copy()  # which an interrupt leaves half counted
-                for number, spend in rows[bool(last) :]:
-                    try:
-                        tally.add(spend)
-                    except (TypeError, ValueError, ArithmeticError):
-                        raise LedgerError(
-                            f"The ledger {self.path!r} is damaged: row {number} is not as it was "
-                            "written. Bring back a copy that holds all releases."
-                        ) from None
-                self._counted = tally, *rows[-1]
-            return tally
-
-    def _exceeded(
-        self, tally: Tally, with_it: Tally, spend: Spend, guarantee: PrivacyGuarantee
-    ) -> BudgetExceededError:
-        limits, left = self._ledger.limits, self._left(tally, 1)
-        spent = tally.total(limits)
-        asked = {"epsilon": spend.epsilon, "delta": spend.delta, "gamma": spend.gamma}
-        room = DOWN.subtract(exact(limits.delta), exact(limits.slack))
-        gamma = with_it.joint_gamma
-        if limits.gamma is not None and gamma > exact(limits.gamma):
-            remedy = f"Gamma would be {above(gamma):g}, jointly: release with an earlier estimate"
-        elif with_it.delta > room:
-            remedy = f"Of delta {below(room):g} may be spent, beside the slack: ask for less"
-        else:
-            remedy = f"One more release may have an epsilon of {left:g}: ask for less"
-        return BudgetExceededError(
-            f"The budget {self.path!r} does not allow this release. Its limits are "
-            f"{_numbers(vars(limits))}; spent is {spent}; asked for was {_numbers(asked)}. Nothing "
-            f"was spent and nothing released. {remedy}, or agree on larger limits, begin a new "
-            "ledger with them, and spend there first what is spent here.",
-            spent,
-            guarantee,
-            left,
-        )
+        self._sums.commit(spend, guarantee)
 
     def rehearse(self, *spends: Mapping[str, Any]) -> None:
         """Refuse releases that the budget does not allow together, before the first is made.
@@ -332,7 +269,8 @@ class PrivacyAccountant:
         >>> ledger.total().epsilon
         0.0
         """
-        trial = _Rehearsal(self)
+        trial = type(self).__new__(type(self))
+        trial._ledger, trial._sums = self._ledger, Rehearsal(self._sums)
         for spend in spends:
             trial.spend(**spend)
 
@@ -359,7 +297,7 @@ class PrivacyAccountant:
                 "The 'delta' parameter of PrivacyAccountant.total must be in [0, 1), and goes with "
                 f"fixed=True. Got {shown(delta)}."
             )
-        tally = self._current()
+        tally = self._sums.current()
         limits = self._ledger.limits
         return tally.fixed_total(limits, delta) if fixed else tally.total(limits)
 
@@ -377,19 +315,7 @@ class PrivacyAccountant:
             They may be spent one by one.
         """
         check_count("n_releases", n_releases, "PrivacyAccountant.remaining")
-        return self._left(self._current(), n_releases)
-
-    def _left(self, tally: Tally, n_releases: int) -> float:
-        limits = self._ledger.limits
-        if math.isinf(limits.epsilon):
-            return math.inf
-        rest = DOWN.subtract(exact(limits.epsilon), tally.epsilon)
-        best = below(DOWN.divide(rest, Decimal(n_releases)))
-        if limits.slack:
-            most = largest_square(limits.epsilon, limits.slack)
-            squares = most * (1 - 1e-11) - above(tally.worst(1))  # more than rounding takes
-            best = max(best, math.sqrt(max(0.0, squares) / n_releases) * (1 - 1e-11))
-        return max(0.0, best)
+        return self._sums.left(n_releases)
 
     def rows(self) -> list[dict[str, object]]:
         """Return the releases as plain values.
@@ -478,7 +404,7 @@ class PrivacyAccountant:
         unlimited = math.isinf(self._ledger.limits.epsilon)
         return "\n".join(
             [
-                f"budget: {'no limit' if unlimited else _numbers(limits)}",
+                f"budget: {'no limit' if unlimited else numbers(limits)}",
                 f"spent: {self.total()}",
                 f"left: epsilon={self.remaining():g} for one release, "
                 f"{self.remaining(10):g} for each of ten",
@@ -486,7 +412,7 @@ class PrivacyAccountant:
         )
 
     def __repr__(self) -> str:
-        return f"PrivacyAccountant({self.path!r}, {_numbers(vars(self._ledger.limits))})"
+        return f"PrivacyAccountant({self.path!r}, {numbers(vars(self._ledger.limits))})"
 
     def _repr_html_(self) -> str:
         lines = (line.partition(": ") for line in str(self).splitlines())
@@ -515,20 +441,6 @@ class PrivacyAccountant:
         return _reopen, (ledger.path, ledger.timeout, limits, ledger.identity)
 
 
-class _Rehearsal(PrivacyAccountant):
-    """The sums of a ledger, and what is spent on trial."""
-
-    def __init__(self, accountant: PrivacyAccountant):
-        self._ledger = accountant._ledger
-        self._tally = accountant._current().copy()
-
-    def _current(self) -> Tally:
-        return self._tally
-
-    def _commit(self, spend: Spend, guarantee: PrivacyGuarantee) -> None:
-        self._tally = self._admit(spend, guarantee)
-
-
 def default_accountant() -> PrivacyAccountant:
     """Return the accountant that counts the releases that are given none.
 
@@ -554,6 +466,23 @@ def default_accountant() -> PrivacyAccountant:
         if _of_all is None or _of_all._ledger.is_lost:  # in a fork
             _of_all = PrivacyAccountant(MEMORY, epsilon=math.inf, delta=1.0)
         return _of_all
+
+
+def payer(accountant: PrivacyAccountant | None) -> PrivacyAccountant:
+    """Return who pays for a release; warn if it is nobody, though a budget was opened here."""
+    if accountant is not None:
+        return accountant
+    with lock:
+        opened = [each for each, process in _made.items() if process == os.getpid()]
+    if opened and accountant_in_force() is None:
+        warnings.warn(
+            f"This release is charged to no budget, although {opened[-1]!r} is open. Pass it as "
+            "'accountant', or release within a block `with accountant.as_default():`. If no budget "
+            "is to pay, pass accountant=default_accountant().",
+            UserWarning,
+            stacklevel=3,
+        )
+    return default_accountant()
 
 
 def check_accountant(accountant: object, owner: str) -> None:
@@ -586,11 +515,3 @@ def _reopen(path: str, timeout: float, limits: Limits | None, identity: str) -> 
             found._start(Ledger(path, timeout, limits, identity))
             _reopened[key] = found
         return found
-
-
-def _numbers(values: Mapping[str, float | None]) -> str:
-    """Write numbers with their names, those that say something."""
-    said = {name: value for name, value in values.items() if value is not None}
-    return ", ".join(
-        f"{name}={value:g}" for name, value in said.items() if value or name == "epsilon"
-    )

@@ -92,7 +92,7 @@ class GridLoss(PrivacyLossDistribution):
     Examples
     --------
     >>> from skdp.risk import LaplaceLoss
-    >>> print(f"{LaplaceLoss(0.1).compose(100).epsilon(1e-5):.3f}")
+    >>> print(f"{LaplaceLoss(0.1).self_compose(100).epsilon(1e-5):.3f}")
     4.220
     """
 
@@ -204,9 +204,6 @@ class GridLoss(PrivacyLossDistribution):
 
     def _support(self) -> tuple[float, float]:
         return self.step * self.first, self.step * (self.first + self.probabilities.size - 1)
-
-    def _self_compose(self, n: int, step: float | None) -> PrivacyLossDistribution:
-        return self_convolved(self, n, step)
 
     def _power(self, n: int) -> GridLoss:
         """Return the law of the sum of n of these losses."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.core.checks import check_count, check_levels, check_real
+from skdp.core.checks import check_count, check_levels, check_real, shown
 
 
 class PrivacyLossDistribution(ABC):
@@ -156,14 +156,14 @@ class PrivacyLossDistribution(ABC):
         return self if n == 1 else self._self_compose(n, step)
 
     def compose(
-        self, other: PrivacyLossDistribution | int, *, step: float | None = None
+        self, other: PrivacyLossDistribution, *, step: float | None = None
     ) -> PrivacyLossDistribution:
-        """Law of the total loss of two independent releases, or of several equal ones.
+        """Law of the total loss of two independent releases.
 
         Parameters
         ----------
-        other : PrivacyLossDistribution or int
-            The loss of the other release; an integer n is short for ``self_compose(n)``.
+        other : PrivacyLossDistribution
+            The loss of the other release.
         step : float in (0, inf) or None, default=None
             Distance of the grid; None takes the finer of the two defaults, or more where the range
             of the losses needs it.
@@ -175,13 +175,22 @@ class PrivacyLossDistribution(ABC):
 
         Raises
         ------
+        TypeError
+            If `other` is no law of a loss.
         ValueError
             If the grid would be too large for the range of the losses.
+
+        See Also
+        --------
+        self_compose : The same for equal releases.
         """
         _check_step(step)
-        if isinstance(other, PrivacyLossDistribution):
-            return self._compose(other, step)
-        return self.self_compose(other, step=step)
+        if not isinstance(other, PrivacyLossDistribution):
+            raise TypeError(
+                "The 'other' parameter of compose must be the law of a privacy loss. Got "
+                f"{shown(other)}. For equal releases use self_compose(n)."
+            )
+        return self._compose(other, step)
 
     @abstractmethod
     def _cdf(self, loss: NDArray[np.float64]) -> NDArray[np.float64]: ...

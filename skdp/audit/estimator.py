@@ -20,7 +20,7 @@ from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, as_dataset, neighboring_pair
 from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
-from skdp.core.streams import AUDIT, reproducible_seed
+from skdp.core.streams import AUDIT, public_seed
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
 from skdp.mechanisms.base import Mechanism
@@ -205,7 +205,7 @@ def audit_estimator(
     dataset = plan.prepare(X, y)
     n = dataset.n_records
     check_count("pairs", pairs, "audit_estimator", at_most=None if record is None else n)
-    seed = reproducible_seed(rng)
+    seed = public_seed(rng, "rng", "audit_estimator")
     promise, known = private_estimator.guarantee_, private_estimator.sensitivity_
     target, mechanism = known.bounded(plan.target), plan.mechanism
     if record is None:

@@ -2,41 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypedDict
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from skdp.audit.certificates import label_bound, one_run_bound, pair_bound, resolution_limit
-from skdp.audit.outputs import Outputs, as_outputs, as_rows
-from skdp.audit.points import LossPoint, loss_at, most_revealing_point
-from skdp.audit.rules import (
-    Candidate,
-    LineScore,
-    Rule,
-    Score,
-    candidate_scores,
-    label_rule,
-    pair_rule,
-)
+from skdp.audit.methods import METHODS, Audited, Pair, Runs
 from skdp.core.checks import check_count, check_rules, shown
-from skdp.core.streams import reproducible_seed
-
-Rng = np.random.Generator
-Runs = Callable[[Any, int, Rng], ArrayLike]  # runs(dataset, n, rng) returns n outputs
-Pair = tuple[Any, Any]
-_Ends = tuple[Score, int, int]  # how many of the highest and of the lowest scores to guess
-METHODS = ("label", "pair", "local", "one-run")
-BLOCK = 2**19
-"""Final runs at a time: millions of rows need not be in memory together."""
-
-POINT_ALPHA = 1e-4
-"""Level at which outputs are compared in the search of the local method; there are many."""
+from skdp.core.streams import public_seed
 
 
 @dataclass(frozen=True)
@@ -186,24 +160,20 @@ def audit_epsilon(
     (True, True)
     """
     pairs = _check(pairs, claimed_epsilon, delta, n_search, n_final, alpha, method)
-    seed = reproducible_seed(rng)
-    search, final = _STAGES[method]
-    children = np.random.SeedSequence(seed).spawn(len(pairs) + 1)
+    seed = public_seed(rng, "rng", "audit_epsilon")
+    search, final = METHODS[method]
+    audited = Audited(mechanism, n_search, n_final, alpha, delta)
+    *children, last = np.random.SeedSequence(seed).spawn(len(pairs) + 1)
     found = Parallel(n_jobs=n_jobs)(
-        delayed(search)(
-            mechanism, pair, n_search, n_final, alpha, delta, np.random.default_rng(child)
-        )
-        for pair, child in zip(pairs, children, strict=False)
+        delayed(search)(audited, pair, np.random.default_rng(child))
+        for pair, child in zip(pairs, children, strict=True)
     )
     best = int(np.argmax([value for value, _ in found]))
-    outcome = final(
-        mechanism, pairs[best], found[best][1], n_final, alpha, delta,
-        np.random.default_rng(children[-1]),
-    )  # fmt: skip
+    outcome = final(audited, pairs[best], found[best][1], np.random.default_rng(last))
     searched = {"n_search": 1 if method == "one-run" else n_search, "n_pairs": len(pairs)}
     return AuditResult(
         lower_bound=float(outcome["lower_bound"]),
-        estimate=float(outcome["estimate"]),
+        estimate=outcome["estimate"],
         claimed_epsilon=float(claimed_epsilon),
         delta=float(delta),
         violated=bool(outcome["lower_bound"] > claimed_epsilon),
@@ -216,17 +186,6 @@ def audit_epsilon(
         resolution=float(outcome["resolution"]),
         seed=seed,
     )
-
-
-class _Outcome(TypedDict):
-    """What the final stage certifies, as fields of the result."""
-
-    lower_bound: float | NDArray[np.float64]
-    estimate: float
-    direction: str
-    event: str
-    sizes: dict[str, int]
-    resolution: float
 
 
 def _check(
@@ -250,7 +209,7 @@ def _check(
         claimed_epsilon=(claimed_epsilon, claimed_epsilon >= 0, "be at least 0"),
         delta=(delta, 0 <= delta < 1, "be in [0, 1)"),
         alpha=(alpha, 0 < alpha < 1, "be in (0, 1)"),
-        method=(method, method in METHODS, f"be one of {METHODS}"),
+        method=(method, method in tuple(METHODS), f"be one of {tuple(METHODS)}"),
     )
     if delta > 0 and method in ("label", "local"):
         raise ValueError(
@@ -258,191 +217,3 @@ def _check(
             f"Got {shown(delta)}. Use method='pair'."
         )
     return pairs
-
-
-def _run(mechanism: Runs, x: object, n: int, rng: np.random.Generator) -> Outputs:
-    """Run the mechanism, and insist on one output per run."""
-    rows = as_rows(mechanism(x, n, rng))
-    if rows.ndim == 0 or len(rows) != n:
-        raise ValueError(
-            f"The mechanism must return n={n} outputs. Got an array of shape {rows.shape}."
-        )
-    return as_outputs(rows)
-
-
-def _counts(mechanism: Runs, x: object, n: int, rule: Rule, rng: Rng) -> tuple[int, int]:
-    """Count the guesses of x and of x' in n runs on one dataset."""
-    blocks = (min(BLOCK, n - start) for start in range(0, n, BLOCK))
-    each = [rule.counts(_run(mechanism, x, block, rng)) for block in blocks]
-    return sum(of_x for of_x, _ in each), sum(of_y for _, of_y in each)
-
-
-def _search_rules(
-    choose: Callable[[Candidate], Rule], mechanism: Runs, pair: Pair, n_search: int, rng: Rng
-) -> tuple[float, Rule]:
-    """Learn what suits the outputs, choose thresholds for each, and keep the best rule."""
-    x, y = (_run(mechanism, dataset, n_search, rng) for dataset in pair)
-    if x.shape[1:] != y.shape[1:]:
-        raise ValueError(
-            "The mechanism must return outputs of one shape. "
-            f"Got shapes {x.shape} and {y.shape} on the two datasets of a pair."
-        )
-    rules = [choose(c) for c in candidate_scores(x, y, seed=int(rng.integers(2**31)))]
-    best = max(rules, key=lambda rule: rule.value)
-    return best.value, best
-
-
-def _search_label(
-    mechanism: Runs, pair: Pair, n_search: int, n_final: int, alpha: float, delta: float, rng: Rng
-) -> tuple[float, Rule]:
-    """Find the rule that guesses best."""
-    choose = partial(label_rule, alpha=alpha, n_final=n_final)
-    return _search_rules(choose, mechanism, pair, n_search, rng)
-
-
-def _search_pair(
-    mechanism: Runs, pair: Pair, n_search: int, n_final: int, alpha: float, delta: float, rng: Rng
-) -> tuple[float, Rule]:
-    """Find the event whose two probabilities differ most."""
-    choose = partial(pair_rule, alpha=alpha, delta=delta, n_final=n_final)
-    return _search_rules(choose, mechanism, pair, n_search, rng)
-
-
-def _direction(rule: Rule) -> str:
-    """Name the dataset that the rule speaks for."""
-    if math.isfinite(rule.above) and math.isfinite(rule.below):
-        return "both"
-    return "x' over x" if math.isfinite(rule.below) else "x over x'"
-
-
-def _final_label(
-    mechanism: Runs, pair: Pair, rule: Rule, n_final: int, alpha: float, delta: float, rng: Rng
-) -> _Outcome:
-    """Guess the secret coin of 2 n_final runs."""
-    # Independent fair coins, grouped by outcome: the runs are exchangeable.
-    n_x = int(rng.binomial(2 * n_final, 0.5))
-    right_x, wrong_x = _counts(mechanism, pair[0], n_x, rule, rng)
-    wrong_y, right_y = _counts(mechanism, pair[1], 2 * n_final - n_x, rule, rng)
-    right, guesses = right_x + right_y, right_x + right_y + wrong_x + wrong_y
-    with np.errstate(divide="ignore"):
-        estimate = np.log(np.divide(right, guesses - right)) if right else 0.0
-    return {
-        "lower_bound": label_bound(right, guesses, alpha),
-        "estimate": max(estimate, 0.0),
-        "direction": _direction(rule),
-        "event": f"guess {rule}",
-        "sizes": {"n_final": 2 * n_final, "n_guesses": guesses, "n_right": right},
-        "resolution": resolution_limit("label", n_final, alpha),
-    }
-
-
-def _final_pair(
-    mechanism: Runs, pair: Pair, rule: Rule, n_final: int, alpha: float, delta: float, rng: Rng
-) -> _Outcome:
-    """Count one event in n_final runs on either dataset."""
-    side = 1 if math.isfinite(rule.below) else 0
-    hits = [_counts(mechanism, dataset, n_final, rule, rng)[side] for dataset in pair]
-    more, less = hits[side], hits[1 - side]
-    with np.errstate(divide="ignore"):
-        surplus = max(more - delta * n_final, 0.0)
-        estimate = np.log(np.divide(surplus, less)) if surplus else 0.0
-    return {
-        "lower_bound": pair_bound(more, n_final, less, n_final, alpha, delta),
-        "estimate": max(estimate, 0.0),
-        "direction": _direction(rule),
-        "event": str(rule),
-        "sizes": {"n_final": 2 * n_final, "n_hits_x": hits[0], "n_hits_x_prime": hits[1]},
-        "resolution": resolution_limit("pair", n_final, alpha, delta),
-    }
-
-
-def _search_local(
-    mechanism: Runs, pair: Pair, n_search: int, n_final: int, alpha: float, delta: float, rng: Rng
-) -> tuple[float, LossPoint]:
-    """Find the point whose loss has the largest lower confidence limit."""
-    x, y = (_run(mechanism, dataset, n_search, rng) for dataset in pair)
-    point = most_revealing_point(x, y, confidence=1 - min(alpha, POINT_ALPHA))
-    return point.lower, point
-
-
-def _final_local(
-    mechanism: Runs,
-    pair: Pair,
-    point: LossPoint,
-    n_final: int,
-    alpha: float,
-    delta: float,
-    rng: Rng,
-) -> _Outcome:
-    """Estimate the loss at one point on fresh runs, with a one-sided limit."""
-    x, y = (_run(mechanism, dataset, n_final, rng) for dataset in pair)
-    fresh = loss_at(point, x, y, confidence=1 - alpha)
-    return {
-        "lower_bound": fresh.lower,
-        "estimate": fresh.loss,
-        "direction": "x over x'" if point.sign > 0 else "x' over x",
-        "event": f"loss at {fresh}",
-        "sizes": {"n_final": 2 * n_final},
-        "resolution": fresh.resolution,
-    }
-
-
-def _search_one_run(
-    mechanism: Runs, pair: Pair, n_search: int, n_final: int, alpha: float, delta: float, rng: Rng
-) -> tuple[float, _Ends]:
-    """Choose, on one run, how many of the highest and of the lowest scores to guess."""
-    coins, scores = _one_run(mechanism, pair, rng)
-    rules = [
-        label_rule((line, line(scores[coins]), line(scores[~coins])), alpha, len(coins) / 2)
-        for line in (LineScore(1), LineScore(-1))
-    ]
-    best = max(rules, key=lambda rule: rule.value)
-    return best.value, (best.score, *best.counts(scores))
-
-
-def _final_one_run(
-    mechanism: Runs, pair: Pair, rule: _Ends, n_final: int, alpha: float, delta: float, rng: Rng
-) -> _Outcome:
-    """Guess the coins of one fresh run; the number of guesses is already fixed."""
-    score, n_high, n_low = rule
-    coins, outputs = _one_run(mechanism, pair, rng)
-    order = np.argsort(score(outputs), kind="stable")
-    canaries, guesses = len(coins), n_high + n_low
-    right = int(coins[order[canaries - n_high :]].sum() + (~coins[order[:n_low]]).sum())
-    with np.errstate(divide="ignore"):
-        estimate = np.log(np.divide(right, guesses - right)) if right else 0.0
-    return {
-        "lower_bound": one_run_bound(canaries, guesses, right, alpha, delta),
-        "estimate": max(estimate, 0.0),
-        "direction": "both" if n_high and n_low else "x over x'" if n_high else "x' over x",
-        "event": f"guess x for the {n_high} highest and x' for the {n_low} lowest {score}",
-        "sizes": {"n_final": 1, "n_canaries": canaries, "n_guesses": guesses, "n_right": right},
-        "resolution": one_run_bound(canaries, canaries, canaries, alpha, delta),
-    }
-
-
-def _one_run(mechanism: Runs, pair: Pair, rng: Rng) -> tuple[NDArray[np.bool_], Outputs]:
-    """Flip a coin per record, run once, and return the coins and the scores."""
-    x, y = np.asarray(pair[0]), np.asarray(pair[1])
-    if x.shape != y.shape or x.ndim == 0:
-        raise ValueError(
-            "The 'pairs' parameter of audit_epsilon must hold two sequences of equally many records"
-            f" for method='one-run'. Got shapes {x.shape} and {y.shape}."
-        )
-    coins = rng.random(len(x)) < 0.5
-    chosen = coins.reshape((-1,) + (1,) * (x.ndim - 1))
-    scores = np.asarray(mechanism(np.where(chosen, x, y), 1, rng), dtype=np.float64)
-    if scores.shape != (1, len(x)) or np.isnan(scores).any():
-        raise ValueError(
-            f"The mechanism must return one score per record, of shape (1, {len(x)}), none of them "
-            f"nan, for method='one-run'. Got an array of shape {scores.shape}."
-        )
-    return coins, as_outputs(scores[0])
-
-
-_STAGES: dict[str, tuple[Callable[..., Any], Callable[..., _Outcome]]] = {
-    "label": (_search_label, _final_label),
-    "pair": (_search_pair, _final_pair),
-    "local": (_search_local, _final_local),
-    "one-run": (_search_one_run, _final_one_run),
-}

@@ -27,24 +27,11 @@ FRESH_EXPONENT = 1.15
 
 @dataclass(frozen=True)
 class LossPoint:
-    """One output, the loss there, and its one-sided lower limit.
+    """One output, the loss there in the direction of `sign`, and its one-sided lower limit.
 
-    Parameters
-    ----------
-    value : number, str or ndarray of shape (d,)
-        The output.
-    is_atom : bool
-        Whether it has positive probability.
-    sign : {-1, 1}
-        1 when x is the likelier dataset there, else -1.
-    loss : float
-        Log ratio times `sign`, at least 0.
-    lower : float
-        One-sided lower confidence limit of the loss, at least 0.
-    floor : float
-        The least density, or probability, that was used.
-    resolution : float
-        The largest loss that the larger density and the floor allow at this output.
+    The sign is 1 where x is the likelier dataset, else -1, and an atom is an output of positive
+    probability. The resolution is the largest loss that the larger of the two densities, or
+    probabilities, allows beside the floor, the least that was used.
     """
 
     value: Any

@@ -17,18 +17,7 @@ class _NoisyRelease:
     For Laplace and Gaussian noise that number, the distance to one value minus the distance to
     the other in the norm of the mechanism, is equivalent to the likelihood ratio: nothing is lost
     by looking at it alone. Any function of an output is as private as the output, so a bound that
-    is found on it holds for the release.
-
-    Parameters
-    ----------
-    values : tuple of two ndarrays of equal shape
-        The exact values on x and on x'.
-    mechanism : Mechanism
-        Which noise.
-    sensitivity : float
-        What the noise is calibrated to.
-    stacked : bool
-        Draw many outputs by one release of a stack of copies.
+    is found on it holds for the release. `stacked` draws many outputs by one release of a stack.
     """
 
     def __init__(

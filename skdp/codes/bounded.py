@@ -24,7 +24,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
 from skdp.codes.encoder import LEAST_PILOTS, NUMBERS
@@ -33,8 +32,7 @@ from skdp.codes.prior import OutputUnits, Prior
 from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
 from skdp.core.metric import LocalMetric
-
-Matrix = NDArray[np.float64]
+from skdp.core.types import Matrix
 
 # A norm stays so far below its bound that its own rounding does not matter.
 _INSIDE = 1 - 2.0**-30
@@ -101,9 +99,7 @@ def _learn(
     reach: float,
 ) -> PublicCode:
     center, d = values.mean(axis=0), values.shape[1]
-    local = isinstance(metric, LocalMetric)
-    given = metric.matrix if isinstance(metric, LocalMetric) else metric
-    changes, matrix = check_pilots(differences / sensitivity, given)
+    changes, matrix, local = check_pilots(differences / sensitivity, metric)
     pilots = _Pilots((values - center) / sensitivity, changes, matrix, local, reach)
     learned = (_dense if d <= MAX_DENSE else _wide)(mechanism, pilots)
     covariance = learned.covariance

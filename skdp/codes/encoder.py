@@ -30,7 +30,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
 from skdp.codes.learning import MAX_DENSE, check_pilots, folds, with_learned_basis
@@ -40,6 +39,7 @@ from skdp.codes.water import FIRST_RATIO, Noise, fill
 from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
 from skdp.core.metric import LocalMetric
+from skdp.core.types import Matrix
 
 # How many rows a code is tried with, where its noise depends on that.
 NUMBERS = (1, 2, 3, 4, 6, 8, 12, 16)
@@ -52,8 +52,6 @@ _N_FOLDS = 3
 _AS_GOOD = 1.15  # of the least squared error, which is 7 % of the error itself
 _LEAST_CHANGE = 1e-3  # of the largest change: directions said to change less are not believed
 _ORDINARY = math.sqrt(2 / math.pi)  # mean absolute value of a normal variable of variance 1
-
-Matrix = NDArray[np.float64]
 
 
 class Rows(NamedTuple):
@@ -152,11 +150,8 @@ def learn_code(
     unlike the oracle's. Without noise, with noise beyond reason, without any difference or with
     fewer than 5 pilots the values are taken as they are.
     """
-    local = isinstance(metric, LocalMetric)
-    if isinstance(metric, LocalMetric):
-        metric = metric.matrix
-    differences, metric = check_pilots(differences, metric)
-    values, _ = check_pilots(values, None)
+    differences, matrix, local = check_pilots(differences, metric)
+    values, _, _ = check_pilots(values, None)
     if values.shape != differences.shape:
         raise ValueError(
             "There must be as many pilot values as pilot differences. Got arrays of shapes "
@@ -168,7 +163,7 @@ def learn_code(
     if not fits or n_pilots < LEAST_PILOTS or not differences.any():
         return plain
     learn = _learn_dense if d <= MAX_DENSE else learn_in_span
-    return learn(values, differences, metric, local, noises, n_samples, float(shift)) or plain
+    return learn(values, differences, matrix, local, noises, n_samples, float(shift)) or plain
 
 
 def _learn_dense(

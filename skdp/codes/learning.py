@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from skdp.core.basis import compact, reflect
 from skdp.core.code import KINDS, PublicCode
 from skdp.core.geometry import Geometry, MechanismType
 from skdp.core.metric import LocalMetric
@@ -52,13 +53,8 @@ _LEVEL = 0.95  # of the norms that are compared, as a calibration at gamma = .05
 class Learned(NamedTuple):
     """A basis, and the squared error of the output that it makes us expect, up to a constant.
 
-    Parameters
-    ----------
-    basis : PublicCode
-        The basis.
-    error : float
-        The square of the .95 quantile of the norms of pilot differences, times the squared output
-        error of unit noise on each coordinate.
+    That is the square of the .95 quantile of the norms of pilot differences, times the squared
+    output error of unit noise on each coordinate.
     """
 
     basis: PublicCode
@@ -84,10 +80,7 @@ def learn_basis(
     vector is a diagonal, None the identity. A `LocalMetric` is believed less far. `order` is p of
     the norm that the mechanism is calibrated to.
     """
-    local = False
-    if isinstance(metric, LocalMetric):
-        metric, local = metric.matrix, True
-    differences, metric = check_pilots(differences, metric)
+    differences, matrix, local = check_pilots(differences, metric)
     if differences.shape[1] == 1 or not differences.any():
         return PublicCode("identity", len(differences))
     # The size of T does not matter, so this only keeps squares from over- and underflow.
@@ -99,15 +92,18 @@ def learn_basis(
     for each in kinds:
         try:
             with np.errstate(all="ignore"):
-                learned.append(LEARNERS[each](differences, metric, order, local))
+                learned.append(LEARNERS[each](differences, matrix, order, local))
         except ValueError:  # few pilot pairs of many values give axes that are singular
             if kind != "auto":
                 raise
     return min(learned, key=_error_of).basis
 
 
-def check_pilots(differences: Matrix, metric: Matrix | None) -> tuple[Matrix, Matrix | None]:
-    """Refuse what is not one finite row per pilot pair, or no metric of such rows."""
+def check_pilots(
+    differences: Matrix, metric: Matrix | LocalMetric | None
+) -> tuple[Matrix, Matrix | None, bool]:
+    """Return one finite row per pilot pair, a metric of such rows, and whether it is local."""
+    local = isinstance(metric, LocalMetric)
     differences = np.asarray(differences, dtype=np.float64)
     if differences.ndim != 2 or not np.isfinite(differences).all():
         raise ValueError(
@@ -115,15 +111,16 @@ def check_pilots(differences: Matrix, metric: Matrix | None) -> tuple[Matrix, Ma
             f"Got shape {differences.shape}."
         )
     if metric is None:
-        return differences, None
+        return differences, None, False
     d = differences.shape[1]
-    metric = np.asarray(metric, dtype=np.float64)
-    if metric.shape not in ((d,), (d, d)) or not np.isfinite(metric).all():
+    given = metric.matrix if isinstance(metric, LocalMetric) else metric
+    matrix = np.asarray(given, dtype=np.float64)
+    if matrix.shape not in ((d,), (d, d)) or not np.isfinite(matrix).all():
         raise ValueError(
             f"The metric of the output must be a finite array of shape ({d},) or ({d}, {d}). "
-            f"Got shape {metric.shape}."
+            f"Got shape {matrix.shape}."
         )
-    return differences, metric if metric.any() else None
+    return differences, matrix if matrix.any() else None, local
 
 
 def _identity(differences: Matrix, metric: Matrix | None, order: int, local: bool) -> Learned:
@@ -246,9 +243,8 @@ def _leading_axes(z: Matrix) -> Matrix:
 
 
 def _reflect(z: Matrix, reflectors: Matrix) -> Matrix:
-    ones = np.ones(len(reflectors))
-    rotation = PublicCode(encoder=ones, reflectors=reflectors, weights=ones)
-    return np.array([rotation.forward(row) for row in z])
+    block = compact(reflectors).T
+    return np.array([reflect(row, reflectors, block) for row in z])
 
 
 def folds(n_rows: int, n_folds: int = _N_FOLDS) -> list[tuple[slice, NDArray[np.intp]]]:

@@ -15,11 +15,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.codes.learning import in_units, least_share, root_of
-
-Matrix = NDArray[np.float64]
+from skdp.core.types import Matrix
 
 
 class OutputUnits(NamedTuple):

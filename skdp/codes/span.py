@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from skdp.codes.learning import MAX_RANK, folds, in_units, least_share
 from skdp.codes.water import FIRST_RATIO, Noise, fill
 from skdp.core.code import Owned, PublicCode
+from skdp.core.types import Matrix
 
 # Numbers of an encoder, 16 rows for a million values, and of pilots that are worked on at a time.
 MAX_NUMBERS = 2**24
@@ -38,8 +39,6 @@ _N_FOLDS = 2
 _LEAST_CHANGE = 1e-3  # of the largest change, as in `skdp.codes.encoder`
 _LEAST_SINGLE = 1e-20  # what is so much smaller than a number is still in single precision
 _RIDGE = 1e-10  # of the mean squared length of pilots: their rounding errors
-
-Matrix = NDArray[np.float64]
 
 
 class _Pilots(NamedTuple):

@@ -22,10 +22,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize
 
-Vector = NDArray[np.float64]
+from skdp.core.types import Matrix
 
 # Of the order statistic of the norms to the typical norm, until it is measured.
 FIRST_RATIO = 2.0
@@ -49,7 +48,7 @@ class Noise(NamedTuple):
     level: float = 0.95
     most: int | None = None
 
-    def of(self, norms: Vector) -> float:
+    def of(self, norms: Matrix) -> float:
         """Return the standard deviation of noise that is calibrated to these norms."""
         position = min(len(norms), math.ceil(self.level * (len(norms) + 1)))
         return self.deviation * float(np.sort(norms)[position - 1])
@@ -61,12 +60,12 @@ class Noise(NamedTuple):
 
 def fill(
     order: int,
-    factors: Vector,
-    variances: Vector,
-    changes: Vector,
+    factors: Matrix,
+    variances: Matrix,
+    changes: Matrix,
     budget: float,
     most: int | None = None,
-) -> Vector:
+) -> Matrix:
     """Return the weight of each direction, 0 of all but `most`.
 
     `factors` (g), `variances` (v) and `changes` (a) are per direction; a must be positive. For the
@@ -84,7 +83,7 @@ def fill(
     return weights
 
 
-def _fill_squares(factors: Vector, variances: Vector, changes: Vector, budget: float) -> Vector:
+def _fill_squares(factors: Matrix, variances: Matrix, changes: Matrix, budget: float) -> Matrix:
     """Fill in the order of the level theta at which each direction enters."""
     entries = changes / (variances * np.sqrt(factors))
     order = np.argsort(entries, kind="stable")
@@ -101,7 +100,7 @@ def _fill_squares(factors: Vector, variances: Vector, changes: Vector, budget: f
     return weights * (budget / np.linalg.norm(changes * weights))
 
 
-def _fill_absolute(factors: Vector, variances: Vector, changes: Vector, budget: float) -> Vector:
+def _fill_absolute(factors: Matrix, variances: Matrix, changes: Matrix, budget: float) -> Matrix:
     """Fill those that pay for themselves, and perhaps one more."""
     order = np.argsort(changes / (factors * variances**1.5), kind="stable")
     g, v, a = factors[order], variances[order], changes[order]
@@ -132,14 +131,14 @@ def _fill_absolute(factors: Vector, variances: Vector, changes: Vector, budget: 
     return weights
 
 
-def _alone(errors: Vector, costs: Vector, budget: float) -> Vector:
+def _alone(errors: Matrix, costs: Matrix, budget: float) -> Matrix:
     """Spend all on the direction that gains most by it."""
     squares = (budget / costs) ** 2
     best = np.argmax(errors * squares / (1 + squares))
     return np.where(np.arange(len(costs)) == best, budget / costs, 0)
 
 
-def _price(prices: Vector, costs: Vector, budget: float) -> float:
+def _price(prices: Matrix, costs: Matrix, budget: float) -> float:
     """The price at which the inner minima spend the budget, or the highest that all of them pay."""
 
     def excess(log_price: float) -> float:
@@ -154,7 +153,7 @@ def _price(prices: Vector, costs: Vector, budget: float) -> float:
     return math.exp(optimize.brentq(excess, lowest, highest, xtol=1e-4))
 
 
-def _inner(price: Vector) -> Vector:
+def _inner(price: Matrix) -> Matrix:
     """Solve ``2 x / (1 + x^2)^2 = price`` for x >= 1 / sqrt(3).
 
     In logarithms the left side is concave, and the start is beyond the root: Newton's steps then

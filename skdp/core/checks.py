@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from contextlib import suppress
 from numbers import Integral, Number, Real
-from typing import TypeGuard
+from typing import Any, TypeGuard, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 MOST = 2**53
 """Largest count: a double holds all integers up to it."""
@@ -54,6 +57,23 @@ def floats(values: object) -> NDArray[np.float64] | None:
     with suppress(TypeError, ValueError):
         return np.asarray(values, dtype=np.float64)
     return None
+
+
+def with_advice(advice: str) -> Callable[[F], F]:
+    """Add to the error of a wrong call how to call; the signature stays as it is."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def advised(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return function(*args, **kwargs)
+            except TypeError as error:
+                flaw = str(error)
+            raise TypeError(f"{flaw}. {advice}")
+
+        return cast(F, advised)
+
+    return decorate
 
 
 def check_count(
@@ -129,3 +149,21 @@ def check_levels(
             f"Got {shown(values)}."
         )
     return levels.astype(np.float64)
+
+
+def check_ranges(name: str, ranges: object, owner: str) -> NDArray[np.float64]:
+    """Return pairs (low, high), finite and in order, in an array."""
+    pairs = floats(ranges)
+    if (
+        pairs is None
+        or pairs.ndim != 2
+        or pairs.shape[1] != 2
+        or not len(pairs)
+        or not np.isfinite(pairs).all()
+        or (pairs[:, 0] > pairs[:, 1]).any()
+    ):
+        raise ValueError(
+            f"The {name!r} parameter of {owner} must give finite (low, high) with low at most "
+            f"high, a pair for each column. Got {shown(ranges)}."
+        )
+    return pairs

@@ -42,6 +42,12 @@ def named(module: str, names: str) -> list[str]:
     return [f"{module}.{name}" for name in names.split()]
 
 
+def slots_of(kind: type) -> tuple[str, ...]:
+    """Name the slots that a class itself declares."""
+    slots = vars(kind).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
 class ClassTable(Mapping[type, Value]):
     """A value for each of some classes of scikit-learn, written by name, and for classes added.
 

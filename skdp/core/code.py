@@ -4,22 +4,10 @@ Any public function may be measured and noised in place of the value f, and any 
 be applied to the noisy numbers. Neither changes the promise: the sensitivity is that of the encoded
 value, and decoding is post-processing. Here the encoder T is a matrix.
 
-*Without a prior* T is square, a basis, and is decoded by its inverse.
+*Without a prior* T is square, a basis, and is decoded by its inverse (`basis.py`).
 
 *With a prior* of f, learned from public fits, T may leave out directions, and the decoder returns
-what the prior says of f given ``y = T (f - mu) + noise``. With a prior of mean mu and covariance S,
-noise of variance s^2 on each of the k numbers, and C the covariance S T' of value and code,
-H = T S T', the linear estimate of least mean square error is
-
-    mu + alpha C (alpha H + s^2 I)^-1 y,   with covariance   alpha S - alpha^2 C (..)^-1 C'.
-
-How much wider than S the prior should be is not known. The decoded value is the mean of the above
-over a list of alphas, each with its probability given y where both laws are normal. Before, alpha
-is (.02 + rho) / alpha times as likely as 1, with rho the shift that the prior allows for: so it
-stays at 1 for data of the oracle where no shift is expected. The errors are those of the mixture.
-
-Denoising of a release by a prior is in the spirit of Balle and Wang (ICML 2018, section 4), and
-unequal noise by coordinate in that of Muthukrishnan and Kalyani (2023).
+what the prior says of f given ``y = T (f - mu) + noise`` (`spectrum.py`).
 """
 
 from __future__ import annotations
@@ -33,13 +21,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.core.basis import compact, invert, reflect
+from skdp.core.spectrum import WIDENINGS, Spectrum
 from skdp.core.types import Matrix
 
 KINDS = ("identity", "diagonal", "predictive")
 """The kinds of basis that are learned."""
 
 # Largest number of values of which the standard errors in a basis are worked out.
-MAX_SPREAD = 2000
+_MAX_SPREAD = 2000
 
 _ENCODER = ("encoder", "reflectors", "weights")
 _PRIOR = ("mean", "covariance", "deviations", "removable", "units", "outside")
@@ -48,37 +38,7 @@ _PARTS = (*_ENCODER, *_PRIOR)
 # Numbers of an encoder that are worked on at a time.
 _BLOCK = 2**17
 
-# Beyond it a matrix is singular to working precision.
-_MOST_CONDITION = 1e14
-
-# By how much the variance of the prior may be multiplied.
-_WIDENINGS = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0, 1e4])
-# How likely each of these is beside 1 before the release is seen, were it not for a shift.
-_LIKELY = 0.02
-
-# Of the largest variance of the code: the rounding errors of H are about as large.
-_LEAST_VARIANCE = 1e-15
-
-
-class _Spectrum(NamedTuple):
-    """The variances of the code along its own axes, and what it can remove of the prior there."""
-
-    axes: Any
-    variances: Matrix
-    removable: Matrix
-
-    def along(self, code: Matrix) -> Matrix:
-        return code if self.axes is None else self.axes.T @ code
-
-    def back(self, code: Matrix) -> Matrix:
-        return code if self.axes is None else self.axes @ code
-
-    def gains(self, widenings: Matrix, variance: float) -> Matrix:
-        """The diagonal of alpha (alpha H + s^2 I)^-1, a row per alpha; 0 where all is rounding."""
-        total = widenings[:, None] * self.variances + variance
-        least = _LEAST_VARIANCE * total.shape[1] * total.max(axis=1, keepdims=True, initial=0)
-        inverse = np.divide(1, total, out=np.zeros_like(total), where=total > least)
-        return widenings[:, None] * inverse
+_Spectrum = Spectrum  # what a release that was saved before knows it by
 
 
 class Owned(NamedTuple):
@@ -274,48 +234,19 @@ class PublicCode:
         if self.encoder.ndim == 2:
             return np.einsum("ij,j->i", self.encoder, v)
         v = v[self._kept] * self.encoder[self._kept]
-        return v if self.weights is None else self._reflected(v, self._block.T) / self.weights
-
-    def _reflected(self, vector: Matrix, block: Matrix) -> Matrix:
-        """Rotate by Q', or by Q if the block is not transposed."""
-        assert self.reflectors is not None
-        inner = np.einsum("ij,j->i", block, np.einsum("ij,i->j", self.reflectors, vector))
-        return vector - np.einsum("ij,j->i", self.reflectors, inner)
-
-    @cached_property
-    def _block(self) -> Matrix:
-        """K with Q = I - Y K Y', Y the reflectors (the compact form of their product)."""
-        assert self.reflectors is not None
-        products = self.reflectors.T @ self.reflectors
-        block = np.diag(2 / np.diag(products))
-        for j in range(1, len(block)):
-            block[:j, j] = -block[j, j] * (block[:j, :j] @ products[:j, j])
-        return block
+        if self.reflectors is None or self.weights is None:
+            return v
+        return reflect(v, self.reflectors, self._block.T) / self.weights
 
     @cached_property
     def _inverse(self) -> Matrix:
-        """Inverted after bringing rows and columns to length 1: scales are no singularity."""
-        matrix = self.encoder
-        assert matrix is not None
-        if matrix.shape[0] != matrix.shape[1]:
-            raise ValueError(
-                f"The 'basis' must be a square matrix. Got an array of shape {matrix.shape}."
-            )
-        with np.errstate(all="ignore"):
-            rows = np.linalg.norm(matrix, axis=1)
-            columns = np.linalg.norm(matrix / rows[:, None], axis=0)
-            balanced = matrix / rows[:, None] / columns
-            try:
-                inverse = np.linalg.inv(balanced)
-            except np.linalg.LinAlgError:
-                inverse = np.full_like(balanced, np.nan)
-            condition = np.linalg.norm(balanced, 1) * np.linalg.norm(inverse, 1)
-            inverse = inverse / columns[:, None] / rows
-        if not (condition < _MOST_CONDITION and np.isfinite(inverse).all()):
-            raise ValueError(
-                "The 'basis' must be an invertible matrix. It is singular to working precision."
-            )
-        return inverse
+        assert self.encoder is not None
+        return invert(self.encoder)
+
+    @cached_property
+    def _block(self) -> Matrix:
+        assert self.reflectors is not None
+        return compact(self.reflectors)
 
     def reach(self, errors: ArrayLike) -> float:
         """Return how far errors of the values can move the code, in the L1 norm.
@@ -388,12 +319,13 @@ class PublicCode:
         if self.encoder is None:
             return y
         if self.mean is None:
-            if self.weights is not None:
-                y = self._reflected(y * self.weights, self._block)
+            if self.reflectors is not None and self.weights is not None:
+                y = reflect(y * self.weights, self.reflectors, self._block)
             return self._inverse @ y if self.encoder.ndim == 2 else y / self.encoder
         if variance == 0 and self._is_square:
             return self.mean + _solve(self.encoder, y)
-        spectrum, (shares, gains) = self._spectrum, self._mixture(y, variance)
+        spectrum = self._spectrum
+        shares, gains = spectrum.mixture(y, variance, self.shift)
         change = spectrum.back((shares @ gains) * spectrum.along(y))
         value = self.mean.copy()
         if self.covariance is None:
@@ -422,19 +354,20 @@ class PublicCode:
         if self.encoder is None:
             return None
         if self.deviations is None:
-            if len(self.encoder) > MAX_SPREAD:
+            if len(self.encoder) > _MAX_SPREAD:
                 return None
             inverse = np.array([self.decode(unit) for unit in np.eye(len(self.encoder))])
             return np.sqrt(variance * np.sum(inverse**2, axis=0))
         if variance == 0 and self._is_square:
             return np.zeros(self.encoder.shape[-1])
-        spectrum, (shares, gains) = self._spectrum, self._mixture(noisy, variance)
-        widenings = shares * _WIDENINGS[: len(shares)]
+        spectrum = self._spectrum
+        shares, gains = spectrum.mixture(noisy, variance, self.shift)
+        widenings = shares * WIDENINGS[: len(shares)]
         apart = np.zeros_like(gains)  # what the widenings say of the value, around their mean
         if noisy is not None:
             apart = (gains - shares @ gains) * spectrum.along(np.asarray(noisy, dtype=np.float64))
             apart *= np.sqrt(shares)[:, None]
-        scale = 1 / _nonzero(self.deviations)
+        scale = 1 / np.where(self.deviations > 0, self.deviations, np.inf)
         left = np.full_like(self.deviations, widenings.sum())
         if self.covariance is None:
             kept = self._kept
@@ -467,7 +400,7 @@ class PublicCode:
         """
         if not self.has_prior:
             return 1.0
-        shares, gains = self._mixture(noisy, variance)
+        shares, gains = self._spectrum.mixture(noisy, variance, self.shift)
         return float(np.clip(shares @ gains @ self._spectrum.removable, 0, 1))
 
     @property
@@ -482,29 +415,15 @@ class PublicCode:
         return self.deviations[self._kept] ** 2 * self.encoder[self._kept]
 
     @cached_property
-    def _spectrum(self) -> _Spectrum:
+    def _spectrum(self) -> Spectrum:
         assert self.encoder is not None
         assert self.removable is not None
         if self.covariance is None:
-            return _Spectrum(None, self._loadings * self.encoder[self._kept], self.removable)
+            return Spectrum(None, self._loadings * self.encoder[self._kept], self.removable)
         code: Any = sum(self.encoder[:, values] @ block for values, block in self.covariances())
         variances, axes = np.linalg.eigh((code + code.T) / 2)
         removable = np.sum(axes * (self.removable @ axes), axis=0)
-        return _Spectrum(axes, np.maximum(variances, 0), np.maximum(removable, 0))
-
-    def _mixture(self, noisy: ArrayLike | None, variance: float) -> tuple[Matrix, Matrix]:
-        """The probability of each alpha, and its gains; before a release alpha is 1."""
-        if noisy is None:
-            return np.ones(1), self._spectrum.gains(_WIDENINGS[:1], variance)
-        gains = self._spectrum.gains(_WIDENINGS, variance)
-        known = gains[0] > 0
-        squares = self._spectrum.along(np.asarray(noisy, dtype=np.float64))[known] ** 2
-        total = _WIDENINGS[:, None] * self._spectrum.variances[known] + variance
-        prior = (_LIKELY + self.shift) / _WIDENINGS
-        prior[0] = 1.0
-        likely = np.log(prior) - np.sum(squares / total + np.log(total), axis=1) / 2
-        shares = np.exp(likely - likely.max())
-        return shares / shares.sum(), gains
+        return Spectrum(axes, np.maximum(variances, 0), np.maximum(removable, 0))
 
     @cached_property
     def digest(self) -> str:
@@ -590,7 +509,7 @@ class PublicCode:
 
 def _shortened(encoder: NDArray[Any]) -> NDArray[Any]:
     """Keep a large matrix in single precision if that loses nothing."""
-    if encoder.ndim != 2 or encoder.shape[1] <= MAX_SPREAD or encoder.dtype == np.float32:
+    if encoder.ndim != 2 or encoder.shape[1] <= _MAX_SPREAD or encoder.dtype == np.float32:
         return encoder
     with np.errstate(over="ignore"):
         single = encoder.astype(np.float32)
@@ -601,7 +520,3 @@ def _solve(encoder: Matrix, code: Matrix) -> Matrix:
     if encoder.ndim == 1:
         return code / encoder
     return np.linalg.solve(encoder, code).astype(np.float64, copy=False)
-
-
-def _nonzero(deviations: Matrix) -> Matrix:
-    return np.where(deviations > 0, deviations, np.inf)

@@ -7,9 +7,12 @@ import json
 import sys
 from importlib import metadata
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
+
+import numpy as np
 
 from skdp._version import __version__
 
@@ -66,3 +69,19 @@ def _versions_of(top: str) -> str | None:
     if not packages or any(map(_is_from_folder, packages)):
         return None
     return ", ".join(f"{each.name} {each.version}" for each in packages)
+
+
+def is_own(value: object) -> bool:
+    """Return whether a thing is the user's, though it may be found elsewhere."""
+    if isinstance(value, type):
+        return release_of(value.__module__) is None
+    if isinstance(value, FunctionType):
+        home = value.__globals__.get("__name__")
+        return home in sys.modules and release_of(home) is None
+    return release_of(type(value).__module__) is None
+
+
+def is_patch(name: str, value: object) -> bool:
+    """Return whether a member of an installed class may be the user's own, or is a number."""
+    plain = isinstance(value, int | float | complex | np.ndarray) and not name.startswith("__")
+    return plain or is_own(value)

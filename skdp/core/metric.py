@@ -12,14 +12,9 @@ from numpy.typing import NDArray
 class LocalMetric:
     """A metric of the output that holds for small changes of the values only.
 
-    Whoever learns a basis from it should not believe that a direction hardly matters. A metric
-    that holds for changes of any size is a plain array.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (d, d) or (d,)
-        The squared change of the output is about ``v' matrix v`` for a small change v; a vector is
-        a diagonal.
+    The squared change of the output is about ``v' matrix v`` for a small change v; a vector is a
+    diagonal. Whoever learns a basis from it should not believe that a direction hardly matters. A
+    metric that holds for changes of any size is a plain array.
     """
 
     matrix: NDArray[np.float64]

@@ -7,12 +7,13 @@ there, signals wait: an interrupt ends the evaluation, but it never interrupts t
 
 from __future__ import annotations
 
+import copy
 import gc
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TypeVar
 
@@ -47,6 +48,18 @@ def evaluate_privately(
         return value
     finally:
         del failure, signals  # else they would keep this frame, and this frame them
+
+
+def spare(thing: T, depth: int = 3) -> T:
+    """Copy what sees private data, so that the original keeps nothing of them."""
+    try:
+        return copy.deepcopy(thing)
+    except Exception:  # it holds a lock, a file or the like
+        copied = copy.copy(thing)
+    for name, value in vars(copied).items() if depth else ():
+        with suppress(Exception):  # what cannot be copied stays as it is
+            vars(copied)[name] = spare(value, depth - 1)
+    return copied
 
 
 def _inside(
@@ -89,7 +102,8 @@ def _failure(who: str, what: str, tried: bool) -> PrivateEvaluationError:
     """Say in public words what went wrong."""
     advice = (
         "It worked on public records: look there for what the private ones may lack, such as a "
-        "class or variation in a column, or have and the public ones lack, such as a category."
+        "class or variation in a column, or have and the public ones lack, such as a category, "
+        "which an encoder takes with handle_unknown='ignore'."
         if tried
         else "Try it on public records first."
     )

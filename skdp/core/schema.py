@@ -128,7 +128,7 @@ class Form:
         if given == self and self.kind in (np.ndarray, list):
             return np.ascontiguousarray(container) if self.kind is np.ndarray else container
         if column_names(container):
-            raise MisfitError(" has column names, and that of the data has none")
+            raise MisfitError(" has column names, which the target does not see: use to_numpy()")
         if self.names:
             values = container if given.names else self._reshape(as_array(container))
             return _series(self.kind, self.names[0], values, self.dtypes[0])
@@ -142,6 +142,14 @@ class Form:
         if self.kind is np.ndarray:
             return np.ascontiguousarray(array)
         return self._sparse(sparse.csr_array(array))
+
+    def made_up(self, n_records: int) -> Container:
+        """Make records of this form, from which nothing but a type can be told."""
+        if not self.is_frame:
+            shape = (n_records, *self.shape)
+            return self.convert(np.resize(_made_up(self.dtypes[0]), shape))
+        entries = (np.resize(_made_up(dtype), n_records).tolist() for dtype in self.dtypes)
+        return self.convert(self.kind(dict(zip(self.names, entries, strict=True))))
 
     def _list(self, array: NDArray) -> list:
         if self.row in (None, list):
@@ -224,6 +232,10 @@ class Schema:
         """The forms in words, equal in every process."""
         return tuple(part.key for part in self.parts)
 
+    def __str__(self) -> str:
+        """Say it in one line; how many categories are declared is public, in what is settled."""
+        return _in_words((part.key[0], map(_say_dtype, part.dtypes)) for part in self.parts)
+
     def agree(self, drawn: Schema) -> Schema:
         """Return the schema in which datasets of this one and drawn ones can be alike."""
         if len(drawn.parts) != len(self.parts):
@@ -258,8 +270,9 @@ class Schema:
                 flaw = f"{name}{misfit}"
                 break
         if flaw:
+            settled = "the plan" if owner == "The private dataset" else "the data"
             raise ValueError(
-                f"{owner} has records of another form than the data: its {flaw}. Bring both into "
+                f"{owner} has records of another form than {settled}: its {flaw}. Bring both into "
                 "one form."
             )
         return Dataset(*converted)
@@ -288,10 +301,7 @@ def _canonical(part: str, container: Container) -> Container:
 
 def describe_key(key: tuple[Key, ...]) -> str:
     """Say a schema in one line, for messages."""
-    return ", ".join(
-        f"{name} {kind} of {shorten(sorted(set(map(_without_digest, dtypes))))}"
-        for name, (kind, _, _, dtypes) in zip(Dataset._fields, key, strict=False)
-    )
+    return _in_words((kind, map(_without_digest, dtypes)) for kind, _, _, dtypes in key)
 
 
 def describe_columns(given: tuple[Key, ...], asked: tuple[Key, ...]) -> str:
@@ -302,7 +312,9 @@ def describe_columns(given: tuple[Key, ...], asked: tuple[Key, ...]) -> str:
     missing = [name for name in others if name not in names]
     added = [name for name in names if name not in others]
     if missing or added:
-        return f" Of the columns {shorten(missing)} are missing and {shorten(added)} are too many."
+        wrong = {"missing": missing, "too many": added}
+        said = [f"{shorten(some)} are {what}" for what, some in wrong.items() if some]
+        return f" Of the columns {' and '.join(said)}."
     if names != others:
         return " The columns are in another order."
     differ = [
@@ -323,6 +335,14 @@ def shorten(values: Iterable[object]) -> str:
 def _kind_of_rows(rows: list) -> type:
     kinds = set(map(type, rows))
     return kinds.pop() if len(kinds) == 1 else object
+
+
+def _made_up(dtype: DType) -> list:
+    """Return a few entries of a column: zero and one, its categories, no date, or words."""
+    if _is_number(dtype):
+        return [0, 1]
+    temporal = getattr(dtype, "is_temporal", lambda: getattr(dtype, "kind", "") in "mM")()
+    return list(getattr(dtype, "categories", ())) or ([None] if temporal else ["a", "b"])
 
 
 def _series(kind: Any, name: object, values: Container, dtype: DType) -> Container:
@@ -417,10 +437,29 @@ def _name_dtype(dtype: DType) -> str:
 
 def _without_digest(name: str) -> str:
     """Leave the digest out of a message: from it categories in a record could be guessed."""
-    return "category" if name.startswith("category ") else name
+    return "category" if name.startswith("category ") else {"<U0": "string"}.get(name, name)
+
+
+def _say_dtype(dtype: DType) -> str:
+    if hasattr(dtype, "categories"):
+        return f"category of {len(dtype.categories)}"
+    return _without_digest(_name_dtype(dtype))
+
+
+def _in_words(parts: Iterable[tuple[str, Iterable[str]]]) -> str:
+    return ", ".join(
+        f"{name} {kind} of {shorten(sorted(set(dtypes)))}"
+        for name, (kind, dtypes) in zip(Dataset._fields, parts, strict=False)
+    )
 
 
 def _misfit(given: DType, wanted: DType, place: str) -> str:
+    if hasattr(given, "categories") and hasattr(wanted, "categories"):
+        return (
+            f"{place} holds a category that is not among the public ones, "
+            f"{shorten(wanted.categories)} (add it to the oracle, or to 'like', if it is public; "
+            "else replace it by one of these)"
+        )
     names = (_without_digest(_name_dtype(dtype)) for dtype in (given, wanted))
     told = f"{place} holds {{}}, and that of the data {{}}".format(*names)
     if _is_number(given) != _is_number(wanted):

@@ -76,11 +76,6 @@ def chains(node: ast.AST) -> dict[str, set[tuple[str, ...]]]:
     return found
 
 
-def attributes(node: ast.AST) -> set[str]:
-    """Name all attributes that are read of anything."""
-    return {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
-
-
 def imports(node: ast.AST, package: str | None) -> Iterator[tuple[str, str, str]]:
     """List what is imported inside: its name here, the module, and what is taken of it, if any."""
     for each in ast.walk(node):

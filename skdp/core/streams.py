@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import operator
 import secrets
 from collections.abc import Iterator
+from numbers import Integral
 
 import numpy as np
 from numpy.random import BitGenerator, Generator, SeedSequence
 from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import DTypeLike, NDArray
+
+from skdp.core.checks import shown
+from skdp.core.types import Seed
 
 Key = tuple[int, ...]
 
@@ -70,11 +73,22 @@ def streams(seed: int, key: Key) -> tuple[Generator, int]:
     return rng, int(rng.integers(2**31))
 
 
-def reproducible_seed(rng: int | Generator | None) -> int:
+def public_seed(source: Seed, name: str, owner: str) -> int:
     """Reduce a source of randomness to one integer that can be reported."""
-    if isinstance(rng, Generator):
-        return int(rng.integers(2**63))
-    return secrets.randbits(128) if rng is None else operator.index(rng)
+    if isinstance(source, Integral) and not isinstance(source, bool):
+        if source < 0:
+            raise ValueError(
+                f"The {name!r} parameter of {owner} must not be negative. Got {source}."
+            )
+        return int(source)
+    if source is None:
+        return secrets.randbits(128)
+    if hasattr(source, "bytes"):
+        return int.from_bytes(source.bytes(16), "little")
+    raise ValueError(
+        f"The {name!r} parameter of {owner} must be None, an integer, a numpy Generator or a "
+        f"RandomState. Got {shown(source)}."
+    )
 
 
 def streams_of_pairs(seed: int, pairs: range) -> Iterator[Generator]:

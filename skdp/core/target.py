@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.checks import shown
-from skdp.core.dataset import Dataset, neighboring_pair
+from skdp.core.dataset import Dataset, belongs_to, neighboring_pair
 from skdp.core.default import class_name, default
 from skdp.core.fingerprint import key_of
 from skdp.core.metric import LocalMetric
@@ -185,7 +185,9 @@ class Target(ABC):
             The two values. Another way must give the same.
         """
         dataset, neighbor = neighboring_pair(records, position)
-        value = np.array(self(*dataset.parts, seed=seed))  # a copy: the other may be in its place
+        value = self(*dataset.parts, seed=seed)
+        check_unlabeled(value, self.description)
+        value = np.array(value)  # a copy: the other may be in its place
         return value, np.asarray(self(*neighbor.parts, seed=seed))
 
 
@@ -261,11 +263,54 @@ class FunctionTarget(Target):
 
     def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
         """Evaluate the function and return its value as floats."""
-        options = {"random_state": seed} if self._takes_seed else {}
-        value = self.function(*dataset, **options)
-        if value is None:  # which numpy would take for a number that is missing
-            raise TypeError("the target returned None, not a number or an array of numbers")
+        value = self.call(*dataset, seed=seed)
+        check_unlabeled(value, self.description)
         return np.array(value, dtype=np.float64)  # a copy, as a function may use one array again
+
+    def call(self, *dataset: Container, seed: int) -> Any:
+        """Evaluate the function and return what it returns.
+
+        Parameters
+        ----------
+        *dataset : X, X and y, or X, y and sample_weight
+            The records.
+        seed : int
+            What the function is given as `random_state`, if it takes one.
+
+        Returns
+        -------
+        object
+            Anything but None.
+
+        Raises
+        ------
+        TypeError
+            If it is None, which numpy would take for a number that is missing.
+        """
+        value = self.function(*dataset, **({"random_state": seed} if self._takes_seed else {}))
+        if value is None:
+            raise TypeError("the target returned None, not a number or an array of numbers")
+        return value
+
+
+class LabeledValueError(TypeError):
+    """A target returned numbers with labels: which there are, and their order, may be private."""
+
+
+def check_unlabeled(value: object, description: str) -> None:
+    """Refuse a series, a frame or a dict, or a list of them: only numbers are released."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    for each in {type(part): part for part in parts}.values():
+        if isinstance(each, dict) or belongs_to(each, "pandas", "polars"):
+            library = type(each).__module__.partition(".")[0]
+            kind = "dict" if isinstance(each, dict) else f"{library}.{type(each).__name__}"
+            raise LabeledValueError(
+                f"The target {description} returned a {kind}. Only numbers are released, so it "
+                "must return them without labels: which labels there are, and in which order, may "
+                "tell of the records. Return an array in an order that is fixed beforehand, such "
+                "as value.reindex(public_labels, fill_value=0).to_numpy(), or "
+                "[value[label] for label in public_labels]."
+            )
 
 
 def is_auto(release: object) -> bool:

@@ -22,7 +22,7 @@ Container: TypeAlias = Any
 Values: TypeAlias = dict[str, Any]
 
 Matrix: TypeAlias = NDArray[np.float64]
-"""Numbers in two dimensions."""
+"""Numbers, as a matrix or a vector."""
 
 Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 """What scikit-learn calls a random_state."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from skdp.accounting.spend import Spend, short_label
 from skdp.accounting.tally import Limits, Tally
 from skdp.core.checks import shown
+from skdp.displays.given import check_given
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,9 +90,14 @@ class BudgetDisplay:
 
         Raises
         ------
+        TypeError
+            If it is no budget.
         ValueError
             If the budget has no limit of epsilon.
         """
+        is_path = isinstance(accountant, str | Path)
+        opens = " PrivacyAccountant.open reads the file of one." if is_path else ""
+        check_given(cls, "from_accountant", accountant, opens)
         limits = Limits(**accountant.limits)
         if np.isinf(limits.epsilon):
             raise ValueError(

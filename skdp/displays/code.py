@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.checks import shown
 from skdp.displays.colors import BLUE, VERMILION
+from skdp.displays.given import check_given
 from skdp.estimators.labels import labels_of
 from skdp.plan import ReleasePlan
 from skdp.summary import flat_names
@@ -98,9 +100,15 @@ class CodeDisplay:
 
         Raises
         ------
+        NotFittedError
+            Before fit.
+        TypeError
+            If it is no PrivateEstimator.
         ValueError
             If it learned no code.
         """
+        check_given(cls, "from_estimator", estimator)
+        check_is_fitted(estimator)
         return cls.from_plan(estimator.plan_)
 
     @classmethod
@@ -119,9 +127,12 @@ class CodeDisplay:
 
         Raises
         ------
+        TypeError
+            If it is no plan.
         ValueError
             If it learned no code.
         """
+        check_given(cls, "from_plan", plan)
         code: Any = plan.mechanism.geometry.basis
         if getattr(code, "deviations", None) is None:
             raise ValueError(
@@ -143,12 +154,9 @@ class CodeDisplay:
             np.divide(covariance[:, order], size, out=directions, where=size > 0)
         mechanism: Any = plan.mechanism
         noise = mechanism.unit_deviation(len(prior)) * plan.sensitivity.value
-        shape = plan.sensitivity.shape or code.mean.shape
-        numbers = plan.target.by_name(code.mean.reshape(shape))
-        labels = None
-        if isinstance(numbers, dict):
-            labels = labels_of(plan.target.restore(code.mean.reshape(shape)), numbers)
-        names = flat_names(numbers, labels)
+        mean = code.mean.reshape(plan.sensitivity.shape or code.mean.shape)
+        numbers = plan.target.by_name(mean)
+        names = flat_names(numbers, labels_of(plan.target.restore(mean), numbers))
         return cls(prior=prior, noise=float(noise), directions=directions, names=names)
 
     def plot(

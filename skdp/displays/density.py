@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
-from skdp.core.checks import check_count, shown
+from skdp.core.checks import check_count
 from skdp.displays.colors import BLUE
+from skdp.displays.given import check_given
+from skdp.functions.bernstein_basis import bernstein_basis, multiply_axes
 from skdp.functions.released_density import ReleasedDensity
 from skdp.intervals import interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+LEVELS = (0.25, 0.5, 1.0)
+"""Errors relative to the density, of which lines are drawn."""
+MOST = 10.0
+"""Beyond it an error is not told from a larger one: the density may be zero."""
 
 
 class PrivateDensityDisplay:
@@ -30,8 +37,8 @@ class PrivateDensityDisplay:
         The density on the grid, the first axis being that of the first column.
     names : list of str
         What the columns are called.
-    band : ndarray of float of shape (n_points, 2) or None, default=None
-        Between what the exact density might be, for one column.
+    band : ndarray of float of shape (n_points, 2) or (n_points, n_points, 2), or None, default=None
+        Between what the exact density might be.
 
     Attributes
     ----------
@@ -45,6 +52,9 @@ class PrivateDensityDisplay:
         What the noise leaves open of it.
     mesh_ : matplotlib QuadMesh
         The density of two.
+    contour_ : matplotlib QuadContourSet
+        Lines on which the exact density is that of the image, give or take 25, 50 or 100 percent,
+        where there are any.
 
     See Also
     --------
@@ -93,7 +103,7 @@ class PrivateDensityDisplay:
         n_points : int of at least 2, default=200
             As for `from_density`.
         level : float in (0, 1) or None, default=None
-            How often the exact density is inside of the band, point by point; None draws none. See
+            How often the exact density is inside of the band, point by point; None makes none. See
             :meth:`PrivateEstimator.predict_interval`.
         n_draws : int, default=199
             How often the release is simulated for the band.
@@ -107,24 +117,22 @@ class PrivateDensityDisplay:
 
         Raises
         ------
+        NotFittedError
+            Before fit.
         TypeError
             If it released no density.
         ValueError
-            If the density has more than two columns, or more than one and a band, or there are too
-            few draws or no oracle for it.
+            If the density has more than two columns, or there are too few draws or no oracle for
+            the band.
         """
+        check_given(cls, "from_estimator", estimator)
+        check_is_fitted(estimator)
         display = cls.from_density(estimator.estimator_, n_points=n_points)
-        if level is None:
-            return display
-        if len(display.grid) > 1:
-            raise ValueError(
-                "The 'level' parameter of PrivateDensityDisplay.from_estimator is for densities of "
-                f"one column. Got {shown(level)} for {len(display.grid)}: leave it None."
-            )
-        options = {"n_draws": n_draws, "random_state": random_state}
-        models = estimator._release.might_have_been(**options)
-        outputs = [cls.from_density(each, n_points=n_points).values for each in models]
-        display.band = interval(outputs, level)
+        if level is not None:
+            options = {"n_draws": n_draws, "random_state": random_state}
+            models = estimator._release.might_have_been(**options)
+            outputs = [cls.from_density(each, n_points=n_points).values for each in models]
+            display.band = interval(outputs, level)
         return display
 
     @classmethod
@@ -152,31 +160,27 @@ class PrivateDensityDisplay:
         ValueError
             If the density has more than two columns.
         """
+        check_given(cls, "from_density", density)
         owner = "PrivateDensityDisplay.from_density"
-        if not isinstance(density, ReleasedDensity):
-            raise TypeError(
-                f"The 'density' parameter of {owner} must be a ReleasedDensity. Got "
-                f"{type(density).__name__}."
-            )
         check_count("n_points", n_points, owner, at_least=2)
         n_columns = density.n_features_in_
         if n_columns > 2:
             raise ValueError(
                 f"The 'density' parameter of {owner} must have one or two columns. Got {n_columns}."
             )
-        grid = [
-            np.linspace(low, high, n_points) for low, high in density.transformer.feature_range_
-        ]
-        points = np.stack([axis.ravel() for axis in np.meshgrid(*grid, indexing="ij")], axis=1)
-        transformer: Any = copy.copy(density.transformer)
-        columns = vars(transformer).pop("feature_names_in_", ["x", "y"][:n_columns])  # points: none
-        names = [str(name) for name in columns]
-        values = transformer.evaluate(density.density.coefficients, points)
-        values = values.reshape((n_points,) * n_columns)
-        return cls(grid=grid, values=values, names=names)
+        transformer: Any = density.transformer
+        grid = [np.linspace(low, high, n_points) for low, high in transformer.feature_range_]
+        names = getattr(transformer, "feature_names_in_", ["x", "y"][:n_columns])
+        basis = bernstein_basis(np.linspace(0, 1, n_points), transformer.degree)
+        tensor = density.density.coefficients.reshape((transformer.degree + 1,) * n_columns)
+        values = multiply_axes([basis] * n_columns, tensor)
+        return cls(grid=grid, values=values, names=[str(name) for name in names])
 
     def plot(self, ax: Axes | None = None, **artist_kw: Any) -> PrivateDensityDisplay:
         """Draw the density: a line over one column, an image over two.
+
+        What the noise leaves open, if that is known, is a band around the line. On the image it is
+        lines: beyond that of 50%, the band reaches from half the density to one and a half of it.
 
         Parameters
         ----------
@@ -195,7 +199,7 @@ class PrivateDensityDisplay:
         if ax is None:
             _, ax = plt.subplots(layout="constrained")
         look: dict[str, Any]
-        label = f"probability per unit of {' and of '.join(self.names)}"
+        units = r" $\times$ ".join(f"unit of {name}" for name in self.names)
         if len(self.grid) == 1:
             if self.band is not None:
                 look = {"color": BLUE, "alpha": 0.25, "lw": 0}
@@ -203,12 +207,24 @@ class PrivateDensityDisplay:
                 self.band_ = ax.fill_between(self.grid[0], low, high, **look)
             (self.line_,) = ax.plot(*self.grid, self.values, **({"color": BLUE} | artist_kw))
             ax.set_ylim(bottom=0)
-            ax.set_ylabel(label)
+            ax.set_ylabel(f"probability per {units}")
         else:
             look = {"cmap": "viridis", "vmin": 0, "shading": "nearest"}
             self.mesh_ = ax.pcolormesh(*self.grid, self.values.T, **(look | artist_kw))
-            ax.figure.colorbar(self.mesh_, ax=ax, label=label)
+            ax.figure.colorbar(self.mesh_, ax=ax, label=f"probability per ({units})")
             ax.set_ylabel(self.names[1])
+            if self.band is not None:
+                self._draw_errors(ax, np.ptp(self.band, axis=-1) / 2)
         ax.set_xlabel(self.names[0])
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    def _draw_errors(self, ax: Axes, error: NDArray[np.float64]) -> None:
+        """Draw lines of the same relative error."""
+        relative = np.full_like(error, MOST)
+        np.divide(error, self.values, out=relative, where=self.values > error / MOST)
+        levels = [level for level in LEVELS if relative.min() < level < relative.max()]
+        if levels:  # matplotlib warns of none
+            look: dict[str, Any] = {"levels": levels, "colors": "white", "linewidths": 1}
+            self.contour_ = ax.contour(*self.grid, relative.T, **look)
+            ax.clabel(self.contour_, fmt=lambda level: f"±{level:.0%}")

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.checks import check_count, shown
+from skdp.displays.given import check_given
 from skdp.summary import LEAST_LEARNED
 
 if TYPE_CHECKING:
@@ -98,9 +99,13 @@ class ReleaseDisplay:
         ------
         NotFittedError
             Before fit.
+        TypeError
+            If it has no summary.
         ValueError
             If no such attribute was released.
         """
+        if not hasattr(estimator, "summary"):
+            check_given(cls, "from_estimator", estimator)
         return cls.from_summary(estimator.summary(), attribute=attribute, max_numbers=max_numbers)
 
     @classmethod
@@ -125,9 +130,12 @@ class ReleaseDisplay:
 
         Raises
         ------
+        TypeError
+            If it is no summary.
         ValueError
             If no such attribute was released.
         """
+        check_given(cls, "from_summary", summary)
         check_count("max_numbers", max_numbers, "ReleaseDisplay.from_summary")
         of = [name.split("[")[0] for name in summary.names]
         if attribute is not None and attribute not in of:
@@ -175,14 +183,16 @@ class ReleaseDisplay:
         sizes = np.abs(self.values) + np.nan_to_num(self.errors)
         sizes = sizes[sizes > 0]
         if sizes.size and sizes.max() > MOST_SPREAD * np.median(sizes):
-            ax.set_xscale("symlog", linthresh=10.0 ** np.floor(np.log10(np.quantile(sizes, 0.1))))
+            lowest = np.floor(np.log10(np.quantile(sizes, 0.1)))
+            decades = np.log10(sizes.max()) - lowest
+            ax.set_xscale("symlog", linthresh=10.0**lowest, linscale=max(1, decades / 3))
             ax.locator_params(axis="x", numticks=6)
         same = self.learned < LEAST_LEARNED
         ax.plot(self.values[~same], at[~same], "o", color="C0", label="read off the data")
         if same.any():
             hollow: dict[str, Any] = {"mfc": "w", "label": "indistinguishable from the oracle"}
             ax.plot(self.values[same], at[same], "o", color="C0", **hollow)
-            ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
+            ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False)
         ax.axvline(0, color="k", lw=0.8)
         ax.set_yticks(at, self.names)
         ax.set_ylim(n_numbers - 0.5, -0.5)

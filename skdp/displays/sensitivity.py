@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.checks import check_real
+from skdp.displays.given import check_given
+from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 
 if TYPE_CHECKING:
@@ -102,12 +104,9 @@ class SensitivityDisplay:
         TypeError
             If the sensitivity was not sampled.
         """
-        if not isinstance(estimate, SensitivityEstimate):
-            raise TypeError(
-                "The 'estimate' parameter of SensitivityDisplay.from_estimate must be a "
-                "SensitivityEstimate: a bound known on paper has no sampled norms. "
-                f"Got {type(estimate).__name__}."
-            )
+        on_paper = isinstance(estimate, KnownSensitivity)
+        unsampled = " A bound known on paper has no sampled norms." if on_paper else ""
+        check_given(cls, "from_estimate", estimate, unsampled)
         if known is not None:
             check_real("known", known, "SensitivityDisplay.from_estimate", 0.0, closed="l")
         return cls(

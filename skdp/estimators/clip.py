@@ -206,7 +206,7 @@ class ClipBox(Clip):
             raise ValueError(
                 "The 'low' and 'high' parameters of ClipBox must have 0 between them where X is "
                 f"sparse, or else clipping would fill it. Got low={shown(self.low)}, "
-                f"high={self.high!r}."
+                f"high={shown(self.high)}."
             )
 
     def _clip(self, rows: Matrix) -> Matrix:

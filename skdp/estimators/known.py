@@ -39,32 +39,36 @@ EVERYTHING = ClipBox(-np.finfo(np.float64).max, np.finfo(np.float64).max)
 EVERYTHING.set_output(transform="default")  # whatever scikit-learn is configured to
 
 
-class KnownTarget(Target):
-    """The statistic of an estimator, and the estimator that is made of it.
+class PublicSteps:
+    """The steps before the last one, frozen or made of parameters; they refuse no record."""
 
-    Parameters
-    ----------
-    estimator : estimator object
-        As configured by the user.
-    public_fit : estimator object
-        The same, fitted to public records.
-    n_samples : int
-        Number of private records.
-    """
+    def __init__(self, public_fit: Estimator, n_features: int):
+        before = [*_flat(public_fit)][:-1]
+        self.steps = [*chain.from_iterable(map(_thawed, before))]
+        self.widths = [*(step.n_features_in_ for step in self.steps), n_features][1:]
+
+    def transform(self, X: Container) -> Container:
+        """Return records as the last step sees them, in doubles, none of them missing."""
+        for step, width in zip(self.steps, self.widths, strict=True):
+            X = _transform(step, X, width)
+        return EVERYTHING.transform(X)
+
+
+class KnownTarget(Target):
+    """The statistic of an estimator as configured, and the estimator that is made of it."""
 
     def __init__(self, estimator: Estimator, public_fit: Estimator, n_samples: int):
         self.public_fit = public_fit
         self.n_samples = n_samples
-        steps = [*_flat(public_fit)][:-1]
         model, y_range = _learner(public_fit)
         if getattr(model, "y_range", None) is not None:
             low, high = map(float, model.y_range)
             y_range = low, high
-        self.statistic: Statistic = _statistic_of(model)(model, _front_of(steps, model), y_range)
-        self.steps = [*chain.from_iterable(map(_thawed, steps))]
-        self.widths = [step.n_features_in_ for step in (*self.steps, model)][1:]
+        front = _front_of([*_flat(public_fit)][:-1], model)
+        self.statistic: Statistic = _statistic_of(model)(model, front, y_range)
+        self.steps = PublicSteps(public_fit, model.n_features_in_)
         self.allow_nan = takes(estimator, "allow_nan")
-        self.key_parts = (estimator, self.steps, self.statistic, n_samples)
+        self.key_parts = (estimator, self.steps.steps, self.statistic, n_samples)
         self.description = f"{self.statistic.name} of {describe(estimator)}"
 
     @property
@@ -83,10 +87,7 @@ class KnownTarget(Target):
 
     def as_seen(self, *parts: Container) -> tuple[Container, ...]:
         """Return records as the last step sees them, none of which it refuses, and responses."""
-        X, *response = parts
-        for step, width in zip(self.steps, self.widths, strict=True):
-            X = _transform(step, X, width)
-        X = EVERYTHING.transform(X)
+        X, *response = self.steps.transform(parts[0]), *parts[1:]
         if not response:
             return (X,)
         y = np.asarray(*response)
@@ -154,9 +155,13 @@ def check_known(estimator: Estimator, release: object, example: Dataset) -> None
         raise ValueError(
             f"y must be of a type of numbers with sensitivity='known'. Got {response.dtype}."
         )
-    *steps, _ = _flat(estimator)
     _statistic_of(_learner(estimator)[0])
-    for step in steps:
+    check_steps(estimator)
+
+
+def check_steps(estimator: Estimator) -> None:
+    """Refuse steps before the last one that are not public."""
+    for step in [*_flat(estimator)][:-1]:
         if type(step) not in (ClipBox, ClipNorm):
             _check_public(step)
 

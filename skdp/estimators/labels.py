@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TypeAlias
+
+from sklearn.base import BaseEstimator
 
 from skdp.core.types import Estimator
 from skdp.estimators.catalog.compositions import is_pipeline
@@ -11,37 +14,44 @@ from skdp.estimators.members import reach, split_name
 
 Labels: TypeAlias = Sequence[str] | None
 
+# Attributes of which no axis is that of the columns, whatever its length.
+BY_CLASS = frozenset({"class_count_", "class_prior_", "intercept_", "priors_", "target_mean_"})
+BY_NEITHER = frozenset({"bsplines_", "category_count_", "coefs_", "encodings_", "intercepts_"})
+BY_NEITHER |= {"intercept_hidden_", "mean_precision_", "weights_"}
 
-def labels_of(fitted: Estimator, names: Iterable[str]) -> dict[str, tuple[Labels, Labels]]:
-    """Return by name the classes and the columns of a released attribute, where they are known."""
-    found = {}
-    for name in names:
-        path, _ = split_name(fitted, name)
-        part, columns = fitted, getattr(fitted, "feature_names_in_", None)
-        for step in path:
-            columns = _columns_of_step(part, step, columns)
-            part = reach(part, (step,))
-        found[name] = _as_text(getattr(part, "classes_", None)), _as_text(columns)
+
+def labels_of(fitted: object, numbers: object) -> dict[str, tuple[Labels, Labels]] | None:
+    """Return what the first and the last axis of each released attribute are called, if known."""
+    if not (isinstance(numbers, dict) and isinstance(fitted, BaseEstimator)):
+        return None
+    found: dict[str, tuple[Labels, Labels]] = {}
+    for name in numbers:
+        with suppress(AttributeError, KeyError):  # a name of a target of the user's own
+            found[name] = _labels(fitted, name)
     return found
 
 
-def _columns_of_step(whole: Estimator, step: str, columns: Labels) -> Labels:
-    """The columns that a step of a pipeline or a part of a table is given; else None."""
-    if columns is None:
-        return None
-    if hasattr(whole, "transformers_"):  # of a ColumnTransformer
-        chosen = next(chosen for name, _, chosen in whole.transformers_ if name == step)
-        named = isinstance(chosen, list) and all(isinstance(each, str) for each in chosen)
-        return chosen if named else None
-    if not is_pipeline(whole):
+def _labels(fitted: Estimator, name: str) -> tuple[Labels, Labels]:
+    path, attribute = split_name(fitted, name)
+    part, columns = fitted, getattr(fitted, "feature_names_in_", None)
+    for step in path:
+        before = _columns_before(part, step, columns)
+        part = reach(part, (step,))
+        columns = getattr(part, "feature_names_in_", before)
+    classes = _as_text(getattr(part, "classes_", None))
+    if attribute in BY_NEITHER:
+        return None, None
+    return classes, classes if attribute in BY_CLASS else _as_text(columns)
+
+
+def _columns_before(whole: Estimator, step: str, columns: Labels) -> Labels:
+    """Return the columns that a step of a pipeline is given, where they are named."""
+    if columns is None or not is_pipeline(whole):
         return None
     position = [name for name, _ in whole.steps].index(step)
-    if not position:
-        return columns
-    try:
-        return whole[:position].get_feature_names_out(columns)
-    except (AttributeError, ValueError):  # a step before it does not name its columns
-        return None
+    with suppress(AttributeError, ValueError):  # a step before it does not name its columns
+        return whole[:position].get_feature_names_out(columns) if position else columns
+    return None
 
 
 def _as_text(labels: Iterable | None) -> Labels:

@@ -25,15 +25,9 @@ OUT_OF_BAG = frozenset({"oob_decision_function_", "oob_prediction_", "oob_score_
 class Member(NamedTuple):
     """An estimator inside another one, or the whole, whose path is empty.
 
-    Parameters
-    ----------
-    path : tuple of str
-        The names of the members that lead to it: parameters before a fit, such as "estimator",
-        and members of the fitted composition after it, such as "estimators_[0]".
-    estimator : estimator object
-        The member.
-    transforms : bool
-        Whether it is to transform for what comes after it. If not, it predicts, if it can.
+    The path names the members that lead to it: parameters before a fit, such as "estimator", and
+    members of the fitted composition after it, such as "estimators_[0]". One that `transforms` does
+    so for what comes after it; else it predicts, if it can.
     """
 
     path: tuple[str, ...]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from skdp.core.checks import floats, shown
+from skdp.core.checks import floats, is_real, shown
 from skdp.core.types import Container, Matrix
 
 
@@ -91,8 +90,7 @@ class MomentModel(BaseEstimator):
         owner = type(self).__name__
         for name, most in (("constant", 1e100), ("shrinkage", 1)):
             value: Any = getattr(self, name)
-            number = isinstance(value, Real) and not isinstance(value, bool)
-            if not (number and 0 <= value <= most):
+            if not (is_real(value) and 0 <= value <= most):
                 raise ValueError(
                     f"The {name!r} parameter of {owner} must be a number in [0, {most}]. "
                     f"Got {shown(value)}."

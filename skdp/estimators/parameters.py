@@ -22,7 +22,7 @@ from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import entry_of, lookup
 from skdp.estimators.catalog.alignment import SignedRows
-from skdp.estimators.closed_form import closed_form_of
+from skdp.estimators.closed_form_trial import closed_form_of
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
 from skdp.estimators.copies import clean_copy
 from skdp.estimators.inputs import fit_on, order_matters, reorder, takes

@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from skdp.core.dataset import Dataset, column_names, index_dtype, with_index_dtype
+from skdp.core.dataset import (
+    Dataset,
+    column_names,
+    holds_numbers,
+    index_dtype,
+    with_index_dtype,
+)
 from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import seed_names
 from skdp.estimators.inputs import fit_on
@@ -72,9 +78,9 @@ def check_numeric(X: Container) -> None:
     """Refuse columns, by their type, for which no records can be invented."""
     names = column_names(X)
     if names is None:
-        strange = [] if X.dtype.kind in "fiub" else ["X"]
+        strange = [] if holds_numbers(X.dtype) else ["X"]
     else:
-        strange = [repr(name) for name in names if not _is_numeric(X[name])]
+        strange = [repr(name) for name in names if not holds_numbers(X[name].dtype)]
     if strange:
         raise ValueError(
             "The 'sensitivity' parameter of PrivateEstimator must be a SensitivitySampler when "
@@ -83,12 +89,6 @@ def check_numeric(X: Container) -> None:
             "that stand in for it cannot invent categories. To release what was planned, call "
             "execute of the plan."
         )
-
-
-def _is_numeric(column: Container) -> bool:
-    is_numeric = getattr(column.dtype, "is_numeric", None)  # polars
-    kind = getattr(column.dtype, "kind", "O")
-    return bool(is_numeric()) if callable(is_numeric) else kind in "fiub"
 
 
 def _labels(classes: list[NDArray], shape: tuple[int, ...], rng: np.random.Generator) -> NDArray:

@@ -26,14 +26,9 @@ LEAST, MOST = 1e-70, 1e70
 
 @dataclass(frozen=True)
 class Front:
-    """Where records lie: in a box, and in a ball around 0; infinite where nothing is known.
+    """Where records lie: each column in a range, and a record in a ball of a radius around 0.
 
-    Parameters
-    ----------
-    low, high : ndarray of shape (n_features,)
-        Ends of the range of each column.
-    radius : float
-        Largest Euclidean norm.
+    Ends and radius are infinite where nothing is known.
     """
 
     low: NDArray[np.float64]
@@ -70,16 +65,8 @@ class Statistic(ABC):
     """What is released where the sensitivity is known on paper: a mean over the records.
 
     A subclass sets the `shape` of the mean, `l1` and `l2`, by how much one record can move the sum
-    over the records, and `largest`, the largest norm of what a record adds to it.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        Fitted to public records.
-    front : Front
-        Where records lie.
-    y_range : pair of float or None, default=None
-        Where responses lie.
+    over the records, and `largest`, the largest norm of what a record adds to it. The estimator is
+    fitted to public records; `front` and `y_range` say where records and responses lie.
     """
 
     shape: tuple[int, int]

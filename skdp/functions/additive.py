@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from skdp.core.dataset import n_records, take_records
 from skdp.core.moments import Moments
-from skdp.core.target import Target, as_function_target
+from skdp.core.target import Target, as_function_target, check_unlabeled
 from skdp.core.types import Container
 
 ROWS_TOLERANCE = 1e-4
@@ -119,7 +119,10 @@ class AdditiveTarget(Target):
             )
 
     def _rows(self, *dataset: Container) -> NDArray[np.float64]:
-        rows = self._phi(*dataset, seed=0)
+        value = self._phi.call(*dataset, seed=0)
+        if np.ndim(value) != 1:  # a series has the records for labels
+            check_unlabeled(value, self._phi.description)
+        rows = np.array(value, dtype=np.float64)
         if rows.shape[:1] != (n_records(dataset[0]),):
             raise ValueError(
                 "The 'phi' parameter of AdditiveTarget must return one row for each record, shape "

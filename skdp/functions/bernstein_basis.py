@@ -78,17 +78,7 @@ def multiply_axes(
 
 
 def row_chunks(n_rows: int, row_size: int) -> Iterator[slice]:
-    """Cut rows so that a work array stays small.
-
-    `row_size` is the number of values of the work array for one row; there is at least one row at a
-    time.
-
-    Examples
-    --------
-    >>> from skdp.functions.bernstein_basis import row_chunks
-    >>> list(row_chunks(3, 2**21))
-    [slice(0, 2, None), slice(2, 3, None)]
-    """
+    """Cut rows so that a work array, of so many values for each, stays small."""
     size = max(1, _CHUNK_VALUES // row_size)
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))

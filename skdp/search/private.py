@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 
-from skdp.accounting.accountant import PrivacyAccountant, check_accountant, default_accountant
+from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer
 from skdp.accounting.tally import BudgetTotal
 from skdp.checks import check_data, check_parameters, is_derived
 from skdp.core.checks import shown
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
+from skdp.core.room import spare
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
 from skdp.estimator import PrivateEstimator
@@ -27,7 +28,8 @@ from skdp.estimators.delegation import DelegatedMethods
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.outcome import Release
-from skdp.plan import ReleasePlan, settled_again, spare, spend_of
+from skdp.plan import ReleasePlan, settled_again, spend_of
+from skdp.planning import least_spend
 from skdp.preparation import prepare
 from skdp.release import plan_release
 from skdp.search.candidates import CandidateScores, check_scores, list_candidates
@@ -223,11 +225,15 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         models = [_set(self.estimator, params, len(candidates)) for params in candidates]
         self._check_parameters(models)
         warn_if_fitted(self.estimator.estimator, self.param_grid)
-        accountant = self._accountant()
+        accountant = payer(self.accountant or self.estimator.accountant)
         for sensitivity in (self.sensitivity, self.estimator.sensitivity):
             check_is_public(getattr(sensitivity, "draws_from", None), Dataset(X, y))
         derived = is_derived(self.estimator)
         dataset = check_data(self.estimator.estimator, True, X, y, any_number=derived)
+        accountant.rehearse(  # before pairs are sampled
+            least_spend(self.mechanism, self.sensitivity, dataset.n_records),
+            least_spend(self.estimator.mechanism, None, dataset.n_records),
+        )
         prepared = [prepare(model, dataset) for model in models]
         for each in prepared[1:]:
             if not isinstance(each.sensitivity, SensitivitySampler):
@@ -316,11 +322,6 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         for model in models:
             check_parameters(model)
             check_scoring(model.estimator, self.scoring)
-
-    def _accountant(self) -> PrivacyAccountant:
-        if self.accountant is not None:
-            return self.accountant
-        return self.estimator.accountant or default_accountant()
 
     def _plan_choice(
         self, estimators: list[Estimator], dataset: Dataset, known: list[Target]

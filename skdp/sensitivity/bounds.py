@@ -90,8 +90,8 @@ class KnownSensitivity(Settled):
     >>> round(bound.for_geometry("l2", n_samples=200), 6)
     0.015
     >>> print(bound.assumed)
-    sensitivity 0.015 known on paper, records clipped to [0, 1], assuming that the target is the
-    mean of each column
+    sensitivity 0.015 known on paper, records clipped to [0, 1] and missing numbers counted as 0,
+    assuming that the target is the mean of each column
 
     What a mean is of, it cannot check. A number asserts everything:
 
@@ -171,9 +171,11 @@ class KnownSensitivity(Settled):
         known = "known on paper" if self.source else "asserted by the caller"
         parts = [f"sensitivity {self.value:.6g} {known}"]
         if self.ranges is not None:
-            same = set(self.ranges) if len(set(self.ranges)) == 1 else ()
-            box = "".join(f"[{low:g}, {high:g}]" for low, high in same) or "the declared ranges"
-            parts.append(f"records clipped to {box}")
+            box, gap = "the declared ranges", "0, clipped"
+            if len(set(self.ranges)) == 1:
+                low, high = self.ranges[0]
+                box, gap = f"[{low:g}, {high:g}]", f"{min(max(0, low), high):g}"
+            parts.append(f"records clipped to {box} and missing numbers counted as {gap}")
         suppositions = [f"that the target is {self.estimator}"] if self.estimator else []
         if self.preconditions and not self.gamma:  # with a gamma they are the oracle
             suppositions.append(self.preconditions)

@@ -7,21 +7,48 @@ a path of its own. So the cache holds norms and failures of public pairs, nothin
 from __future__ import annotations
 
 import functools
+import math
+import sys
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
+from numbers import Integral
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import joblib
+import numpy as np
+from sklearn import config_context
 from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import ThreadpoolController
 
-from skdp.sensitivity.pairs import run_chunk
+from skdp.core.checks import is_real, shown
+from skdp.sensitivity.interrupts import noted_interrupts
+
+T = TypeVar("T")
 
 STARTUP = 1.5
 """Seconds of sequential work below which workers are not worth starting: loky takes about one."""
 
 Evaluate = Callable[[range], Any]
+
+
+def check_resources(n_jobs: object, memory: object, timeout: object, verbose: object) -> None:
+    """Refuse a number of workers, a folder, a limit or a loudness that are none."""
+    for name, value, others in (("n_jobs", n_jobs, " other than 0"), ("verbose", verbose, "")):
+        whole = isinstance(value, Integral) and not isinstance(value, bool)
+        if value is not None and (not whole or (others and value == 0)):
+            raise TypeError(
+                f"The {name!r} parameter of SensitivitySampler must be None or an integer{others}. "
+                f"Got {shown(value)}."
+            )
+    if memory is not None:
+        as_memory(memory)
+    if timeout is not None and not (is_real(timeout) and 0 < timeout < math.inf):
+        raise ValueError(
+            "The 'timeout' parameter of SensitivitySampler must be None or a number of seconds "
+            f"above 0. Got {shown(timeout)}."
+        )
 
 
 def run(
@@ -56,6 +83,26 @@ def run(
         return
     for chunk in chunks:
         yield task(evaluate, chunk)
+
+
+def run_chunk(evaluate: Callable[[range], T], pairs: range) -> T:
+    """Evaluate consecutive pairs: silent, and on one thread, since the workers share the cores."""
+    single_thread = _thread_pools(len(sys.modules)).limit(limits=1)
+    with (
+        single_thread,
+        warnings.catch_warnings(),
+        np.errstate(all="ignore"),
+        config_context(),
+        noted_interrupts(),
+    ):
+        warnings.simplefilter("ignore")  # of each of many fits; the public fit shows them once
+        return evaluate(pairs)
+
+
+@functools.lru_cache(maxsize=1)
+def _thread_pools(n_modules: int) -> ThreadpoolController:
+    """Find the thread pools, again only when modules were loaded since: it takes milliseconds."""
+    return ThreadpoolController()
 
 
 def _on_workers(n_jobs: int | None, calls: Iterable[Any]) -> Iterator[Any]:

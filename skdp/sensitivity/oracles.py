@@ -14,14 +14,13 @@ import numpy as np
 from numpy.random import Generator, RandomState
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.core.checks import shown
+from skdp.core.checks import check_ranges, shown
 from skdp.core.types import Sample
 from skdp.sensitivity.adapters import describe_oracle
 from skdp.sensitivity.shipped import (
     Box,
     ShippedOracle,
     as_numbers,
-    check_bounds,
     check_classes,
     describe_y,
     refuse,
@@ -84,7 +83,7 @@ class UniformOracle(ShippedOracle):
         if classes is not None and y_bounds is not None:
             refuse(name, "y_bounds", "be None when 'classes' is given", shown(y_bounds))
         self._classes = None if classes is None else check_classes(classes, name)
-        self._y_bounds = None if y_bounds is None else check_bounds("y_bounds", [y_bounds], name)
+        self._y_bounds = None if y_bounds is None else check_ranges("y_bounds", [y_bounds], name)
         self.classes_ = None if self._classes is None else np.sort(self._classes)
         super().__init__(
             f"n_features={len(self._box.bounds)}", describe_y(self.classes_, y_bounds is not None)

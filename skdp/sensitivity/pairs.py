@@ -1,43 +1,30 @@
-"""Evaluating a target on pairs of neighboring datasets, one by one or by the chunk."""
+"""Evaluating a target on pairs of neighboring datasets, one by one."""
 
 from __future__ import annotations
 
-import functools
 import math
-import signal
-import sys
-import threading
-import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
-from types import FrameType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import config_context
-from threadpoolctl import ThreadpoolController
 
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry
 from skdp.core.schema import Schema
-from skdp.core.streams import pair_key, pilot_key, streams
-from skdp.core.target import Target
+from skdp.core.streams import pair_key, streams
+from skdp.core.target import LabeledValueError, Target
 from skdp.sensitivity.drawing import draw
+from skdp.sensitivity.interrupts import raise_noted
 from skdp.sensitivity.time_limit import OverdueError, within
-
-T = TypeVar("T")
 
 ROUNDING = 2.0**-46
 """Of a value: what a dozen operations and the sum of a thousand numbers may lose."""
 
 NOT_FINITE = "the value is not finite"
 SHAPE_CHANGED = "the shape of the value changed"
-
-_raised: list[BaseException] = []
-"""By handlers of an interrupt, during the present chunk."""
 
 
 class PairOutcome(NamedTuple):
@@ -123,11 +110,12 @@ class PairSource:
         position = int(rng.integers(self.n_samples))
         try:
             value, other = self._evaluate(records, position, target_seed)
+        except LabeledValueError:
+            raise  # it would do so on every pair
         except Exception as error:
             raise NoValueError(_one_line(error)) from error
         finally:
-            if _raised:  # whatever the target has made of it
-                raise _raised[0]
+            raise_noted()  # whatever the target has made of it
         if value.shape != other.shape:
             raise NoValueError(SHAPE_CHANGED)
         return value, other
@@ -139,54 +127,6 @@ class PairSource:
             if np.isfinite(value).all() and np.isfinite(other).all():
                 return value, other
         return self.target.pair_values(records, seed, position)
-
-
-@contextmanager
-def _noted_interrupts() -> Iterator[None]:
-    """Note interrupts: some fits catch them, and go on with half a fit."""
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
-        yield
-        return
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        try:
-            handler(number, frame)
-        except BaseException as error:
-            _raised.append(error)
-            raise
-
-    signal.signal(signal.SIGINT, handle)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        _raised.clear()
-
-
-def evaluate_each(evaluate: Callable[[int], T], pairs: range) -> list[T]:
-    """Evaluate pairs one by one."""
-    return [evaluate(pair) for pair in pairs]
-
-
-def run_chunk(evaluate: Callable[[range], T], pairs: range) -> T:
-    """Evaluate consecutive pairs: silent, and on one thread, since the workers share the cores."""
-    single_thread = _thread_pools(len(sys.modules)).limit(limits=1)
-    with (
-        single_thread,
-        warnings.catch_warnings(),
-        np.errstate(all="ignore"),
-        config_context(),
-        _noted_interrupts(),
-    ):
-        warnings.simplefilter("ignore")  # of each of many fits; the public fit shows them once
-        return evaluate(pairs)
-
-
-@functools.lru_cache(maxsize=1)
-def _thread_pools(n_modules: int) -> ThreadpoolController:
-    """Find the thread pools, again only when modules were loaded since: it takes milliseconds."""
-    return ThreadpoolController()
 
 
 def measure_pair(source: PairSource, geometry: Geometry, pair: int) -> PairOutcome:
@@ -238,21 +178,6 @@ def are_rounding(
 def measure_pairs(source: PairSource, geometry: Geometry, pairs: range) -> Outcomes:
     """Measure consecutive pairs one by one."""
     return Outcomes.of([measure_pair(source, geometry, pair) for pair in pairs])
-
-
-def pilot_pair(source: PairSource, pair: int) -> NDArray[np.float64] | None:
-    """Return the first value of a pilot pair, raveled, and the whole difference, in two rows.
-
-    None where there is none, or one is not finite. A difference is zero where rounding explains it:
-    a basis would take the rounding of a constant for a scale.
-    """
-    try:
-        value, other = source.values(*pilot_key(pair))
-    except NoValueError:
-        return None
-    difference = np.where(within_rounding(value, other), 0.0, value - other)
-    rows = np.array([value.ravel(), difference.ravel()])
-    return rows if np.isfinite(rows).all() else None
 
 
 def _one_line(error: Exception) -> str:

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp.core.checks import floats, shown
+from skdp.core.checks import check_ranges, shown
 from skdp.core.classes import public_name
-from skdp.core.dataset import n_columns
+from skdp.core.dataset import holds_numbers, n_columns
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator
 
@@ -86,8 +86,7 @@ class EstimatorRule:
     def _refuse(self, rule: str, got: object) -> None:
         raise ValueError(
             f"The known sensitivity is for {self.name}({rule}). Got {shown(got)}. Make the bound "
-            f"for "
-            "the estimator that is fitted, or sample the sensitivity."
+            "for the estimator that is fitted, or sample the sensitivity."
         )
 
     def check_release(self, release: object) -> None:
@@ -110,17 +109,9 @@ class EstimatorRule:
             )
 
 
-def as_ranges(ranges: ArrayLike, owner: str) -> Ranges:
+def as_ranges(ranges: object, owner: str) -> Ranges:
     """Check the ranges of columns: finite, and low at most high in each."""
-    box = floats(ranges)
-    box = np.empty(0) if box is None else box
-    fits = box.ndim == 2 and box.shape[1] == 2 and len(box) > 0 and np.isfinite(box).all()
-    if not fits or (box[:, 0] > box[:, 1]).any():
-        raise ValueError(
-            f"The 'ranges' parameter of {owner} must have shape (n_features, 2), finite and with "
-            f"low at most high in each row. Got {shown(ranges)}."
-        )
-    return tuple((low, high) for low, high in box.tolist())
+    return tuple((low, high) for low, high in check_ranges("ranges", ranges, owner).tolist())
 
 
 def check_clippable(X: Container, ranges: Ranges) -> None:
@@ -152,14 +143,8 @@ def check_clippable(X: Container, ranges: Ranges) -> None:
 def _is_numeric(X: Container) -> bool:
     """Read the types of the columns; a list has none, and fails in the evaluation if it must."""
     if hasattr(X, "dtype"):  # an array, sparse or not, or a series
-        return _holds_numbers(X.dtype)
-    return all(_holds_numbers(dtype) for dtype in getattr(X, "dtypes", ()))
-
-
-def _holds_numbers(dtype: object) -> bool:
-    if hasattr(dtype, "is_numeric"):  # polars
-        return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
-    return getattr(dtype, "kind", "O") in "fiub"
+        return holds_numbers(X.dtype)
+    return all(holds_numbers(dtype) for dtype in getattr(X, "dtypes", ()))
 
 
 def clip(X: Container, ranges: Ranges) -> Container:

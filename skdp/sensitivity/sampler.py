@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import math
-import secrets
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
-from itertools import chain
-from numbers import Integral
 from typing import Any
 
 import joblib
@@ -20,13 +16,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skdp._version import __version__
-from skdp.core.checks import check_count, is_real, shown
+from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.fingerprint import fingerprint
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
 from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
-from skdp.core.streams import pair_key, public_key, streams, trial_key
+from skdp.core.streams import pair_key, public_key, public_seed, streams, trial_key
 from skdp.core.target import Target, as_target, identity_of, target_key
 from skdp.core.types import Estimator, Seed
 from skdp.sensitivity.adapters import as_oracle
@@ -35,25 +31,13 @@ from skdp.sensitivity.blocks import CHUNK_SIZE, pair_measure
 from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.execution import as_memory, run
-from skdp.sensitivity.pairs import (
-    SHAPE_CHANGED,
-    Outcomes,
-    PairSource,
-    evaluate_each,
-    pilot_pair,
-    run_chunk,
-)
+from skdp.sensitivity.execution import Evaluate, check_resources, run
+from skdp.sensitivity.pairs import SHAPE_CHANGED, Outcomes, PairSource
+from skdp.sensitivity.pilots import MAX_PILOT_PAIRS, gather_pilots
 from skdp.sensitivity.plan import SamplingPlan
 from skdp.sensitivity.progress import follow
 from skdp.sensitivity.responses import without_response
 from skdp.sensitivity.trial import try_oracle
-
-# Pilot pairs are kept whole: at most so many, and at most so many differences (256 MB), and
-# as many values. A chunk is short enough to be a small part of that.
-MAX_PILOT_PAIRS = 1000
-MAX_PILOT_VALUES = 2**25
-CHUNK_VALUES = 2**20
 
 # Few refits are cut finer, into about so many chunks: for more workers, and to keep more of them.
 LEAST_CHUNKS = 64
@@ -210,7 +194,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             If the oracle is none, or a number of records or pairs is no integer.
         """
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
-        self._check_resources()
+        check_resources(self.n_jobs, self.memory, self.timeout, self.verbose)
         statistic = self._statistic(few=mechanism is not None and mechanism.learns_code)
         n_pilot_pairs = None
         if mechanism is not None:
@@ -221,26 +205,6 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             oracle=self.draws_from.description,
             n_pilot_pairs=n_pilot_pairs,
         )
-
-    def _check_resources(self) -> None:
-        """Refuse a number of workers, a loudness, a folder or a limit that are none."""
-        for name, refused in (("n_jobs", {0}), ("verbose", set())):
-            value = getattr(self, name)
-            whole = isinstance(value, Integral) and not isinstance(value, bool)
-            if value is not None and (not whole or value in refused):
-                rule = "None or an integer" + " other than 0" * bool(refused)
-                raise TypeError(
-                    f"The {name!r} parameter of SensitivitySampler must be {rule}. Got "
-                    f"{shown(value)}."
-                )
-        if self.memory is not None:
-            as_memory(self.memory)
-        limit = self.timeout
-        if limit is not None and not (is_real(limit) and 0 < limit < math.inf):
-            raise ValueError(
-                "The 'timeout' parameter of SensitivitySampler must be None or a number of seconds "
-                f"above 0. Got {shown(limit)}."
-            )
 
     def _statistic(self, few: bool) -> OrderStatistic:
         """Choose the order statistic, of few pairs where a code and dear fits leave that open."""
@@ -358,30 +322,12 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         has_code = mechanism is not None and mechanism.learns_code
         statistic = self._statistic(few=has_code and pairs.moments is None)
         n_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS)
-        evaluate = partial(evaluate_each, partial(pilot_pair, pairs))
-        # One pair alone tells how many numbers each of the others will hold.
-        probes = (run_chunk(evaluate, range(pair, pair + 1))[0] for pair in range(n_pairs))
-        tried, first = next(
-            ((pair, probe) for pair, probe in enumerate(probes) if probe is not None),
-            (0, np.empty((2, 0))),
-        )
-        size = first.shape[1]
-        if size < (1 if has_code else 2):
-            return np.empty((0, size)), np.empty((0, size))
-        n_pairs = min(n_pairs, max(1, MAX_PILOT_VALUES // size))
-        rest = range(tried + 1, n_pairs)
-        kept = np.empty((2, 1 + len(rest), size))  # once: they may fill much of the memory
-        kept[:, 0], n_kept = first, 1
-        chunk_size = min(CHUNK_SIZE, 1 + CHUNK_VALUES // size)
-        chunks = self._run(evaluate, rest, chunk_size, pairs, "pilots")
-        chunks = follow(chunks, len(rest), statistic, verbose=self.verbose, are_pilots=True)
-        with closing(chunks):
-            for each in chain.from_iterable(chunks):
-                if each is not None and each.shape == first.shape:
-                    kept[:, n_kept] = each
-                    n_kept += 1
-        values, differences = kept[:, :n_kept]
-        return values, differences
+
+        def run_pilots(evaluate: Evaluate, numbers: range, chunk_size: int) -> Generator[Any]:
+            chunks = self._run(evaluate, numbers, chunk_size, pairs, "pilots")
+            return follow(chunks, len(numbers), statistic, verbose=self.verbose, are_pilots=True)
+
+        return gather_pilots(pairs, n_pairs, 1 if has_code else 2, run_pilots)
 
     def _prepare(
         self, target: Target, n_samples: int, schema: Schema
@@ -480,21 +426,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         return draw(self.draws_from, n_samples, rng, schema=schema, full=True, allow_nan=allow_nan)
 
     def _entropy(self) -> int:
-        if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):
-            if self.random_state < 0:
-                raise ValueError(
-                    "The 'random_state' parameter of SensitivitySampler must not be negative. "
-                    f"Got {self.random_state}."
-                )
-            return int(self.random_state)
-        if self.random_state is None:
-            return secrets.randbits(128)
-        if hasattr(self.random_state, "bytes"):
-            return int.from_bytes(self.random_state.bytes(16), "little")
-        raise ValueError(
-            "The 'random_state' parameter of SensitivitySampler must be None, an integer, a "
-            f"numpy Generator or a RandomState. Got {shown(self.random_state)}."
-        )
+        return public_seed(self.random_state, "random_state", "SensitivitySampler")
 
 
 def _summarize(

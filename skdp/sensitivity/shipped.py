@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from skdp.core.checks import floats, shown
+from skdp.core.checks import check_ranges, floats, shown
 from skdp.core.dataset import n_records, take_records
 from skdp.core.default import default
 from skdp.core.oracle import Oracle
@@ -58,22 +58,6 @@ def as_numbers(parameter: str, given: object, oracle: str) -> NDArray[np.float64
     return numbers
 
 
-def check_bounds(parameter: str, bounds: object, oracle: str) -> NDArray[np.float64]:
-    """Return pairs (low, high) in an array; one by itself is that of a single column."""
-    pairs = as_numbers(parameter, bounds, oracle)
-    pairs = pairs[None] if pairs.shape == (2,) else pairs
-    if (
-        pairs.ndim != 2
-        or pairs.shape[1:] != (2,)
-        or not len(pairs)
-        or not np.isfinite(pairs).all()
-        or not np.all(pairs[:, 0] <= pairs[:, 1])
-    ):
-        rule = "give finite (low, high) with low <= high, a pair for each column"
-        refuse(oracle, parameter, rule, shown(bounds))
-    return pairs
-
-
 class Box(NamedTuple):
     """Ranges of features, which have names or none."""
 
@@ -82,12 +66,14 @@ class Box(NamedTuple):
 
     @classmethod
     def of(cls, bounds: object, oracle: str) -> Box:
-        """Read pairs (low, high), or a dict of them by name, which yields frames."""
+        """Read pairs (low, high), or one, or a dict of them by name, which yields frames."""
         if not isinstance(bounds, Mapping):
-            return cls(check_bounds("bounds", bounds, oracle))
+            numbers = floats(bounds)
+            is_pair = numbers is not None and numbers.shape == (2,)
+            return cls(check_ranges("bounds", [bounds] if is_pair else bounds, oracle))
         if importlib.util.find_spec("pandas") is None:
             raise ImportError(f"{oracle} with a dict of bounds yields frames and needs pandas.")
-        return cls(check_bounds("bounds", list(bounds.values()), oracle), list(bounds))
+        return cls(check_ranges("bounds", list(bounds.values()), oracle), list(bounds))
 
     def place(self, units: NDArray[np.float64]) -> Container:
         """Bring records from the unit cube to the box."""

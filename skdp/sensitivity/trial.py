@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp.core.classes import isinstance_by_name, named
+from skdp.core.classes import isinstance_by_name, named, slots_of
 from skdp.core.dataset import Dataset, as_array, belongs_to
 from skdp.core.installed import release_of
 from skdp.core.oracle import Oracle
@@ -113,7 +113,7 @@ def _held(thing: Any, depth: int = 3) -> Iterator[object]:
     elif not inspect.ismodule(thing):
         parts = _members(type(thing))
         for kind in type(thing).__mro__:
-            parts += [getattr(thing, name, None) for name in _slots(kind)]
+            parts += [getattr(thing, name, None) for name in slots_of(kind)]
         parts += getattr(thing, "__dict__", {}).values()
         if isinstance_by_name(thing, *_TREES):  # of a density
             parts += thing.get_arrays()
@@ -125,11 +125,6 @@ def _members(kind: type) -> list[Any]:
     """List what stands in a class and its bases, those of installed packages left out."""
     own = (base for base in kind.__mro__ if release_of(base.__module__) is None)
     return [member for base in own for member in vars(base).values()]
-
-
-def _slots(kind: type) -> tuple[str, ...]:
-    slots = vars(kind).get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
 def _arrays(container: Container) -> list[NDArray]:

@@ -80,9 +80,9 @@ def test_what_remains_may_be_spent_however_little_it_is():
     assert accountant.total().epsilon == 2.0
 
 
-@pytest.mark.parametrize("n", [1, 3, 7, 100])
-@pytest.mark.parametrize("slack", [0.0, 1e-6, 0.1])
-@pytest.mark.parametrize("epsilon", [0.7, 3.3e-10])
+@pytest.mark.loop("n", [1, 3, 7, 100])
+@pytest.mark.loop("slack", [0.0, 1e-6, 0.1])
+@pytest.mark.loop("epsilon", [0.7, 3.3e-10])
 def test_what_remains_may_be_spent(n, slack, epsilon):
     accountant = PrivacyAccountant(":memory:", epsilon=epsilon, delta=0.1, slack=slack)
     accountant.spend(PrivacyGuarantee(epsilon=0.0123 * epsilon))
@@ -115,7 +115,7 @@ def test_an_infinite_epsilon_needs_an_infinite_limit():
             PrivacyAccountant(":memory:", epsilon=1e9, delta=1e-6, slack=slack).spend(endless)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     "limits",
     [
         {"epsilon": 0.0},

@@ -137,8 +137,8 @@ def test_two_sided_probability_of_several_outputs():
     assert least_excess([100], 100, math.exp(-0.06), claimed=1.05) < -1e-3
 
 
-@pytest.mark.parametrize("epsilon", [-2.0, -0.3, 0.0, 0.05, 0.5, 1.5, 5.0])
-@pytest.mark.parametrize("scale", [0.1, 1.0, 3.0])
+@pytest.mark.loop("epsilon", [-2.0, -0.3, 0.0, 0.05, 0.5, 1.5, 5.0])
+@pytest.mark.loop("scale", [0.1, 1.0, 3.0])
 def test_delta_against_dp_accounting(scale, epsilon):
     laplace = privacy_loss_mechanism.LaplacePrivacyLoss(1 / scale)
     gauss = privacy_loss_mechanism.GaussianPrivacyLoss(1 / scale, log_mass_truncation_bound=-200)
@@ -147,8 +147,8 @@ def test_delta_against_dp_accounting(scale, epsilon):
         assert_allclose(law.delta(epsilon), expected, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
-@pytest.mark.parametrize("epsilon", [-0.05, 0.0, 0.07, 0.9, 4.0])
+@pytest.mark.loop("law", LAWS)
+@pytest.mark.loop("epsilon", [-0.05, 0.0, 0.07, 0.9, 4.0])
 def test_delta_is_the_integral_of_the_tail(law, epsilon):
     high = min(law.bound, epsilon + 40)
     breaks = [point for point in (-law.bound,) if epsilon < point < high]
@@ -174,7 +174,7 @@ def test_inverses(law, delta, probability):
     assert law.cdf(level - 1e-7) < probability
 
 
-@pytest.mark.parametrize("law", ALL, ids=str)
+@pytest.mark.loop("law", ALL)
 def test_ends(law):
     assert law.epsilon(0.0) == law.bound == law.quantile(1.0)
     assert law.epsilon(0.9999) == 0

@@ -168,7 +168,7 @@ def test_no_adversary_beats_the_two_filters():
     assert not admitted(29, 0, 3)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("spends", "expected"),
     [
         ([(0.05, None, "a"), (0.05, None, "b")], (0.1, None, 2)),

@@ -17,7 +17,7 @@ CHECKS = [
 ]
 
 
-@pytest.mark.parametrize(("estimator", "check"), CHECKS)
+@pytest.mark.loop(("estimator", "check"), CHECKS)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -116,7 +116,7 @@ def test_it_can_be_tuned_by_cross_validation():
     assert clone(search.best_estimator_).get_params()["bandwidth"] == 0.3
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("parameters", "message"),
     [
         ({"bandwidth": 0.0}, "'bandwidth' .* must be positive or 'reference'. Got 0.0"),

@@ -65,7 +65,7 @@ def test_all_cases_are_there():
     assert len(broken_cases()) == 17
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.loop("name", NAMES)
 def test_true_epsilon_against_frozen_numbers(name):
     # Computed once by simple sums on a fine grid, to the digits shown.
     assert CASES[name].true_epsilon == pytest.approx(TRUTH[name], abs=6e-5)
@@ -79,7 +79,7 @@ def test_epsilon_of_equal_datasets_is_zero_and_symmetric(name):
     assert case.mechanism.epsilon(x_prime, x) == pytest.approx(case.true_epsilon, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", TRUTH)
+@pytest.mark.loop("name", TRUTH)
 def test_outputs_come_one_per_run(name):
     case = CASES[name]
     outputs = case.mechanism(case.pair[0], 7, np.random.default_rng(0))
@@ -248,7 +248,7 @@ def test_epsilon_of_redrawn_noise_is_the_largest_ratio_of_densities(ends):
             mechanism.epsilon(outside, 1.0)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("kind", "name"),
     [
         (LaplaceNoise, "scale"),

@@ -94,8 +94,8 @@ def prior_covariance(values, changes, n_samples, shift, metric):
     return covariance / root / root[:, None]
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.loop("epsilon", [0.01, 0.1, 1.0])
+@pytest.mark.loop("weighted", [False, True])
 def test_l2_code_is_the_best_of_all_orthonormal_ones(epsilon, weighted):
     """Against random spans, spans beside it, the plain principal axes, and all other k."""
     d, mechanism = 12, L2LaplaceMechanism(epsilon)

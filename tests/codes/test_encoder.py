@@ -286,7 +286,7 @@ def test_a_local_metric_and_a_diagonal_one_are_taken():
         assert np.isfinite(code.decode(code.forward(values[0]), 1.0)).all()
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("values", "differences"),
     [
         (np.ones((9, 2)), np.ones((9, 3))),

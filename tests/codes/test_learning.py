@@ -107,7 +107,7 @@ def test_low_rank_basis_is_an_invertible_linear_map(low_rank):
     np.testing.assert_allclose(np.abs(np.sum(Q[:7] * axes, axis=1)), 1, atol=1e-9)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("parts", "message"),
     [
         ({"encoder": np.ones((3, 3))}, "singular"),
@@ -371,8 +371,8 @@ def test_the_norm_of_the_difference_alone_would_not_do():
 GAUSSIAN = partial(GaussianMechanism, delta=1e-5)
 
 
-@pytest.mark.parametrize("name", BASES)
-@pytest.mark.parametrize(
+@pytest.mark.loop("name", BASES)
+@pytest.mark.loop(
     ("make", "order"),
     [(LaplaceMechanism, 1), (GAUSSIAN, 2)],
 )
@@ -426,7 +426,7 @@ def test_unknown_kind_is_refused(make):
         make(1.0, basis="best").guarantee()
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("basis", "measured", "fits"),
     [
         ("auto", "identity", True),

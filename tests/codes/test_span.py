@@ -39,7 +39,7 @@ def released(code, values, differences, order, deviation):
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("deviation", [0.1, 10.0])
 def test_as_good_as_the_dense_code_where_values_fill_a_small_space(order, deviation, monkeypatch):
-    values, differences = pilots(80, 300)
+    values, differences = pilots(80, 200)
     new, held_out = (values[40:], differences[40:])
     errors = []
     for most in (2000, 100):

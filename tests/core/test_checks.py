@@ -73,8 +73,8 @@ COUNTS = {
 }
 
 
-@pytest.mark.parametrize("value", [1.1, 2.0, np.nan, True, np.True_, "3", 0, -1])
-@pytest.mark.parametrize("what", COUNTS)
+@pytest.mark.loop("value", [1.1, 2.0, np.nan, True, np.True_, "3", 0, -1])
+@pytest.mark.loop("what", COUNTS)
 def test_what_is_no_count_is_refused(what, value):
     name, call = COUNTS[what]
     with pytest.raises((TypeError, ValueError), match=f"'{name}' parameter of .* must be"):

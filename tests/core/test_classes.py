@@ -60,7 +60,7 @@ def impostor(kind):
     return type(kind.__name__, (kind,), {"__module__": kind.__module__})
 
 
-@pytest.mark.parametrize("kind", [Machine, impostor(LinearSVC), impostor(object), int, np.ndarray])
+@pytest.mark.loop("kind", [Machine, impostor(LinearSVC), impostor(object), int, np.ndarray])
 def test_a_class_that_is_not_scikit_learns_has_no_name(kind):
     assert public_name(kind) == ""
 

@@ -285,7 +285,7 @@ def test_through_json_and_pickle(code):
             np.testing.assert_array_equal(getattr(other, name), part)
 
 
-@pytest.mark.parametrize("part", ["encoder", "mean", "covariance", "deviations", "removable"])
+@pytest.mark.loop("part", ["encoder", "mean", "covariance", "deviations", "removable"])
 def test_each_part_makes_another_code(part):
     code = random_code(5, 2)[0]
     values = code.to_dict()
@@ -322,7 +322,7 @@ def test_the_identity_takes_any_value_and_has_no_prior():
     assert (code.size, code.n_released, code.digest) == (None, None, "")
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     "parts",
     [
         {"encoder": np.eye(2), "mean": np.zeros(2)},

@@ -153,7 +153,7 @@ def test_as_dataset_refuses(sample, got):
         as_dataset(sample, "The oracle f")
 
 
-@pytest.mark.parametrize("thing", [3.0, "text", {"a": [1]}, np.float64(1), np.array(1.0), None])
+@pytest.mark.loop("thing", [3.0, "text", {"a": [1]}, np.float64(1), np.array(1.0), None])
 def test_what_holds_no_records_is_refused(thing):
     with pytest.raises(TypeError, match=f"or a list. Got {type(thing).__name__}"):
         n_records(thing)

@@ -612,7 +612,7 @@ OPAQUE = {
 }
 
 
-@pytest.mark.parametrize("name", OPAQUE)
+@pytest.mark.loop("name", OPAQUE)
 def test_what_cannot_be_read_is_like_nothing_else(name):
     function = OPAQUE[name]
     assert key_of(function) != key_of(function)

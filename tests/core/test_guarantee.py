@@ -46,7 +46,7 @@ def test_text_names_every_condition(guarantee):
     assert "replace-one" in text
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("values", "text"),
     [
         (
@@ -80,7 +80,7 @@ def test_text(values, text):
     assert str(PrivacyGuarantee(**values)) == text
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("name", "values"),
     [
         ("epsilon", {"epsilon": 0.0}),

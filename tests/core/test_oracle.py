@@ -210,7 +210,7 @@ HOLDERS = [ReadsGlobal(), CallsMethod(), HasProperty(), HasTable(), InheritsTabl
 HOLDERS += [reads_within, reads_a_class, has_attribute, reads_a_queue]
 
 
-@pytest.mark.parametrize("oracle", HOLDERS)
+@pytest.mark.loop("oracle", HOLDERS)
 def test_private_records_are_found_in_what_an_oracle_reads(oracle):
     """A class reads global variables as a function does, and has attributes of its own."""
     check_is_public(as_oracle(oracle), Dataset(X.copy()))

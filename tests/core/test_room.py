@@ -55,7 +55,7 @@ def released(target, mechanism=None, **options):
 
 def private(estimator, **options):
     sampler = SensitivitySampler(
-        PublicDataOracle(X_PUBLIC, Y_PUBLIC), gamma=0.1, n_pairs=19, random_state=0
+        PublicDataOracle(X_PUBLIC, Y_PUBLIC), gamma=0.4, n_pairs=4, random_state=0
     )
     return PrivateEstimator(
         estimator, mechanism=LaplaceMechanism(1.0), sensitivity=sampler, **options

@@ -93,7 +93,7 @@ CONVERTED = {  # the form of the data, and records that can be brought into it
 }
 
 
-@pytest.mark.parametrize("name", CONVERTED)
+@pytest.mark.loop("name", CONVERTED)
 def test_records_are_brought_into_the_form_of_others(name):
     private, drawn = CONVERTED[name]
     form = Form.of(canonical(Dataset(private)).X)
@@ -119,7 +119,11 @@ REFUSED = {
     "no bool": (np.array([True]), np.array([2]), "bool, which cannot hold"),
     "overflow": (np.float32([0]), np.array([1e300]), "float32, which cannot hold its values"),
     "digits": (np.array([0.5]), np.array(["1"]), "<U1, and that of the data float64"),
-    "numbers for strings": (np.array(["a"]), np.array([1.0]), "float64, and that of the data <U"),
+    "numbers for strings": (
+        np.array(["a"]),
+        np.array([1.0]),
+        "and that of the data string",
+    ),
     "a gap": (np.array([1]), np.array([np.nan]), "which cannot hold"),
     "columns": (X, X[:, :1], "its X has 1 column, and that of the data has 2 columns"),
     "sparse columns": (sparse.csr_array(X), sparse.csr_array(X[:, :1]), "has 1 column, and"),
@@ -135,11 +139,11 @@ REFUSED = {
         "column 'a', holds Int64, and that of the data UInt8, which cannot hold its values",
     ),
     "polars strings": (pl.DataFrame({"a": ["1"]}), pl.DataFrame({"a": [1]}), "column 'a', holds"),
-    "names": (X, frame(["f8", "f8"]), "its X has column names, and that of the data has none"),
+    "names": (X, frame(["f8", "f8"]), "its X has column names, which the target does not see"),
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.loop("name", REFUSED)
 def test_what_would_change_the_records_is_refused(name):
     private, drawn, message = REFUSED[name]
     with pytest.raises(ValueError, match=message):
@@ -207,12 +211,18 @@ def test_a_column_of_categories_has_those_of_the_oracle():
     encode = make_column_transformer((OrdinalEncoder(), ["b"]), remainder="passthrough")
     fitted = model(make_pipeline(encode, Ridge()), PublicDataOracle(public, y_public)).fit(data, y)
     assert b"31337" not in pickle.dumps(fitted.estimator_)
+    assert "X pandas.DataFrame of ['category of 2', 'float64']" in str(fitted.plan_)
     data.loc[0, "b"] = "person 31337"
     with pytest.raises(
-        ValueError, match=r"The private dataset has records .* 'b', holds"
+        ValueError, match=r"The private dataset .* 'b', holds .* the public ones, \['.*oracle"
     ) as caught:
         model(make_pipeline(encode, Ridge()), PublicDataOracle(public, y_public)).fit(data, y)
     assert "person" not in str(caught.value)
+
+
+def test_words_are_said_to_be_strings():
+    words = np.array(["yes", "no"])
+    assert str(Schema.of(Dataset(X[:2], words))).endswith("y numpy.ndarray of ['string']")
 
 
 def test_no_message_tells_categories_by_a_digest():
@@ -314,7 +324,7 @@ HOLDERS = {
 }
 
 
-@pytest.mark.parametrize("name", HOLDERS)
+@pytest.mark.loop("name", HOLDERS)
 def test_an_oracle_that_holds_the_private_records_is_refused(name):
     oracle = HOLDERS[name](X)
     with pytest.raises(ValueError, match="holds the private records") as caught:

@@ -104,7 +104,7 @@ def private(estimator, **options):
     return PrivateEstimator(estimator, **options)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("estimator", "words"),
     [
         (TSNE(), "TSNE .* gives no function of new ones. Use PCA"),
@@ -130,7 +130,6 @@ def private(estimator, **options):
         (RBFSampler(gamma="scale", random_state=0), "gamma='scale' depends on the data"),
         (SparseRandomProjection(2), "Set random_state to an integer"),
     ],
-    ids=lambda value: str(value).split("(")[0],
 )
 def test_refused_before_any_fit(estimator, words):
     """Alone, and as a step: nothing is fitted, neither to private nor to public records."""
@@ -395,7 +394,7 @@ def test_repairs_leave_good_values_alone_and_mend_bad_ones():
     np.testing.assert_array_equal(from_triangle(triangle(good)), good)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("value", "expected"),
     [
         (1.5, True),

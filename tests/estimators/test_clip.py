@@ -62,8 +62,8 @@ def test_sparse_records_are_clipped_as_dense_ones(clip):
         np.testing.assert_allclose(clip.transform(sparse.csc_array(X)).toarray(), dense, rtol=1e-12)
 
 
-@pytest.mark.parametrize("clip", [ClipNorm(0.7), ClipBox(-0.5, 2.0)])
-@pytest.mark.parametrize("container", [np.asarray, np.asfortranarray, sparse.csr_array])
+@pytest.mark.loop("clip", [ClipNorm(0.7), ClipBox(-0.5, 2.0)])
+@pytest.mark.loop("container", [np.asarray, np.asfortranarray, sparse.csr_array])
 def test_no_record_moves_another(clip, container):
     X = awkward_records(np.random.default_rng(2), 6)[0]
     X[::3, 1:] = 0.0
@@ -98,13 +98,13 @@ def test_frames_keep_their_columns():
     pd.testing.assert_frame_equal(clipped, pd.DataFrame({"age": [98.0, 20], "sex": [0.0, 1]}))
 
 
-@pytest.mark.parametrize("radius", [0, -1, 1e101, np.inf, np.nan, "1", None, True])
+@pytest.mark.loop("radius", [0, -1, 1e101, np.inf, np.nan, "1", None, True])
 def test_impossible_radii_are_refused(radius):
     with pytest.raises(ValueError, match="'radius' parameter of ClipNorm"):
         ClipNorm(radius).fit([[1.0]])
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("low", "high"), [(1, 0), (0, np.inf), (np.nan, 1), ([0, 0, 0], 1), ("a", 1), (None, 1)]
 )
 def test_impossible_boxes_are_refused(low, high):
@@ -117,7 +117,7 @@ def test_a_box_without_zero_would_fill_a_sparse_matrix():
         ClipBox(1, 2).fit(sparse.csr_array(np.eye(2)))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("clip", "check"),
     [
         pytest.param(clip, check, id=f"{type(clip).__name__}-{check.func.__name__}")

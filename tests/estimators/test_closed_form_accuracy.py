@@ -140,7 +140,7 @@ def refit(target, records):
 
 
 @pytest.mark.parametrize("estimator", SMOOTH + COUNTING, ids=str)
-@settings(max_examples=min(20, settings().max_examples), derandomize=True)
+@settings(max_examples=min(15, settings().max_examples), derandomize=True)
 @given(
     seed=st.integers(0, 10**9),
     kinds=st.tuples(*[st.sampled_from(sorted(KINDS))] * 2),
@@ -186,7 +186,7 @@ class RefitsOnly(Target):
 
 
 def norms(target, oracle, n_samples=60, geometry="l1"):
-    sampler = SensitivitySampler(oracle, gamma=None, n_pairs=20, random_state=1)
+    sampler = SensitivitySampler(oracle, gamma=None, n_pairs=12, random_state=1)
     return sampler.sample(target, n_samples, geometry).norms
 
 
@@ -225,7 +225,7 @@ def test_an_outlier_in_the_first_draw_spoils_no_other(estimator, value, monkeypa
     closed = norms(target, Draws(estimator, value, first_only=True))
     np.testing.assert_allclose(closed[1:], refitted[1:], rtol=1e-8)
     if estimator.get_params().get("fit_intercept", True):
-        assert len(fits) < 10  # the trial, and few more: not 40
+        assert len(fits) < 10  # the trial, and few more: not 24
 
 
 @pytest.mark.parametrize("value", [1e6, 1e12, 1e17])

@@ -98,7 +98,7 @@ def check_values(target, trial, records):
 
 
 @pytest.mark.parametrize("estimator", CLASSIFIERS + REGRESSORS + OTHERS, ids=str)
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(
     seed=st.integers(0, 10**6),
     n_samples=st.integers(8, 40),
@@ -127,8 +127,8 @@ def test_closed_forms_have_values(estimator):
     assert check_values(target, records, tuple(part[::-1] for part in records))
 
 
-@pytest.mark.parametrize("names", ["auto", ["feature_count_"], ["feature_log_prob_"]])
-@pytest.mark.parametrize("estimator", [BernoulliNB(), ComplementNB(), MultinomialNB()], ids=str)
+@pytest.mark.loop("names", ["auto", ["feature_count_"], ["feature_log_prob_"]])
+@pytest.mark.loop("estimator", [BernoulliNB(), ComplementNB(), MultinomialNB()])
 def test_there_is_no_value_without_a_class(estimator, names):
     """Refits fail there, which counts as infinite; a smoothed logarithm would be finite."""
     X, labels, _ = table(0, 41, 2, 10)
@@ -209,7 +209,7 @@ def test_kernel_sums(kernel, metric, seed, n_samples, n_variables, bandwidth, ti
     np.testing.assert_allclose(total, target(X[:-1], seed=0), rtol=1e-9, atol=1e-13)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     "kde",
     [
         KernelDensity(rtol=1e-3),
@@ -218,7 +218,6 @@ def test_kernel_sums(kernel, metric, seed, n_samples, n_variables, bandwidth, ti
         KernelDensity(metric="canberra", algorithm="ball_tree"),
         KernelDensity(metric="minkowski", metric_params={"p": 3}),
     ],
-    ids=str,
 )
 def test_densities_that_are_approximate_or_not_translated_are_refitted(kde):
     X = np.random.default_rng(0).uniform(0.1, 0.9, size=(30, 2))

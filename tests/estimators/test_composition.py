@@ -196,7 +196,7 @@ def outputs(fitted, X):
 
 def private_estimator(estimator, public, **options):
     public = public if len(public) > 1 else (*public, None)
-    sampler = SensitivitySampler(PublicDataOracle(*public), gamma=0.25, n_pairs=3)
+    sampler = SensitivitySampler(PublicDataOracle(*public), gamma=0.5, n_pairs=1, random_state=0)
     options = {
         "mechanism": LaplaceMechanism(1.0, basis="identity"),
         "sensitivity": sampler,
@@ -452,7 +452,7 @@ def test_members_with_other_categories_are_refused():
 HOMES = ("ensemble", "linear_model", "model_selection", "semi_supervised")
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     "kind", [kind for kind in refused_classes() if kind.__module__.split(".")[1] in HOMES]
 )
 def test_refused_before_any_fit(kind):
@@ -472,7 +472,7 @@ def test_refused_before_any_fit(kind):
         model.fit(*response(0))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("estimator", "message"),
     [
         (VotingClassifier([("forest", RandomForestClassifier())]), "RandomForestClassifier inside"),
@@ -499,7 +499,7 @@ def test_splitters_that_repeat_are_taken(cv):
     check_release(StackingRegressor(lines(), cv=cv), "auto")
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("estimator", "expected"),
     [
         (LassoCV(), True),

@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::RuntimeWarning:sklearn"),  # of constant columns
 ]
 
-N_DRAWN = 5
+N_DRAWN = 4
 PRIORS = [None, [0.5, 0.3, 0.2]]
 BOTH = [True, False]
 LINEAR = {"fit_intercept": BOTH}
@@ -79,7 +79,14 @@ REALS = [
     ("SGDClassifier", LINEAR | {"loss": ["hinge", "log_loss"], "average": [False, True, 5]}),
     ("LinearSVC", LINEAR | {"multi_class": ["ovr", "crammer_singer"], "C": [0.1, 1.0]}),
     ("SGDOneClassSVM", LINEAR | {"nu": [0.2, 0.5], "average": BOTH}),
-    ("MLPClassifier", {"activation": ["relu", "tanh"], "hidden_layer_sizes": [(3,), (2, 2)]}),
+    (
+        "MLPClassifier",
+        {
+            "activation": ["relu", "tanh"],
+            "hidden_layer_sizes": [(3,), (2, 2)],
+            "max_iter": [30],
+        },
+    ),
     ("LinearRegression", LINEAR | {"positive": BOTH}),
     ("Ridge", LINEAR | {"solver": ["auto", "svd", "lsqr", "saga"], "alpha": [0.1, 10.0]}),
     ("Lasso", LINEAR | {"positive": BOTH, "selection": ["cyclic", "random"], "alpha": [0.1]}),

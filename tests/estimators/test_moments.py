@@ -101,7 +101,7 @@ def test_sparse_records_give_the_same():
     np.testing.assert_array_equal(thin.predict(sparse.csr_array(X)), dense.predict(X))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("model", "message"),
     [
         (MomentClassifier(constant=-1), "'constant' parameter of MomentClassifier"),
@@ -156,7 +156,7 @@ def test_from_four_classes_on_the_moment_of_each_is_released():
     assert private.standard_errors_["class_moments"].shape == (5, 3)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("model", "check"),
     [
         pytest.param(model, check, id=f"{type(model).__name__}-{check.func.__name__}")

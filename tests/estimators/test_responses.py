@@ -35,7 +35,7 @@ class Foreign(TransformerMixin, BaseEstimator):
         return self
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     "estimator",
     [
         StandardScaler(),
@@ -48,13 +48,12 @@ class Foreign(TransformerMixin, BaseEstimator):
         make_union(StandardScaler(), make_pipeline(PCA(1))),
         ColumnTransformer([("a", PCA(1), [0, 1])], remainder="drop"),
     ],
-    ids=str,
 )
 def test_y_is_ignored(estimator):
     assert not uses_response(estimator)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     "estimator",
     [
         Ridge(),
@@ -69,7 +68,6 @@ def test_y_is_ignored(estimator):
         make_union(StandardScaler(), Foreign()),
         ColumnTransformer([("a", PCA(1), [0, 1])], remainder=TargetEncoder()),
     ],
-    ids=str,
 )
 def test_y_may_be_used(estimator):
     assert uses_response(estimator)

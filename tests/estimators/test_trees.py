@@ -380,7 +380,7 @@ def test_what_is_no_sum_is_refused_before_any_fit(estimator, release, message):
         check_release(estimator, release)
 
 
-@pytest.mark.parametrize("y_range", [None, (1, 0), (0, np.inf), (0, 1, 2), [(0, 1), (0, 1)]])
+@pytest.mark.loop("y_range", [None, (1, 0), (0, np.inf), (0, 1, 2), [(0, 1), (0, 1)]])
 def test_ranges_that_are_none_are_refused(y_range):
     tree = DecisionTreeRegressor().fit(X, RESPONSE)
     with pytest.raises(ValueError, match="'y_range' parameter of LeafTarget must be finite"):

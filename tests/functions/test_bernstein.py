@@ -115,8 +115,8 @@ def test_reproduces_linear_functions_for_every_order(degree, order, n_features, 
     np.testing.assert_allclose(got, points @ slope + shift, atol=1e-10)
 
 
-@pytest.mark.parametrize(("n_features", "degree"), [(1, 9), (2, 4), (3, 2)])
-@pytest.mark.parametrize("order", [1, 2, 3, 7])
+@pytest.mark.loop(("n_features", "degree"), [(1, 9), (2, 4), (3, 2)])
+@pytest.mark.loop("order", [1, 2, 3, 7])
 def test_coefficients_against_the_kronecker_matrix(n_features, degree, order):
     bernstein = fitted(n_features, degree=degree, order=order)
     values = np.random.default_rng(order).normal(size=(bernstein.n_basis_, 2))
@@ -318,7 +318,7 @@ def test_works_in_a_pipeline():
     assert model.fit(X, y).score(X, y) > 0.9999
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("params", "message"),
     [
         ({"degree": 0}, "'degree' parameter .* Got 0"),

@@ -35,11 +35,11 @@ def total(density, n_nodes):
     return rule @ values
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("n_features", "box"),
     [(1, (0, 1)), (1, (-3, 50)), (2, [(0, 2), (5, 6)]), (3, (0, 0.1))],
 )
-@pytest.mark.parametrize("degree", [None, 6, 9])
+@pytest.mark.loop("degree", [None, 6, 9])
 def test_density_is_one(n_features, box, degree):
     bernstein, coefficients = noisy(n_features, feature_range=box)
     density = BernsteinDensity.from_coefficients(bernstein, coefficients, degree)

@@ -497,7 +497,7 @@ def test_lattice_is_safe_from_the_function():
     assert set(largest) == {1.0}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("estimator", "dataset", "options", "message"),
     [
         (SVC(), (MOONS, MOON_LABELS), {"method": "predict_proba"}, "one of"),

@@ -25,7 +25,7 @@ from skdp.mechanisms.noise import byte_source
 GRID = list(itertools.product([0.01, 0.1, 0.5, 1, 3, 10, 30, 100], [1e-10, 1e-5, 0.01, 0.3, 0.9]))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("epsilon", "delta", "sigma"),
     [
         (0.1, 1e-5, 30.749566),
@@ -104,9 +104,9 @@ def exact_lattice_delta(epsilon, sigma, shift):
     return np.maximum(excess, 0).sum() / np.exp(-here).sum()
 
 
-@pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 3.0])
-@pytest.mark.parametrize("shift", [(1,), (2,), (7,), (1, 1), (3, 4), (5, 0), (1, -2)])
-@pytest.mark.parametrize("sigma", [1, 3, 9])
+@pytest.mark.loop("epsilon", [0.05, 0.5, 1.0, 3.0])
+@pytest.mark.loop("shift", [(1,), (2,), (7,), (1, 1), (3, 4), (5, 0), (1, -2)])
+@pytest.mark.loop("sigma", [1, 3, 9])
 def test_discrete_curve_is_bounded(epsilon, shift, sigma):
     """The proof in `lattice_delta`, checked by summation on lattices that are far too coarse."""
     bound = lattice_delta(epsilon, sigma, math.hypot(*shift), len(shift))
@@ -186,7 +186,7 @@ def test_noise_beyond_64_bits_is_refused():
     assert 1 <= ratio < 2
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("parameters", "message"),
     [
         ({"epsilon": 0}, "'epsilon' parameter of GaussianMechanism must be a number above 0"),

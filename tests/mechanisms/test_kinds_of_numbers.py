@@ -20,10 +20,10 @@ EPSILONS = [
 ]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     "make", [LaplaceMechanism, L2LaplaceMechanism, ExponentialMechanism, BernsteinMechanism]
 )
-@pytest.mark.parametrize("epsilon", EPSILONS, ids=lambda epsilon: type(epsilon).__name__)
+@pytest.mark.loop("epsilon", EPSILONS)
 def test_an_epsilon_of_any_type_gives_the_noise_of_a_float(make, epsilon):
     value = np.array([0.2, 0.7, -3.0])
     released, expected = (
@@ -33,8 +33,8 @@ def test_an_epsilon_of_any_type_gives_the_noise_of_a_float(make, epsilon):
     np.testing.assert_array_equal(released, expected)
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS, ids=lambda epsilon: type(epsilon).__name__)
-@pytest.mark.parametrize("kind", [float, np.float32])
+@pytest.mark.loop("epsilon", EPSILONS)
+@pytest.mark.loop("kind", [float, np.float32])
 def test_gaussian_noise_is_not_calibrated_in_low_precision(epsilon, kind):
     delta = kind(1e-5)
     released, expected = (

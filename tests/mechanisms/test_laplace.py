@@ -93,7 +93,7 @@ def test_noise_against_the_continuous_law(epsilon):
         assert stats.kstest((released - value) * wrong, law).pvalue < 1e-6
 
 
-@pytest.mark.parametrize("shape", [(), (4,), (2, 3), (2, 1, 3), (0,)])
+@pytest.mark.loop("shape", [(), (4,), (2, 3), (2, 1, 3), (0,)])
 def test_shape_and_type_are_kept(shape):
     released = LaplaceMechanism(1.0).release(np.ones(shape, dtype=np.float32), 0.5, byte_source(0))
     assert released.shape == shape
@@ -155,7 +155,7 @@ def test_value_too_far_from_zero_is_clipped_to_a_public_bound():
     assert released == pytest.approx(2.0 ** (61 + lattice.exponent), rel=1e-9)
 
 
-@pytest.mark.parametrize("epsilon", [0, -1.0, math.nan, "1", None, True])
+@pytest.mark.loop("epsilon", [0, -1.0, math.nan, "1", None, True])
 def test_epsilon_outside_its_range_is_refused_in_use(epsilon):
     mechanism = LaplaceMechanism(epsilon)  # storing it is fine: scikit-learn's convention
     with pytest.raises(ValueError, match="'epsilon' parameter of LaplaceMechanism must be"):
@@ -164,8 +164,8 @@ def test_epsilon_outside_its_range_is_refused_in_use(epsilon):
         mechanism.guarantee()
 
 
-@pytest.mark.parametrize("epsilon", [1.0, math.inf])
-@pytest.mark.parametrize(
+@pytest.mark.loop("epsilon", [1.0, math.inf])
+@pytest.mark.loop(
     ("value", "sensitivity", "message"),
     [
         ([1.0], 0.0, "never changes the target"),

@@ -36,7 +36,7 @@ def test_operating_system_bytes_are_used_by_default(monkeypatch):
     assert sum(asked) >= 10 * 8
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("random_state", "error", "message"),
     [
         ("os", TypeError, "type str"),

@@ -119,7 +119,7 @@ def answer(function):
         return None, str(error)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("name", "parameter"),
     [(name, parameter) for name, (_, parameters) in CALLS.items() for parameter in parameters],
 )
@@ -141,7 +141,7 @@ def test_parameters_are_answered_or_refused_by_name(name, parameter):
     assert answered
 
 
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: str(law)[:30])
+@pytest.mark.loop("law", LAWS)
 def test_probabilities_at_odd_levels(law):
     levels = np.array(ODD)
     for method, limits in (("cdf", (0, 1)), ("two_sided", (0, 1)), ("delta", (1, 0))):
@@ -163,7 +163,7 @@ def test_probabilities_at_odd_levels(law):
                 function(wrong)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: str(law)[:30])
+@pytest.mark.loop("law", LAWS)
 def test_levels_at_odd_probabilities(law):
     for odd in ODD:
         for method, name in (("epsilon", "delta"), ("quantile", "probability")):
@@ -185,8 +185,8 @@ def test_levels_at_odd_probabilities(law):
     assert law.sample(0).shape == (0,)
 
 
-@pytest.mark.parametrize("scale", [1e-3, 0.3, 1.0, 5.0, 40.0])
-@pytest.mark.parametrize("kind", [LaplaceLoss, GaussianLoss])
+@pytest.mark.loop("scale", [1e-3, 0.3, 1.0, 5.0, 40.0])
+@pytest.mark.loop("kind", [LaplaceLoss, GaussianLoss])
 def test_laws_by_quadrature_of_their_definition(kind, scale):
     """The noise is integrated piece by piece, as the loss has corners."""
     if kind is LaplaceLoss:
@@ -261,7 +261,7 @@ def test_published_level_is_found_at_any_size(n_outputs):
 GRID = {"step": 0.1, "first": -1, "probabilities": np.full(4, 0.25), "infinity": 0.0, "limit": 0.2}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("name", "wrong"),
     [
         *(("step", value) for value in (0.0, -1.0, NAN, INF)),

@@ -97,7 +97,7 @@ def test_number_of_pairs():
     assert sampled_confidence(0.1, 0.2, 1000) == 0
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("call", "message"),
     [
         (lambda: dkw_n_pairs(1.0), r"'rho' parameter of dkw_n_pairs must be in \(1e-150, 1\)"),

@@ -139,7 +139,7 @@ def test_upper_bound_of_equation_11():
     assert at_least.affordable_epsilon(at_least.cost(0.8), 5.0, 1.0) == pytest.approx(0.8)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("call", "message"),
     [
         (lambda: CompensationModel(0, 100), r"'budget' .* must be in \(0, inf\)"),

@@ -60,7 +60,7 @@ def test_density_is_normalized(k):
     assert abs(paper_t_cdf(high, k) - 1) < 1e-12
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 10, 40])
+@pytest.mark.loop("k", [1, 2, 3, 10, 40])
 def test_density_against_the_bessel_function(k):
     t = np.array([0.01, 0.3, 1.0, 4.0, 15.0])
     assert_allclose(paper_t_pdf(t, k), bessel_density(t, k, 2 - k), rtol=1e-10)
@@ -69,7 +69,7 @@ def test_density_against_the_bessel_function(k):
     assert half == pytest.approx(0.5, abs=1e-6)
 
 
-@pytest.mark.parametrize("k", [1, 2, 17, 1000, 10_000])
+@pytest.mark.loop("k", [1, 2, 17, 1000, 10_000])
 def test_law_of_t_from_very_small_to_very_large(k):
     x = np.geomspace(1e-8, 1e4, 121)
     cdf = paper_t_cdf(x, k)
@@ -187,7 +187,7 @@ def test_the_warning_comes_once_and_gives_the_reason():
         paper_t_cdf(1.0)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     "call",
     [
         lambda: paper_confidence(0.5, 1.0),
@@ -204,7 +204,7 @@ def test_every_published_number_warns(call):
         call()
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("call", "message"),
     [
         (lambda: paper_confidence(1.1, 1.0), r"'epsilon' .* must be at most epsilon0=1, .*Got 1.1"),

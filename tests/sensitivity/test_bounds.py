@@ -157,7 +157,7 @@ def test_estimator_parameters_decide():
     assert svm_l1(penalized, 50, 3, solver_error=0).value == pytest.approx(0.6)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("estimator", "message"),
     [
         (SVC(), r"SVC\(kernel='linear'\). Got 'rbf'"),
@@ -195,7 +195,7 @@ def test_norms_and_number_of_records():
         float(bound)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("call", "message"),
     [
         (lambda: KnownSensitivity(-1, "l1", 10), r"'value' .* in \[0, inf\). Got -1"),

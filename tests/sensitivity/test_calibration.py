@@ -27,7 +27,7 @@ calibrations = st.sampled_from(CALIBRATIONS)
 # Numbers worked out beforehand
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("gamma", "n_pairs"),
     [(0.2, 61), (0.1, 285), (0.05, 1305), (0.01, 41971), (0.001, 5486187)],
 )
@@ -74,9 +74,9 @@ def test_conditional_fewest_pairs(gamma, confidence, n_pairs):
     assert math.ceil(math.log(1 - confidence) / math.log(1 - gamma)) == n_pairs
 
 
-@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
-@pytest.mark.parametrize("gamma", [0.001, 0.05, 0.3, 0.7, 0.999])
-@pytest.mark.parametrize("n_pairs", [8000, 10**5, 10**7])
+@pytest.mark.loop("confidence", [0.5, 0.95, 0.999])
+@pytest.mark.loop("gamma", [0.001, 0.05, 0.3, 0.7, 0.999])
+@pytest.mark.loop("n_pairs", [8000, 10**5, 10**7])
 def test_conditional_index_against_scipy(n_pairs, gamma, confidence):
     statistic = order_statistic(gamma, n_pairs, calibration="conditional", confidence=confidence)
     assert statistic.k == binom.ppf(confidence, n_pairs, 1 - gamma) + 1
@@ -100,7 +100,7 @@ def test_ten_million_pairs(calibration):
 # The side of rounding, in exact arithmetic
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("gamma", "n_pairs", "k"),
     [
         (0.3, 9, 7),
@@ -282,7 +282,7 @@ def test_str(calibration, text):
     assert str(order_statistic(0.05, calibration=calibration)) == text
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("changes", "name"),
     [
         ({"k": 0}, "k"),
@@ -305,25 +305,25 @@ def test_order_statistic_refuses(changes, name):
         OrderStatistic(**values)
 
 
-@pytest.mark.parametrize("value", [True, np.True_, "0.05", [0.05], 0.05j, np.array([0.05])])
-@pytest.mark.parametrize("name", ["gamma", "confidence"])
+@pytest.mark.loop("value", [True, np.True_, "0.05", [0.05], 0.05j, np.array([0.05])])
+@pytest.mark.loop("name", ["gamma", "confidence"])
 def test_probability_of_a_wrong_type(name, value):
     values = {"gamma": 0.05, "calibration": "conditional", name: value}
     with pytest.raises(TypeError, match=f"'{name}' parameter of Sampler must be a real number"):
         order_statistic(**values, owner="Sampler")
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     "value", [0, 1, 0.0, 1.0, -0.1, 1.5, math.nan, math.inf, 10**400, Fraction(1, 10**400)]
 )
-@pytest.mark.parametrize("name", ["gamma", "confidence"])
+@pytest.mark.loop("name", ["gamma", "confidence"])
 def test_probability_out_of_range(name, value):
     values = {"gamma": 0.05, "calibration": "conditional", name: value}
     with pytest.raises(ValueError, match=rf"'{name}' parameter of Sampler .* in \(0, 1\)[.] Got"):
         order_statistic(**values, owner="Sampler")
 
 
-@pytest.mark.parametrize("value", [True, 199.0, math.nan, "199", Fraction(199), np.float64(199)])
+@pytest.mark.loop("value", [True, 199.0, math.nan, "199", Fraction(199), np.float64(199)])
 def test_n_pairs_of_a_wrong_type(value):
     with pytest.raises(TypeError, match="'n_pairs' parameter of Sampler must be an integer"):
         order_statistic(n_pairs=value, owner="Sampler")
@@ -368,8 +368,8 @@ def test_unattainable_gamma_names_what_would_do():
         order_statistic(0.05, 50, calibration="dkw", owner="Sampler")
 
 
-@pytest.mark.parametrize("n_pairs", [None, 199])
-@pytest.mark.parametrize("calibration", CALIBRATIONS)
+@pytest.mark.loop("n_pairs", [None, 199])
+@pytest.mark.loop("calibration", CALIBRATIONS)
 def test_gamma_beyond_any_number_of_pairs(calibration, n_pairs):
     with pytest.raises(ValueError, match=r"'gamma' .* Got 1e-300[.] Raise gamma[.]$"):
         order_statistic(1e-300, n_pairs, calibration=calibration)

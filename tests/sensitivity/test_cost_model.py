@@ -64,7 +64,7 @@ def test_simulation_sees_a_wrong_model():
     assert model(100_000, 0.002, 1000, 0.0) < 0.5 * expected
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("n_pairs", "fit", "n_workers", "seconds"),
     [
         (199, 1e-3, 1, 0.40),

@@ -74,7 +74,7 @@ if hasattr(stats, "Normal"):  # scipy >= 1.15
     ADAPTED["Normal"] = (stats.Normal(mu=0.0, sigma=1.0), 1)
 
 
-@pytest.mark.parametrize("name", ADAPTED)
+@pytest.mark.loop("name", ADAPTED)
 def test_adapters_draw_reproducibly_and_leave_the_source_alone(name):
     source, n_features = ADAPTED[name]
     oracle = as_oracle(source)
@@ -90,7 +90,7 @@ def test_adapters_draw_reproducibly_and_leave_the_source_alone(name):
     assert not np.array_equal(oracle(7, rng), oracle(7, rng))  # the generator moves on
 
 
-@pytest.mark.parametrize("name", [name for name in ADAPTED if name != "rv_histogram"])
+@pytest.mark.loop("name", [name for name in ADAPTED if name != "rv_histogram"])
 def test_adapters_are_described_by_name(name):
     oracle = as_oracle(ADAPTED[name][0])
     assert describe_oracle(oracle) == name
@@ -146,7 +146,7 @@ def test_describe_oracle():
     assert describe_oracle(described) == "loans of 2019"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("thing", "message"),
     [
         (np.zeros((3, 2)), r"Got ndarray. To resample a public table, wrap it: PublicDataOracle"),
@@ -221,7 +221,7 @@ def drawn(dataset, reference=None):
     return draw(as_oracle(f), 2, np.random.default_rng(0), schema=schema, full=True)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("dataset", "reference"),
     [
         ((X2,), (np.ones((9, 2)),)),
@@ -236,7 +236,7 @@ def test_draw_brings_records_into_the_form_of_others(dataset, reference):
     assert Schema.of(drawn(dataset, reference)) == Schema.of(Dataset(*reference))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("dataset", "reference", "message"),
     [
         ((X2,), (X2, [0, 1]), "The oracle .* returned X. It must return X and y"),
@@ -248,7 +248,7 @@ def test_draw_brings_records_into_the_form_of_others(dataset, reference):
             (FRAME[["sex", "age"]],),
             r"the columns \['age', 'sex'\], .* in this order",
         ),
-        ((FRAME,), (X2,), "its X has column names, and that of the data has none"),
+        ((FRAME,), (X2,), "its X has column names, which the target does not see"),
         ((X2, [0]), None, "returned 1 responses. It must return n_samples=2"),
         ((np.zeros((3, 2)),), None, "returned 3 records. It must return n_samples=2"),
         ((np.zeros((2, 2, 2)),), None, "X with 3 dimensions. It must have two"),

@@ -8,6 +8,7 @@ import pytest
 from skdp import AdditiveTarget, LaplaceMechanism, SensitivityEstimate, SensitivitySampler, release
 from skdp.codes.learning import with_learned_basis
 from skdp.mechanisms.exponential import ExponentialMechanism
+from skdp.sensitivity import pilots as pilots_module
 from skdp.sensitivity import sampler as sampler_module
 
 DATA = np.random.default_rng(0).normal(size=(50, 3))
@@ -74,7 +75,7 @@ def test_no_record_of_a_pilot_pair_is_in_another_pair():
 @pytest.mark.parametrize("chunk_size", [1, 7, 50])
 def test_differences_do_not_depend_on_workers_or_chunks(monkeypatch, n_jobs, chunk_size):
     expected = sampler().pilots(mean, 5)
-    monkeypatch.setattr(sampler_module, "CHUNK_SIZE", chunk_size)
+    monkeypatch.setattr(pilots_module, "CHUNK_SIZE", chunk_size)
     pilots = sampler(n_jobs=n_jobs).pilots(mean, 5)
     assert [each.tobytes() for each in pilots] == [each.tobytes() for each in expected]
 
@@ -123,17 +124,17 @@ def test_one_value_needs_no_basis():
 
 
 def test_memory_is_bounded(monkeypatch):
-    monkeypatch.setattr(sampler_module, "MAX_PILOT_VALUES", 20)
+    monkeypatch.setattr(pilots_module, "MAX_PILOT_VALUES", 20)
     assert sampler().pilots(mean, 5)[1].shape == (6, 3)
-    monkeypatch.setattr(sampler_module, "MAX_PILOT_VALUES", 2)
+    monkeypatch.setattr(pilots_module, "MAX_PILOT_VALUES", 2)
     assert sampler().pilots(mean, 5)[1].shape == (1, 3)
     monkeypatch.setattr(sampler_module, "MAX_PILOT_PAIRS", 9)
-    monkeypatch.setattr(sampler_module, "MAX_PILOT_VALUES", 10**6)
+    monkeypatch.setattr(pilots_module, "MAX_PILOT_VALUES", 10**6)
     assert sampler().pilots(mean, 5)[1].shape == (9, 3)
     assert sampler().plan(5, LaplaceMechanism(1.0)).n_pilot_pairs == 9
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("mechanism", "n_pairs", "n_pilot_pairs"),
     [
         (LaplaceMechanism(1.0), 59, 59),

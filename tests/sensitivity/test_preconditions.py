@@ -64,7 +64,7 @@ CONTAINERS = {
 }
 
 
-@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.loop("container", CONTAINERS)
 def test_every_container_is_clipped_alike(container):
     wild = CONTAINERS[container](WILD)
     clipped = clip(wild, BOX)
@@ -151,7 +151,7 @@ def test_a_mean_is_that_of_clipped_records(make):
     assert np.linalg.norm(values[0] - values[1], ord=1) <= mean_l1(N, 2, ranges=(0, 1)).value
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("records", "message"),
     [
         (X[:, :1], r"2 column\(s\), .* Got 1 in X"),
@@ -204,7 +204,7 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize(("estimator", "options", "message"), OTHERS)
+@pytest.mark.loop(("estimator", "options", "message"), OTHERS)
 def test_a_bound_serves_only_the_machine_that_it_was_made_for(estimator, options, message):
     model = PrivateEstimator(
         estimator, mechanism=NOISELESS, sensitivity=BOUND, **({"classes": [0, 1]} | options)
@@ -235,8 +235,8 @@ def test_a_bound_serves_smaller_parameters_too(estimator, release):
     assert model.sensitivity_.value == BOUND.value
     assert str(model.guarantee_) == (
         f"epsilon=1 differential privacy, replace-one, n={N}, sensitivity 0.060002 known on paper, "
-        "records clipped to [0, 1], assuming both classes present, a solver within "
-        "1e-06 of the minimizer"
+        "records clipped to [0, 1] and missing numbers counted as 0, assuming both classes "
+        "present, a solver within 1e-06 of the minimizer"
     )
 
 
@@ -269,11 +269,12 @@ def test_what_remains_assumed_is_said():
 
     assert text(1e-9) == "sensitivity 1e-09 asserted by the caller"
     assert text(np.float64(0.25)) == "sensitivity 0.25 asserted by the caller"
-    assert text(mean_l1(N, 2, ranges=(0, 1))) == (
-        "sensitivity 0.05 known on paper, records clipped to [0, 1], assuming that the target is "
-        "the mean of each column"
+    assert text(mean_l1(N, 2, ranges=(-1, -0.5))) == (
+        "sensitivity 0.025 known on paper, records clipped to [-1, -0.5] and missing numbers "
+        "counted as -0.5, assuming that the target is the mean of each column"
     )
-    assert "clipped to the declared ranges, assuming" in text(mean_l1(N, 2, ranges=BOX))
+    declared = "clipped to the declared ranges and missing numbers counted as 0, clipped, assuming"
+    assert declared in text(mean_l1(N, 2, ranges=BOX))
     assert text(exponential_mean(N, 0.05, 2.0)) == (
         "oracle=mean of one column, records drawn from Exp(rate=2), "
         "sensitivity 0.0374467 known on paper"
@@ -297,7 +298,7 @@ def test_a_number_is_said_to_be_asserted_for_an_estimator_too():
     )
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     "ranges", [(0, 1), [(1, 0)], [(0, np.inf)], [(np.nan, 1)], [(0, 1, 2)], np.zeros((0, 2))]
 )
 def test_ranges_that_are_none(ranges):

@@ -81,7 +81,7 @@ def test_records_of_a_dataset_are_not_independent():
     assert not RandomDensityOracle([(0, 1)]).independent_records
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("options", "message"),
     [
         ({"bounds": [(1, 1)]}, "'bounds' .* low < high"),

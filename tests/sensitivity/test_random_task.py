@@ -183,7 +183,7 @@ def test_frames_may_hold_categories_and_gaps():
         assert len({round(each[0], 6) for each in means}) == 3
 
 
-@pytest.mark.parametrize(
+@pytest.mark.loop(
     ("X", "parameters", "message"),
     [
         ([[np.nan], [1.0]], {}, "contains NaN"),

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from scipy import stats
 
 from skdp import AdditiveTarget, GaussianOracle, Oracle, SensitivitySampler, UniformOracle
@@ -84,7 +85,8 @@ def test_norms_do_not_depend_on_workers_or_chunks(monkeypatch, n_jobs, chunk_siz
     expected = sampler.sample(np.mean, 20, "l1")
     monkeypatch.setattr(blocks, "CHUNK_SIZE", chunk_size)
     monkeypatch.setattr(execution, "STARTUP", 0.0)  # workers even for so little
-    estimate = sampler.set_params(n_jobs=n_jobs).sample(np.mean, 20, "l1")
+    with parallel_config(backend="threading"):  # other processes are seen in test_execution.py
+        estimate = sampler.set_params(n_jobs=n_jobs).sample(np.mean, 20, "l1")
     assert estimate.norms.tobytes() == expected.norms.tobytes()
 
 

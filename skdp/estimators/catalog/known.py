@@ -88,7 +88,7 @@ class ResponseMoment(Products):
         put_moment(released, mean, self.front)
 
 
-class Moments(Products):
+class ScaledMoments(Products):
     """What the statistics with x and its square share: their scale, and how far they move.
 
     In a box x is scaled to [-1, 1]. In a ball it stays as it is. The square has a weight, with
@@ -130,7 +130,7 @@ class Moments(Products):
         return self.middle + self.half * mean, self.half**2 * variance
 
 
-class ScalerMoments(Moments):
+class ScalerMoments(ScaledMoments):
     """The first two moments of each column, for a StandardScaler."""
 
     name = "moments"
@@ -156,7 +156,7 @@ class ScalerMoments(Moments):
             released.var_ = variances
 
 
-class GaussianMoments(Moments, OfClasses):
+class GaussianMoments(ScaledMoments, OfClasses):
     """Class shares and the first two moments of each column and class, for a GaussianNB."""
 
     name = "class_moments"

@@ -1,0 +1,123 @@
+"""The sums over the rows of a ledger, and whether the limits allow one more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+
+from skdp.accounting.ledger import Ledger, lock
+from skdp.accounting.spend import DOWN, Spend, above, below, exact
+from skdp.accounting.tally import Tally, largest_square
+from skdp.core.guarantee import PrivacyGuarantee
+from skdp.exceptions import BudgetExceededError, LedgerError
+
+
+class Sums:
+    """What the rows of a ledger add up to; rows that were counted once are not read again."""
+
+    def __init__(self, ledger: Ledger):
+        self.ledger = ledger
+        self._counted: tuple[Tally, int, Spend | None] = (Tally(), 0, None)
+
+    def commit(self, spend: Spend, guarantee: PrivacyGuarantee) -> None:
+        """Write a row, if the limits allow it."""
+        with self.ledger.transaction():
+            with_it = self._admit(spend, guarantee)
+            number = self.ledger.append(spend)
+        self._counted = with_it, number, spend
+
+    def _admit(self, spend: Spend, guarantee: PrivacyGuarantee) -> Tally:
+        """Return the sums with a row, or refuse one that does not belong or exceeds a limit."""
+        tally = self.current()
+        if tally.relation not in (None, spend.relation):
+            raise ValueError(
+                f"The ledger {self.ledger.path!r} is for {tally.relation} neighbors. Got a release "
+                f"for {spend.relation} ones, and the two do not add up."
+            )
+        with_it = tally.copy().add(spend)
+        if with_it.admitted_by(self.ledger.limits) is None:
+            raise self._exceeded(tally, with_it, spend, guarantee)
+        return with_it
+
+    def current(self) -> Tally:
+        """Return the sums over all rows; those of other processes may be new."""
+        with lock:
+            tally, last, last_spend = self._counted
+            rows = self.ledger.rows(last)
+            if last and rows[:1] != [(last, last_spend)]:
+                raise LedgerError(
+                    f"The ledger {self.ledger.path!r} has lost rows that were counted before. "
+                    "Bring back a copy that holds all releases."
+                )
+            if len(rows) > bool(last):
+                tally = tally.copy()  # which an interrupt leaves half counted
+                for number, spend in rows[bool(last) :]:
+                    try:
+                        tally.add(spend)
+                    except (TypeError, ValueError, ArithmeticError):
+                        raise LedgerError(
+                            f"The ledger {self.ledger.path!r} is damaged: row {number} is not as "
+                            "it was written. Bring back a copy that holds all releases."
+                        ) from None
+                self._counted = tally, *rows[-1]
+            return tally
+
+    def _exceeded(
+        self, tally: Tally, with_it: Tally, spend: Spend, guarantee: PrivacyGuarantee
+    ) -> BudgetExceededError:
+        limits, left = self.ledger.limits, self.left(1)
+        spent = tally.total(limits)
+        asked = {"epsilon": spend.epsilon, "delta": spend.delta, "gamma": spend.gamma}
+        room = DOWN.subtract(exact(limits.delta), exact(limits.slack))
+        gamma = with_it.joint_gamma
+        if limits.gamma is not None and gamma > exact(limits.gamma):
+            remedy = f"Gamma would be {above(gamma):g}, jointly: release with an earlier estimate"
+        elif with_it.delta > room:
+            remedy = f"Of delta {below(room):g} may be spent, beside the slack: ask for less"
+        else:
+            remedy = f"One more release may have an epsilon of {left:g}: ask for less"
+        return BudgetExceededError(
+            f"The budget {self.ledger.path!r} does not allow this release. Its limits are "
+            f"{numbers(vars(limits))}; spent is {spent}; asked for was {numbers(asked)}. Nothing "
+            f"was spent and nothing released. {remedy}, or agree on larger limits, begin a new "
+            "ledger with them, and spend there first what is spent here.",
+            spent,
+            guarantee,
+            left,
+        )
+
+    def left(self, n_releases: int) -> float:
+        """Return the largest epsilon that each of so many further releases may have."""
+        limits, tally = self.ledger.limits, self.current()
+        if math.isinf(limits.epsilon):
+            return math.inf
+        rest = DOWN.subtract(exact(limits.epsilon), tally.epsilon)
+        best = below(DOWN.divide(rest, Decimal(n_releases)))
+        if limits.slack:
+            most = largest_square(limits.epsilon, limits.slack)
+            squares = most * (1 - 1e-11) - above(tally.worst(1))  # more than rounding takes
+            best = max(best, math.sqrt(max(0.0, squares) / n_releases) * (1 - 1e-11))
+        return max(0.0, best)
+
+
+class Rehearsal(Sums):
+    """The sums, and what is added on trial: nothing is written."""
+
+    def __init__(self, sums: Sums):
+        super().__init__(sums.ledger)
+        self._tally = sums.current().copy()
+
+    def current(self) -> Tally:
+        return self._tally
+
+    def commit(self, spend: Spend, guarantee: PrivacyGuarantee) -> None:
+        self._tally = self._admit(spend, guarantee)
+
+
+def numbers(values: Mapping[str, float | None]) -> str:
+    """Write numbers with their names, those that say something."""
+    said = {name: value for name, value in values.items() if value is not None}
+    return ", ".join(
+        f"{name}={value:g}" for name, value in said.items() if value or name == "epsilon"
+    )

@@ -1,0 +1,73 @@
+"""Pilot pairs: values and differences, from which a basis or a code is learned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import closing
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.core.streams import pilot_key
+from skdp.sensitivity.blocks import CHUNK_SIZE
+from skdp.sensitivity.execution import Evaluate, run_chunk
+from skdp.sensitivity.pairs import NoValueError, PairSource, within_rounding
+
+# They are kept whole: at most so many, and at most so many differences (256 MB), and
+# as many values. A chunk is short enough to be a small part of that.
+MAX_PILOT_PAIRS = 1000
+MAX_PILOT_VALUES = 2**25
+CHUNK_VALUES = 2**20
+
+
+def pilot_pair(source: PairSource, pair: int) -> NDArray[np.float64] | None:
+    """Return the first value of a pilot pair, raveled, and the whole difference, in two rows.
+
+    None where there is none, or one is not finite. A difference is zero where rounding explains it:
+    a basis would take the rounding of a constant for a scale.
+    """
+    try:
+        value, other = source.values(*pilot_key(pair))
+    except NoValueError:
+        return None
+    difference = np.where(within_rounding(value, other), 0.0, value - other)
+    rows = np.array([value.ravel(), difference.ravel()])
+    return rows if np.isfinite(rows).all() else None
+
+
+def gather_pilots(
+    source: PairSource,
+    n_pairs: int,
+    least_size: int,
+    run: Callable[[Evaluate, range, int], Generator[Any]],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return values and differences of pilot pairs: none of fewer numbers than the least size.
+
+    `run` evaluates so many at a time; the first that has a value says how many numbers one holds.
+    """
+    evaluate = partial(_pilot_pairs, source)
+    probes = (run_chunk(evaluate, range(pair, pair + 1))[0] for pair in range(n_pairs))
+    tried, first = next(
+        ((pair, probe) for pair, probe in enumerate(probes) if probe is not None),
+        (0, np.empty((2, 0))),
+    )
+    size = first.shape[1]
+    if size < least_size:
+        return np.empty((0, size)), np.empty((0, size))
+    rest = range(tried + 1, min(n_pairs, max(1, MAX_PILOT_VALUES // size)))
+    kept = np.empty((2, 1 + len(rest), size))  # once: they may fill much of the memory
+    kept[:, 0], n_kept = first, 1
+    with closing(run(evaluate, rest, min(CHUNK_SIZE, 1 + CHUNK_VALUES // size))) as chunks:
+        for each in chain.from_iterable(chunks):
+            if each is not None and each.shape == first.shape:
+                kept[:, n_kept] = each
+                n_kept += 1
+    values, differences = kept[:, :n_kept]
+    return values, differences
+
+
+def _pilot_pairs(source: PairSource, pairs: range) -> list[NDArray[np.float64] | None]:
+    return [pilot_pair(source, pair) for pair in pairs]
