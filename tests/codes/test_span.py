@@ -62,6 +62,14 @@ def test_the_standard_errors_hold_for_new_values(order):
     assert np.mean((decoded - values[40:]) ** 2) == pytest.approx(said, rel=0.5)
 
 
+def test_a_shift_widens_the_prior_by_what_so_many_records_change():
+    values, differences = pilots(10, 2001)
+    narrow, wide = (learn(values, differences, shift=shift) for shift in (0.0, 0.5))
+    changed = (0.5 * 50) ** 2 * np.mean(differences**2, axis=0) / 2
+    widened = wide.deviations**2 - narrow.deviations**2
+    np.testing.assert_allclose(widened, changed, rtol=1e-6)
+
+
 def test_what_lies_outside_of_the_span_is_in_the_standard_errors():
     values, differences = pilots(rest=0.3)
     code = learn(values, differences, deviation=1e-3)
