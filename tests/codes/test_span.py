@@ -63,11 +63,16 @@ def test_the_standard_errors_hold_for_new_values(order):
 
 
 def test_a_shift_widens_the_prior_by_what_so_many_records_change():
-    values, differences = pilots(10, 2001)
-    narrow, wide = (learn(values, differences, shift=shift) for shift in (0.0, 0.5))
-    changed = (0.5 * 50) ** 2 * np.mean(differences**2, axis=0) / 2
-    widened = wide.deviations**2 - narrow.deviations**2
-    np.testing.assert_allclose(widened, changed, rtol=1e-6)
+    unlike = np.random.default_rng(0).normal(size=(2, 10, 2001)) * [[[1.0]], [[1e-3]]]
+    for kind, records, deviation in (
+        ("principal", pilots(10, 2001), 1.0),
+        ("diagonal", unlike, 1e-4),
+    ):
+        narrow, wide = (learn(*records, deviation=deviation, shift=shift) for shift in (0.0, 0.5))
+        assert narrow.kind == wide.kind == kind
+        changed = (0.5 * 50) ** 2 * np.mean(records[1] ** 2, axis=0) / 2
+        widened = wide.deviations**2 - narrow.deviations**2
+        np.testing.assert_allclose(widened, changed, rtol=1e-6)
 
 
 def test_what_lies_outside_of_the_span_is_in_the_standard_errors():
