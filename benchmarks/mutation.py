@@ -7,6 +7,16 @@ first those of its file, then of its room, then the quickest, until the time is 
 all cases of these tests are.
 
 A survivor is no proof of a missing test: it may compute the same, or be a matter of utility.
+
+Of 123, seed 0, 117 are killed: calibration 27 of 27, mechanisms 24 of 27, accounting 25 of 27, and
+of 14 each (``--mutants 14 --seconds 15``) plan 13, parameters 14, codes 14. Those that are left:
+
+- ``gaussian.py``, ``n_values - 1`` -> ``n_values + 1``: charges up to a step more for rounding.
+- ``exponential.py``, ``2.0**10`` -> ``2.0**11``: a finer lattice.
+- ``exponential.py``, ``math.ceil`` -> ``math.floor``: one halving less of an integral.
+- ``laws.py``, ``2**-53`` -> ``2**-54``: for a product that no known input rounds up to 1.
+- ``composition.py``, ``high - low + 1`` -> ``- 1``: the largest grid is two points larger.
+- ``planning.py``, 500 -> 501: of public records, by which a code is chosen.
 """
 
 from __future__ import annotations
