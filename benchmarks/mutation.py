@@ -2,7 +2,9 @@
 
 Run ``python benchmarks/mutation.py`` (an hour or two). Coverage notes which test reaches which
 line. Then one thing at a time is changed in a copy of the tree: an operator, a constant, a
-condition, a statement left out. The tests that reach it are run, the quickest first.
+condition, a statement left out. Of the cases of ``make test-fast`` those that reach it are run:
+first those of its file, then of its room, then the quickest, until the time is up. If they pass,
+all cases of these tests are.
 
 A survivor is no proof of a missing test: it may compute the same, or be a matter of utility.
 """
@@ -11,10 +13,13 @@ from __future__ import annotations
 
 import argparse
 import ast
+import multiprocessing
 import os
 import random
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,6 +30,8 @@ from pathlib import Path
 sys.path.pop(0)  # or benchmarks/coverage.py is taken for the package
 
 import coverage
+import pytest
+from sklearn.utils import all_estimators
 
 ROOT = Path(__file__).parents[1]
 GROUPS = {
@@ -41,6 +48,8 @@ PAIRS = [
     ("min", "max"), ("any", "all"), ("ceil", "floor"),
 ]  # fmt: skip
 SWAPS = dict(PAIRS) | {b: a for a, b in PAIRS} | {ast.Pow: ast.Mult, ast.FloorDiv: ast.Mult}
+TIME_LIMIT = 60
+"""Of the tests on one mutant, in seconds of a processor: if they go on, they have noticed."""
 PYTEST = ["-q", "-n0", "-p", "no:randomly", "--hypothesis-profile", "fast"]
 
 
@@ -97,54 +106,101 @@ def mutants(path: Path) -> Iterator[tuple[int, str, bytes]]:
 
 
 def reached(folder: Path) -> tuple[coverage.CoverageData, dict[str, float]]:
-    """Run the tests; return which lines each of them reaches, and how long it takes."""
-    file, seconds = str(folder / "coverage"), {}
+    """Run the tests, unless it was done; return which lines each reaches, and how long it takes."""
+    file, log, seconds = folder / "coverage", folder / "durations.txt", {}
+    # fmt: off
     command = [sys.executable, "-m", "pytest", *PYTEST, "-vv", "--durations", "0", "--cov",
-               "--cov-context", "test", "--cov-report", "", "-m", "not slow", "tests"]  # fmt: skip
-    environment = os.environ | {"COVERAGE_FILE": file}
-    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    for taken, name in re.findall(r"^([\d.]+)s (?:call|setup) +(.+)$", run.stdout, re.M):
+               "--cov-context", "test", "--cov-report", "", "-m", "not slow", "--every", "6"]
+    # fmt: on
+    if not log.exists():
+        environment = os.environ | {"COVERAGE_FILE": str(file)}
+        run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+        log.write_text(run.stdout)
+    for taken, name in re.findall(r"^([\d.]+)s (?:call|setup) +(.+)$", log.read_text(), re.M):
         seconds[name] = seconds.get(name, 0.0) + float(taken)
-    data = coverage.CoverageData(file)
+    data = coverage.CoverageData(str(file))
     data.read()
     return data, seconds
 
 
-def survives(tree: Path, names: list[str]) -> bool:
-    """Return whether all tests pass in a tree, within ten minutes."""
-    command = ["timeout", "600", sys.executable, "-B", "-m", "pytest", *PYTEST, "-x", *names]
-    environment = os.environ | {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
-    return not subprocess.run(command, cwd=tree, env=environment, capture_output=True).returncode
+def reaching(
+    data: coverage.CoverageData, seconds: dict[str, float], file: Path, line: int, most: float
+) -> list[str]:
+    """Return tests that reach a line, in the order in which they are run."""
+    contexts = data.contexts_by_lineno(str(file))
+    here = set(next((contexts[i] for i in range(line, 0, -1) if i in contexts), []))
+    if here <= {""}:  # reached by the import: any test of the file may see it
+        here = set().union(*contexts.values())
+    room, name = f"/{file.parent.name}/", f"test_{file.stem}.py"
+
+    def order(test: str) -> tuple[bool, bool, float]:
+        return name not in test, room not in test, seconds.get(test, 0.0)
+
+    tests = sorted({name.partition("|")[0] for name in here} - {""}, key=order)
+    passed = accumulate(seconds.get(test, 0.0) for test in tests)
+    return [test for test, until in zip(tests, passed, strict=True) if until <= most] or tests[:1]
+
+
+def copy_tree(folder: Path) -> None:
+    """Make the copy that this process changes. Its bytecode counts by the time of each source."""
+    global tree
+    unneeded = shutil.ignore_patterns(".venv*", ".git", "_build")
+    tree = Path(shutil.copytree(ROOT, folder / f"tree-{os.getpid()}", ignore=unneeded))
+    os.environ["PYTHONPATH"] = str(tree)  # for tests that start a process
+    os.chdir(tree)
+
+
+def passes(names: list[str], limit: int) -> bool:
+    """Return whether tests pass in a child of this process, which has imported what takes long."""
+    child = os.fork()
+    if not child:
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+        signal.alarm(10 * limit)  # of all that they wait for, too
+        sys.path.insert(0, str(tree))
+        sys.dont_write_bytecode = True
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, 1)
+        os.dup2(quiet, 2)
+        os._exit(int(pytest.main([*PYTEST, "-x", "-p", "no:cacheprovider", *names])))
+    return os.waitpid(child, 0)[1] == 0
+
+
+def survivor(mutant: tuple[Path, int, str, bytes, list[str]]) -> str | None:
+    """Return what is said of a mutant, if all tests pass with it."""
+    file, line, told, text, tests = mutant
+    place = tree / file.relative_to(ROOT)
+    place.write_bytes(text)
+    whole = list(dict.fromkeys(test.partition("[")[0] for test in tests))
+    left = not tests or (passes(tests, TIME_LIMIT) and passes(whole, 10 * TIME_LIMIT))
+    shutil.copy2(file, place)
+    return f"{file.relative_to(ROOT)}:{line}: {told} [{len(tests)} tests]" if left else None
 
 
 def main() -> None:
     """Print each survivor, and for each group how many mutants were killed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("groups", nargs="*", help=f"of {', '.join(GROUPS)}; all by default")
     parser.add_argument("--mutants", type=int, default=27, help="of each group")
-    parser.add_argument("--tests", type=int, default=300, help="the quickest, on each mutant")
+    parser.add_argument("--seed", type=int, default=0, help="of their choice")
+    parser.add_argument("--seconds", type=float, default=60, help="of tests on a mutant")
+    parser.add_argument("--jobs", type=int, default=1, help="mutants at a time")
+    parser.add_argument("--folder", type=Path, help="keeps which test reaches what, and reuses it")
     options = parser.parse_args()
-    folder = Path(tempfile.mkdtemp())
+    folder = options.folder or Path(tempfile.mkdtemp())
     data, seconds = reached(folder)
-    unneeded = shutil.ignore_patterns(".venv*", ".git", "__pycache__", "_build")
-    tree = Path(shutil.copytree(ROOT, folder / "tree", ignore=unneeded))
-    for group, names in GROUPS.items():
-        paths, left = [ROOT / "skdp" / name for name in names], 0
-        files = [file for path in paths for file in sorted(path.rglob("*.py")) or [path]]
-        found = [(file, *mutant) for file in files for mutant in mutants(file)]
-        for file, line, told, text in random.Random(0).sample(found, options.mutants):
-            contexts = data.contexts_by_lineno(str(file))
-            here = set(next((contexts[i] for i in range(line, 0, -1) if i in contexts), []))
-            if here <= {""}:  # reached by the import: any test of the file may see it
-                here = set().union(*contexts.values())
-            tests = {name.partition("|")[0] for name in here} - {""}
-            chosen = sorted(tests, key=lambda test: seconds.get(test, 0.0))[: options.tests]
-            place = tree / file.relative_to(ROOT)
-            place.write_bytes(text)
-            if not chosen or survives(tree, chosen):
-                print(f"{place.relative_to(tree)}:{line}: {told} [{len(chosen)} tests]", flush=True)
-                left += 1
-            place.write_bytes(file.read_bytes())
-        print(f"{group}: {options.mutants - left} of {options.mutants} killed", flush=True)
+    all_estimators()  # imported once, and not by each child
+    with multiprocessing.get_context("fork").Pool(options.jobs, copy_tree, [folder]) as pool:
+        for group in options.groups or GROUPS:
+            paths, left = [ROOT / "skdp" / name for name in GROUPS[group]], 0
+            files = [file for path in paths for file in sorted(path.rglob("*.py")) or [path]]
+            found = [(file, *mutant) for file in files for mutant in mutants(file)]
+            chosen = random.Random(options.seed).sample(found, options.mutants)
+            work = [(*each, reaching(data, seconds, *each[:2], options.seconds)) for each in chosen]
+            for said in pool.imap(survivor, work):
+                if said:
+                    print(said, flush=True)
+                    left += 1
+            print(f"{group}: {options.mutants - left} of {options.mutants} killed", flush=True)
 
 
 if __name__ == "__main__":

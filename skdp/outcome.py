@@ -22,12 +22,12 @@ from sklearn.base import is_classifier, is_regressor
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count
 from skdp.core.guarantee import PrivacyGuarantee
-from skdp.core.types import Container, Estimator, Values
+from skdp.core.types import Container, Estimator, Labels, Values
 from skdp.functions.released import ReleasedFunction
 from skdp.intervals import FOR_CLASSIFIERS, FOR_REGRESSORS, Simulator, interval, kind_name
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.summary import TOLD_FROM_ZERO, Labels, ReleaseSummary, flat_names, flat_numbers
+from skdp.summary import TOLD_FROM_ZERO, ReleaseSummary, flat_names, flat_numbers
 
 # The files of a folder, and with what it was written.
 CARD, FACTS, OBJECT = "README.md", "release.json", "release.joblib"

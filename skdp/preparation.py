@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from skdp.checks import Parameters, data_check, is_derived, response_is_used
+from skdp.core.checks import shorten
 from skdp.core.dataset import Dataset, n_records
 from skdp.core.oracle import Oracle
-from skdp.core.schema import Schema, shorten
+from skdp.core.schema import Schema
 from skdp.core.target import Target, target_key
 from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import without_side_effects

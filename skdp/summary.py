@@ -5,12 +5,12 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.types import Values
+from skdp.core.types import Labels, Values
 
 # A number whose release took away less of its prior variance is as the oracle had it; one that is
 # nearer to zero than so many standard errors may be zero, or have the other sign.
@@ -18,8 +18,6 @@ LEAST_LEARNED = 0.1
 TOLD_FROM_ZERO = 2.0
 
 MOST_ROWS = 20
-
-Labels: TypeAlias = Sequence[str] | None
 
 
 @dataclass(frozen=True, eq=False)

@@ -124,6 +124,14 @@ def one_thread():
         yield
 
 
+@pytest.fixture(autouse=True)
+def no_budget_of_other_tests():
+    """Forget accountants that wait to be collected, or releases would warn of them."""
+    from skdp.accounting import accountant  # not above: who only hands out tests needs no skdp
+
+    accountant._made.clear()
+
+
 @pytest.fixture(scope="session")
 def leak_search():
     """Search an object or bytes: ``leak_search(thing, numbers)`` tells where some of them are."""

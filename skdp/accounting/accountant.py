@@ -102,14 +102,17 @@ class PrivacyAccountant:
         timeout: float = 60.0,
     ):
         limits = check_limits(epsilon, delta, gamma, slack)
-        self._start(Ledger(os.fspath(path), timeout, limits))
+        self._ledger = Ledger(os.fspath(path), timeout, limits)
+        self._sums = Sums(self._ledger)
         if self.path != MEMORY or math.isfinite(limits.epsilon):  # else it is there to add up
             with lock:
                 _made[self] = os.getpid()
 
-    def _start(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._sums = Sums(ledger)
+    @classmethod
+    def _of(cls, sums: Sums) -> PrivacyAccountant:
+        self = cls.__new__(cls)
+        self._ledger, self._sums = sums.ledger, sums
+        return self
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, timeout: float = 60.0) -> PrivacyAccountant:
@@ -132,9 +135,7 @@ class PrivacyAccountant:
         LedgerError
             If there is no whole ledger.
         """
-        self = cls.__new__(cls)
-        self._start(Ledger(os.fspath(path), timeout, None))
-        return self
+        return cls._of(Sums(Ledger(os.fspath(path), timeout, None)))
 
     @property
     def path(self) -> str:
@@ -269,8 +270,7 @@ class PrivacyAccountant:
         >>> ledger.total().epsilon
         0.0
         """
-        trial = type(self).__new__(type(self))
-        trial._ledger, trial._sums = self._ledger, Rehearsal(self._sums)
+        trial = self._of(Rehearsal(self._sums))
         for spend in spends:
             trial.spend(**spend)
 
@@ -511,7 +511,6 @@ def _reopen(path: str, timeout: float, limits: Limits | None, identity: str) -> 
         key = (path, identity, limits is None)
         found = _reopened.get(key)
         if found is None:
-            found = PrivacyAccountant.__new__(PrivacyAccountant)
-            found._start(Ledger(path, timeout, limits, identity))
+            found = PrivacyAccountant._of(Sums(Ledger(path, timeout, limits, identity)))
             _reopened[key] = found
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Iterable, Sized
 from contextlib import suppress
 from numbers import Integral, Number, Real
 from typing import Any, TypeGuard, TypeVar, cast
@@ -45,6 +45,13 @@ def shown(value: object) -> str:
         return f"{article} {name} of shape {tuple(shape)}"
     length = f" of length {len(value)}" if isinstance(value, Sized) else ""
     return f"{article} {name}{length}"
+
+
+def shorten(values: Iterable[object]) -> str:
+    """Show the first values of a list."""
+    values = list(values)
+    first = ", ".join(repr(value) for value in values[:5])
+    return f"[{first}, ...]" if len(values) > 5 else f"[{first}]"
 
 
 def _is_plain(value: object) -> bool:

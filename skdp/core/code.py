@@ -38,8 +38,6 @@ _PARTS = (*_ENCODER, *_PRIOR)
 # Numbers of an encoder that are worked on at a time.
 _BLOCK = 2**17
 
-_Spectrum = Spectrum  # what a release that was saved before knows it by
-
 
 class Owned(NamedTuple):
     """An array that nobody else keeps: a code need not copy it."""

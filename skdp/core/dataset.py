@@ -120,13 +120,6 @@ def with_index_dtype(container: Container, dtype: np.dtype | None) -> Container:
     return container
 
 
-def holds_numbers(dtype: object) -> bool:
-    """Return whether a column of a type, of numpy, pandas or polars, holds real numbers."""
-    if hasattr(dtype, "is_numeric"):  # polars
-        return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
-    return getattr(dtype, "kind", "O") in "fiub"
-
-
 def column_names(X: Container) -> list[str] | None:
     """Return the names of the columns of a frame; None unless all are strings."""
     names = getattr(X, "columns", None)

@@ -13,17 +13,16 @@ stored in many ways for is stored in one: a sparse container has neither duplica
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from skdp.core.checks import shorten
 from skdp.core.dataset import (
     Dataset,
     as_array,
@@ -32,17 +31,23 @@ from skdp.core.dataset import (
     index_dtype,
     with_index_dtype,
 )
+from skdp.core.dtypes import (
+    DType,
+    MisfitError,
+    cast,
+    common,
+    double,
+    is_integer,
+    made_up_entries,
+    name_dtype,
+    say_dtype,
+    series_of,
+    without_digest,
+)
 from skdp.core.types import Container
 
 Key = tuple[str, tuple[int, ...], tuple[str, ...], tuple[str, ...]]
 """A form in words: the class, the shape of a record, names and dtypes."""
-
-
-class MisfitError(ValueError):
-    """Records cannot be brought into a form. The message holds names and dtypes, and no value."""
-
-
-DType: TypeAlias = Any  # of numpy, pandas or polars: the libraries share no class
 
 
 @dataclass(frozen=True)
@@ -101,21 +106,21 @@ class Form:
         """The form in words, equal in every process."""
         kind = f"{self.kind.__module__.partition('.')[0]}.{self.kind.__name__}"
         names = tuple(map(str, self.names)) if self.is_frame else ()
-        return kind, self.shape, names, tuple(map(_name_dtype, self.dtypes))
+        return kind, self.shape, names, tuple(map(name_dtype, self.dtypes))
 
     def agree(self, drawn: Form) -> Form:
         """Return the form in which records of this form and drawn ones can be alike."""
         theirs = drawn.dtypes * len(self.dtypes) if len(drawn.dtypes) == 1 else drawn.dtypes
         if len(theirs) != len(self.dtypes):
             return self  # the conversion will say what is wrong
-        return replace(self, dtypes=tuple(map(_common, self.dtypes, theirs)))
+        return replace(self, dtypes=tuple(map(common, self.dtypes, theirs)))
 
     def agree_with_key(self, key: Key) -> Form:
         """Return this form with doubles for integers where a form in words has them."""
         if len(key[3]) != len(self.dtypes):
             return self
         dtypes = (
-            _double(ours) if _is_integer(ours) and theirs.lower() == "float64" else ours
+            double(ours) if is_integer(ours) and theirs.lower() == "float64" else ours
             for ours, theirs in zip(self.dtypes, key[3], strict=True)
         )
         return replace(self, dtypes=tuple(dtypes))
@@ -131,12 +136,12 @@ class Form:
             raise MisfitError(" has column names, which the target does not see: use to_numpy()")
         if self.names:
             values = container if given.names else self._reshape(as_array(container))
-            return _series(self.kind, self.names[0], values, self.dtypes[0])
+            return series_of(self.kind, self.names[0], values, self.dtypes[0])
         if sparse.issparse(container):
             if issubclass(self.kind, sparse.sparray | sparse.spmatrix):
                 return self._sparse(container)
             container = container.toarray()
-        array = _cast(self._reshape(as_array(container)), self.dtypes[0])
+        array = cast(self._reshape(as_array(container)), self.dtypes[0])
         if self.kind is list:
             return self._list(array)
         if self.kind is np.ndarray:
@@ -147,8 +152,8 @@ class Form:
         """Make records of this form, from which nothing but a type can be told."""
         if not self.is_frame:
             shape = (n_records, *self.shape)
-            return self.convert(np.resize(_made_up(self.dtypes[0]), shape))
-        entries = (np.resize(_made_up(dtype), n_records).tolist() for dtype in self.dtypes)
+            return self.convert(np.resize(made_up_entries(self.dtypes[0]), shape))
+        entries = (np.resize(made_up_entries(dtype), n_records).tolist() for dtype in self.dtypes)
         return self.convert(self.kind(dict(zip(self.names, entries, strict=True))))
 
     def _list(self, array: NDArray) -> list:
@@ -174,7 +179,7 @@ class Form:
     def _sparse(self, container: Container) -> Container:
         self._check_shape(container.shape[1:])
         rows = container.tocsr()
-        data = _cast(rows.data, self.dtypes[0])
+        data = cast(rows.data, self.dtypes[0])
         if data is not rows.data:
             rows = type(rows)((data, rows.indices, rows.indptr), shape=rows.shape)
         if not rows.has_canonical_format or not rows.data.all():
@@ -203,7 +208,7 @@ class Form:
             columns = self._reshape(as_array(dense)).T
         kind = sys.modules[self.kind.__module__.partition(".")[0]].Series
         parts = zip(self.names, columns, self.dtypes, strict=True)
-        return self.kind({name: _series(kind, name, *part) for name, *part in parts})
+        return self.kind({name: series_of(kind, name, *part) for name, *part in parts})
 
 
 @dataclass(frozen=True)
@@ -234,7 +239,7 @@ class Schema:
 
     def __str__(self) -> str:
         """Say it in one line; how many categories are declared is public, in what is settled."""
-        return _in_words((part.key[0], map(_say_dtype, part.dtypes)) for part in self.parts)
+        return _in_words((part.key[0], map(say_dtype, part.dtypes)) for part in self.parts)
 
     def agree(self, drawn: Schema) -> Schema:
         """Return the schema in which datasets of this one and drawn ones can be alike."""
@@ -301,7 +306,7 @@ def _canonical(part: str, container: Container) -> Container:
 
 def describe_key(key: tuple[Key, ...]) -> str:
     """Say a schema in one line, for messages."""
-    return _in_words((kind, map(_without_digest, dtypes)) for kind, _, _, dtypes in key)
+    return _in_words((kind, map(without_digest, dtypes)) for kind, _, _, dtypes in key)
 
 
 def describe_columns(given: tuple[Key, ...], asked: tuple[Key, ...]) -> str:
@@ -318,18 +323,11 @@ def describe_columns(given: tuple[Key, ...], asked: tuple[Key, ...]) -> str:
     if names != others:
         return " The columns are in another order."
     differ = [
-        f"{name!r} holds {_without_digest(ours)}, not {_without_digest(theirs)}"
+        f"{name!r} holds {without_digest(ours)}, not {without_digest(theirs)}"
         for name, ours, theirs in zip(names, dtypes, expected, strict=True)
         if ours != theirs
     ]
     return f" Column {'; '.join(differ[:5])}." if differ else ""
-
-
-def shorten(values: Iterable[object]) -> str:
-    """Show the first values of a list."""
-    values = list(values)
-    shown = ", ".join(repr(value) for value in values[:5])
-    return f"[{shown}, ...]" if len(values) > 5 else f"[{shown}]"
 
 
 def _kind_of_rows(rows: list) -> type:
@@ -337,134 +335,11 @@ def _kind_of_rows(rows: list) -> type:
     return kinds.pop() if len(kinds) == 1 else object
 
 
-def _made_up(dtype: DType) -> list:
-    """Return a few entries of a column: zero and one, its categories, no date, or words."""
-    if _is_number(dtype):
-        return [0, 1]
-    temporal = getattr(dtype, "is_temporal", lambda: getattr(dtype, "kind", "") in "mM")()
-    return list(getattr(dtype, "categories", ())) or ([None] if temporal else ["a", "b"])
-
-
-def _series(kind: Any, name: object, values: Container, dtype: DType) -> Container:
-    """Make a series of values, each of which stays what it is."""
-    polars = hasattr(dtype, "is_numeric")
-    if not belongs_to(values, "polars" if polars else "pandas"):
-        values = np.asarray(values)
-    series = kind(name, values) if polars else kind(values).reset_index(drop=True).rename(name)
-    if series.dtype == dtype:
-        return series
-    cast: Container = None
-    if _may_hold(dtype, series.dtype):
-        with suppress(Exception):  # each library has errors of its own
-            cast = series.cast(dtype) if polars else series.astype(dtype)
-    if cast is None or not _is_unchanged(_objects(series), _objects(cast), _is_float(dtype)):
-        raise MisfitError(_misfit(series.dtype, dtype, f", column {name!r},"))
-    return cast
-
-
-def _objects(series: Container) -> NDArray:
-    """Return the values of a series, with None for what is missing."""
-    if hasattr(series, "notna"):
-        series = series.astype(object).where(series.notna(), None)
-    values = np.empty(len(series), dtype=object)
-    values[:] = series.to_list()
-    return values
-
-
-def _cast(values: NDArray, dtype: np.dtype) -> NDArray:
-    """Cast an array of which each entry stays what it is."""
-    if values.dtype == dtype or (values.dtype.kind == dtype.kind and dtype.kind in "US"):
-        return values
-    cast: NDArray | None = None
-    if "O" in (values.dtype.kind, dtype.kind) or _may_hold(dtype, values.dtype):
-        with suppress(TypeError, ValueError, OverflowError), np.errstate(all="ignore"):
-            cast = values.astype(dtype)
-    to_float = _is_float(dtype) and values.dtype.kind != "O"
-    if cast is None or not _is_unchanged(values, cast, to_float):
-        raise MisfitError(_misfit(values.dtype, dtype, ""))
-    return cast
-
-
-def _is_unchanged(values: NDArray, cast: NDArray, to_float: bool) -> bool:
-    """Return whether entries are the same after a cast; to a float they may be rounded."""
-    if to_float:
-        values, cast = values.astype(np.float64), cast.astype(np.float64)
-        same = (np.isfinite(values) == np.isfinite(cast)) & (np.isnan(values) == np.isnan(cast))
-    else:
-        same = (values == cast) | ((values != values) & (cast != cast))
-    return bool(np.all(same))
-
-
-def _may_hold(dtype: DType, given: DType) -> bool:
-    """Return whether values may be cast: never to numbers from others, or to real from complex."""
-    if getattr(given, "kind", "") == "c" != getattr(dtype, "kind", ""):
-        return False
-    return _is_number(given) == _is_number(dtype)
-
-
-def _common(ours: DType, theirs: DType) -> DType:
-    """Return the dtype in which a column and a drawn one can be alike."""
-    if hasattr(ours, "categories") and not _is_number(theirs):
-        return theirs
-    return _double(ours) if _is_integer(ours) and _is_float(theirs) else ours
-
-
-def _double(dtype: DType) -> DType:
-    return sys.modules["polars"].Float64() if hasattr(dtype, "is_numeric") else np.dtype(float)
-
-
-def _is_number(dtype: DType) -> bool:
-    return _is_integer(dtype) or _is_float(dtype) or getattr(dtype, "kind", "") == "c"
-
-
-def _is_integer(dtype: DType) -> bool:
-    if hasattr(dtype, "is_integer"):  # polars
-        return dtype.is_integer() or str(dtype) == "Boolean"
-    return dtype.kind in "iub"
-
-
-def _is_float(dtype: DType) -> bool:
-    return dtype.is_float() if hasattr(dtype, "is_float") else dtype.kind == "f"
-
-
-def _name_dtype(dtype: DType) -> str:
-    """Name a dtype; categories by a digest, since those of private records are in none but them."""
-    if not hasattr(dtype, "categories"):
-        return str(dtype)
-    content = repr((list(dtype.categories), getattr(dtype, "ordered", None)))
-    return f"category {hashlib.sha256(content.encode()).hexdigest()[:12]}"
-
-
-def _without_digest(name: str) -> str:
-    """Leave the digest out of a message: from it categories in a record could be guessed."""
-    return "category" if name.startswith("category ") else {"<U0": "string"}.get(name, name)
-
-
-def _say_dtype(dtype: DType) -> str:
-    if hasattr(dtype, "categories"):
-        return f"category of {len(dtype.categories)}"
-    return _without_digest(_name_dtype(dtype))
-
-
 def _in_words(parts: Iterable[tuple[str, Iterable[str]]]) -> str:
     return ", ".join(
         f"{name} {kind} of {shorten(sorted(set(dtypes)))}"
         for name, (kind, dtypes) in zip(Dataset._fields, parts, strict=False)
     )
-
-
-def _misfit(given: DType, wanted: DType, place: str) -> str:
-    if hasattr(given, "categories") and hasattr(wanted, "categories"):
-        return (
-            f"{place} holds a category that is not among the public ones, "
-            f"{shorten(wanted.categories)} (add it to the oracle, or to 'like', if it is public; "
-            "else replace it by one of these)"
-        )
-    names = (_without_digest(_name_dtype(dtype)) for dtype in (given, wanted))
-    told = f"{place} holds {{}}, and that of the data {{}}".format(*names)
-    if _is_number(given) != _is_number(wanted):
-        return told
-    return f"{told}, which cannot hold its values"
 
 
 def _say_shape(shape: tuple[int, ...]) -> str:

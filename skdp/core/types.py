@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -29,6 +29,9 @@ Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
 Sample: TypeAlias = Container | tuple[Container, ...]
 """What an oracle draws: X, (X, y) or (X, y, sample_weight)."""
+
+Labels: TypeAlias = Sequence[str] | None
+"""What the entries along an axis are called, if that is known."""
 
 Released: TypeAlias = NDArray[np.float64] | int
 """What a mechanism returns: a value with noise, or the position of the chosen response."""

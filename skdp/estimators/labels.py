@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import TypeAlias
 
 from sklearn.base import BaseEstimator
 
-from skdp.core.types import Estimator
+from skdp.core.types import Estimator, Labels
 from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.members import reach, split_name
-
-Labels: TypeAlias = Sequence[str] | None
 
 # Attributes of which no axis is that of the columns, whatever its length.
 BY_CLASS = frozenset({"class_count_", "class_prior_", "intercept_", "priors_", "target_mean_"})

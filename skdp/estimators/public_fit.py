@@ -12,10 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 from skdp.core.dataset import (
     Dataset,
     column_names,
-    holds_numbers,
     index_dtype,
     with_index_dtype,
 )
+from skdp.core.dtypes import holds_numbers
 from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import seed_names
 from skdp.estimators.inputs import fit_on

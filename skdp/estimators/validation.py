@@ -10,8 +10,8 @@ from scipy import sparse
 from sklearn.utils import Tags, assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
+from skdp.core.checks import shorten
 from skdp.core.dataset import Dataset, column_names, n_records
-from skdp.core.schema import shorten
 from skdp.core.types import Container
 
 

@@ -16,7 +16,8 @@ from scipy import sparse
 
 from skdp.core.checks import check_ranges, shown
 from skdp.core.classes import public_name
-from skdp.core.dataset import holds_numbers, n_columns
+from skdp.core.dataset import n_columns
+from skdp.core.dtypes import holds_numbers
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator
 

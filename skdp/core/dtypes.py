@@ -1,0 +1,151 @@
+"""The types of columns: what each may hold, what it is called, and casts that change no entry."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from contextlib import suppress
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.core.checks import shorten
+from skdp.core.dataset import belongs_to
+from skdp.core.types import Container
+
+DType: TypeAlias = Any  # of numpy, pandas or polars: the libraries share no class
+
+
+class MisfitError(ValueError):
+    """Records cannot be brought into a form. The message holds names and dtypes, and no value."""
+
+
+def holds_numbers(dtype: object) -> bool:
+    """Return whether a column of a type, of numpy, pandas or polars, holds real numbers."""
+    if hasattr(dtype, "is_numeric"):  # polars
+        return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
+    return getattr(dtype, "kind", "O") in "fiub"
+
+
+def made_up_entries(dtype: DType) -> list:
+    """Return a few entries of a column: zero and one, its categories, no date, or words."""
+    if is_number(dtype):
+        return [0, 1]
+    temporal = getattr(dtype, "is_temporal", lambda: getattr(dtype, "kind", "") in "mM")()
+    return list(getattr(dtype, "categories", ())) or ([None] if temporal else ["a", "b"])
+
+
+def series_of(kind: Any, name: object, values: Container, dtype: DType) -> Container:
+    """Make a series of values, each of which stays what it is."""
+    polars = hasattr(dtype, "is_numeric")
+    if not belongs_to(values, "polars" if polars else "pandas"):
+        values = np.asarray(values)
+    series = kind(name, values) if polars else kind(values).reset_index(drop=True).rename(name)
+    if series.dtype == dtype:
+        return series
+    made: Container = None
+    if _may_hold(dtype, series.dtype):
+        with suppress(Exception):  # each library has errors of its own
+            made = series.cast(dtype) if polars else series.astype(dtype)
+    if made is None or not _is_unchanged(_objects(series), _objects(made), is_float(dtype)):
+        raise MisfitError(_misfit(series.dtype, dtype, f", column {name!r},"))
+    return made
+
+
+def _objects(series: Container) -> NDArray:
+    """Return the values of a series, with None for what is missing."""
+    if hasattr(series, "notna"):
+        series = series.astype(object).where(series.notna(), None)
+    values = np.empty(len(series), dtype=object)
+    values[:] = series.to_list()
+    return values
+
+
+def cast(values: NDArray, dtype: np.dtype) -> NDArray:
+    """Cast an array of which each entry stays what it is."""
+    if values.dtype == dtype or (values.dtype.kind == dtype.kind and dtype.kind in "US"):
+        return values
+    made: NDArray | None = None
+    if "O" in (values.dtype.kind, dtype.kind) or _may_hold(dtype, values.dtype):
+        with suppress(TypeError, ValueError, OverflowError), np.errstate(all="ignore"):
+            made = values.astype(dtype)
+    to_float = is_float(dtype) and values.dtype.kind != "O"
+    if made is None or not _is_unchanged(values, made, to_float):
+        raise MisfitError(_misfit(values.dtype, dtype, ""))
+    return made
+
+
+def _is_unchanged(values: NDArray, cast: NDArray, to_float: bool) -> bool:
+    """Return whether entries are the same after a cast; to a float they may be rounded."""
+    if to_float:
+        values, cast = values.astype(np.float64), cast.astype(np.float64)
+        same = (np.isfinite(values) == np.isfinite(cast)) & (np.isnan(values) == np.isnan(cast))
+    else:
+        same = (values == cast) | ((values != values) & (cast != cast))
+    return bool(np.all(same))
+
+
+def _may_hold(dtype: DType, given: DType) -> bool:
+    """Return whether values may be cast: never to numbers from others, or to real from complex."""
+    if getattr(given, "kind", "") == "c" != getattr(dtype, "kind", ""):
+        return False
+    return is_number(given) == is_number(dtype)
+
+
+def common(ours: DType, theirs: DType) -> DType:
+    """Return the dtype in which a column and a drawn one can be alike."""
+    if hasattr(ours, "categories") and not is_number(theirs):
+        return theirs
+    return double(ours) if is_integer(ours) and is_float(theirs) else ours
+
+
+def double(dtype: DType) -> DType:
+    return sys.modules["polars"].Float64() if hasattr(dtype, "is_numeric") else np.dtype(float)
+
+
+def is_number(dtype: DType) -> bool:
+    return is_integer(dtype) or is_float(dtype) or getattr(dtype, "kind", "") == "c"
+
+
+def is_integer(dtype: DType) -> bool:
+    if hasattr(dtype, "is_integer"):  # polars
+        return dtype.is_integer() or str(dtype) == "Boolean"
+    return dtype.kind in "iub"
+
+
+def is_float(dtype: DType) -> bool:
+    return dtype.is_float() if hasattr(dtype, "is_float") else dtype.kind == "f"
+
+
+def name_dtype(dtype: DType) -> str:
+    """Name a dtype; categories by a digest, since those of private records are in none but them."""
+    if not hasattr(dtype, "categories"):
+        return str(dtype)
+    content = repr((list(dtype.categories), getattr(dtype, "ordered", None)))
+    return f"category {hashlib.sha256(content.encode()).hexdigest()[:12]}"
+
+
+def without_digest(name: str) -> str:
+    """Leave the digest out of a message: from it categories in a record could be guessed."""
+    return "category" if name.startswith("category ") else {"<U0": "string"}.get(name, name)
+
+
+def say_dtype(dtype: DType) -> str:
+    if hasattr(dtype, "categories"):
+        return f"category of {len(dtype.categories)}"
+    return without_digest(name_dtype(dtype))
+
+
+def _misfit(given: DType, wanted: DType, place: str) -> str:
+    if hasattr(given, "categories") and hasattr(wanted, "categories"):
+        return (
+            f"{place} holds a category that is not among the public ones, "
+            f"{shorten(wanted.categories)} (add it to the oracle, or to 'like', if it is public; "
+            "else replace it by one of these)"
+        )
+    names = (without_digest(name_dtype(dtype)) for dtype in (given, wanted))
+    told = f"{place} holds {{}}, and that of the data {{}}".format(*names)
+    if is_number(given) != is_number(wanted):
+        return told
+    return f"{told}, which cannot hold its values"
