@@ -19,7 +19,7 @@ from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import weaknesses
 from skdp.core.metric import LocalMetric
-from skdp.core.room import spare
+from skdp.core.room import quiet, spare
 from skdp.core.schema import Schema, canonical
 from skdp.core.streams import OUTPUT_DATASET
 from skdp.core.target import FunctionTarget, LabeledValueError, Target, replaces, target_key
@@ -148,8 +148,7 @@ def make_plan(
 
 def _try_on_made_up(target: Target, schema: Schema) -> None:
     """Refuse a target whose values have labels; on made-up records it may fail otherwise."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # of records that nobody asked it to take
+    with quiet():  # categories are those of the data where no oracle has others
         try:
             spare(target)(*(part.made_up(N_MADE_UP) for part in schema.parts), seed=0)
         except LabeledValueError:

@@ -193,3 +193,16 @@ def test_a_box_that_is_a_part_of_the_records_is_pointed_out():
     box = BernsteinTransformer(4, feature_range=X[::29, 0])
     with pytest.warns(PrivacyLeakWarning, match="part of the private records"):
         private(KernelDensity(), release=box).fit(X)
+
+
+def test_a_record_that_a_step_takes_does_not_move_those_that_it_refuses():
+    """Where a step refused all, they were zeros of another precision than beside one it takes."""
+    public = np.linspace(1, 1 + 1e-12, 50)[:, None]
+    steps = [FrozenEstimator(each.fit(public)) for each in (StandardScaler(), MinMaxScaler())]
+    estimator = make_pipeline(*steps, KernelDensity(bandwidth=0.5)).fit(public)
+    refused = np.full((20, 1), np.inf, dtype=np.float32)
+    neighbor = np.vstack([refused[1:], np.ones((1, 1), dtype=np.float32)])
+    bernstein = BernsteinTransformer(2, feature_range=(1, 1 + 1e-12))
+    target = KnownDensityTarget(estimator, bernstein, estimator, n_samples=20, X=refused)
+    moved = np.abs(target(refused, seed=0) - target(neighbor, seed=0)).sum()
+    assert moved <= target.bound(1)

@@ -495,3 +495,14 @@ def test_small_numbers_are_no_rounding_errors(scale, kind):
     assert 0 < released.sensitivity.value <= scale / 60 * (1 + 1e-9)
     assert released.sensitivity.value > scale / 120
     assert not released.sensitivity.is_rounding
+
+
+def test_a_trial_shows_no_category_of_the_data(capfd):
+    def talkative(X):
+        print(X["kind"].cat.categories.tolist())
+        warnings.warn(str(X["kind"].cat.categories), stacklevel=1)
+        return len(X)
+
+    X = pd.DataFrame({"kind": pd.Categorical(["rare disease"] * 3)})
+    release(talkative, X, mechanism=LaplaceMechanism(1.0), sensitivity=1)
+    assert capfd.readouterr() == ("", "")

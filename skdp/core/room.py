@@ -50,6 +50,13 @@ def evaluate_privately(
         del failure, signals  # else they would keep this frame, and this frame them
 
 
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Show nothing of what runs in a block, which may hold categories of the private data."""
+    with _key, silence():
+        yield
+
+
 def spare(thing: T, depth: int = 3) -> T:
     """Copy what sees private data, so that the original keeps nothing of them."""
     try:

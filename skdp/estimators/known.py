@@ -9,8 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
-from contextlib import suppress
-from itertools import chain
+from itertools import chain, takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,12 +44,27 @@ class PublicSteps:
     def __init__(self, public_fit: Estimator, n_features: int):
         before = [*_flat(public_fit)][:-1]
         self.steps = [*chain.from_iterable(map(_thawed, before))]
-        self.widths = [*(step.n_features_in_ for step in self.steps), n_features][1:]
+        self.n_features = n_features
 
     def transform(self, X: Container) -> Container:
-        """Return records as the last step sees them, in doubles, none of them missing."""
-        for step, width in zip(self.steps, self.widths, strict=True):
-            X = _transform(step, X, width)
+        """Return records as the last step sees them, in doubles, none of them missing.
+
+        One that a step refuses becomes 0, as an error would tell that it is there, and is then
+        clipped as the others are. Until then another stands in its place, so that what is made of
+        that one depends on no record but itself: not even its type of numbers.
+        """
+        clips = takewhile(lambda step: type(step) in (ClipBox, ClipNorm), reversed(self.steps))
+        first_clip = len(self.steps) - len([*clips])
+        X, refused = _transform(self.steps[:first_clip], X)
+        if refused.all():
+            X = np.zeros((len(refused), self.n_features))
+        X = EVERYTHING._rows(X, reset=False)
+        if sparse.issparse(X):
+            X.data[np.repeat(refused, np.diff(X.indptr))] = 0
+        else:
+            X[refused] = 0
+        for clip in self.steps[first_clip:]:
+            X = clip.transform(X)
         return EVERYTHING.transform(X)
 
 
@@ -235,27 +249,20 @@ def _thawed(step: Estimator) -> Iterator[Estimator]:
     return _flat(step.estimator) if public_name(type(step)) == FROZEN else iter([step])
 
 
-def _transform(step: Estimator, X: Container, width: int) -> Container:
-    """Transform each record by itself; one that the step refuses becomes 0.
-
-    An error would tell that it is there.
-    """
-    with suppress(Exception):  # the records that it refuses are found below
-        return step.transform(X)
+def _transform(steps: list[Estimator], X: Container) -> tuple[Container, NDArray[np.bool_]]:
+    """Transform each record by itself, and tell which ones a step refuses: there others stand."""
     places = np.arange(X.shape[0])
-    refused = np.isin(places, [*_refused(step, X, places)])
-    if refused.all():
-        return np.zeros((len(places), width))
-    # the others keep their places, as by these they may be rounded
-    stand_in = np.where(refused, np.argmin(refused), places)
-    made = step.transform(take_records(X, stand_in))
-    if sparse.issparse(made):
-        made = made.tocsr()
-        made.data[np.repeat(refused, np.diff(made.indptr))] = 0
-        return made
-    made = np.array(made)
-    made[refused] = 0
-    return made
+    refused = np.zeros(len(places), dtype=bool)
+    for step in steps:
+        try:
+            X = step.transform(X)
+        except Exception:
+            refused[[*_refused(step, X, places)]] = True
+            if refused.all():
+                break
+            # the others keep their places, as by these they may be rounded
+            X = step.transform(take_records(X, np.where(refused, np.argmin(refused), places)))
+    return X, refused
 
 
 def _refused(step: Estimator, X: Container, places: NDArray[np.intp]) -> Iterator[int]:
