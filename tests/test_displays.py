@@ -300,8 +300,8 @@ def test_a_density_is_a_line_over_one_column_and_an_image_over_two(model):
     ).plot()
     error = np.ptp(surface.band, axis=-1) / 2
     relative = RegularGridInterpolator(surface.grid, error / np.maximum(surface.values, error / 10))
-    for level, parts in zip(surface.contour_.levels, surface.contour_.allsegs, strict=True):
-        assert np.median(relative(np.concatenate(parts))) == pytest.approx(level)  # but at labels
+    for level, line in zip(surface.contour_.levels, surface.contour_.get_paths(), strict=True):
+        assert np.median(relative(line.vertices)) == pytest.approx(level)  # but at labels
     with pytest.raises(ValueError, match=r"one or two columns\. Got 3"):
         PrivateDensityDisplay.from_estimator(density_of(3))
     with pytest.raises(TypeError, match=r"must be a ReleasedDensity\. Got Ridge"):
