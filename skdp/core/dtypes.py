@@ -101,20 +101,24 @@ def common(ours: DType, theirs: DType) -> DType:
 
 
 def double(dtype: DType) -> DType:
+    """Return the double of the same library."""
     return sys.modules["polars"].Float64() if hasattr(dtype, "is_numeric") else np.dtype(float)
 
 
 def is_number(dtype: DType) -> bool:
+    """Return whether entries are integers, floats or complex numbers."""
     return is_integer(dtype) or is_float(dtype) or getattr(dtype, "kind", "") == "c"
 
 
 def is_integer(dtype: DType) -> bool:
+    """Return whether entries are integers, signed or not, or truth values."""
     if hasattr(dtype, "is_integer"):  # polars
         return dtype.is_integer() or str(dtype) == "Boolean"
     return dtype.kind in "iub"
 
 
 def is_float(dtype: DType) -> bool:
+    """Return whether entries are floats."""
     return dtype.is_float() if hasattr(dtype, "is_float") else dtype.kind == "f"
 
 
@@ -132,6 +136,7 @@ def without_digest(name: str) -> str:
 
 
 def say_dtype(dtype: DType) -> str:
+    """Name a dtype in a message; of categories only how many there are."""
     if hasattr(dtype, "categories"):
         return f"category of {len(dtype.categories)}"
     return without_digest(name_dtype(dtype))
