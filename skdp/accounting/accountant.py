@@ -256,7 +256,7 @@ class PrivacyAccountant:
         Raises
         ------
         BudgetExceededError
-            If a release would exceed a limit after those before it, which its `spent` counts.
+            If they would exceed a limit together. Its `spent` is what was spent before them.
         TypeError, ValueError
             As :meth:`spend`.
 
@@ -270,9 +270,11 @@ class PrivacyAccountant:
         >>> ledger.total().epsilon
         0.0
         """
-        trial = self._of(Rehearsal(self._sums))
+        rehearsal = Rehearsal(self._sums)
+        trial = self._of(rehearsal)
         for spend in spends:
             trial.spend(**spend)
+        rehearsal.check()
 
     def total(self, *, delta: float | None = None, fixed: bool = False) -> BudgetTotal:
         """Return what all releases promise together.
@@ -402,12 +404,13 @@ class PrivacyAccountant:
     def __str__(self) -> str:
         limits = vars(self._ledger.limits)
         unlimited = math.isinf(self._ledger.limits.epsilon)
+        left, of_ten = self.remaining(), self.remaining(10)
+        shares = f"epsilon={left:g} for one release, {of_ten:g} for each of ten"
         return "\n".join(
             [
                 f"budget: {'no limit' if unlimited else numbers(limits)}",
                 f"spent: {self.total()}",
-                f"left: epsilon={self.remaining():g} for one release, "
-                f"{self.remaining(10):g} for each of ten",
+                f"left: {shares if left else 'nothing'}",
             ]
         )
 
