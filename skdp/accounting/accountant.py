@@ -18,7 +18,7 @@ from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
 from skdp.accounting.spend import Spend
 from skdp.accounting.sums import Rehearsal, Sums, numbers
 from skdp.accounting.tally import BudgetTotal, Limits, Tally, check_limits
-from skdp.core.checks import check_count, shown
+from skdp.core.checks import check_count, shown, with_advice
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 
 _of_all: PrivacyAccountant | None = None
@@ -91,6 +91,9 @@ class PrivacyAccountant:
     1.0
     """
 
+    @with_advice(
+        "Write PrivacyAccountant(path, epsilon=3.0): epsilon is the limit of all releases."
+    )
     def __init__(
         self,
         path: str | os.PathLike[str],
