@@ -238,7 +238,7 @@ class PrivateEstimator(IntervalMethods, DelegatedMethods, MetaEstimatorMixin, Ba
         # before a draw, and of the records as given; `execute` asks again, of other data perhaps
         check_holds_no_record(self, Dataset(X, y, sample_weight))
         accountant = payer(self.accountant)
-        spend = least_spend(self.mechanism, self.sensitivity, dataset.n_records)
+        spend = least_spend(self.mechanism, self.sensitivity, dataset.n_records, accountant)
         accountant.rehearse(spend)  # before pairs are sampled
         plan = prepare(self, dataset).plan()  # of the data only the form is used, and labels
         released = plan.execute(*dataset, accountant=accountant, random_state=self.random_state)

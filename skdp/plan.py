@@ -299,12 +299,7 @@ class ReleasePlan:
     def guarantee(self) -> PrivacyGuarantee:
         """What a release would promise."""
         known = self.sensitivity
-        gamma, confidence = known.gamma, known.confidence
-        if self.n_alternatives > 1:  # none of them may fail
-            gamma = above(UP.multiply(exact(gamma), self.n_alternatives))
-            if confidence is not None:
-                doubt = UP.multiply(UP.subtract(1, exact(confidence)), self.n_alternatives)
-                confidence = below(DOWN.subtract(1, doubt))
+        gamma, confidence = of_all(known.gamma, known.confidence, self.n_alternatives)
         promise = self.mechanism.guarantee(gamma)
         return replace(
             promise,
@@ -364,6 +359,16 @@ def spend_of(plan: ReleasePlan, guarantee: PrivacyGuarantee) -> dict[str, Any]:
         "law": plan.mechanism.noise_law,
         "sensitivity_key": plan.sensitivity.identity if shared else None,
     }
+
+
+def of_all(gamma: float, confidence: float | None, n: int) -> tuple[float, float | None]:
+    """Return gamma and confidence of so many alike estimates, none of which may fail."""
+    if n == 1:
+        return gamma, confidence
+    if confidence is not None:
+        doubt = UP.multiply(UP.subtract(1, exact(confidence)), n)
+        confidence = below(DOWN.subtract(1, doubt))
+    return above(UP.multiply(exact(gamma), n)), confidence
 
 
 def settled_again(plan: ReleasePlan) -> ReleasePlan:

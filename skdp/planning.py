@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skdp.accounting.accountant import PrivacyAccountant
 from skdp.codes.bounded import with_bounded_code
 from skdp.codes.encoder import with_learned_code
 from skdp.codes.learning import with_learned_basis
@@ -28,7 +29,7 @@ from skdp.estimators.public_fit import synthetic_dataset
 from skdp.functions.choice import ChoiceTarget
 from skdp.functions.lattice import BernsteinTarget
 from skdp.mechanisms.base import Mechanism
-from skdp.plan import ReleasePlan, check_chooses
+from skdp.plan import ReleasePlan, check_chooses, of_all
 from skdp.sensitivity.base import Sensitivity, refuse_zero
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.encoded import check_pilots_within, encoded
@@ -70,12 +71,25 @@ def example_dataset(
     return dataset.take(np.resize(np.arange(dataset.n_records), n_samples))
 
 
-def least_spend(mechanism: Mechanism, sensitivity: object, n_samples: int) -> dict[str, Any]:
-    """Return what a release will cost at least, whatever is sampled: its noise, and a new gamma."""
+def least_spend(
+    mechanism: Mechanism,
+    sensitivity: object,
+    n_samples: int,
+    accountant: PrivacyAccountant,
+    n_alternatives: int = 1,
+) -> dict[str, Any]:
+    """Return what a release will cost at least, whatever is sampled: its noise, and a new gamma.
+
+    A seeded sampler may give an estimate that was counted before, and is then one of its gamma.
+    """
     promise = mechanism.guarantee()
-    if isinstance(sensitivity, SensitivitySampler) and sensitivity.random_state is None:
+    if isinstance(sensitivity, SensitivitySampler):
         level = sensitivity.plan(n_samples).order_statistic
-        promise = replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
+        gamma, confidence = of_all(level.gamma, level.confidence, n_alternatives)
+        is_new = sensitivity.random_state is None or n_alternatives > 1
+        counted = () if is_new else accountant.rows()
+        if (gamma, confidence) not in ((row["gamma"], row["confidence"]) for row in counted):
+            promise = replace(mechanism.guarantee(gamma), confidence=confidence)
     return {"guarantee": promise, "law": mechanism.noise_law}
 
 

@@ -145,7 +145,8 @@ def known_sensitivity(
         "l1" if in_l1 else "l2",
         target.n_samples,
         l2_value=min(first, l2) if len(mechanism.alternatives) > 1 else None,
-        preconditions="that labels, bounds and frozen steps are public",
+        preconditions="that labels, bounds and frozen steps are public, missing numbers counted "
+        "as 0 unless a step fills them",
         source="user guide, 'Sensitivities on paper'",
         shape=target.shape,
         key=target_key(target),

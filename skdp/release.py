@@ -143,7 +143,8 @@ def release(
     _check_mechanism(mechanism)
     accountant = payer(accountant)
     check_is_public(getattr(sensitivity, "draws_from", None), dataset)
-    accountant.rehearse(least_spend(mechanism, sensitivity, lengths[0]))  # before pairs are sampled
+    spend = least_spend(mechanism, sensitivity, lengths[0], accountant)
+    accountant.rehearse(spend)  # before pairs are sampled
     plan = plan_release(
         target,
         n_samples=lengths[0],

@@ -249,12 +249,25 @@ def test_what_no_budget_pays_for_is_refused_before_pairs_are_sampled():
             with pytest.raises(BudgetExceededError):
                 attempt(X)
         assert not ledger.rows()
-    # with a seed it may be an estimate that is paid for, so only the noise is certain
-    seeded = clone(sampler).set_params(random_state=0)
-    with pytest.raises(AssertionError, match="was drawn from"):
-        PrivateEstimator(
-            Ridge(), accountant=ledger, mechanism=LaplaceMechanism(0.5), sensitivity=seeded
-        ).fit(X, Y)
+    # with a seed it may be an estimate that is paid for, if there is one of its gamma
+    ledger = PrivacyAccountant(":memory:", epsilon=9.0, gamma=0.15)
+    gamma = sampler.plan(len(X)).order_statistic.gamma
+    ledger.spend(PrivacyGuarantee(epsilon=1.0, gamma=gamma), sensitivity_key="a")
+    for seed, share, error in (
+        (None, 1, BudgetExceededError),
+        (0, 1, AssertionError),
+        (0, 0.9, BudgetExceededError),
+    ):
+        chosen = clone(sampler).set_params(random_state=seed, gamma=share * sampler.gamma)
+        model = PrivateEstimator(
+            Ridge(), accountant=ledger, mechanism=LaplaceMechanism(0.5), sensitivity=chosen
+        )
+        with pytest.raises(error):
+            model.fit(X, Y)
+    grid = {"estimator__alpha": [1.0, 2.0]}  # of several estimates the one that is used is new
+    choice = {"mechanism": ExponentialMechanism(0.75), "sensitivity": 0.5}
+    with pytest.raises(BudgetExceededError, match=r"asked for was .* for 2 releases"):
+        PrivateSearchCV(model.set_params(sensitivity__gamma=0.1), grid, **choice).fit(X, Y)
 
 
 @pytest.mark.parametrize("accountant", [1.0, "ledger.db"])
@@ -345,9 +358,11 @@ def half(**details):
 def test_a_rehearsal_refuses_what_is_not_allowed_together_and_spends_nothing():
     accountant = PrivacyAccountant(":memory:", epsilon=1.2, gamma=0.2)
     accountant.rehearse(half(), half())
-    with pytest.raises(BudgetExceededError) as caught:
+    said = r"spent is \(epsilon=0\) for 0 releases; asked for was \(epsilon=1.5, gamma=0.2\) for 3 "
+    with pytest.raises(BudgetExceededError, match=said) as caught:
         accountant.rehearse(half(), half(sensitivity_key="a"), half(sensitivity_key="a"))
-    assert caught.value.spent.epsilon == 1.0
+    assert caught.value.spent.epsilon == 0
+    assert caught.value.left == 1.2
     assert accountant.rows() == []
     accountant.spend(**half())
     accountant.rehearse(half())

@@ -159,6 +159,26 @@ def test_a_town_that_only_a_private_record_has():
     assert "Atlantis" not in str(caught.value)
 
 
+def test_what_no_noise_can_be_added_to_is_named_with_what_to_write():
+    days = pd.to_datetime(["2020-01-01", "2020-01-02"] * 20)
+    frame = pd.DataFrame({"age": np.arange(40.0), "town": ["a", "b"] * 20, "day": days})
+    encoder = OneHotEncoder(categories=[["a", "b"]])
+    filled = make_pipeline(SimpleImputer(strategy="most_frequent"), encoder)
+    for towns, columns, words in (
+        (encoder, ["age", "town", "day"], r"the columns \['day'\] hold. Make numbers"),
+        (filled, ["age", "town"], r"here \['town'\].*fill_value='missing'"),
+    ):
+        steps = make_column_transformer((towns, ["town"]), remainder="passthrough")
+        sampler = SensitivitySampler(PublicDataOracle(frame[columns], np.arange(40) % 2))
+        model = PrivateEstimator(
+            make_pipeline(steps, LogisticRegression()),
+            mechanism=LaplaceMechanism(1.0),
+            sensitivity=sampler,
+        )
+        with pytest.raises((TypeError, ValueError), match=words):
+            model.plan(40, like=(frame[columns], np.arange(40) % 2))
+
+
 @pytest.mark.parametrize("library", [pd, pl])
 def test_a_known_sensitivity_cannot_invent_categories(library):
     model = private(table_model(Ridge()), X_public, sensitivity=1.0)

@@ -18,6 +18,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from skdp import (
     BernsteinTransformer,
+    ClipBox,
     GaussianMechanism,
     LaplaceMechanism,
     PrivacyLeakWarning,
@@ -57,6 +58,18 @@ def test_it_is_released_with_a_plain_promise_whatever_the_records_are():
         assert isinstance(model.estimator_, ReleasedDensity)
         density = np.exp(model.score_samples([[0.05], [0.4], [0.95]]))
         assert density[1] > 2 * density[[0, 2]].max()
+
+
+@pytest.mark.parametrize("names", [["a"], None])
+def test_frames_and_arrays_serve_without_a_warning(names):
+    frame = pd.DataFrame({"a": np.linspace(0, 1, 30)})
+    X = frame if names else frame.to_numpy()
+    for steps in ([], [ClipBox(0, 1)]):
+        estimator = make_pipeline(*steps, KernelDensity(bandwidth=0.1))
+        model = private(estimator).fit(X)
+        for points in (frame, frame.to_numpy()):  # warnings are errors here
+            assert np.isfinite(model.score_samples(points)).all()
+            assert ClipBox(0, 1).transform(points).shape == (30, 1)
 
 
 def test_whole_numbers_become_doubles_as_those_of_the_prior_are():

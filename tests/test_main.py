@@ -84,5 +84,5 @@ def test_no_limit_and_no_release(tmp_path, capsys):
 
 def test_no_ledger(tmp_path, capsys):
     assert main(["budget", str(tmp_path / "none.db")]) == 1
-    assert "cannot be opened" in capsys.readouterr().err
+    assert "no such file" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -9,6 +9,7 @@ import math
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.cluster import KMeans
@@ -234,6 +235,7 @@ EARLY = [
         )
     ),
     ("weights without y", fit_to(X, None, np.ones(60), estimator=KMeans(2)), "sample_weight"),
+    ("a series", fit_to(pd.Series(X[:, 0]), Y), r"dimension\(s\). Take .* df\[\["),
     ("too few weights", fit_to(X, Y, np.ones(59)), "weight"),
     ("missing weight", fit_to(X, Y, changed(np.ones(60), 3, NAN)), "weight|NaN"),
     *((f"target={t!r:.10}", of_function(t), "'target'") for t in ("mean", None, 3, [np.mean])),
@@ -262,6 +264,7 @@ EARLY = [
     ),
     ("a prior beside an oracle", fit(prior=PublicDataOracle(*PUBLIC)), "'prior'.*known on paper"),
     ("no epsilon", lambda: LaplaceMechanism(), "epsilon"),
+    ("no limit", lambda: PrivacyAccountant("x.db"), "the limit of all releases"),
     ("no mechanism", lambda: PrivateEstimator(Ridge(), sensitivity=1.0), "mechanism"),
     ("positional", lambda: PrivateEstimator(Ridge(), LaplaceMechanism(1.0), 1.0), "are keywords"),
     ("an epsilon", lambda: PrivateEstimator(Ridge(), epsilon=1), r"mechanism=Lap.*sensitivity=Sen"),

@@ -18,7 +18,7 @@ from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
 from skdp.accounting.spend import Spend
 from skdp.accounting.sums import Rehearsal, Sums, numbers
 from skdp.accounting.tally import BudgetTotal, Limits, Tally, check_limits
-from skdp.core.checks import check_count, shown
+from skdp.core.checks import check_count, shown, with_advice
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 
 _of_all: PrivacyAccountant | None = None
@@ -91,6 +91,9 @@ class PrivacyAccountant:
     1.0
     """
 
+    @with_advice(
+        "Write PrivacyAccountant(path, epsilon=3.0): epsilon is the limit of all releases."
+    )
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -256,7 +259,7 @@ class PrivacyAccountant:
         Raises
         ------
         BudgetExceededError
-            If a release would exceed a limit after those before it, which its `spent` counts.
+            If they would exceed a limit together. Its `spent` is what was spent before them.
         TypeError, ValueError
             As :meth:`spend`.
 
@@ -270,9 +273,11 @@ class PrivacyAccountant:
         >>> ledger.total().epsilon
         0.0
         """
-        trial = self._of(Rehearsal(self._sums))
+        rehearsal = Rehearsal(self._sums)
+        trial = self._of(rehearsal)
         for spend in spends:
             trial.spend(**spend)
+        rehearsal.check()
 
     def total(self, *, delta: float | None = None, fixed: bool = False) -> BudgetTotal:
         """Return what all releases promise together.
@@ -402,12 +407,13 @@ class PrivacyAccountant:
     def __str__(self) -> str:
         limits = vars(self._ledger.limits)
         unlimited = math.isinf(self._ledger.limits.epsilon)
+        left, of_ten = self.remaining(), self.remaining(10)
+        shares = f"epsilon={left:g} for one release, {of_ten:g} for each of ten"
         return "\n".join(
             [
                 f"budget: {'no limit' if unlimited else numbers(limits)}",
                 f"spent: {self.total()}",
-                f"left: epsilon={self.remaining():g} for one release, "
-                f"{self.remaining(10):g} for each of ten",
+                f"left: {shares if left else 'nothing'}",
             ]
         )
 

@@ -195,6 +195,10 @@ class Ledger:
             return sqlite3.connect(MEMORY, **how)
         address = Path(self.path).as_uri()
         if self.read_only:
+            if not os.path.exists(self.path):
+                raise LedgerError(
+                    f"The ledger {self.path!r} cannot be opened: there is no such file."
+                )
             # A file that nobody writes to needs no lock, and none can be had in some folders.
             alone = not os.path.exists(self.path + "-wal")
             still = alone and not os.access(os.path.dirname(self.path), os.W_OK)

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from skdp.accounting.ledger import Ledger, lock
 from skdp.accounting.spend import DOWN, Spend, above, below, exact
-from skdp.accounting.tally import Tally, largest_square
+from skdp.accounting.tally import Limits, Tally, largest_square
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.exceptions import BudgetExceededError, LedgerError
 
@@ -37,7 +37,7 @@ class Sums:
             )
         with_it = tally.copy().add(spend)
         if with_it.admitted_by(self.ledger.limits) is None:
-            raise self._exceeded(tally, with_it, spend, guarantee)
+            raise self._exceeded(tally, [spend], guarantee)
         return with_it
 
     def current(self) -> Tally:
@@ -64,22 +64,31 @@ class Sums:
             return tally
 
     def _exceeded(
-        self, tally: Tally, with_it: Tally, spend: Spend, guarantee: PrivacyGuarantee
+        self, tally: Tally, spends: list[Spend], guarantee: PrivacyGuarantee
     ) -> BudgetExceededError:
         limits, left = self.ledger.limits, self.left(1)
         spent = tally.total(limits)
+        with_it, alone = tally.copy(), Tally()
+        for spend in spends:
+            with_it.add(spend)
+            alone.add(spend)
         asked = {"epsilon": spend.epsilon, "delta": spend.delta, "gamma": spend.gamma}
+        which, what = "this release", numbers(asked)
+        if len(spends) > 1:
+            which, what = "these releases", str(alone.total(Limits(math.inf, 1.0, None, 0.0)))
         room = DOWN.subtract(exact(limits.delta), exact(limits.slack))
         gamma = with_it.joint_gamma
         if limits.gamma is not None and gamma > exact(limits.gamma):
             remedy = f"Gamma would be {above(gamma):g}, jointly: release with an earlier estimate"
         elif with_it.delta > room:
             remedy = f"Of delta {below(room):g} may be spent, beside the slack: ask for less"
-        else:
+        elif left:
             remedy = f"One more release may have an epsilon of {left:g}: ask for less"
+        else:
+            remedy = "Nothing is left: stop here"
         return BudgetExceededError(
-            f"The budget {self.ledger.path!r} does not allow this release. Its limits are "
-            f"{numbers(vars(limits))}; spent is {spent}; asked for was {numbers(asked)}. Nothing "
+            f"The budget {self.ledger.path!r} does not allow {which}. Its limits are "
+            f"{numbers(vars(limits))}; spent is {spent}; asked for was {what}. Nothing "
             f"was spent and nothing released. {remedy}, or agree on larger limits, begin a new "
             "ledger with them, and spend there first what is spent here.",
             spent,
@@ -106,13 +115,25 @@ class Rehearsal(Sums):
 
     def __init__(self, sums: Sums):
         super().__init__(sums.ledger)
-        self._tally = sums.current().copy()
+        self._before = self._tally = sums.current()
+        self._asked: list[tuple[Spend, PrivacyGuarantee]] = []
 
     def current(self) -> Tally:
         return self._tally
 
     def commit(self, spend: Spend, guarantee: PrivacyGuarantee) -> None:
-        self._tally = self._admit(spend, guarantee)
+        self._asked.append((spend, guarantee))
+
+    def check(self) -> None:
+        """Refuse what was asked for if the limits do not allow all of it, one after the other."""
+        for spend, guarantee in self._asked:
+            self._tally = self._admit(spend, guarantee)
+
+    def _exceeded(
+        self, tally: Tally, spends: list[Spend], guarantee: PrivacyGuarantee
+    ) -> BudgetExceededError:
+        self._tally = self._before
+        return super()._exceeded(self._before, [spend for spend, _ in self._asked], guarantee)
 
 
 def numbers(values: Mapping[str, float | None]) -> str:

@@ -75,6 +75,8 @@ def with_advice(advice: str) -> Callable[[F], F]:
             try:
                 return function(*args, **kwargs)
             except TypeError as error:
+                if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                    raise  # from within the function
                 flaw = str(error)
             raise TypeError(f"{flaw}. {advice}")
 
@@ -169,8 +171,10 @@ def check_ranges(name: str, ranges: object, owner: str) -> NDArray[np.float64]:
         or not np.isfinite(pairs).all()
         or (pairs[:, 0] > pairs[:, 1]).any()
     ):
+        one = pairs is not None and pairs.shape[1:] == (2,) and len(np.unique(pairs, axis=0)) == 1
+        got = tuple(pairs[0].tolist()) if pairs is not None and one else shown(ranges)
         raise ValueError(
             f"The {name!r} parameter of {owner} must give finite (low, high) with low at most "
-            f"high, a pair for each column. Got {shown(ranges)}."
+            f"high, a pair for each column. Got {got}."
         )
     return pairs

@@ -7,13 +7,16 @@ their objects has imported them already.
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
 
 from skdp.core.types import Container, Sample
 
@@ -126,6 +129,18 @@ def column_names(X: Container) -> list[str] | None:
     if names is None or not all(isinstance(name, str) for name in names):
         return None
     return list(names)
+
+
+def validate_rows(transformer: BaseEstimator, X: Container, **options: Any) -> Container:
+    """Validate rows to be transformed; names are compared where both sides have some."""
+    names = column_names(X)
+    if (names is None) == hasattr(transformer, "feature_names_in_"):
+        transformer = copy.copy(transformer)  # scikit-learn would warn, of arrays and of frames
+        if names is None:
+            del transformer.feature_names_in_
+        else:
+            transformer.feature_names_in_ = np.asarray(names, dtype=object)
+    return validate_data(transformer, X, reset=False, **options)
 
 
 def n_columns(X: Container) -> int | None:

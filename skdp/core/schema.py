@@ -199,7 +199,8 @@ class Form:
         if given.is_frame:
             if given.names != self.names:
                 raise MisfitError(
-                    f" has the columns {shorten(given.names)}, and that of the data "
+                    f" has other columns.{describe_columns((given.key,), (self.key,))} It has the "
+                    f"columns {shorten(given.names)}, and that of the data "
                     f"{shorten(self.names)}, in this order"
                 )
             columns = (container[name] for name in self.names)

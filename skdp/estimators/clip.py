@@ -12,6 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from skdp.core.checks import is_real, shown
+from skdp.core.dataset import validate_rows
 from skdp.core.types import Container, Matrix
 
 EPS = float(np.finfo(np.float64).eps)
@@ -69,10 +70,10 @@ class Clip(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _rows(self, X: Container, reset: bool) -> Container:
         """Return a copy in doubles without gaps."""
-        rows = validate_data(
+        validate = validate_data if reset else validate_rows
+        rows = validate(
             self,
             X,
-            reset=reset,
             accept_sparse="csr",
             dtype=np.float64,
             ensure_all_finite=False,

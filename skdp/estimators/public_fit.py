@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from skdp.core.checks import shorten
 from skdp.core.dataset import (
     Dataset,
     column_names,
@@ -112,6 +113,14 @@ def fit_seeded(estimator: Estimator, dataset: Dataset) -> Estimator:
     try:
         fit_on(estimator.set_params(**dict.fromkeys(seeds, 0)), dataset)
     except Exception as error:
+        names = column_names(dataset.X) or []
+        dates = [name for name in names if getattr(dataset.X[name].dtype, "kind", "") in ("M", "m")]
+        if dates and isinstance(error, TypeError):
+            raise TypeError(
+                f"{type(estimator).__name__} takes no dates or durations, which the columns "
+                f"{shorten(dates)} hold. Make numbers of them before, such as days since a fixed "
+                "date, in the records of the oracle and in the private ones."
+            ) from error
         error.add_note(f"Raised when {type(estimator).__name__} was fitted to public records.")
         raise
     return estimator.set_params(**{name: configured[name] for name in seeds})

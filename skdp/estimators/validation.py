@@ -77,13 +77,13 @@ def _check_weights(weights: Container, n_samples: int) -> NDArray[np.float64]:
 
 
 def _check_features(X: Container, tags: Tags, any_number: bool) -> Container:
-    names = column_names(X)
+    given, names = X, column_names(X)
     if names is None and not sparse.issparse(X):
         X = np.asarray(X)
     if tags.input_tags.string and len(X.shape) == 1 and X.dtype.kind in "OU" and len(X):
         return X  # texts, for a vectorizer
     if len(X.shape) != 2 or 0 in X.shape:
-        _refuse_shape(X.shape)
+        _refuse_shape(X.shape, is_series=hasattr(given, "to_frame"))
     if any_number:
         return X
     if names is None:
@@ -110,11 +110,13 @@ def _check_finite(numbers: object, tags: Tags) -> None:
         raise ValueError(flaw + remedy if "NaN" in flaw else flaw)
 
 
-def _refuse_shape(shape: tuple[int, ...]) -> None:
+def _refuse_shape(shape: tuple[int, ...], is_series: bool) -> None:
     if len(shape) != 2:
+        remedy = "Take a single column as df[['age']]" if is_series else "Reshape a single feature"
+        remedy += "." if is_series else " with X.reshape(-1, 1)."
         raise ValueError(
             f"X must be two-dimensional, with a row for each record. Got an array with "
-            f"{len(shape)} dimension(s). Reshape a single feature with X.reshape(-1, 1)."
+            f"{len(shape)} dimension(s). {remedy}"
         )
     what = "sample(s)" if shape[0] == 0 else "feature(s)"
     raise ValueError(f"Found array with 0 {what} (shape={shape}) while a minimum of 1 is required.")

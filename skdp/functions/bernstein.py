@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.core.checks import check_count, shown
+from skdp.core.dataset import validate_rows
 from skdp.functions.bernstein_basis import (
     MAX_BASIS,
     MAX_DEGREE,
@@ -293,7 +294,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     def _unit(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scale points of the box to the unit cube."""
         check_is_fitted(self)
-        points = validate_data(self, X, dtype=np.float64, reset=False)
+        points = validate_rows(self, X, dtype=np.float64)
         low, high = self.feature_range_.T
         if self.clip:
             points = np.clip(points, low, high)

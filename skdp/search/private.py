@@ -231,8 +231,14 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         derived = is_derived(self.estimator)
         dataset = check_data(self.estimator.estimator, True, X, y, any_number=derived)
         accountant.rehearse(  # before pairs are sampled
-            least_spend(self.mechanism, self.sensitivity, dataset.n_records),
-            least_spend(self.estimator.mechanism, None, dataset.n_records),
+            least_spend(self.mechanism, self.sensitivity, dataset.n_records, accountant),
+            least_spend(
+                self.estimator.mechanism,
+                models[0].sensitivity,
+                dataset.n_records,
+                accountant,
+                len(models),
+            ),
         )
         prepared = [prepare(model, dataset) for model in models]
         for each in prepared[1:]:

@@ -303,6 +303,11 @@ def test_text_and_table():
         "left: epsilon=2 for one release, 0.2 for each of ten",
     ]
     assert "<th>budget</th><td>epsilon=3, delta=1e-05</td>" in accountant._repr_html_()
+    spent = PrivacyAccountant(":memory:", epsilon=1.0)
+    spent.spend(PrivacyGuarantee(epsilon=1.0))
+    assert str(spent).splitlines()[2] == "left: nothing"
+    with pytest.raises(BudgetExceededError, match="Nothing is left: stop here, or agree on"):
+        spent.spend(PrivacyGuarantee(epsilon=0.1))
     frame = accountant.to_frame()
     assert frame.loc[0, ["label", "epsilon", "oracle"]].tolist() == ["<mean>", 1.0, "Uniform"]
     assert repr(accountant) == "PrivacyAccountant(':memory:', epsilon=3, delta=1e-05)"

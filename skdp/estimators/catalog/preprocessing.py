@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
 
+from skdp.core.checks import shorten
 from skdp.core.classes import ClassTable, named
 from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
@@ -123,9 +124,12 @@ def _statistics(fitted: Estimator) -> tuple[str, ...]:
     if fitted.strategy == "constant":
         return ()
     if np.asarray(getattr(fitted, "statistics_", 0.0)).dtype.kind not in "fiub":
+        names = getattr(fitted, "feature_names_in_", None)
+        here = "" if names is None else f", here {shorten(names.tolist())}"
         raise ValueError(
-            "The 'strategy' parameter of SimpleImputer must be 'constant' for columns of strings: "
-            "no noise can be added to the most frequent one. Got 'most_frequent'."
+            "The 'strategy' parameter of SimpleImputer must be 'constant' for columns of "
+            f"strings{here}: no noise can be added to the most frequent one. Got 'most_frequent'. "
+            "Write SimpleImputer(strategy='constant', fill_value='missing')."
         )
     return ("statistics_",)
 
