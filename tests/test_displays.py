@@ -121,7 +121,13 @@ def test_numbers_of_the_oracle_are_hollow():
     assert display.ax_.get_xscale() == "linear"
     values = np.array([1e5, 2.0, 0.3])  # of columns in other units
     summary = ReleaseSummary("a promise", summary.names, values, numbers / 9, learned)
-    assert ReleaseDisplay.from_summary(summary).plot().ax_.get_xscale() == "symlog"
+    display = ReleaseDisplay.from_summary(summary)
+    assert display.plot(plt.figure().subplots()).ax_.get_xscale() == "symlog"
+    panels = display.plot().axes_
+    drawn = [[text.get_text() for text in ax.get_yticklabels()] for ax in panels]
+    assert drawn == [["a[0]", "a[1]"], ["b"]]
+    assert panels[0] is display.ax_
+    assert panels[0].get_legend() is not None
 
 
 def test_as_many_numbers_as_asked_for(model):
