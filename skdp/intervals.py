@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -50,7 +50,10 @@ N_DRAWS = 199
 
 @dataclass(frozen=True, eq=False)
 class Simulator:
-    """Repeats a release in public; `errors` are those of releases that it simulated before."""
+    """Repeats a release in public; `errors` are those of releases that were simulated to be saved.
+
+    `drawn` are the last ones, by seeds and number: each takes fits, so they serve again.
+    """
 
     target: Target
     mechanism: Mechanism
@@ -59,13 +62,21 @@ class Simulator:
     schema: Schema
     oracle: Oracle | None
     errors: Matrix | None = None
+    had_oracle: bool = False
+    drawn: dict[tuple[int, ...], Matrix] = field(default_factory=dict, init=False)
 
     def kept(self, shape: tuple[int, ...], n_draws: int) -> Self:
         """Return what needs no oracle any more: it draws now what it may have to draw."""
         errors = self.errors
         if n_draws and self._needs_oracle and not (self.is_ready and self.oracle is None):
             errors = self._simulate(shape, n_draws, None, "save")
-        return replace(self, target=self.target.without_records(), oracle=None, errors=errors)
+        return replace(
+            self,
+            target=self.target.without_records(),
+            oracle=None,
+            errors=errors,
+            had_oracle=self.had_oracle or self.oracle is not None,
+        )
 
     def might_have_been(
         self,
@@ -121,30 +132,42 @@ class Simulator:
     def _simulate(
         self, shape: tuple[int, ...], n_draws: int, random_state: int | None, owner: str
     ) -> Matrix:
-        """Exact value minus released one, a row for each simulated release."""
+        """Exact value minus released one, a row for each simulated release.
+
+        Without a seed any earlier draws serve, if there are enough.
+        """
         check_count("n_draws", n_draws, owner)
         # the key keeps it apart from the noise of a release with the same seed
         sequence = np.random.SeedSequence(random_state, spawn_key=(2**31,))
         seeds = sequence.generate_state(2, np.uint64)
+        key = (*map(int, seeds), n_draws)
+        for before, errors in list(self.drawn.items()):
+            if before == key or (random_state is None and before[-1] >= n_draws):
+                return errors[:n_draws]
         mechanism, source = self.mechanism, np.random.default_rng(seeds[0])
         if self._needs_oracle:
             values = self._public_values(n_draws, int(seeds[1]))
         else:
             values = np.zeros((n_draws, math.prod(shape)))
         size = self.sensitivity.value
-        errors = [
-            value - np.ravel(mechanism.release(value.reshape(shape), size, source))
-            for value in values
-        ]
-        return np.array(errors)
+        released = (mechanism.release(value.reshape(shape), size, source) for value in values)
+        errors = np.array([v - np.ravel(each) for v, each in zip(values, released, strict=True)])
+        if self._needs_oracle:
+            self.drawn.clear()  # they may be many numbers
+            self.drawn[key] = errors
+        return errors
 
     def _public_values(self, n_draws: int, seed: int) -> Matrix:
         """Evaluate the target on datasets of the oracle, all of them new."""
+        if self.oracle is None and self.had_oracle:
+            raise ValueError(
+                "This release was saved without simulated releases: save it with n_draws=99 where "
+                "the oracle is."
+            )
         if self.oracle is None:
             raise ValueError(
-                "Releases of the oracle's datasets are simulated. Here is no oracle: either the "
-                "sensitivity was given as an estimate, or no releases were simulated when this "
-                "one was saved. Give the SensitivitySampler that made it, and save with n_draws."
+                "Releases of the oracle's datasets are simulated, and here is no oracle: the "
+                "sensitivity was given as an estimate. Give the SensitivitySampler that made it."
             )
         sampler = SensitivitySampler(self.oracle, gamma=None, n_pairs=n_draws, random_state=seed)
         target = self.sensitivity.bounded(self.target)
@@ -197,9 +220,10 @@ class IntervalMethods:
             How often the prediction of the exact model is inside, record by record.
         n_draws : int, default=199
             How often the release is simulated. With a public code each takes two fits to records of
-            the oracle, unless there is a closed form.
+            the oracle, unless there is a closed form; `save` and further calls use them again.
         random_state : int or None, default=None
-            Seed of the simulation, which is public.
+            Seed of the simulation, which is public. None takes what was simulated before, if that
+            is enough.
 
         Returns
         -------

@@ -295,7 +295,7 @@ class Release:
         if any(folder.iterdir()):
             raise ValueError(
                 f"The 'folder' parameter of Release.save must be an empty folder. {folder} holds "
-                "something."
+                "something: take another folder, or delete this one."
             )
         try:
             replace(self, simulator=self._kept_simulator(n_draws))._write(folder)

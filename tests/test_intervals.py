@@ -80,6 +80,10 @@ def test_an_interval_is_repeated_by_its_seed_and_shrinks_with_the_noise():
     ends = model.predict_interval(X[:5], **options)
     assert ends.shape == (5, 2)
     assert np.array_equal(model.predict_interval(X[:5], **options), ends)
+    again = private(Ridge()).fit(X, y)
+    drawn = again.predict_interval(X[:5], n_draws=99)
+    assert np.array_equal(again.predict_interval(X[:5], n_draws=99), drawn)  # drawn once
+    assert np.array_equal(again.predict_interval(X[:5], **options), ends)  # but for another seed
     exact = private(Ridge(), mechanism=LaplaceMechanism(np.inf)).fit(X, y)
     assert np.array_equal(*exact.predict_interval(X[:5], **options).T)
     both = private(LinearRegression(), sensitivity=1.0).fit(X, np.c_[y, y])
@@ -176,7 +180,7 @@ def test_a_loaded_release_has_intervals_without_the_oracle(tmp_path):
     load(tmp_path / "coded").save(tmp_path / "again")  # keeps what it has
     assert load(tmp_path / "again").predict_interval(X[:5]).shape == (5, 2)
     coded.save(tmp_path / "bare")
-    with pytest.raises(ValueError, match="save with n_draws"):
+    with pytest.raises(ValueError, match="save it with n_draws=99 where the oracle is"):
         load(tmp_path / "bare").predict_interval(X)
     estimate = private(Ridge(), sensitivity=coded.sensitivity_).fit(X, y)
     with pytest.raises(ValueError, match="Give the SensitivitySampler that made it"):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.checks import check_count
@@ -14,12 +15,15 @@ from skdp.displays.given import check_given
 from skdp.functions.bernstein_basis import bernstein_basis, multiply_axes
 from skdp.functions.released_density import ReleasedDensity
 from skdp.intervals import interval
+from skdp.outcome import Release
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LEVELS = (0.25, 0.5, 1.0)
-"""Errors relative to the density, of which lines are drawn."""
+LEVELS = {0.25: "solid", 0.5: "dashed", 1.0: "dotted"}
+"""Errors relative to the density, of which lines are drawn, and how."""
+SMOOTH = 0.02
+"""The deviation of the kernel that smooths the errors, in widths of the box."""
 MOST = 10.0
 """Beyond it an error is not told from a larger one: the density may be zero."""
 
@@ -39,6 +43,8 @@ class PrivateDensityDisplay:
         What the columns are called.
     band : ndarray of float of shape (n_points, 2) or (n_points, n_points, 2), or None, default=None
         Between what the exact density might be.
+    level : float in (0, 1) or None, default=None
+        How often it is there, point by point.
 
     Attributes
     ----------
@@ -54,7 +60,7 @@ class PrivateDensityDisplay:
         The density of two.
     contour_ : matplotlib QuadContourSet
         Lines on which the exact density is that of the image, give or take 25, 50 or 100 percent,
-        where there are any.
+        where there are any. They are of smoothed errors: simulated ones are ragged.
 
     See Also
     --------
@@ -78,11 +84,13 @@ class PrivateDensityDisplay:
         values: NDArray[np.float64],
         names: list[str],
         band: NDArray[np.float64] | None = None,
+        level: float | None = None,
     ):
         self.grid = grid
         self.values = values
         self.names = names
         self.band = band
+        self.level = level
 
     @classmethod
     def from_estimator(
@@ -91,22 +99,23 @@ class PrivateDensityDisplay:
         *,
         n_points: int = 200,
         level: float | None = None,
-        n_draws: int = 199,
+        n_draws: int | None = None,
         random_state: int | None = None,
     ) -> PrivateDensityDisplay:
         """Evaluate the density that a fitted PrivateEstimator released.
 
         Parameters
         ----------
-        estimator : PrivateEstimator
-            Fitted, with a BernsteinTransformer as its `release`.
+        estimator : PrivateEstimator or Release
+            Fitted, with a BernsteinTransformer as its `release`; or what was released, such as
+            :func:`load` returns.
         n_points : int of at least 2, default=200
             As for `from_density`.
         level : float in (0, 1) or None, default=None
             How often the exact density is inside of the band, point by point; None makes none. See
             :meth:`PrivateEstimator.predict_interval`.
-        n_draws : int, default=199
-            How often the release is simulated for the band.
+        n_draws : int or None, default=None
+            How often the release is simulated for the band. None is 199, or as many as were saved.
         random_state : int or None, default=None
             Seed of the simulation, which is public.
 
@@ -125,14 +134,16 @@ class PrivateDensityDisplay:
             If the density has more than two columns, or there are too few draws or no oracle for
             the band.
         """
-        check_given(cls, "from_estimator", estimator)
-        check_is_fitted(estimator)
-        display = cls.from_density(estimator.estimator_, n_points=n_points)
+        released = estimator
+        if not isinstance(estimator, Release):
+            check_given(cls, "from_estimator", estimator)
+            check_is_fitted(estimator)
+            released = estimator._release
+        display = cls.from_density(released.value, n_points=n_points)
         if level is not None:
-            options = {"n_draws": n_draws, "random_state": random_state}
-            models = estimator._release.might_have_been(**options)
+            models = released.might_have_been(n_draws=n_draws, random_state=random_state)
             outputs = [cls.from_density(each, n_points=n_points).values for each in models]
-            display.band = interval(outputs, level)
+            display.band, display.level = interval(outputs, level), level
         return display
 
     @classmethod
@@ -140,6 +151,9 @@ class PrivateDensityDisplay:
         cls, density: ReleasedDensity, *, n_points: int = 200
     ) -> PrivateDensityDisplay:
         """Evaluate a released density on a grid over its box.
+
+        It has no band, which takes more than the density: `from_estimator` has a `level`, and takes
+        a release as well.
 
         Parameters
         ----------
@@ -204,8 +218,13 @@ class PrivateDensityDisplay:
             if self.band is not None:
                 look = {"color": BLUE, "alpha": 0.25, "lw": 0}
                 low, high = self.band.T
-                self.band_ = ax.fill_between(self.grid[0], low, high, **look)
-            (self.line_,) = ax.plot(*self.grid, self.values, **({"color": BLUE} | artist_kw))
+                often = "" if self.level is None else f", {self.level:.0%}"
+                label = f"what the noise leaves open{often}"
+                self.band_ = ax.fill_between(self.grid[0], low, high, label=label, **look)
+            look = {"color": BLUE, "label": "released"}
+            (self.line_,) = ax.plot(*self.grid, self.values, **(look | artist_kw))
+            if self.band is not None:
+                ax.legend()
             ax.set_ylim(bottom=0)
             ax.set_ylabel(f"probability per {units}")
         else:
@@ -223,8 +242,15 @@ class PrivateDensityDisplay:
         """Draw lines of the same relative error."""
         relative = np.full_like(error, MOST)
         np.divide(error, self.values, out=relative, where=self.values > error / MOST)
+        # ragged as simulated: few draws say what its ends are
+        width = SMOOTH * np.array(relative.shape)
+        relative = np.exp(gaussian_filter(np.log(relative + 1e-6), width))
         levels = [level for level in LEVELS if relative.min() < level < relative.max()]
-        if levels:  # matplotlib warns of none
-            look: dict[str, Any] = {"levels": levels, "colors": "white", "linewidths": 1}
-            self.contour_ = ax.contour(*self.grid, relative.T, **look)
-            ax.clabel(self.contour_, fmt=lambda level: f"±{level:.0%}")
+        if not levels:  # matplotlib warns of none
+            return
+        styles = [LEVELS[level] for level in levels]
+        look: dict[str, Any] = {"levels": levels, "colors": "white", "linewidths": 1.2}
+        self.contour_ = ax.contour(*self.grid, relative.T, linestyles=styles, **look)
+        lines, _ = self.contour_.legend_elements()
+        names = [f"exact density ±{level:.0%}" for level in levels]
+        ax.legend(lines, names, facecolor="0.4", labelcolor="white")

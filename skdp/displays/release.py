@@ -18,14 +18,14 @@ WITHIN = 1.96
 """Standard errors to either side: normal errors are within them with probability .95."""
 
 MOST_SPREAD = 100
-"""Numbers that are more times larger than most, as in another unit, ask for a logarithmic axis."""
+"""Numbers that are more times larger than others, as in another unit, ask for axes of their own."""
 
 
 class ReleaseDisplay:
     """The released numbers, each with the interval that its noise leaves.
 
-    Made by `from_estimator` or `from_summary`; drawn by `plot`. Hollow marks are numbers that are
-    indistinguishable from the oracle's.
+    Made by `from_estimator`, also of a Release, or by `from_summary`; drawn by `plot`. Hollow marks
+    are numbers that are indistinguishable from the oracle's.
 
     Parameters
     ----------
@@ -41,11 +41,13 @@ class ReleaseDisplay:
     Attributes
     ----------
     ax_ : matplotlib Axes
-        The axes, after `plot`.
+        The axes, after `plot`; the first if there are several.
+    axes_ : ndarray of matplotlib Axes
+        All of them.
     figure_ : matplotlib Figure
         Their figure.
     intervals_ : matplotlib ErrorbarContainer
-        The intervals.
+        The intervals in the first.
 
     See Also
     --------
@@ -79,12 +81,12 @@ class ReleaseDisplay:
     def from_estimator(
         cls, estimator: Any, *, attribute: str | None = None, max_numbers: int = 40
     ) -> ReleaseDisplay:
-        """Take the numbers of a fitted PrivateEstimator.
+        """Take the numbers of a fitted PrivateEstimator, or of a Release.
 
         Parameters
         ----------
-        estimator : PrivateEstimator
-            Fitted.
+        estimator : PrivateEstimator or Release
+            Fitted; or what was released, such as :func:`load` returns.
         attribute : str or None, default=None
             Only this one, such as ``"coef_"``. None takes all.
         max_numbers : int of at least 1, default=40
@@ -154,13 +156,14 @@ class ReleaseDisplay:
     def plot(self, ax: Axes | None = None, **errorbar_kw: Any) -> ReleaseDisplay:
         """Draw each number with an interval of 1.96 standard errors to either side.
 
-        Where some are far larger than most, as those of columns in other units, the axis is linear
-        around zero and logarithmic beyond.
+        Attributes of other sizes, such as the variances and coefficients of a pipeline, have axes
+        of their own. Where in one some numbers are far larger than most, as those of columns in
+        other units, the axis is linear around zero and logarithmic beyond.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
+            Where to draw all of it; None makes a new figure.
         **errorbar_kw : dict
             Passed to the intervals.
 
@@ -171,31 +174,57 @@ class ReleaseDisplay:
         """
         import matplotlib.pyplot as plt
 
-        n_numbers = len(self.names)
+        panels = [np.arange(len(self.names))] if ax is not None else self._panels()
         if ax is None:
-            size = 8.0, max(2.0, 1.4 + 0.22 * n_numbers)
-            _, ax = plt.subplots(figsize=size, layout="constrained")
-        at = np.arange(n_numbers)
+            rows = [len(each) + 1 for each in panels]
+            size = 8.0, max(2.0, 1.0 + 0.4 * len(panels) + 0.22 * len(self.names))
+            figure, axes = plt.subplots(
+                len(panels), figsize=size, height_ratios=rows, squeeze=False, layout="constrained"
+            )
+            self.figure_, self.axes_ = figure, axes[:, 0]
+        else:
+            self.figure_, self.axes_ = ax.figure, np.array([ax])
+        drawn = [
+            self._draw(each, at, errorbar_kw) for each, at in zip(self.axes_, panels, strict=True)
+        ]
+        self.ax_, self.intervals_ = self.axes_[0], drawn[0]
+        if (self.learned < LEAST_LEARNED).any():
+            filled, hollow = self.ax_.get_lines()[-3:-1]
+            where: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 2}
+            self.ax_.legend(handles=[filled, hollow], frameon=False, **where)
+        self.axes_[-1].set_xlabel("released number ± 1.96 standard errors")
+        return self
+
+    def _panels(self) -> list[NDArray[np.intp]]:
+        """The numbers of each attribute where these are of other sizes, else all together."""
+        of = np.array([name.split("[")[0] for name in self.names])
+        panels = [np.flatnonzero(of == name) for name in dict.fromkeys(of)]
+        largest = [np.max(self._sizes(each), initial=0) for each in panels]
+        largest = [size for size in largest if size > 0]
+        if largest and max(largest) > MOST_SPREAD * min(largest):
+            return panels
+        return [np.arange(len(of))]
+
+    def _sizes(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        sizes = np.abs(self.values[rows]) + np.nan_to_num(self.errors[rows])
+        return sizes[sizes > 0]
+
+    def _draw(self, ax: Axes, rows: NDArray[np.intp], errorbar_kw: dict[str, Any]) -> Any:
+        """Draw some of the numbers."""
+        at, values = np.arange(len(rows)), self.values[rows]
         look: dict[str, Any] = {"fmt": "none", "ecolor": "0.5", "capsize": 2}
-        self.intervals_ = ax.errorbar(
-            self.values, at, xerr=WITHIN * self.errors, **(look | errorbar_kw)
-        )
-        sizes = np.abs(self.values) + np.nan_to_num(self.errors)
-        sizes = sizes[sizes > 0]
+        intervals = ax.errorbar(values, at, xerr=WITHIN * self.errors[rows], **(look | errorbar_kw))
+        sizes = self._sizes(rows)
         if sizes.size and sizes.max() > MOST_SPREAD * np.median(sizes):
             lowest = np.floor(np.log10(np.quantile(sizes, 0.1)))
             decades = np.log10(sizes.max()) - lowest
             ax.set_xscale("symlog", linthresh=10.0**lowest, linscale=max(1, decades / 3))
             ax.locator_params(axis="x", numticks=6)
-        same = self.learned < LEAST_LEARNED
-        ax.plot(self.values[~same], at[~same], "o", color="C0", label="read off the data")
-        if same.any():
-            hollow: dict[str, Any] = {"mfc": "w", "label": "indistinguishable from the oracle"}
-            ax.plot(self.values[same], at[same], "o", color="C0", **hollow)
-            ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False)
+        same = self.learned[rows] < LEAST_LEARNED
+        ax.plot(values[~same], at[~same], "o", color="C0", label="read off the data")
+        hollow: dict[str, Any] = {"mfc": "w", "label": "indistinguishable from the oracle"}
+        ax.plot(values[same], at[same], "o", color="C0", **hollow)
         ax.axvline(0, color="k", lw=0.8)
-        ax.set_yticks(at, self.names)
-        ax.set_ylim(n_numbers - 0.5, -0.5)
-        ax.set_xlabel("released number ± 1.96 standard errors")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        ax.set_yticks(at, [self.names[i] for i in rows])
+        ax.set_ylim(len(rows) - 0.5, -0.5)
+        return intervals

@@ -39,7 +39,8 @@ from skdp.sensitivity.progress import follow
 from skdp.sensitivity.responses import without_response
 from skdp.sensitivity.trial import try_oracle
 
-# Few refits are cut finer, into about so many chunks: for more workers, and to keep more of them.
+# Few refits are cut finer, into about so many chunks: for more workers, to keep more of them, and
+# to show early how long they take.
 LEAST_CHUNKS = 64
 
 
@@ -364,7 +365,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     ) -> Generator[Any, None, None]:
         """Evaluate pairs chunk by chunk; source and `parts` tell the run from others."""
         one_by_one = self.memory is None and joblib.effective_n_jobs(self.n_jobs) == 1
-        if chunk_size == CHUNK_SIZE and not one_by_one:
+        if chunk_size == CHUNK_SIZE and not (one_by_one and self.verbose):  # a line for each
             chunk_size = min(chunk_size, 1 + len(pairs) // LEAST_CHUNKS)
         versions = sklearn.__version__, __version__
         key = ""

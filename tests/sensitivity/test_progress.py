@@ -163,6 +163,6 @@ def test_one_line_without_tqdm(impatient, monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     SensitivitySampler(normal, n_pairs=199).sample(np.mean, 4, "l1")
     (line,) = stream.getvalue().splitlines()
-    assert line.startswith("SensitivitySampler: 50 of 199 pairs")
+    assert re.match(r"SensitivitySampler: \d+ of 199 pairs", line)
     assert "n_jobs" in line
     assert "memory" in line
