@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -24,7 +23,7 @@ from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes
 from skdp.intervals import IntervalMethods
 from skdp.mechanisms.base import Mechanism
-from skdp.outcome import Release
+from skdp.outcome import Release, below_promise
 from skdp.plan import ReleasePlan
 from skdp.planning import example_dataset, least_spend
 from skdp.preparation import given_sensitivity, prepare
@@ -408,6 +407,4 @@ class PrivateEstimator(IntervalMethods, DelegatedMethods, MetaEstimatorMixin, Ba
         diagram = estimator_html_repr(self)
         if not hasattr(self, "guarantee_"):
             return diagram
-        together = f"Release {self.budget_.n_releases} of its budget, together {self.budget_}."
-        promise = f"<strong>{html.escape(str(self.guarantee_))}</strong>"
-        return f"<div><p>{promise}<br>{html.escape(together)}</p>{diagram}</div>"
+        return below_promise(diagram, self.guarantee_, self.budget_)

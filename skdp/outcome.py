@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import math
 import pickle
@@ -17,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import joblib
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.utils import estimator_html_repr
 
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count
@@ -36,6 +38,7 @@ LEGEND = (
     f"it is from zero, and below {TOLD_FROM_ZERO:g} it is not told from 0. A number is "
     "indistinguishable from the oracle if it is nearly what public records alone would say."
 )
+CARD_ROWS = 100
 LIBRARIES = ("skdp", "scikit-learn", "numpy", "scipy", "joblib")
 
 
@@ -93,7 +96,15 @@ class Release:
     simulator: Simulator | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
-        return f"Release of {self.value!r}: {self.guarantee}"
+        is_estimator = isinstance(self.value, BaseEstimator)
+        value = type(self.value).__name__ if is_estimator else repr(self.value)
+        return f"Release of {value}: {self.guarantee}"
+
+    def _repr_html_(self) -> str:
+        is_estimator = isinstance(self.value, BaseEstimator)
+        value = f"<pre>{html.escape(repr(self.value))}</pre>"
+        shown = estimator_html_repr(self.value) if is_estimator else value
+        return below_promise(shown, self.guarantee, self.budget)
 
     def summary(self) -> ReleaseSummary:
         """Tell the released numbers from their noise.
@@ -337,7 +348,9 @@ class Release:
         """The model card."""
         numbers = []
         if self.numbers is not None:
-            numbers = ["## What was released", _code(self.summary()), LEGEND]
+            numbers = ["## What was released", _code(self.summary().table(CARD_ROWS)), LEGEND]
+        lines = self.plan.splitlines()  # of which one repeats the promise
+        plan = "\n".join(line for line in lines if not line.startswith("  promise: "))
         used = ", ".join(f"{name} {number}" for name, number in versions.items())
         parts = [
             f"# {type(self.value).__name__}, released privately",
@@ -349,7 +362,7 @@ class Release:
             "the records.",
             *numbers,
             "## How it came about",
-            _code(self.plan),
+            _code(plan),
             "## How to load it",
             '```python\nimport skdp\n\nreleased = skdp.load("this folder")\nreleased.value  '
             "# the model\nreleased.summary()  # its numbers beside their standard errors\n```",
@@ -424,6 +437,13 @@ def load(folder: str | Path) -> Release:
             f"{FACTS} says. Copy the folder anew."
         )
     return joblib.load(folder / OBJECT)
+
+
+def below_promise(shown: str, guarantee: PrivacyGuarantee, budget: BudgetTotal) -> str:
+    """Show what was promised, alone and with the releases before it, above something in HTML."""
+    together = f"Release {budget.n_releases} of its budget, together {budget}."
+    promise = f"<strong>{html.escape(str(guarantee))}</strong>"
+    return f"<div><p>{promise}<br>{html.escape(together)}</p>{shown}</div>"
 
 
 def _in_words(promise: PrivacyGuarantee) -> str:

@@ -106,9 +106,24 @@ class ReleaseSummary:
         return pd.DataFrame(columns, index=pd.Index(self.names, name="name"))
 
     def __str__(self) -> str:
-        rows = list(self._rows())
+        return f"{self.promise}\n{self.table()}"
+
+    def table(self, most_rows: int = MOST_ROWS) -> str:
+        """Write the first numbers of each attribute below each other.
+
+        Parameters
+        ----------
+        most_rows : int, default=20
+            About how many; all of them if there are no more.
+
+        Returns
+        -------
+        str
+            As printed, without the promise.
+        """
+        rows = list(self._rows(most_rows))
         width = max((len(name) for name, *numbers in rows if numbers), default=0)
-        lines = [self.promise, f"{'':{width}}  {'released':>11}{'std. error':>13}{'ratio':>9}"]
+        lines = [f"{'':{width}}  {'released':>11}{'std. error':>13}{'ratio':>9}"]
         for name, *cells in rows:
             value, error, ratio, note = cells or [""] * 4
             line = f"{name:{width}}  {value:>11}{error:>13}{ratio:>9}  {note}"
@@ -122,12 +137,14 @@ class ReleaseSummary:
         body = "".join(f"<tr>{row}</tr>" for row in rows)
         return f"<p>{html.escape(self.promise)}</p><table><tr>{head}</tr>{body}</table>"
 
-    def _rows(self) -> Iterator[tuple[str, ...]]:
+    def _rows(self, most_rows: int = MOST_ROWS) -> Iterator[tuple[str, ...]]:
         """The first rows of each attribute, and how many are left out."""
         attributes: dict[str, list[int]] = {}
         for i, name in enumerate(self.names):
             attributes.setdefault(name.rpartition("[")[0] or name, []).append(i)
-        most = max(2, MOST_ROWS // max(1, len(attributes)))
+        most = max(2, most_rows // max(1, len(attributes)))
+        if len(self.names) <= most_rows:
+            most = most_rows
         ratios, notes = self.ratios, self.notes
         for attribute, rows in attributes.items():
             for i in rows[:most]:

@@ -191,12 +191,13 @@ def test_the_curve_is_that_of_the_means(utility):
     assert 0.3 < utility.public.mean() < 0.7  # of random rules
     assert "accuracy" in display.ax_.get_ylabel()
     assert f"epsilon 100: {utility.scores[-1].mean():.3g}" in str(utility)
+    assert f"mean of public fits: {utility.public.mean():.3g}" in str(utility)
 
 
 def test_the_smallest_level_that_suffices_is_suggested(utility):
     with pytest.warns(UserWarning, match="records like the oracle's"):
         assert utility.suggest_epsilon(0.75) == 100.0
-    with pytest.warns(UserWarning, match="records like the oracle's"):
+    with pytest.warns(UserWarning, match=r"records like the oracle's.* without private data"):
         assert utility.suggest_epsilon(0.1) == 0.01
     with pytest.raises(ValueError, match=r"without noise 0\."):
         utility.suggest_epsilon(1.1)

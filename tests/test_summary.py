@@ -93,7 +93,8 @@ def test_text_and_html_hold_the_same_rows(model):
     assert html.startswith("<p>(epsilon=2, gamma=0.2)-random differential privacy")
     assert f"{summary.values[0]:.4g}" in text
     assert f"<td>{summary.values[0]:.4g}</td>" in html
-    assert "... 2 more of ridgeclassifier__coef_: see to_frame()" in text
+    assert "more of" not in text
+    assert "more of ridgeclassifier__coef_: see to_frame()" in summary.table(10)
 
 
 def test_a_plan_that_is_executed_names_the_columns_too(model, tmp_path):
@@ -198,6 +199,8 @@ def test_the_card_and_the_facts_say_what_was_promised(model, tmp_path):
     card = (tmp_path / "README.md").read_text()
     assert card.startswith("# Pipeline, released privately\n")
     assert str(model.guarantee_) in card
+    assert card.count(str(model.guarantee_)) == 1
+    assert "to_frame" not in card  # all numbers are there
     assert "petal length" in card
     assert "at most exp(2) times as likely" in card
     assert "fails for one with a probability of at most 0.2." in card
@@ -268,3 +271,5 @@ def test_a_folder_without_a_release_is_refused(tmp_path):
 def test_the_promise_stands_above_the_diagram(model):
     html = model._repr_html_()
     assert html.index("random differential privacy") < html.index("sk-")
+    assert model._release._repr_html_().startswith(html[: html.index("</p>")])
+    assert repr(model._release).startswith("Release of Pipeline: (epsilon=2")

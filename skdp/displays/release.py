@@ -178,16 +178,17 @@ class ReleaseDisplay:
         if ax is None:
             rows = [len(each) + 1 for each in panels]
             size = 8.0, max(2.0, 1.0 + 0.4 * len(panels) + 0.22 * len(self.names))
-            figure, axes = plt.subplots(
+            _, axes = plt.subplots(
                 len(panels), figsize=size, height_ratios=rows, squeeze=False, layout="constrained"
             )
-            self.figure_, self.axes_ = figure, axes[:, 0]
+            self.axes_ = axes[:, 0]
         else:
-            self.figure_, self.axes_ = ax.figure, np.array([ax])
+            self.axes_ = np.array([ax])
         drawn = [
             self._draw(each, at, errorbar_kw) for each, at in zip(self.axes_, panels, strict=True)
         ]
         self.ax_, self.intervals_ = self.axes_[0], drawn[0]
+        self.figure_ = self.ax_.figure
         if (self.learned < LEAST_LEARNED).any():
             filled, hollow = self.ax_.get_lines()[-3:-1]
             where: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 2}

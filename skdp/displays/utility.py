@@ -214,7 +214,8 @@ class PrivacyUtilityDisplay:
         Warns
         -----
         UserWarning
-            Always: what was simulated is the oracle's world, not yours.
+            Always: what was simulated is the oracle's world, not yours. Also if the mean of public
+            fits is as good, which needs no private data.
         """
         means = self.scores.mean(axis=1)
         enough = np.flatnonzero(means >= target_score)
@@ -225,9 +226,17 @@ class PrivacyUtilityDisplay:
                 f"{means.max():.3g}, "
                 f"without noise {self.exact.mean():.3g}."
             )
-        warnings.warn(
+        message = (
             "The suggested epsilon is for records like the oracle's. On private records the score "
-            "may be another one, and whether it is must not be looked up on them.",
+            "may be another one, and whether it is must not be looked up on them."
+        )
+        if self.public is not None and self.public.mean() >= target_score:
+            message += (
+                f" The mean of public fits scores {self.public.mean():.3g}, so it reaches the "
+                "target without private data."
+            )
+        warnings.warn(
+            message,
             UserWarning,
             stacklevel=2,
         )
@@ -237,6 +246,8 @@ class PrivacyUtilityDisplay:
         levels = zip(self.epsilons, self.scores.mean(axis=1), strict=True)
         lines = [f"epsilon {epsilon:g}: {score:.3g}" for epsilon, score in levels]
         lines.append(f"without noise: {self.exact.mean():.3g}")
+        if self.public is not None:
+            lines.append(f"mean of public fits: {self.public.mean():.3g}")
         return "\n  ".join([f"mean {self.scoring} on records of the oracle", *lines])
 
     def plot(self, ax: Axes | None = None, **line_kw: Any) -> PrivacyUtilityDisplay:
