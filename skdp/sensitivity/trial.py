@@ -69,7 +69,8 @@ def check_is_public(oracle: Oracle | None, dataset: Dataset) -> None:
         raise ValueError(
             f"The oracle {oracle.description} holds the private records. What is sampled from them "
             "is not private, and nothing would be promised. An oracle must be made of public "
-            "records, or of knowledge."
+            "records, or of knowledge. A subset, a sample or a copy of the private records is as "
+            "wrong, and is not noticed."
         )
 
 
