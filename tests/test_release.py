@@ -374,7 +374,7 @@ def test_labels_of_a_value_are_refused_before_anything_is_spent():
         (lambda table: pd.Series(table["group"]), lambda X: dict(X.value_counts()), "dict"),
         (pl.DataFrame, lambda X: X.group_by("group").len()["len"], "polars.Series"),
     ]
-    ledger = PrivacyAccountant(":memory:", epsilon=1.0)
+    ledger = PrivacyAccountant(":memory:", epsilon=2.0)
     sensitivities = [SensitivitySampler(PublicDataOracle(cases[0][0](table))), *[2.0] * 5]
     for (made_of, counts, kind), sensitivity in zip(cases, sensitivities, strict=True):
         options = {"mechanism": LAPLACE, "sensitivity": sensitivity, "accountant": ledger}
@@ -382,8 +382,8 @@ def test_labels_of_a_value_are_refused_before_anything_is_spent():
             release(counts, made_of(table), **options)
     assert not ledger.rows()
     with pytest.raises(TypeError, match=r"a dict\."):
-        release(lambda X: {"n": len(X)}, X, mechanism=LAPLACE, sensitivity=FEW_PAIRS)
-    tables = {"mechanism": LAPLACE, "sensitivity": sensitivities[0]}
+        release(lambda X: {"n": len(X)}, X, **options | {"sensitivity": FEW_PAIRS})
+    tables = options | {"sensitivity": sensitivities[0]}
     share = AdditiveTarget(lambda X: X["group"] == "a")
     assert release(share, pd.DataFrame(table), **tables).value.shape == ()
     with pytest.raises(TypeError, match=r"a pandas.DataFrame\."):
