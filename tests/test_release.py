@@ -383,7 +383,7 @@ def test_labels_of_a_value_are_refused_before_anything_is_spent():
     assert not ledger.rows()
     with pytest.raises(TypeError, match=r"a dict\."):
         release(lambda X: {"n": len(X)}, X, **options | {"sensitivity": FEW_PAIRS})
-    tables = {"mechanism": LAPLACE, "sensitivity": sensitivities[0], "accountant": ledger}
+    tables = options | {"sensitivity": sensitivities[0]}
     share = AdditiveTarget(lambda X: X["group"] == "a")
     assert release(share, pd.DataFrame(table), **tables).value.shape == ()
     with pytest.raises(TypeError, match=r"a pandas.DataFrame\."):
