@@ -55,7 +55,8 @@ def release(
     sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
         How much the target can change: sampled now, sampled earlier for the same target and
         number of records, or proved on paper, where the records are clipped to the ranges of the
-        proof. A number is a bound in the norm of the mechanism, asserted by the caller.
+        proof. A number is a bound in the norm of the mechanism, asserted by the caller: nothing is
+        clipped or filled then, so it must hold for records of any value, and for missing ones.
     responses : iterable of object or None, default=None
         For the ExponentialMechanism: what to choose from, anything at all. The target returns one
         score for each, and the value is one of them. None releases the position of the choice.

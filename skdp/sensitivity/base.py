@@ -196,5 +196,7 @@ def refuse_zero(value: float) -> None:
         raise ValueError(
             "The sensitivity is zero, so no noise would be added and the exact value would be "
             "shown. Nothing is released. If it was sampled, the target did not change on enough of "
-            "the oracle's pairs: use an oracle with more varied records, or a smaller gamma."
+            "the oracle's pairs. Where rounded values tie, as a median of whole years does, take a "
+            "smaller gamma: values without ties would show less than changes in the data. Else use "
+            "an oracle with more varied records."
         )
