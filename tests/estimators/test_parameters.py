@@ -207,3 +207,10 @@ def test_fits_start_cold():
     first = target(X, y, seed=0)
     target(X_other, y_other, seed=0)
     np.testing.assert_array_equal(target(X, y, seed=0), first)
+
+
+def test_a_seed_reaches_the_steps_of_a_pipeline():
+    target = make_target(make_pipeline(StandardScaler(), SGDClassifier(max_iter=3, tol=None)))
+    first, again, other = (target(X, y, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
