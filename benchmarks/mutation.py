@@ -1,10 +1,10 @@
 """Do the tests notice a changed line? Mutants of what a guarantee rests on, and who survives.
 
-Run ``python benchmarks/mutation.py`` (an hour or two; ten minutes as below). Coverage notes which test reaches which
-line. Then one thing at a time is changed in a copy of the tree: an operator, a constant, a
-condition, a statement left out. Of the cases of ``make test-fast`` those that reach it are run:
-first those of its file, then of its room, then the quickest, until the time is up. If they pass,
-all cases of these tests are.
+Run ``python benchmarks/mutation.py`` (an hour or two; ten minutes as below). Coverage notes which
+test reaches which line. Then one thing at a time is changed in a copy of the tree: an operator, a
+constant, a condition, a statement left out. Of the cases of ``make test-fast`` those that reach it
+are run: first those of its file, then of its room, then the quickest, until the time is up. If they
+pass, all cases of these tests are.
 
 A survivor is no proof of a missing test: it may compute the same, or be a matter of utility.
 
@@ -15,7 +15,7 @@ Of 84, seed 0, 78 are killed (``--mutants 14 --seconds 15 --jobs 2``, ten minute
 - ``exponential.py``, ``2.0**10`` -> ``2.0**11``: a finer lattice.
 - ``planning.py``, ``n_alternatives > 1`` -> ``> 2``: a seeded search is refused later, yet unpaid.
 - ``plan.py``, 200 -> 201: of letters, after which the first line of a plan is cut.
-- ``plan.py``, ``is not None`` -> ``is None``: noticed by ``test_known_prior.py``, after the 15 seconds.
+- ``plan.py``, ``is not None`` -> ``is None``: noticed by ``test_known_prior.py``, later.
 - ``parameters.py``, ``"__" in name`` -> ``not in``: had no test, and has one now.
 """
 
