@@ -119,6 +119,7 @@ CASES = {
         pytest.param(
             mechanism,
             gamma,
+            # many pairs, or a code for each trial
             marks=[pytest.mark.slow] * (gamma < 0.1 or name == "Laplace code"),
             id=f"{name}-{gamma}",
         )

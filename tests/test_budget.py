@@ -208,7 +208,6 @@ def test_without_an_accountant_the_process_counts():
     assert "<p>" not in ridge()._repr_html_()
 
 
-@pytest.mark.filterwarnings("error:This release is charged to no budget")
 def test_a_release_beside_an_open_budget_is_pointed_out():
     plan = ridge().plan(60, like=(X, Y))
     releases = (

@@ -139,14 +139,7 @@ def machine_dataset(machine, X, labels, response):
     return {"classifier": (X, labels), "regressor": (X, response)}.get(kind, (X,))
 
 
-@pytest.mark.parametrize(
-    "machine",
-    [
-        pytest.param(machine, marks=[pytest.mark.slow] * (not isinstance(machine, KernelDensity)))
-        for machine in MACHINES
-    ],
-    ids=lambda e: type(e).__name__,
-)
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda e: type(e).__name__)
 def test_released_function_holds_no_secret(machine):
     """Neither records nor exact lattice values; without noise the search finds the latter."""
     dataset = machine_dataset(machine, X, y, RESPONSE)

@@ -67,6 +67,7 @@ def is_covered(case, value, public_fit):
 @pytest.mark.parametrize(
     "case",
     [
+        # the components of each pair are aligned: .6 seconds a case
         pytest.param(case, id=case.name, marks=[pytest.mark.slow] * isinstance(case.target, PCA))
         for case in TRIED
     ],

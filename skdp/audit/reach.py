@@ -77,7 +77,7 @@ def _inside(part: Any) -> Iterator[tuple[str, Any]]:
     else:
         yield ".__class__", type(part)
         for name in (name for kind in type(part).__mro__ for name in slots_of(kind)):
-            with suppress(AttributeError):
+            with suppress(AttributeError):  # a slot that was never filled
                 yield f".{name}", getattr(part, name)
     if not isinstance(part, type):
         yield from (

@@ -61,7 +61,7 @@ def _is_plain(value: object) -> bool:
 
 def floats(values: object) -> NDArray[np.float64] | None:
     """Return numbers in an array; None, without an error that shows one, where some are none."""
-    with suppress(TypeError, ValueError):
+    with suppress(TypeError, ValueError):  # of numpy: they would show an entry
         return np.asarray(values, dtype=np.float64)
     return None
 

@@ -68,6 +68,7 @@ def cast(values: NDArray, dtype: np.dtype) -> NDArray:
         return values
     made: NDArray | None = None
     if "O" in (values.dtype.kind, dtype.kind) or _may_hold(dtype, values.dtype):
+        # a cast that fails, or changes an entry, is refused below, by an error without the entry
         with suppress(TypeError, ValueError, OverflowError), np.errstate(all="ignore"):
             made = values.astype(dtype)
     to_float = is_float(dtype) and values.dtype.kind != "O"

@@ -54,7 +54,7 @@ TRUTH = {
     "histogram, scale inverted": 2.0,
     "prefix sums": 1.0,
 }
-SLOW = {"sparse vector, value", "noisy max, half the noise"}
+SLOW = {"sparse vector, value"}  # a second
 NAMES = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in TRUTH]
 CASES = {case.name: case for case in honest_cases() + broken_cases()}
 

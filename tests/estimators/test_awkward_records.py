@@ -244,7 +244,7 @@ def fitted_and_target(estimator, change):
     return target, vector, expected, new
 
 
-SLOW = (MinCovDet, StandardizedPowerTransformer)
+SLOW = (MinCovDet, StandardizedPowerTransformer)  # a search for each fit, of subsets or of powers
 FEW_CHANGES = [far, constant, tiny, dependent, rounded]
 
 

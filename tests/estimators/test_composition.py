@@ -251,12 +251,7 @@ def assert_names_lead_to(vector, named, private):
         assert hasattr(reach(named.public_fit, path), attribute)
 
 
-SLOW = {"BaggingClassifier", "ClassifierChain", "StackingClassifier", "StackingRegressor"}
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in CASES]
-)
+@pytest.mark.parametrize("name", CASES)
 def test_every_released_number_is_noised_and_no_secret_is_kept(name, leak_search):
     estimator, public, private = make(name)
     model = private_estimator(estimator, public).fit(*private)
