@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.datasets import make_classification
+from sklearn.exceptions import NotFittedError
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, TimeSeriesSplit
@@ -28,6 +29,7 @@ from skdp import (
     RandomTaskOracle,
     SensitivitySampler,
     UniformOracle,
+    load,
     public_search,
 )
 from skdp.accounting import PrivacyAccountant
@@ -130,6 +132,22 @@ def test_it_looks_like_a_grid_search():
     assert model.score(X, Y) == model.best_estimator_.score(X, Y)
     assert not hasattr(model, "predict_proba")
     assert not hasattr(search(), "best_estimator_")
+
+
+def test_what_it_hands_on_promises_choice_and_fit(tmp_path):
+    with pytest.raises(NotFittedError):
+        search().save(tmp_path)
+    model = search().fit(X, Y)
+    model.save(tmp_path)
+    loaded = load(tmp_path)
+    assert loaded.guarantee == model.guarantee_ and loaded.guarantee.epsilon == 1.5
+    assert loaded.predict_interval(X[:3]).shape == model.predict_interval(X[:3]).shape == (3, 2)
+    card = (tmp_path / "README.md").read_text(encoding="utf-8")
+    chosen = f"Chosen: {model.best_params_}"
+    assert f"{loaded.guarantee}." in card and chosen in card and card.count("ReleasePlan of") == 2
+    promised = str(model.guarantee_)
+    assert str(model.summary()).startswith(promised) and promised in model._repr_html_()
+    assert not hasattr(model, "predict_stability")
 
 
 def test_parameters_can_be_copied_and_set():
