@@ -67,7 +67,8 @@ class PrivateEstimator(FittedMethods, DelegatedMethods, MetaEstimatorMixin, Base
     prior : oracle or None, default=None
         With a sensitivity known on paper: source of plausible records, as for SensitivitySampler,
         from which a public code is learned. The promise does not depend on it, so it need only be
-        useful; it must not be derived from the private data.
+        useful; it must not be derived from the private data. With a SensitivityEstimate: the oracle
+        that it was sampled from. Its records fix again what they fixed then, such as categories.
     accountant : PrivacyAccountant or None, default=None
         Whose budget pays for each fit, before the estimator sees the private records. Clones share
         it. None takes `skdp.accounting.default_accountant`.

@@ -164,7 +164,7 @@ class Simulator:
         if self.oracle is None:
             raise ValueError(
                 "Releases of the oracle's datasets are simulated, and here is no oracle: the "
-                "sensitivity was given as an estimate. Give the SensitivitySampler that made it."
+                "sensitivity was given as an estimate. Give its oracle too, as 'prior'."
             )
         sampler = SensitivitySampler(self.oracle, gamma=None, n_pairs=n_draws, random_state=seed)
         target = self.sensitivity.bounded(self.target)

@@ -31,7 +31,9 @@ from skdp.mechanisms.base import Mechanism
 from skdp.plan import ReleasePlan
 from skdp.planning import make_plan, settle_form
 from skdp.sensitivity.bounds import KnownSensitivity, as_sensitivity
+from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.preconditions import EstimatorRule
+from skdp.sensitivity.resumed import ResumedEstimate
 from skdp.targets import make_target
 
 # How often public records are drawn anew until they hold every class.
@@ -104,9 +106,11 @@ def given_sensitivity(given: Parameters, n_samples: int) -> Any:
 
 
 def _with_prior(given: Parameters, sensitivity: Any) -> Any:
-    """Give a bound the prior, if there is one; its pilots are seeded where the noise is."""
+    """Give a bound or estimate the prior, if there is one; pilots are seeded where the noise is."""
     if given.prior is None:
         return sensitivity
+    if isinstance(sensitivity, SensitivityEstimate):
+        return ResumedEstimate.of(sensitivity, given.prior)
     if given.random_state is None:
         return replace(sensitivity, prior=given.prior)
     seed = np.random.SeedSequence(given.random_state, spawn_key=(1,)).generate_state(4)

@@ -51,6 +51,7 @@ from skdp import (
     mean_l1,
     release,
 )
+from skdp.accounting import PrivacyAccountant
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
 from skdp.estimators.inputs import takes, takes_weights
@@ -519,3 +520,31 @@ def test_bounds_by_name_stand_in_for_a_frame():
     expected = getattr(Ridge().fit(frame, y), "feature_names_in_", None)  # of polars 2 from 1.9 on
     found = getattr(private(Ridge(), oracle).fit(frame, y), "feature_names_in_", None)
     np.testing.assert_array_equal(found, expected)
+
+
+def test_an_estimate_of_texts_serves_again_with_its_oracle():
+    rng = np.random.default_rng(0)
+
+    def table(n_samples, texts):
+        X = pd.DataFrame({"a": rng.random(n_samples), "b": rng.choice(texts, n_samples)})
+        return X, X["a"] + (X["b"] == "y") + rng.normal(scale=0.1, size=n_samples)
+
+    oracle, data = PublicDataOracle(*table(60, ["x", "y"])), table(40, ["x", "y"])
+    encoder = OneHotEncoder(sparse_output=False, handle_unknown="ignore")
+    columns = make_column_transformer((encoder, ["b"]), remainder="passthrough")
+    first = PrivateEstimator(
+        make_pipeline(columns, Ridge()),
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=SensitivitySampler(oracle, gamma=0.4, random_state=0),
+        accountant=PrivacyAccountant(":memory:", epsilon=3.0, gamma=0.5),
+    ).fit(*data)
+    again = clone(first).set_params(sensitivity=first.sensitivity_, mechanism__epsilon=2.0)
+    with pytest.raises(ValueError, match="estimate together with its oracle"):
+        again.fit(*data)
+    again.set_params(prior=PublicDataOracle(*table(60, ["x", "z"])))
+    with pytest.raises(ValueError, match="made for another target"):
+        again.fit(*data)
+    again.set_params(prior=oracle).fit(*data)
+    assert again.sensitivity_ == first.sensitivity_
+    assert (again.budget_.epsilon, again.budget_.gamma) == (3.0, first.guarantee_.gamma)
+    assert again.predict_interval(data[0], 0.5, n_draws=9).shape == (40, 2)
