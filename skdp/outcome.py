@@ -81,7 +81,8 @@ class Release:
     >>> X = np.random.default_rng(0).uniform(size=(100, 1))
     >>> released = release(np.mean, X, mechanism=LaplaceMechanism(1.0), sensitivity=1 / 100)
     >>> print(released.guarantee)
-    epsilon=1 differential privacy, replace-one, n=100, sensitivity 0.01 asserted by the caller
+    epsilon=1 differential privacy, replace-one, n=100, sensitivity 0.01 asserted by the caller,
+    this release alone: others of the same data add up, see PrivacyAccountant
     """
 
     value: Any

@@ -194,7 +194,8 @@ class ReleasePlan:
         accountant = payer(accountant)
         noise = byte_source(random_state)
         self._check_settled()
-        guarantee = replace(self.guarantee, seeded=random_state is not None)
+        alone = not accountant.is_kept
+        guarantee = replace(self.guarantee, seeded=random_state is not None, alone=alone)
         dataset = self._check(X, y, sample_weight)
         add_noise = spare(self.mechanism).release_with_errors
         target = self.sensitivity.bounded(spare(self.target))

@@ -107,7 +107,7 @@ class PrivacyAccountant:
         limits = check_limits(epsilon, delta, gamma, slack)
         self._ledger = Ledger(os.fspath(path), timeout, limits)
         self._sums = Sums(self._ledger)
-        if self.path != MEMORY or math.isfinite(limits.epsilon):  # else it is there to add up
+        if self.is_kept:
             with lock:
                 _made[self] = os.getpid()
 
@@ -139,6 +139,11 @@ class PrivacyAccountant:
             If there is no whole ledger.
         """
         return cls._of(Sums(Ledger(os.fspath(path), timeout, None)))
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it is in a file or has a limit, and not there only to add up for a while."""
+        return self.path != MEMORY or math.isfinite(self.limits["epsilon"] or 0.0)
 
     @property
     def path(self) -> str:

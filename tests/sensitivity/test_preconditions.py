@@ -24,6 +24,7 @@ from skdp import (
     linear_svm_l1,
     mean_l1,
     mean_l2,
+    plan_release,
     release,
     svm_l1,
 )
@@ -233,7 +234,7 @@ def test_a_bound_serves_smaller_parameters_too(estimator, release):
         release=release,
     ).fit(X, y)
     assert model.sensitivity_.value == BOUND.value
-    assert str(model.guarantee_) == (
+    assert str(model.plan_.guarantee) == (
         f"epsilon=1 differential privacy, replace-one, n={N}, sensitivity 0.060002 known on paper, "
         "records clipped to [0, 1] and missing numbers counted as 0, assuming both classes "
         "present, a solver within 1e-06 of the minimizer"
@@ -260,12 +261,16 @@ def test_a_machine_sees_clipped_records():
 
 
 def test_what_remains_assumed_is_said():
-    def text(sensitivity, **options):
-        released = release(
-            column_means, X, mechanism=LaplaceMechanism(1.0), sensitivity=sensitivity, **options
+    def text(sensitivity):
+        plan = plan_release(
+            column_means,
+            n_samples=N,
+            like=X,
+            mechanism=LaplaceMechanism(1.0),
+            sensitivity=sensitivity,
         )
         promise = f"replace-one, n={N}, "
-        return str(released.guarantee).partition(promise)[2]
+        return str(plan.guarantee).partition(promise)[2]
 
     assert text(1e-9) == "sensitivity 1e-09 asserted by the caller"
     assert text(np.float64(0.25)) == "sensitivity 0.25 asserted by the caller"
@@ -293,7 +298,7 @@ def test_what_remains_assumed_is_said():
 
 def test_a_number_is_said_to_be_asserted_for_an_estimator_too():
     model = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=0.125)
-    assert str(model.fit(X, X[:, 0]).guarantee_).endswith(
+    assert str(model.fit(X, X[:, 0]).plan_.guarantee).endswith(
         "sensitivity 0.125 asserted by the caller"
     )
 
