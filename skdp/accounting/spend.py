@@ -123,7 +123,7 @@ class Spend:
         return 0.0 if self.law == "gaussian" else self.each_delta
 
 
-def short_label(label: str, widest: int) -> str:
+def short_label(label: str, widest: int = 60) -> str:
     """Shorten what a release is called: of a model, its estimator stands before its attributes."""
     if len(label) <= widest:
         return label
