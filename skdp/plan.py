@@ -33,6 +33,7 @@ from skdp.outcome import Release
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.trial import check_is_public
+from skdp.summary import flat_names, flat_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,6 +331,24 @@ class ReleasePlan:
         """Which share of what could differ would be read off the private data."""
         return self.mechanism.share_learned(self.sensitivity.value)
 
+    def _describe_errors(self, what: str) -> list[str]:
+        """Say how large the errors are and where, in a line for each attribute."""
+        errors = self.standard_errors
+        if errors is None:
+            return []
+        labels = labels_of(getattr(self.target, "public_fit", None), errors)
+        lines = []
+        for name, values in (errors if isinstance(errors, dict) else {"": errors}).items():
+            numbers, names = flat_numbers({name: values}), flat_names({name: values}, labels)
+            at = numbers.argmin(), numbers.argmax()
+            ends = [f"{numbers[i]:.2g}" for i in at]
+            if ends[0] != ends[1]:
+                inner = (names[i].removeprefix(name) for i in at)
+                ends = [" ".join(end) for end in zip(ends, inner, strict=True)]
+            where = f" in {name}" if name else ""
+            lines.append(f"standard error {what}{where}: {' to '.join(dict.fromkeys(ends))}")
+        return lines
+
     def __str__(self) -> str:
         prior, decoded, errors = [], [], "of the noise"
         if self.mechanism.geometry.basis.has_prior:
@@ -346,7 +365,7 @@ class ReleasePlan:
             "on the data",
             f"noise: {type(self.mechanism).__name__}",
             *decoded,
-            *_describe_errors(self.standard_errors, errors),
+            *self._describe_errors(errors),
         ]
         what = textwrap.shorten(self.target.description, 200, placeholder=" ...")
         return "\n  ".join([f"ReleasePlan of {what}", *lines])
@@ -375,21 +394,6 @@ def of_all(gamma: float, confidence: float | None, n: int) -> tuple[float, float
 def settled_again(plan: ReleasePlan) -> ReleasePlan:
     """Return a plan whose target may remember earlier evaluations; nobody could edit it since."""
     return replace(plan, settled=(plan.target, plan.sensitivity, target_key(plan.target)))
-
-
-def _describe_errors(errors: NDArray[np.float64] | Values | None, what: str) -> list[str]:
-    """Say how large the errors are, in a line for each attribute."""
-    if errors is None:
-        return []
-    named = errors if isinstance(errors, dict) else {"": errors}
-    lines = []
-    for name, values in named.items():
-        parts = values if isinstance(values, list) else [values]
-        numbers = np.concatenate([np.ravel(part) for part in parts])
-        low, high = (f"{bound:.2g}" for bound in (numbers.min(), numbers.max()))
-        where = f" in {name}" if name else ""
-        lines.append(f"standard error {what}{where}: {low}{'' if low == high else f' to {high}'}")
-    return lines
 
 
 def check_chooses(mechanism: Mechanism, target: Target) -> None:
