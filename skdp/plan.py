@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer
-from skdp.accounting.spend import DOWN, UP, above, below, exact
+from skdp.accounting.spend import DOWN, UP, above, below, exact, short_label
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, as_dataset, n_records
@@ -34,6 +33,8 @@ from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.trial import check_is_public
 from skdp.summary import flat_names, flat_numbers
+
+LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -367,7 +368,7 @@ class ReleasePlan:
             *decoded,
             *self._describe_errors(errors),
         ]
-        what = textwrap.shorten(self.target.description, 200, placeholder=" ...")
+        what = short_label(" ".join(self.target.description.split()), LONGEST_NAME)
         return "\n  ".join([f"ReleasePlan of {what}", *lines])
 
 
