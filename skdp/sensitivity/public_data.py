@@ -6,6 +6,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from skdp.core.checks import LONGEST, shown
 from skdp.core.dataset import Dataset, n_columns, n_records
 from skdp.core.types import Container, Sample
 from skdp.sensitivity.shipped import ShippedOracle, check_table, refuse, resample
@@ -36,7 +37,7 @@ class PublicDataOracle(ShippedOracle):
     Raises
     ------
     ValueError
-        If there are no records, or `X` and `y` differ in their number.
+        If there are no records, `X` and `y` differ in their number, or the name is no short string.
 
     Examples
     --------
@@ -54,6 +55,8 @@ class PublicDataOracle(ShippedOracle):
 
     def __init__(self, X: Container, y: Container = None, *, name: str | None = None) -> None:
         owner = type(self).__name__
+        if name is not None and not (isinstance(name, str) and len(name) <= LONGEST):
+            refuse(owner, "name", "be a short string", shown(name))
         self._X = check_table(X, owner)
         self._y = None if y is None else check_table(y, owner)
         self.name = name
@@ -63,7 +66,7 @@ class PublicDataOracle(ShippedOracle):
         self.classes_ = None if y is None else _labels_of(self._y)
         width = n_columns(self._X)
         super().__init__(
-            "" if name is None else repr(str(name)),
+            "" if name is None else repr(name),
             f"n_records={n_records(self._X)}",
             "" if width is None else f"n_features={width}",
             "" if y is None else "labeled",

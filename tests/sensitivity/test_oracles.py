@@ -257,6 +257,7 @@ def test_make_oracle_draws_a_new_task_at_each_call():
 REFUSED = [
     (lambda: PublicDataOracle(np.zeros((0, 2))), "'X' .* must hold at least one record"),
     (lambda: PublicDataOracle([]), "'X' parameter of PublicDataOracle"),
+    (lambda: PublicDataOracle(TABLE, name=TABLE), r"'name' .* be a short string. Got a ndarray"),
     (lambda: PublicDataOracle(TABLE, [0, 1]), "'y' .* must hold 6 records, as X does. Got 2"),
     (lambda: UniformOracle([(0, np.inf)]), "'bounds' parameter of UniformOracle must give finite"),
     (lambda: UniformOracle([(1, 0)]), "low at most high"),
