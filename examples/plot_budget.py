@@ -54,7 +54,7 @@ print(f"mean {spending.value:.3f}, together {spending.budget}")
 # --------------------------------------
 #
 # A plan samples the sensitivity once. It may be executed more than once: epsilon is spent each
-# time, gamma once.
+# time, gamma once. A label tells the two releases from each other.
 
 model = PrivateEstimator(
     Ridge(alpha=1.0),
@@ -62,9 +62,9 @@ model = PrivateEstimator(
     sensitivity=SensitivitySampler(oracle, gamma=0.05, random_state=0),
 )
 plan = model.plan(len(y), like=(X, y))
-for week in (1, 2):
-    budget = plan.execute(X, y, accountant=ledger).budget
-    print(f"week {week}: together {budget}")
+for week in ("week 1", "week 2"):
+    with ledger.as_default(label=week):
+        print(f"{week}: together {plan.execute(X, y).budget}")
 
 # %%
 # March: a search
