@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from skdp.accounting.in_force import accountant_in_force, put_in_force
 from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
-from skdp.accounting.spend import Spend, short_label
+from skdp.accounting.spend import Spend, estimator_first
 from skdp.accounting.sums import Rehearsal, Sums, numbers
 from skdp.accounting.tally import BudgetTotal, Limits, Tally, check_limits
 from skdp.core.checks import check_count, shown, with_advice
@@ -237,7 +237,7 @@ class PrivacyAccountant:
         identity, *group = _group.get()
         partition, part = group if identity == self._ledger.identity else ("", "")
         if self._label is not None:
-            label = ": ".join(filter(None, (self._label, short_label(label or ""))))
+            label = ": ".join(filter(None, (self._label, estimator_first(label or ""))))
         spend = Spend.of(
             guarantee,
             law,

@@ -384,9 +384,13 @@ def test_a_label_tells_the_releases_of_a_block():
     with ledger.as_default(label="Monday") as monday:
         default_accountant().spend(PrivacyGuarantee(1.0), label="mean")
         with monday.as_default():
-            default_accountant().spend(PrivacyGuarantee(1.0))
+            default_accountant().spend(PrivacyGuarantee(1.0), label="coef_ of Ridge(alpha=1)")
     ledger.spend(PrivacyGuarantee(1.0), label="mean")
-    assert [row["label"] for row in ledger.rows()] == ["Monday: mean", "Monday", "mean"]
+    assert [row["label"] for row in ledger.rows()] == [
+        "Monday: mean",
+        "Monday: Ridge: coef_",
+        "mean",
+    ]
     assert ledger.total().epsilon == monday.total().epsilon == 3.0
     with pytest.raises(TypeError, match=r"'label' parameter of PrivacyAccountant\.as_default"):
         ledger.as_default(label=1).__enter__()
