@@ -127,7 +127,8 @@ def make_plan(
         if sampled and mechanism.learns_basis:
             mechanism = _learn_coordinates(mechanism, sensitivity, target, n_samples, schema)
         options = sensitivity.options(mechanism)
-        if isinstance(sensitivity, KnownSensitivity) and oracle and mechanism.learns_code:
+        is_known = isinstance(sensitivity, KnownSensitivity)
+        if is_known and oracle is not None and mechanism.learns_code:
             options = _learn_within(options, target, n_samples, schema)
         options = [known.settle(target, n_samples, schema, each) for known, each in options]
     shape = options[0][0].shape
