@@ -198,6 +198,7 @@ class ReleasePlan:
         dataset = self._check(X, y, sample_weight)
         add_noise = spare(self.mechanism).release_with_errors
         target = self.sensitivity.bounded(spare(self.target))
+        described = str(self)  # before it is paid for, as all that may fail
         budget = self._spend(guarantee, accountant)
         value, errors = evaluate_privately(  # the one private evaluation
             target,
@@ -206,10 +207,15 @@ class ReleasePlan:
             shape=self.sensitivity.shape,
             add_noise=lambda exact: add_noise(exact, self.sensitivity.value, noise),
         )
-        return self._made_of(value, errors, guarantee, budget)
+        return self._made_of(value, errors, guarantee, budget, described)
 
     def _made_of(
-        self, value: Any, errors: Any, guarantee: PrivacyGuarantee, budget: BudgetTotal
+        self,
+        value: Any,
+        errors: Any,
+        guarantee: PrivacyGuarantee,
+        budget: BudgetTotal,
+        described: str,
     ) -> Release:
         """Make what is handed out of the released value."""
         restored = self.target.restore(value)
@@ -222,7 +228,7 @@ class ReleasePlan:
             standard_errors=self._named(errors),
             numbers=numbers,
             prior_errors=self._named(self._prior_errors),
-            plan=str(self),
+            plan=described,
             labels=labels_of(restored, numbers),
             simulator=self._simulator,
         )

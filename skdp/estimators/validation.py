@@ -11,7 +11,7 @@ from sklearn.utils import Tags, assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
 from skdp.core.checks import shorten
-from skdp.core.dataset import Dataset, column_names, n_records
+from skdp.core.dataset import Dataset, column_names, n_records, numeric_parts
 from skdp.core.types import Container
 
 
@@ -88,10 +88,12 @@ def _check_features(X: Container, tags: Tags, any_number: bool) -> Container:
         return X
     if names is None:
         return _check_numbers(X, tags)
-    for name in names:
-        column = np.asarray(X[name])
-        if column.dtype.kind == "f":
-            _check_finite(column, tags)
+    for _, numbers in numeric_parts(X):
+        _check_finite(numbers, tags)
+    if not (tags.input_tags.categorical or tags.input_tags.string):
+        for name in names:
+            if X[name].dtype == object:
+                _check_finite(_as_floats(np.asarray(X[name])), tags)
     return X
 
 
