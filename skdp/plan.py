@@ -207,7 +207,11 @@ class ReleasePlan:
             shape=self.sensitivity.shape,
             add_noise=lambda exact: add_noise(exact, self.sensitivity.value, noise),
         )
-        return self._made_of(value, errors, guarantee, budget, described)
+        try:
+            return self._made_of(value, errors, guarantee, budget, described)
+        except Exception as error:  # of a target that restores or names values in its own way
+            error.add_note(f"The budget has paid, and what was released is {value!r}.")
+            raise
 
     def _made_of(
         self,

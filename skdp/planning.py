@@ -124,9 +124,10 @@ def make_plan(
         if not sampled and oracle is not None and mechanism.learns_code:
             options = _learn_within(options, target, n_samples, schema)
         options = [known.settle(target, n_samples, schema, each) for known, each in options]
-    if isinstance(sensitivity, KnownSensitivity) and _is_of_function(target):
-        try_on_made_up(target, schema, sensitivity)
     shape = options[0][0].shape
+    if isinstance(sensitivity, KnownSensitivity) and _is_of_function(target):
+        tried = try_on_made_up(target, schema, sensitivity)
+        shape = tried if shape is None else shape
     limits = [
         limit for _, each in options for limit in (each.geometry.basis.size, each.most_values)
     ]

@@ -407,6 +407,17 @@ def test_missing_entries_of_every_type_are_refused_before_they_are_paid_for(colu
     model = private(make_pipeline(StandardScaler(), Ridge()), full, y_public)
     with pytest.raises((ValueError, TypeError), match=message):
         model.fit(records, y)
+    for response in (np.array([1.0, None] * 30), np.array([1.0, "a"] * 30, dtype=object)):
+        with pytest.raises(ValueError, match=r"y contains NaN|y has dtype object"):
+            model.fit(full, response)
+
+
+def test_missing_texts_are_refused():
+    public = np.array(["a b", "c"] * 30, dtype=object)
+    model = private(make_pipeline(HashingVectorizer(n_features=8), Ridge()), public, y_public)
+    for missing in (None, np.nan, pd.NA, 3):
+        with pytest.raises(ValueError, match="X must hold a text for each record"):
+            model.fit(np.array(["a", missing] * 30, dtype=object), y)
 
 
 def test_plans_and_simulations_take_missing_values_where_the_estimator_does():

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.core.dataset import Dataset, take_records
-from skdp.core.dtypes import double
+from skdp.core.dtypes import double, holds_numbers
 from skdp.core.room import quiet, spare
 from skdp.core.schema import Schema
 from skdp.core.target import Target, ValueFormError, as_numbers
@@ -27,27 +27,38 @@ SLACK = 1e-9
 """By which a change may exceed its bound, for it is computed in floats; relative."""
 
 
-def try_on_made_up(target: Target, schema: Schema, known: KnownSensitivity) -> None:
-    """Refuse a function that returns no numbers, or that one record moves by more than its bound.
+def try_on_made_up(
+    target: Target, schema: Schema, known: KnownSensitivity
+) -> tuple[int, ...] | None:
+    """Return the shape of a function's values, if it has one on records that are made up.
 
-    On made-up records it may fail otherwise, as the private ones may do.
+    Refused is a function that returns no numbers, or that one record moves by more than its bound.
+    It may fail otherwise, as the private records may do.
     """
     failures: list[str] = []
-    bounded, n_tried = known.bounded(target), 0
+    bounded, shape = known.bounded(target), None
     with quiet():  # categories are those of the data where no oracle has others
         for datasets in _made_up(schema, known):
             values = [_value(bounded, dataset, failures) for dataset in datasets]
-            n_tried += len(values)
             if len(values) == 2 and not (values[0] is None or values[1] is None):
                 _check_moved(target, known, values[0], values[1])
-    if known.ranges is not None and len(failures) == n_tried:
+            shape = next((value.shape for value in values if value is not None), shape)
+    plain = all(holds_numbers(dtype) for part in schema.parts for dtype in part.dtypes)
+    if shape is None and (plain or known.ranges is not None):
         warnings.warn(
-            f"The target {target.description} raised {failures[0]} on made-up records of the form "
-            "of the data and within the ranges. If it raises on the private ones, the budget pays "
-            "for nothing. Try it on public records first.",
+            f"The target {target.description} raised {failures[0]} on made-up numbers in the form "
+            "of the data. If it raises on the private ones, the budget pays for nothing. Try it on "
+            "public records first.",
             UserWarning,
             stacklevel=5,
         )
+    if None not in (shape, known.shape) and shape != known.shape:
+        raise ValueError(
+            f"The known sensitivity is for values of shape {known.shape}, and on made-up records "
+            f"the target {target.description} returned shape {shape}. Correct the 'shape', or the "
+            "target."
+        )
+    return shape
 
 
 def _value(target: Target, dataset: Dataset, failures: list[str]) -> NDArray[np.float64] | None:

@@ -91,6 +91,12 @@ def test_a_mean_passes_whatever_its_ranges(n):
         (lambda X: None, {}, "returned None"),
         (lambda X: ["a", "b"], {"sensitivity": mean_l1(N, 2, ranges=BOX)}, "returned a list"),
         (np.sum, {"mechanism": ExponentialMechanism(1.0), "responses": "ab"}, "of 2 scores"),
+        (np.mean, {"mechanism": ExponentialMechanism(1.0)}, "a vector with one score"),
+        (
+            np.mean,
+            {"sensitivity": KnownSensitivity(1.0, "l1", N, shape=(2,))},
+            "for values of shape",
+        ),
         (
             BernsteinTarget(lambda X, points: 1.0, BernsteinTransformer(4, feature_range=(0, 1))),
             {},
@@ -99,7 +105,7 @@ def test_a_mean_passes_whatever_its_ranges(n):
     ],
 )
 def test_what_is_no_array_of_numbers_is_refused(target, options, words, accountant):
-    with pytest.raises(TypeError, match=words):
+    with pytest.raises((TypeError, ValueError), match=words):
         release(
             target,
             X,
@@ -115,15 +121,30 @@ def test_a_function_that_fails_on_all_that_is_made_up_is_pointed_out():
             raise KeyError
         return np.mean(records)
 
-    with pytest.warns(UserWarning, match="raised KeyError on made-up records .* Try it on public"):
-        release(of_these, X, mechanism=NOISE, sensitivity=mean_l1(N, 2, ranges=(0, 1)))
+    for bound in (mean_l1(N, 2, ranges=(0, 1)), 1.0):
+        with pytest.warns(UserWarning, match="raised KeyError on made-up numbers .* Try it on"):
+            release(of_these, X, mechanism=NOISE, sensitivity=bound)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        # nobody knows of which records a bound without ranges is
-        release(of_these, X, mechanism=NOISE, sensitivity=1.0)
+        # nobody knows which words they are
+        words = pd.DataFrame({"a": ["yes"] * N})
+        count = lambda words: float(words["a"].map({"yes": 1}.__getitem__).sum())  # noqa: E731 - short
+        release(count, words, mechanism=NOISE, sensitivity=1.0)
         # the ranges may bound what a median of these records can do, by a proof of somebody
         known = KnownSensitivity(4, "l1", N, ranges=BOX[:1])
         release(median, X[:, :1], mechanism=NOISE, sensitivity=known)
+
+
+class Unrestorable(Sums):
+    def restore(self, value):
+        raise KeyError("nothing")
+
+
+def test_what_was_paid_for_is_not_lost(accountant):
+    with pytest.raises(KeyError) as caught:
+        release(Unrestorable(), X, mechanism=NOISE, sensitivity=9.0, accountant=accountant)
+    assert "what was released is array([" in caught.value.__notes__[0]
+    assert len(accountant.rows()) == 1
 
 
 def test_columns_are_as_many_as_ranges():
