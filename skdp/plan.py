@@ -77,7 +77,7 @@ class ReleasePlan:
         What a release would promise, with noise from the operating system.
     n_evaluations : int
         How often the target was evaluated on public records, or would have been without a closed
-        form: twice a pair. An execution adds one.
+        form: twice a pair. An execution adds one. A trial on made-up records does not count.
     standard_errors : ndarray, dict of str to ndarray, or None
         Standard deviations of the error of each number that would be released, in its own unit and
         before any repair: by attribute where those of an estimator are released, else in the shape

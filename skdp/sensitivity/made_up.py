@@ -20,6 +20,7 @@ from skdp.core.room import quiet, spare
 from skdp.core.schema import Schema
 from skdp.core.target import Target, ValueFormError, as_numbers
 from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.sensitivity.mean_bounds import OF_MEAN
 
 N_MADE_UP = 20
 """So many different records are made up."""
@@ -95,7 +96,8 @@ def _check_moved(
 
 def _made_up(schema: Schema, known: KnownSensitivity) -> Iterator[list[Dataset]]:
     """Make datasets of a form, in pairs that differ in one record where the bound has ranges."""
-    if known.ranges is None or known.gamma or known.estimator is not None:
+    supposes_more = known.gamma or known.estimator or known.preconditions not in ("", OF_MEAN)
+    if known.ranges is None or supposes_more:  # of records, perhaps, and made-up ones are not such
         yield [Dataset(*(part.made_up(N_MADE_UP) for part in schema.parts))]
         return
     n, form = known.n_samples, schema.parts[0]
@@ -109,6 +111,7 @@ def _made_up(schema: Schema, known: KnownSensitivity) -> Iterator[list[Dataset]]
     # full rows, as many as there are private ones, may not fit into a sparse container
     for rows in [alike] if sparse.issparse(table) else [alike, halves, varied]:
         pair = []
-        for rows[n // 2] in (0, 1):  # from the lower ends to the upper ones
+        for corner in (0, 1):  # the record in the middle moves from the lower ends to the upper
+            rows[n // 2] = corner
             pair.append(Dataset(doubles.convert(take_records(table, rows)), *others))
         yield pair

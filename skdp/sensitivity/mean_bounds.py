@@ -12,6 +12,7 @@ from skdp.core.units import ROUND_UP
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.preconditions import Ranges, as_ranges
 
+OF_MEAN = "that the target is the mean of each column"
 PAIN_FREE = "Rubinstein and Aldà, Pain-Free Random Differential Privacy, ICML 2017"
 
 
@@ -144,7 +145,7 @@ def _mean_bound(
         ROUND_UP * size / n_samples,
         norm,
         n_samples,
-        preconditions="that the target is the mean of each column",
+        preconditions=OF_MEAN,
         source="two records differ by at most the widths of the ranges",
         ranges=box,
     )

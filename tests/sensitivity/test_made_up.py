@@ -130,6 +130,9 @@ def test_a_function_that_fails_on_all_that_is_made_up_is_pointed_out():
         words = pd.DataFrame({"a": ["yes"] * N})
         count = lambda words: float(words["a"].map({"yes": 1}.__getitem__).sum())  # noqa: E731 - short
         release(count, words, mechanism=NOISE, sensitivity=1.0)
+        # of one-hot rows a mean moves by less than of others in the box
+        known = KnownSensitivity(2 / N, "l1", N, ranges=BOX, preconditions="one-hot records")
+        release(means, X, mechanism=NOISE, sensitivity=known)
         # the ranges may bound what a median of these records can do, by a proof of somebody
         known = KnownSensitivity(4, "l1", N, ranges=BOX[:1])
         release(median, X[:, :1], mechanism=NOISE, sensitivity=known)
