@@ -79,7 +79,7 @@ class ReleasePlan:
         What a release would promise, with noise from the operating system.
     n_evaluations : int
         How often the target was evaluated on public records, or would have been without a closed
-        form: twice a pair. An execution adds one.
+        form: twice a pair. An execution adds one. A trial on made-up records does not count.
     standard_errors : ndarray, dict of str to ndarray, or None
         Standard deviations of the error of each number that would be released, in its own unit and
         before any repair: by attribute where those of an estimator are released, else in the shape
@@ -201,6 +201,7 @@ class ReleasePlan:
         dataset = self._check(X, y, sample_weight)
         add_noise = spare(self.mechanism).release_with_errors
         target = self.sensitivity.bounded(spare(self.target))
+        described = str(self)  # before it is paid for, as all that may fail
         budget = self._spend(guarantee, accountant)
         value, errors = evaluate_privately(  # the one private evaluation
             target,
@@ -209,10 +210,19 @@ class ReleasePlan:
             shape=self.sensitivity.shape,
             add_noise=lambda exact: add_noise(exact, self.sensitivity.value, noise),
         )
-        return self._made_of(value, errors, guarantee, budget)
+        try:
+            return self._made_of(value, errors, guarantee, budget, described)
+        except Exception as error:  # of a target that restores or names values in its own way
+            error.add_note(f"The budget has paid, and what was released is {value!r}.")
+            raise
 
     def _made_of(
-        self, value: Any, errors: Any, guarantee: PrivacyGuarantee, budget: BudgetTotal
+        self,
+        value: Any,
+        errors: Any,
+        guarantee: PrivacyGuarantee,
+        budget: BudgetTotal,
+        described: str,
     ) -> Release:
         """Make what is handed out of the released value."""
         restored = self.target.restore(value)
@@ -225,7 +235,7 @@ class ReleasePlan:
             standard_errors=self._named(errors),
             numbers=numbers,
             prior_errors=self._named(self._prior_errors),
-            plan=str(self),
+            plan=described,
             labels=labels_of(restored, numbers),
             simulator=self._simulator,
         )

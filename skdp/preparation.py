@@ -34,7 +34,7 @@ from skdp.sensitivity.bounds import KnownSensitivity, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.preconditions import EstimatorRule
 from skdp.sensitivity.resumed import ResumedEstimate
-from skdp.targets import make_target
+from skdp.targets import make_target, warn_of_unknown_categories
 
 # How often public records are drawn anew until they hold every class.
 MAX_ATTEMPTS = 100
@@ -93,6 +93,7 @@ def prepare(given: Parameters, example: Dataset) -> Preparation:
         if _rule_of(given) is not None:
             sensitivity = replace(sensitivity, key=target_key(target))
     warn_if_narrow(target, public_fit, n_samples)
+    warn_of_unknown_categories(public_fit, schema.parts[0])
     return Preparation(
         target, schema, example, given.mechanism, sensitivity, classes, data_check(given), public
     )

@@ -155,9 +155,42 @@ def test_a_town_that_only_a_private_record_has():
     strict = table_model(Ridge()).set_params(
         columntransformer__onehotencoder__handle_unknown="error"
     )
-    with pytest.raises(ValueError, match="failed on the private data") as caught:
+    with (
+        pytest.warns(UserWarning, match="after the budget has paid"),
+        pytest.raises(ValueError, match="failed on the private data") as caught,
+    ):
         private(strict, public, y_public).fit(records, y)
     assert "Atlantis" not in str(caught.value)
+
+
+def test_an_encoder_that_may_fail_after_the_budget_has_paid_is_pointed_out():
+    public, towns = mixed(X_public), ["Bern", "Oslo", "Rome"]
+    declared = public.assign(town=pd.Categorical(public["town"], towns))
+    ordinal = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    for encoder, frame, remedy in (
+        (OneHotEncoder(), public, "Declare all 'categories', or set handle_unknown='ignore'"),
+        (OrdinalEncoder(), public, "handle_unknown='use_encoded_value'"),
+        (ordinal, public, None),
+        (OneHotEncoder(categories=[towns]), public, None),
+        (OneHotEncoder(), declared, None),
+    ):
+        columns = make_column_transformer((encoder, ["town"]), remainder="drop")
+        model = private(make_pipeline(columns, Ridge()), frame, y_public)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.plan(N)
+        said = [str(warning.message) for warning in caught]
+        assert len(said) == (remedy is not None)
+        assert not said or remedy in said[0]
+
+
+def test_columns_of_polars_that_take_any_category():
+    records, public = (
+        frame.cast({"town": pl.Categorical}) for frame in (mixed(X, pl), mixed(X_public, pl))
+    )
+    encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), [1]))
+    model = private(make_pipeline(encode, Ridge()), public, y_public).fit(records, y)
+    assert model.predict(records).shape == (N,)
 
 
 def test_what_no_noise_can_be_added_to_is_named_with_what_to_write():
@@ -356,6 +389,36 @@ def test_missing_values_where_they_are_not_taken(estimator):
         private(estimator, X_public, y_public).fit(GAPS, y)
     with pytest.raises(ValueError, match="missing or infinite, in column"):
         private(estimator, PUBLIC_GAPS, y_public).fit(X, y)
+
+
+@pytest.mark.loop(
+    ("column", "message"),
+    [
+        (pd.array([True, None] * 30, dtype="boolean"), "NaN"),
+        (pd.array([3, None] * 30, dtype="Int8"), "NaN"),
+        (np.array([3, None] * 30, dtype=object), "NaN"),
+        (np.array([3, pd.NA] * 30, dtype=object), "does not convert"),
+        (pl.Series([True, None] * 30), "NaN"),
+    ],
+)
+def test_missing_entries_of_every_type_are_refused_before_they_are_paid_for(column, message):
+    frame = pl.DataFrame if isinstance(column, pl.Series) else pd.DataFrame
+    records, full = frame({"a": X[:, 0], "b": column}), frame({"a": X[:, 1], "b": column})
+    full = full.fill_null(True) if frame is pl.DataFrame else full.ffill()
+    model = private(make_pipeline(StandardScaler(), Ridge()), full, y_public)
+    with pytest.raises((ValueError, TypeError), match=message):
+        model.fit(records, y)
+    for response in (np.array([1.0, None] * 30), np.array([1.0, "a"] * 30, dtype=object)):
+        with pytest.raises(ValueError, match=r"y contains NaN|y has dtype object"):
+            model.fit(full, response)
+
+
+def test_missing_texts_are_refused():
+    public = np.array(["a b", "c"] * 30, dtype=object)
+    model = private(make_pipeline(HashingVectorizer(n_features=8), Ridge()), public, y_public)
+    for missing in (None, np.nan, pd.NA, 3):
+        with pytest.raises(ValueError, match="X must hold a text for each record"):
+            model.fit(np.array(["a", missing] * 30, dtype=object), y)
 
 
 def test_plans_and_simulations_take_missing_values_where_the_estimator_does():

@@ -446,7 +446,10 @@ def test_success_on_public_records_is_claimed_only_where_there_were_some():
     def fail(X):
         raise ValueError(f"bad record {SECRET}")
 
-    with pytest.raises(PrivateEvaluationError, match=r"Try it on public records first\.$"):
+    with (
+        pytest.warns(UserWarning, match="raised ValueError on made-up numbers"),
+        pytest.raises(PrivateEvaluationError, match=r"Try it on public records first\.$"),
+    ):
         release(fail, X, mechanism=LAPLACE, sensitivity=0.1)
 
 

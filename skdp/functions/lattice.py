@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skdp.core.checks import shown
-from skdp.core.target import Target, as_function_target
+from skdp.core.target import Target, ValueFormError, as_function_target
 from skdp.core.types import Container, Estimator
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.bernstein_basis import gram_matrix, multiply_axes
@@ -73,7 +73,7 @@ class BernsteinTarget(Target):
         values = self._function(*dataset, self._points.copy(), seed=seed)
         n_points = len(self._points)
         if values.ndim not in (1, 2) or len(values) != n_points or values.size == 0:
-            raise ValueError(
+            raise ValueFormError(
                 f"the function must return shape ({n_points},) or ({n_points}, n_outputs), and "
                 f"returned {values.shape}"
             )

@@ -18,7 +18,6 @@ from skdp import (
     KnownSensitivity,
     LaplaceMechanism,
     PrivateEstimator,
-    PrivateEvaluationError,
     exponential_mean,
     linear_svc_l1,
     linear_svm_l1,
@@ -110,11 +109,6 @@ def test_single_values_are_clipped(column):
     assert released.value == 0.5
 
 
-def test_a_list_of_texts_is_no_list_of_numbers():
-    with pytest.raises(PrivateEvaluationError, match=r"\(ValueError\)"):
-        release(never, ["secret"] * N, mechanism=NOISELESS, sensitivity=mean_l1(N, ranges=(0, 1)))
-
-
 def test_entries_stored_twice_are_clipped_as_one():
     twice = sparse.coo_array(([0.8, 0.8], ([0, 0], [0, 0])), shape=(1, 1))
     for container in (twice, sparse.csr_array(([0.8, 0.8], [0, 0], [0, 2]), shape=(1, 1))):
@@ -142,7 +136,7 @@ def test_a_mean_is_that_of_clipped_records(make):
     bound = make(N, 2, ranges=(0, 1))
     mechanism = LaplaceMechanism(np.inf, basis="identity")
     if make is mean_l2:
-        bound = KnownSensitivity(bound.value, "l1", N, ranges=bound.ranges)
+        bound = KnownSensitivity(1.5 * bound.value, "l1", N, ranges=bound.ranges)
     neighbor = np.vstack([1000 * X[:-1], [[-1e9, 1e9]]])
     values = [
         release(column_means, records, mechanism=mechanism, sensitivity=bound).value
@@ -160,6 +154,7 @@ def test_a_mean_is_that_of_clipped_records(make):
         (np.ones((N, 3)), "Got 3 in X. Declare the 'ranges'"),
         (np.ones((N, 2, 2)), "more than two dimensions"),
         (X.astype(str), "X must hold numbers only"),
+        (X.astype(str).tolist(), "X must hold numbers only"),
         (X.astype(object), "X must hold numbers only"),
         (pd.DataFrame({"a": X[:, 0], "b": "x"}), "X must hold numbers only"),
         (pd.DataFrame({"a": X[:, 0], "b": pd.Categorical([1] * N)}), "numbers only"),
