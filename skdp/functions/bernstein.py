@@ -251,12 +251,13 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         factors = [bernstein_basis(steps, self.degree)] * self.n_features_in_
         orders = ORDERS if isinstance(self.order, str) else (self.order,)
         tensor, best, least = np.zeros_like(missed), missed, math.inf
+        unit = np.abs(missed).max() or 1.0  # squares of the largest floats overflow
         for order in range(1, orders[-1] + 1):
             tensor = tensor + missed
             missed = missed - multiply_axes(factors, missed)  # of the values, by this order
             if order in orders:
                 left = 1 - COST * self._freedom(order)
-                score = np.sum(missed**2) / left**2 if left > 0 else math.inf
+                score = float(np.linalg.norm(missed / unit)) / left if left > 0 else math.inf
                 if score < least or order == orders[0]:
                     best, least = tensor, score
         return best.reshape(np.shape(values)).copy()

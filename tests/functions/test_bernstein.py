@@ -159,6 +159,8 @@ def test_the_order_is_chosen_by_cross_validation_of_the_values(n_features):
             for each in [fitted(n_features, degree=degree, order=order)]
         }
         np.testing.assert_allclose(released["auto"], released[orders[0]], rtol=1e-6, atol=1e-9)
+        huge = bernstein.evaluate(bernstein.coefficients(values * 1e300), grid)
+        np.testing.assert_allclose(huge, released["auto"] * 1e300)
         errors.append([np.std(released[order] - exact) for order in ("auto", 3, *ORDERS)])
     auto, of_three, *others = np.transpose(errors)
     assert (auto < 2 * np.min(others, axis=0)).all()
