@@ -17,6 +17,8 @@ from skdp.functions.released import ReleasedRegressor
 
 # Largest number of released values for which the metric of the output is worked out.
 MAX_METRIC = 2000
+# The order for which it is, where the released values are to choose one.
+MODERATE = 3
 
 
 class BernsteinTarget(Target):
@@ -113,6 +115,8 @@ def lattice_metric(transformer: BernsteinTransformer, n_values: int) -> NDArray[
     if n_values > MAX_METRIC:
         return None
     n_basis, n_features = transformer.n_basis_, transformer.n_features_in_
+    if transformer.order == "auto":
+        transformer = fit_transformer(clone(transformer).set_params(order=MODERATE), n_features)
     coefficients = transformer.coefficients(np.eye(n_basis))
     tensor = coefficients.reshape((transformer.degree + 1,) * n_features + (-1,))
     factors = [gram_matrix(transformer.degree)] * n_features
