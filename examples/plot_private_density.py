@@ -45,7 +45,7 @@ model = PrivateEstimator(
     kde,
     mechanism=LaplaceMechanism(epsilon=1.0),
     sensitivity="known",
-    release=BernsteinTransformer(degree=20, order=3, feature_range=(15, 45)),
+    release=BernsteinTransformer(degree=20, feature_range=(15, 45)),
 )
 model.fit(bmi)
 print(model.guarantee_)
@@ -101,7 +101,7 @@ model = PrivateEstimator(
     mechanism=LaplaceMechanism(epsilon=1.0),
     sensitivity="known",
     prior=RandomDensityOracle(box),
-    release=BernsteinTransformer(degree=14, order=6, feature_range=list(box.values())),
+    release=BernsteinTransformer(degree=14, order=5, feature_range=list(box.values())),
 )
 displays = {}
 for epsilon in (1.0, 3.0):

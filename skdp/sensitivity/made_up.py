@@ -54,10 +54,10 @@ def try_on_made_up(
             stacklevel=5,
         )
     if None not in (shape, known.shape) and shape != known.shape:
+        supposed = f", assuming {known.preconditions}" if known.preconditions else ""
         raise ValueError(
-            f"The known sensitivity is for values of shape {known.shape}, and on made-up records "
-            f"the target {target.description} returned shape {shape}. Correct the 'shape', or the "
-            "target."
+            f"The known sensitivity is for values of shape {known.shape}{supposed}. On made-up "
+            f"records the target {target.description} returned shape {shape}. Correct one of them."
         )
     return shape
 

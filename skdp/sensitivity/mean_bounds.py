@@ -148,6 +148,7 @@ def _mean_bound(
         preconditions=OF_MEAN,
         source="two records differ by at most the widths of the ranges",
         ranges=box,
+        shape=(len(box),) if len(box) > 1 else None,  # the mean of one column may be a number
     )
 
 

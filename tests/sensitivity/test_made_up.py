@@ -80,8 +80,10 @@ def test_a_mean_passes_whatever_its_ranges(n):
         known, records = mean_l1(n, 2, ranges=(0, 1)), container(X[:n])
         assert release(means, records, mechanism=NOISE, sensitivity=known).value.shape == (2,)
     wide, known = sparse.csr_array((n, 10**4)), mean_l1(n, 10**4, ranges=(0, 1))
-    released = release(lambda X: X[:, 0].mean(), wide, mechanism=NOISE, sensitivity=known)
-    assert released.value.shape == ()
+    released = release(lambda X: X.mean(axis=0), wide, mechanism=NOISE, sensitivity=known)
+    assert released.value.shape == (10**4,)
+    with pytest.raises(ValueError, match=r"shape \(2,\), .* the mean of each column.* shape \(\)"):
+        release(np.mean, X[:n], mechanism=NOISE, sensitivity=mean_l1(n, 2, ranges=(0, 1)))
 
 
 @pytest.mark.loop(
@@ -119,7 +121,7 @@ def test_a_function_that_fails_on_all_that_is_made_up_is_pointed_out():
     def of_these(records):
         if not np.array_equal(records, X):
             raise KeyError
-        return np.mean(records)
+        return np.mean(records, axis=0)
 
     for bound in (mean_l1(N, 2, ranges=(0, 1)), 1.0):
         with pytest.warns(UserWarning, match="raised KeyError on made-up numbers .* Try it on"):
