@@ -40,14 +40,16 @@ def remember_what_inspect_finds():
             signatures[obj] = signature(obj)
         return signatures[obj]
 
+    examples = {type(example): example for example in (None, np.empty(0))}  # no own attributes
+
     @functools.cache
-    def attribute_of_arrays(name):
-        return getattr_static(np.empty(0), name, absent)
+    def attribute_of(kind, name):
+        return getattr_static(examples[kind], name, absent)
 
     def remembered_attribute(obj, name, *default):
-        if type(obj) is not np.ndarray or not default:
+        if type(obj) not in examples or not default:
             return getattr_static(obj, name, *default)
-        found = attribute_of_arrays(name)
+        found = attribute_of(type(obj), name)
         return default[0] if found is absent else found
 
     inspect.signature, inspect.getattr_static = remembered_signature, remembered_attribute
