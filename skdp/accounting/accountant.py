@@ -24,7 +24,7 @@ from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 _of_all: PrivacyAccountant | None = None
 _group: ContextVar[tuple[str | None, str, str]] = ContextVar("group", default=(None, "", ""))
 _reopened: WeakValueDictionary[tuple, PrivacyAccountant] = WeakValueDictionary()
-_made: WeakKeyDictionary[PrivacyAccountant, int] = WeakKeyDictionary()  # and in which process
+_made: WeakKeyDictionary[PrivacyAccountant, None] = WeakKeyDictionary()  # in this order
 
 
 class PrivacyAccountant:
@@ -109,7 +109,7 @@ class PrivacyAccountant:
         self._sums = Sums(self._ledger)
         if self.path != MEMORY or math.isfinite(limits.epsilon):  # else it is there to add up
             with lock:
-                _made[self] = os.getpid()
+                _made[self] = None
 
     @classmethod
     def _of(cls, sums: Sums) -> PrivacyAccountant:
@@ -481,7 +481,7 @@ def payer(accountant: PrivacyAccountant | None) -> PrivacyAccountant:
     if accountant is not None:
         return accountant
     with lock:
-        opened = [each for each, process in _made.items() if process == os.getpid()]
+        opened = list(_made)
     if opened and accountant_in_force() is None:
         warnings.warn(
             f"This release is charged to no budget, although {opened[-1]!r} is open. Pass it as "
