@@ -62,10 +62,9 @@ def test_no_other_weights_of_two_directions_do_better(seed, order, budget):
 def test_no_worse_than_a_global_search(order, budget):
     g, v, a = directions(5, 0, spread=1.0)
 
-    def cost(columns):
-        shares = np.abs(columns.T)
-        size = np.linalg.norm(shares, ord=order, axis=1, keepdims=True)
-        return error(shares * budget / np.maximum(size, 1e-9) / a, g, v)
+    def cost(columns):  # or one of them
+        sizes = np.maximum(np.linalg.norm(columns, ord=order, axis=0), 1e-9)
+        return error((np.abs(columns) * budget / sizes).T / a, g, v)
 
     found = error(fill(order, g, v, a, budget), g, v)
     searched = optimize.differential_evolution(
