@@ -143,8 +143,11 @@ CASES = {
     "NeighborhoodComponentsAnalysis": ({"n_components": 2, "max_iter": 10}, clusters),
     "MissingIndicator": ({"missing_values": 0, "features": "all"}, coded_responses),
     "Nystroem": ({"n_components": 4}, responses),
-    "OneHotEncoder": ({}, coded_responses),
-    "OrdinalEncoder": ({}, coded_responses),
+    "OneHotEncoder": ({"handle_unknown": "ignore"}, coded_responses),
+    "OrdinalEncoder": (
+        {"handle_unknown": "use_encoded_value", "unknown_value": -1},
+        coded_responses,
+    ),
     "PCA": ({"n_components": 2, "whiten": True}, records),
     "PolynomialCountSketch": ({"n_components": 3}, responses),
     "PolynomialFeatures": ({}, responses),

@@ -42,11 +42,11 @@ ledger = PrivacyAccountant(path, epsilon=3.0, gamma=0.2)
 # January: a mean
 # ---------------
 #
-# The mean of numbers in [0, 1] changes by 1 / n at most. That is known on paper, so gamma is 0.
+# The mean of numbers in [0, 1] changes by 1 / n at most. That is known on paper, so gamma is 0. All
+# releases of the block are paid from the ledger, and its rows get the label.
 
-spending = release(
-    np.mean, y, mechanism=LaplaceMechanism(0.2), sensitivity=1 / len(y), accountant=ledger
-)
+with ledger.as_default(label="January"):
+    spending = release(np.mean, y, mechanism=LaplaceMechanism(0.2), sensitivity=1 / len(y))
 print(f"mean {spending.value:.3f}, together {spending.budget}")
 
 # %%
@@ -63,8 +63,8 @@ model = PrivateEstimator(
 )
 plan = model.plan(len(y), like=(X, y))
 for week in (1, 2):
-    budget = plan.execute(X, y, accountant=ledger).budget
-    print(f"week {week}: together {budget}")
+    with ledger.as_default(label=f"February, week {week}"):
+        print(f"week {week}: together {plan.execute(X, y).budget}")
 
 # %%
 # March: a search
@@ -78,8 +78,9 @@ search = PrivateSearchCV(
     {"estimator__alpha": [0.1, 1.0, 10.0]},
     mechanism=ExponentialMechanism(epsilon=0.3),
     sensitivity=SensitivitySampler(oracle, gamma=0.1, n_pairs=9, random_state=1),
-    accountant=ledger,
-).fit(X, y)
+)
+with ledger.as_default(label="March"):
+    search.fit(X, y)
 print(f"{search.best_params_}, together {search.budget_}")
 
 # %%
@@ -108,9 +109,7 @@ print(ledger)
 # %%
 # The steps say which release the budget went to, and the height of the last one what is left.
 
-display = BudgetDisplay.from_accountant(ledger)
-display.labels = ["mean", "model", "model again", "choice", "model of choice", "second mean"]
-display.plot().ax_.set_title("A quarter of releases")
+BudgetDisplay.from_accountant(ledger).plot().ax_.set_title("A quarter of releases")
 
 # %%
 # The total counts the gamma of the plan once, and those of the search beside it.

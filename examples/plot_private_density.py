@@ -12,9 +12,13 @@ The data are the body-mass index and the blood pressure of 442 diabetes patients
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
+from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KernelDensity
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
 
 from skdp import (
     BernsteinTransformer,
@@ -33,7 +37,7 @@ bmi, pressure = patients[:, [2]], patients[:, [3]]
 # Two things are declared, and neither is taken from the data. The box goes from 15 to 45. The
 # bandwidth of the kernel is 1.5, and the 21 points of the lattice are as far apart as that. How
 # much one record moves the values follows from the kernel: it is known, so the promise is plain
-# differential privacy, and no oracle is needed. The band says what the noise leaves open: the exact
+# differential privacy, and no oracle is needed. The band is of the noise alone: the exact
 # density is in it at nine points of ten, about.
 
 kde = KernelDensity(bandwidth=1.5)
@@ -41,7 +45,7 @@ model = PrivateEstimator(
     kde,
     mechanism=LaplaceMechanism(epsilon=1.0),
     sensitivity="known",
-    release=BernsteinTransformer(degree=20, order=3, feature_range=(15, 45)),
+    release=BernsteinTransformer(degree=20, feature_range=(15, 45)),
 )
 model.fit(bmi)
 print(model.guarantee_)
@@ -84,47 +88,41 @@ plt.show()
 # %%
 # Two columns
 # -----------
-# In two dimensions there are 225 values. The kernel is round, so the columns are brought to one
-# scale by public numbers first. So many values need more epsilon, or a prior: an oracle of which
-# the model learns in public what smooth densities on the box have in common. The promise does not
-# depend on it.
+# In two dimensions there are 225 values. The kernel is round, so a scaler of the box, which is
+# public, stands before it; columns keep their names and units. So many values need more epsilon, or
+# a prior: an oracle of which the model learns in public what smooth densities on the box have in
+# common. The promise does not depend on it.
 
-unit = np.array([5.0, 13.0])
-X = np.hstack([bmi, pressure]) / unit
-box = np.array([(15, 45), (55, 140)]) / unit[:, None]
-kde = KernelDensity(bandwidth=0.45)
+X = pd.DataFrame(np.hstack([bmi, pressure]), columns=["bmi", "pressure"])
+box = {"bmi": (15, 45), "pressure": (55, 140)}
+scaler = FrozenEstimator(MinMaxScaler().fit(pd.DataFrame(box)))
 model = PrivateEstimator(
-    kde,
+    make_pipeline(scaler, KernelDensity(bandwidth=0.07)),
     mechanism=LaplaceMechanism(epsilon=1.0),
     sensitivity="known",
     prior=RandomDensityOracle(box),
-    release=BernsteinTransformer(degree=14, order=6, feature_range=box),
+    release=BernsteinTransformer(degree=14, order=5, feature_range=list(box.values())),
 )
-model.fit(X)
-print(model.guarantee_)
+displays = {}
+for epsilon in (1.0, 3.0):
+    model.set_params(mechanism__epsilon=epsilon).fit(X)
+    displays[f"epsilon {epsilon}"] = PrivateDensityDisplay.from_estimator(model, n_points=80)
+    print(model.guarantee_)
 
 # %%
-axes_of_grid = [np.linspace(low, high, 80) for low, high in box]
-mesh = np.stack(np.meshgrid(*axes_of_grid), axis=-1).reshape(-1, 2)
-surfaces = {"exact": np.exp(clone(kde).fit(X).score_samples(mesh))}
-for epsilon in (1.0, 3.0):
-    model.set_params(mechanism__epsilon=epsilon)
-    surfaces[f"private, epsilon {epsilon}"] = np.exp(model.fit(X).score_samples(mesh))
+# The exact density, of the scaled columns, is brought to their units by the area of the box.
 
-top = surfaces["exact"].max()
-fig, axes = plt.subplots(1, 3, figsize=(11, 3.6), sharey=True, layout="constrained")
-for ax, (name, surface) in zip(axes, surfaces.items(), strict=True):
-    filled = ax.contourf(
-        axes_of_grid[0] * unit[0],
-        axes_of_grid[1] * unit[1],
-        surface.reshape(80, 80),
-        levels=np.linspace(0, 1.3 * top, 14),
-        cmap="viridis",
-        extend="max",
-    )
-    error = np.abs(surface - surfaces["exact"]).mean() * np.ptp(box, axis=1).prod()
-    ax.set(title=f"{name}", xlabel="body-mass index")
-    print(f"{name:22} integral of the absolute difference from exact: {error:.3f}")
-axes[0].set_ylabel("blood pressure")
-fig.colorbar(filled, ax=axes, label="density")
+grid = displays["epsilon 1.0"].grid
+area = np.prod([high - low for low, high in box.values()])
+mesh = pd.DataFrame(
+    np.stack(np.meshgrid(*grid, indexing="ij"), axis=-1).reshape(-1, 2), columns=X.columns
+)
+exact = np.exp(clone(model.estimator).fit(X).score_samples(mesh)).reshape(80, 80) / area
+displays = {"exact": PrivateDensityDisplay(grid=grid, values=exact, names=list(box)), **displays}
+fig, axes = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
+for ax, (name, display) in zip(axes, displays.items(), strict=True):
+    display.plot(ax=ax, vmax=exact.max())
+    ax.set_title(name)
+    error = np.abs(display.values - exact).mean() * area
+    print(f"{name:11} integral of the absolute difference from exact: {error:.3f}")
 plt.show()

@@ -41,7 +41,7 @@ model = PrivateEstimator(
     svm,
     mechanism=LaplaceMechanism(epsilon=1.0),
     sensitivity=SensitivitySampler(MakeOracle(make_moons, noise=0.3), gamma=0.05, random_state=0),
-    release=BernsteinTransformer(degree=12, order=5, feature_range=box, clip=True),
+    release=BernsteinTransformer(degree=12, feature_range=box, clip=True),
     classes=[0, 1],
 )
 model.fit(X, y)

@@ -18,7 +18,6 @@ from skdp.exceptions import LedgerError
 from skdp.outcome import plain
 
 SHOWN = ("time", "label", "n_releases", "epsilon", "delta", "gamma", "law", "partition", "part")
-WIDEST = 60
 BROKEN_PIPE = 128 + 13  # as a shell says it of a process that SIGPIPE ended
 
 
@@ -75,7 +74,7 @@ def _table(rows: list[dict[str, Any]]) -> list[str]:
         [f"{row[name]:g}" if isinstance(row[name], float) else str(row[name] or "") for row in rows]
         for name in SHOWN
     ]
-    cells = [[short_label(cell, WIDEST) for cell in column] for column in cells]
+    cells = [[short_label(cell) for cell in column] for column in cells]
     columns = [[name, *each] for name, each in zip(SHOWN, cells, strict=True) if any(each)]
     widths = [max(map(len, column)) for column in columns]
     return [

@@ -27,6 +27,7 @@ from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.trial import check_is_public, shares_memory
 from skdp.targets import check_release, warn_if_fitted
 
@@ -83,10 +84,11 @@ def check_parameters(given: Parameters) -> None:
         )
     check_release(estimator, given.release)
     if given.prior is not None:
-        if not (is_derived(given) or isinstance(given.sensitivity, KnownSensitivity | Real)):
+        without_oracle = KnownSensitivity | Real | SensitivityEstimate
+        if not (is_derived(given) or isinstance(given.sensitivity, without_oracle)):
             raise ValueError(
                 "The 'prior' parameter of PrivateEstimator is for a sensitivity known on "
-                "paper: 'known', a KnownSensitivity or a number. Got "
+                "paper, 'known', a KnownSensitivity or a number, or for an estimate. Got "
                 f"{type(given.sensitivity).__name__}, which has an oracle of its own."
             )
         as_oracle(given.prior)

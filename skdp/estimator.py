@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Self
 
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.utils import estimator_html_repr
-from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting.accountant import PrivacyAccountant, payer
 from skdp.accounting.in_force import accountant_in_force
-from skdp.accounting.tally import BudgetTotal
 from skdp.checks import check_fit, check_holds_no_record, check_parameters
 from skdp.core.checks import check_count, with_advice
 from skdp.core.dataset import Dataset
-from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.types import Container, Estimator
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes
-from skdp.intervals import IntervalMethods
+from skdp.fitted import FittedMethods, fitted_attributes
 from skdp.mechanisms.base import Mechanism
-from skdp.outcome import Release, below_promise
 from skdp.plan import ReleasePlan
 from skdp.planning import example_dataset, least_spend
 from skdp.preparation import given_sensitivity, prepare
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
-from skdp.summary import ReleaseSummary
 
 
-class PrivateEstimator(IntervalMethods, DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
+class PrivateEstimator(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     """Make any scikit-learn estimator private.
 
     Fitting samples how much the fitted parameters change when one record changes, on datasets
@@ -74,7 +67,8 @@ class PrivateEstimator(IntervalMethods, DelegatedMethods, MetaEstimatorMixin, Ba
     prior : oracle or None, default=None
         With a sensitivity known on paper: source of plausible records, as for SensitivitySampler,
         from which a public code is learned. The promise does not depend on it, so it need only be
-        useful; it must not be derived from the private data.
+        useful; it must not be derived from the private data. With a SensitivityEstimate: the oracle
+        that it was sampled from. Its records fix again what they fixed then, such as categories.
     accountant : PrivacyAccountant or None, default=None
         Whose budget pays for each fit, before the estimator sees the private records. Clones share
         it. None takes `skdp.accounting.default_accountant`.
@@ -159,15 +153,6 @@ class PrivateEstimator(IntervalMethods, DelegatedMethods, MetaEstimatorMixin, Ba
     (1.0, 0.1)
     """
 
-    estimator_: Estimator
-    guarantee_: PrivacyGuarantee
-    budget_: BudgetTotal
-    sensitivity_: SensitivityEstimate | KnownSensitivity
-    standard_errors_: Any
-    mechanism_: Mechanism
-    plan_: ReleasePlan
-    _release: Release
-
     @with_advice(
         "Write PrivateEstimator(estimator, mechanism=LaplaceMechanism(epsilon=1.0), "
         "sensitivity=SensitivitySampler(oracle)): all but the first are keywords."
@@ -230,8 +215,9 @@ class PrivateEstimator(IntervalMethods, DelegatedMethods, MetaEstimatorMixin, Ba
         -----
         UserWarning
             If epsilon is above 20, delta above one over the number of records, gamma above 1/2, or
-            the confidence below 1/2; or if less than a tenth of what could differ between models of
-            the oracle is read off the private data.
+            the confidence below 1/2; if less than a tenth of what could differ between models of
+            the oracle is read off the private data; or if an encoder takes its categories from
+            public records, and raises where a private one has another.
         """
         dataset = check_fit(self, X, y, sample_weight)
         # before a draw, and of the records as given; `execute` asks again, of other data perhaps
@@ -242,14 +228,7 @@ class PrivateEstimator(IntervalMethods, DelegatedMethods, MetaEstimatorMixin, Ba
         plan = prepare(self, dataset).plan()  # of the data only the form is used, and labels
         released = plan.execute(*dataset, accountant=accountant, random_state=self.random_state)
         self.__dict__.update(  # at once: an interrupt could leave the guarantee of another fit
-            _release=released,
-            plan_=plan,
-            estimator_=released.value,
-            guarantee_=released.guarantee,
-            budget_=released.budget,
-            sensitivity_=released.sensitivity,
-            standard_errors_=released.standard_errors,
-            mechanism_=plan.mechanism,
+            fitted_attributes(plan, released)
         )
         return self
 
@@ -301,69 +280,6 @@ class PrivateEstimator(IntervalMethods, DelegatedMethods, MetaEstimatorMixin, Ba
             example = Dataset(example.X, *drawn.parts[1:])
         return prepare(self, check_fit(self, *example)).plan()
 
-    def summary(self) -> ReleaseSummary:
-        """Tell the released numbers from their noise.
-
-        Returns
-        -------
-        ReleaseSummary
-            Every released number by attribute, class and column, beside its standard error: a text,
-            a table in a notebook, a data frame.
-
-        Raises
-        ------
-        NotFittedError
-            Before fit.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn.linear_model import Ridge
-        >>> from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler, UniformOracle
-        >>> oracle = UniformOracle([(0, 1)], y_bounds=(0, 1))
-        >>> model = PrivateEstimator(
-        ...     Ridge(),
-        ...     mechanism=LaplaceMechanism(epsilon=1.0),
-        ...     sensitivity=SensitivitySampler(oracle, random_state=0),
-        ...     random_state=0,
-        ... )
-        >>> x = np.linspace(0, 1, 100)
-        >>> print(model.fit(x[:, None], x).summary())
-        (epsilon=1, gamma=0.05)-random differential privacy, ...
-                      released   std. error    ratio
-        coef_[0]   ...
-        intercept_ ...
-        """
-        check_is_fitted(self)
-        return self._release.summary()
-
-    def save(self, folder: str | Path, *, n_draws: int = 0) -> None:
-        """Write the released model to a folder, with the promise and a card for people.
-
-        Parameters
-        ----------
-        folder : str or path-like
-            Made if it is not there. It must be empty.
-        n_draws : int, default=0
-            How often the release of a public code is simulated now, such as 99, so that what is
-            loaded has intervals; 0 leaves these out. Each takes two fits to records of the oracle,
-            unless there is a closed form. Without a code nothing need be simulated before.
-
-        Raises
-        ------
-        NotFittedError
-            Before fit.
-        ValueError
-            If the folder holds something, or there is no oracle to simulate with: the sensitivity
-            was given as an estimate.
-
-        See Also
-        --------
-        skdp.load : Reads the folder, and returns a Release, whose `value` is the model.
-        """
-        check_is_fitted(self)
-        self._release.save(folder, n_draws=n_draws)
-
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those of the parts as ``mechanism__epsilon``.
 
@@ -398,13 +314,3 @@ class PrivateEstimator(IntervalMethods, DelegatedMethods, MetaEstimatorMixin, Ba
         if self.accountant is None and accountant_in_force() is not None:
             state = {**state, "accountant": accountant_in_force()}
         return state
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
-
-    def _repr_html_(self) -> str:
-        """Show what was promised, alone and with the releases before it, above the diagram."""
-        diagram = estimator_html_repr(self)
-        if not hasattr(self, "guarantee_"):
-            return diagram
-        return below_promise(diagram, self.guarantee_, self.budget_)

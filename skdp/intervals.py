@@ -21,19 +21,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier, is_regressor
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.checks import check_count, shown
 from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.target import Target
-from skdp.core.types import Container, Estimator, Matrix, Method
+from skdp.core.types import Estimator, Matrix
 from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.bernstein import BernsteinMechanism
@@ -167,146 +164,16 @@ class Simulator:
         if self.oracle is None:
             raise ValueError(
                 "Releases of the oracle's datasets are simulated, and here is no oracle: the "
-                "sensitivity was given as an estimate. Give the SensitivitySampler that made it."
+                "sensitivity was given as an estimate. Give its oracle too, as 'prior'."
             )
         sampler = SensitivitySampler(self.oracle, gamma=None, n_pairs=n_draws, random_state=seed)
         target = self.sensitivity.bounded(self.target)
         return sampler.pilots(target, self.n_samples, self.schema)[0]
 
 
-def _where_released_is(
-    kind: Callable[[Estimator], bool], otherwise: str
-) -> Callable[[Method], Method]:
-    """Hide a method unless the released estimator, or before fit the one given, is of a kind."""
-
-    def check(self: Any) -> bool:
-        if not kind(getattr(self, "estimator_", self.estimator)):
-            raise AttributeError(f"It is for a {kind_name(kind)}. {otherwise}")
-        return True
-
-    return available_if(check)
-
-
 def kind_name(kind: Callable[[Estimator], bool]) -> str:
     """Name what scikit-learn's `is_regressor` and `is_classifier` ask for."""
     return kind.__name__.removeprefix("is_")
-
-
-class IntervalMethods:
-    """What a fitted PrivateEstimator says of the model that would have been without noise."""
-
-    _release: Any
-
-    @_where_released_is(is_regressor, FOR_CLASSIFIERS)
-    def predict_interval(
-        self,
-        X: Container,
-        level: float = 0.9,
-        *,
-        n_draws: int = 199,
-        random_state: int | None = None,
-    ) -> NDArray:
-        """Return between what the exact model would predict, as far as the noise lets one know.
-
-        It is no interval for y: it says what privacy makes uncertain, and nothing of how far
-        records are from any model. The exact model is that which a release without noise
-        would give. To ask costs no privacy.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Records.
-        level : float in (0, 1), default=0.9
-            How often the prediction of the exact model is inside, record by record.
-        n_draws : int, default=199
-            How often the release is simulated. With a public code each takes two fits to records of
-            the oracle, unless there is a closed form; `save` and further calls use them again.
-        random_state : int or None, default=None
-            Seed of the simulation, which is public. None takes what was simulated before, if that
-            is enough.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
-            Lower and upper ends.
-
-        Raises
-        ------
-        NotFittedError
-            Before fit.
-        ValueError
-            If `level` is not in (0, 1), there are too few draws for it, or there is a public code
-            and no oracle to simulate with, because the sensitivity was given as an estimate.
-
-        See Also
-        --------
-        predict_stability : The same for classifiers.
-
-        Notes
-        -----
-        The level is that over releases of one dataset, whatever it is, where noise is added in a
-        basis. With a public code it is that over datasets of the oracle; the `shift` of the
-        mechanism makes room for others. Both hold for predictions that are linear in the released
-        numbers, before repairs, and about so for others.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn.linear_model import Ridge
-        >>> from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler, UniformOracle
-        >>> oracle = UniformOracle([(0, 1)], y_bounds=(0, 1))
-        >>> model = PrivateEstimator(
-        ...     Ridge(),
-        ...     mechanism=LaplaceMechanism(epsilon=1.0),
-        ...     sensitivity=SensitivitySampler(oracle, random_state=0),
-        ... )
-        >>> x = np.linspace(0, 1, 100)[:, None]
-        >>> low, high = model.fit(x, x[:, 0]).predict_interval(x, level=0.9).T
-        >>> bool((low < high).all())
-        True
-        """
-        check_is_fitted(self)
-        interval: NDArray = self._release.predict_interval(
-            X, level, n_draws=n_draws, random_state=random_state
-        )
-        return interval
-
-    @_where_released_is(is_classifier, FOR_REGRESSORS)
-    def predict_stability(
-        self, X: Container, *, n_draws: int = 199, random_state: int | None = None
-    ) -> NDArray[np.float64]:
-        """Return how likely the exact model predicts the same label, as far as the noise shows.
-
-        It is no probability of the class: it says what privacy makes uncertain. It costs no
-        privacy.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Records.
-        n_draws : int, default=199
-            As for `predict_interval`.
-        random_state : int or None, default=None
-            Seed of the simulation, which is public.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Of the models that the exact one might have been, the share that predicts the label of
-            the released one: near 1 where noise does not decide.
-
-        Raises
-        ------
-        NotFittedError
-            Before fit.
-        ValueError
-            As `predict_interval`.
-        """
-        check_is_fitted(self)
-        share: NDArray[np.float64] = self._release.predict_stability(
-            X, n_draws=n_draws, random_state=random_state
-        )
-        return share
 
 
 def interval(outputs: list[NDArray], level: float) -> NDArray:

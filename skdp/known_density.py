@@ -76,8 +76,9 @@ def check_known_density(estimator: Estimator, example: Dataset) -> None:
 def warn_if_narrow(target: Target, public_fit: Estimator, n_samples: int) -> None:
     """Point out kernels so narrow between points of the lattice that next to no record counts.
 
-    The error of the released density, without noise, is then that of a constant or more: measured
-    for three kernels, 11 to 101 points a side, one and two columns, and 100 to 10,000 records.
+    The error of the released density of order 3, without noise, is then that of a constant or more:
+    measured for three kernels, 11 to 101 points a side, one and two columns, and 100 to 10,000
+    records. A chosen order about halves it.
     """
     model = last_step(public_fit)
     if not isinstance(target, FittedFunctionTarget) or public_name(type(model)) != KERNEL_DENSITY:

@@ -8,7 +8,7 @@ import json
 import math
 import pickle
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -81,7 +81,8 @@ class Release:
     >>> X = np.random.default_rng(0).uniform(size=(100, 1))
     >>> released = release(np.mean, X, mechanism=LaplaceMechanism(1.0), sensitivity=1 / 100)
     >>> print(released.guarantee)
-    epsilon=1 differential privacy, replace-one, n=100, sensitivity 0.01 asserted by the caller
+    epsilon=1 differential privacy, replace-one, n=100, sensitivity 0.01 asserted by the caller,
+    this release alone: others of the same data add up, see PrivacyAccountant
     """
 
     value: Any
@@ -106,8 +107,14 @@ class Release:
         shown = estimator_html_repr(self.value) if is_estimator else value
         return below_promise(shown, self.guarantee, self.budget)
 
-    def summary(self) -> ReleaseSummary:
+    def summary(self, names: Sequence[str] | None = None) -> ReleaseSummary:
         """Tell the released numbers from their noise.
+
+        Parameters
+        ----------
+        names : sequence of str or None, default=None
+            What the numbers of a function are called, one by one, such as its columns. None takes
+            their places, and of an estimator its attributes, classes and columns.
 
         Returns
         -------
@@ -118,6 +125,8 @@ class Release:
         ------
         TypeError
             If a response was chosen: there are no numbers.
+        ValueError
+            If there are not as many names as numbers.
         """
         if self.numbers is None:
             raise TypeError(
@@ -131,7 +140,12 @@ class Release:
                 prior = flat_numbers(self.prior_errors)
                 left = np.divide(errors, prior, out=np.ones_like(errors), where=prior > 0)
                 learned = np.clip(1 - left**2, 0, 1)
-        names = flat_names(self.numbers, self.labels)
+        names = flat_names(self.numbers, self.labels) if names is None else list(map(str, names))
+        if len(names) != len(values):
+            raise ValueError(
+                "The 'names' parameter of Release.summary must name each of the "
+                f"{len(values)} released numbers. Got {len(names)} names."
+            )
         return ReleaseSummary(str(self.guarantee), names, values, errors, learned)
 
     def predict_interval(

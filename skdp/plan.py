@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer
-from skdp.accounting.spend import DOWN, UP, above, below, exact
+from skdp.accounting.spend import DOWN, UP, above, below, exact, short_label
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, as_dataset, n_records
@@ -33,6 +32,9 @@ from skdp.outcome import Release
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.trial import check_is_public
+from skdp.summary import flat_names, flat_numbers
+
+LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +79,7 @@ class ReleasePlan:
         What a release would promise, with noise from the operating system.
     n_evaluations : int
         How often the target was evaluated on public records, or would have been without a closed
-        form: twice a pair. An execution adds one.
+        form: twice a pair. An execution adds one. A trial on made-up records does not count.
     standard_errors : ndarray, dict of str to ndarray, or None
         Standard deviations of the error of each number that would be released, in its own unit and
         before any repair: by attribute where those of an estimator are released, else in the shape
@@ -194,10 +196,12 @@ class ReleasePlan:
         accountant = payer(accountant)
         noise = byte_source(random_state)
         self._check_settled()
-        guarantee = replace(self.guarantee, seeded=random_state is not None)
+        alone = not accountant.is_kept
+        guarantee = replace(self.guarantee, seeded=random_state is not None, alone=alone)
         dataset = self._check(X, y, sample_weight)
         add_noise = spare(self.mechanism).release_with_errors
         target = self.sensitivity.bounded(spare(self.target))
+        described = str(self)  # before it is paid for, as all that may fail
         budget = self._spend(guarantee, accountant)
         value, errors = evaluate_privately(  # the one private evaluation
             target,
@@ -206,10 +210,19 @@ class ReleasePlan:
             shape=self.sensitivity.shape,
             add_noise=lambda exact: add_noise(exact, self.sensitivity.value, noise),
         )
-        return self._made_of(value, errors, guarantee, budget)
+        try:
+            return self._made_of(value, errors, guarantee, budget, described)
+        except Exception as error:  # of a target that restores or names values in its own way
+            error.add_note(f"The budget has paid, and what was released is {value!r}.")
+            raise
 
     def _made_of(
-        self, value: Any, errors: Any, guarantee: PrivacyGuarantee, budget: BudgetTotal
+        self,
+        value: Any,
+        errors: Any,
+        guarantee: PrivacyGuarantee,
+        budget: BudgetTotal,
+        described: str,
     ) -> Release:
         """Make what is handed out of the released value."""
         restored = self.target.restore(value)
@@ -222,7 +235,7 @@ class ReleasePlan:
             standard_errors=self._named(errors),
             numbers=numbers,
             prior_errors=self._named(self._prior_errors),
-            plan=str(self),
+            plan=described,
             labels=labels_of(restored, numbers),
             simulator=self._simulator,
         )
@@ -329,6 +342,24 @@ class ReleasePlan:
         """Which share of what could differ would be read off the private data."""
         return self.mechanism.share_learned(self.sensitivity.value)
 
+    def _describe_errors(self, what: str) -> list[str]:
+        """Say how large the errors are and where, in a line for each attribute."""
+        errors = self.standard_errors
+        if errors is None:
+            return []
+        labels = labels_of(getattr(self.target, "public_fit", None), errors)
+        lines = []
+        for name, values in (errors if isinstance(errors, dict) else {"": errors}).items():
+            numbers, names = flat_numbers({name: values}), flat_names({name: values}, labels)
+            at = numbers.argmin(), numbers.argmax()
+            ends = [f"{numbers[i]:.2g}" for i in at]
+            if ends[0] != ends[1]:
+                inner = (names[i].removeprefix(name) for i in at)
+                ends = [" ".join(end) for end in zip(ends, inner, strict=True)]
+            where = f" in {name}" if name else ""
+            lines.append(f"standard error {what}{where}: {' to '.join(dict.fromkeys(ends))}")
+        return lines
+
     def __str__(self) -> str:
         prior, decoded, errors = [], [], "of the noise"
         if self.mechanism.geometry.basis.has_prior:
@@ -345,9 +376,9 @@ class ReleasePlan:
             "on the data",
             f"noise: {type(self.mechanism).__name__}",
             *decoded,
-            *_describe_errors(self.standard_errors, errors),
+            *self._describe_errors(errors),
         ]
-        what = textwrap.shorten(self.target.description, 200, placeholder=" ...")
+        what = short_label(" ".join(self.target.description.split()), LONGEST_NAME)
         return "\n  ".join([f"ReleasePlan of {what}", *lines])
 
 
@@ -374,21 +405,6 @@ def of_all(gamma: float, confidence: float | None, n: int) -> tuple[float, float
 def settled_again(plan: ReleasePlan) -> ReleasePlan:
     """Return a plan whose target may remember earlier evaluations; nobody could edit it since."""
     return replace(plan, settled=(plan.target, plan.sensitivity, target_key(plan.target)))
-
-
-def _describe_errors(errors: NDArray[np.float64] | Values | None, what: str) -> list[str]:
-    """Say how large the errors are, in a line for each attribute."""
-    if errors is None:
-        return []
-    named = errors if isinstance(errors, dict) else {"": errors}
-    lines = []
-    for name, values in named.items():
-        parts = values if isinstance(values, list) else [values]
-        numbers = np.concatenate([np.ravel(part) for part in parts])
-        low, high = (f"{bound:.2g}" for bound in (numbers.min(), numbers.max()))
-        where = f" in {name}" if name else ""
-        lines.append(f"standard error {what}{where}: {low}{'' if low == high else f' to {high}'}")
-    return lines
 
 
 def check_chooses(mechanism: Mechanism, target: Target) -> None:

@@ -20,10 +20,10 @@ from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import weaknesses
 from skdp.core.metric import LocalMetric
-from skdp.core.room import quiet, spare
+from skdp.core.room import spare
 from skdp.core.schema import Schema, canonical
 from skdp.core.streams import OUTPUT_DATASET
-from skdp.core.target import FunctionTarget, LabeledValueError, Target, replaces, target_key
+from skdp.core.target import FunctionTarget, Target, replaces, target_key
 from skdp.core.types import Container
 from skdp.estimators.public_fit import synthetic_dataset
 from skdp.functions.choice import ChoiceTarget
@@ -33,15 +33,12 @@ from skdp.plan import ReleasePlan, check_chooses, of_all
 from skdp.sensitivity.base import Sensitivity, refuse_zero
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.encoded import check_pilots_within, encoded
+from skdp.sensitivity.made_up import try_on_made_up
 from skdp.sensitivity.progress import one_count
 from skdp.sensitivity.sampler import SensitivitySampler
 
 LEAST_SHARE = 0.1
 """Of what could differ between models: less than it makes nearly the oracle's model."""
-
-N_MADE_UP = 20
-"""On so many records a function of the user is tried."""
-OF_FUNCTIONS = (FunctionTarget, ChoiceTarget, BernsteinTarget)
 
 N_METRIC_RECORDS = 500
 """From so many records of the oracle it is learned how the output depends on the value."""
@@ -120,17 +117,18 @@ def make_plan(
     promise = replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
     for weakness in weaknesses(promise, n_samples):
         warnings.warn(f"The promise is weak: {weakness}.", UserWarning, stacklevel=4)
-    has_names = bool(schema.parts[0].names)  # of arrays, values seldom have labels
-    if has_names and isinstance(sensitivity, KnownSensitivity) and isinstance(target, OF_FUNCTIONS):
-        _try_on_made_up(target, schema)  # no pair tells of a mistake before it is paid for
     with one_count(getattr(sensitivity, "verbose", 0)):
         if sampled and mechanism.learns_basis:
             mechanism = _learn_coordinates(mechanism, sensitivity, target, n_samples, schema)
         options = sensitivity.options(mechanism)
-        if not sampled and oracle is not None and mechanism.learns_code:
+        is_known = isinstance(sensitivity, KnownSensitivity)
+        if is_known and oracle is not None and mechanism.learns_code:
             options = _learn_within(options, target, n_samples, schema)
         options = [known.settle(target, n_samples, schema, each) for known, each in options]
     shape = options[0][0].shape
+    if isinstance(sensitivity, KnownSensitivity) and _is_of_function(target):
+        tried = try_on_made_up(target, schema, sensitivity)
+        shape = tried if shape is None else shape
     limits = [
         limit for _, each in options for limit in (each.geometry.basis.size, each.most_values)
     ]
@@ -160,15 +158,10 @@ def make_plan(
     return plan
 
 
-def _try_on_made_up(target: Target, schema: Schema) -> None:
-    """Refuse a target whose values have labels; on made-up records it may fail otherwise."""
-    with quiet():  # categories are those of the data where no oracle has others
-        try:
-            spare(target)(*(part.made_up(N_MADE_UP) for part in schema.parts), seed=0)
-        except LabeledValueError:
-            raise
-        except (Exception, SystemExit):
-            return  # these are not its records, and the private ones may do
+def _is_of_function(target: Target) -> bool:
+    """Return whether a target calls what a user wrote, and not only fits an estimator."""
+    own = isinstance(target, FunctionTarget | ChoiceTarget | BernsteinTarget)
+    return own or not type(target).__module__.startswith("skdp.")
 
 
 def _shape_on_synthetic(

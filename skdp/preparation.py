@@ -31,8 +31,10 @@ from skdp.mechanisms.base import Mechanism
 from skdp.plan import ReleasePlan
 from skdp.planning import make_plan, settle_form
 from skdp.sensitivity.bounds import KnownSensitivity, as_sensitivity
+from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.preconditions import EstimatorRule
-from skdp.targets import make_target
+from skdp.sensitivity.resumed import ResumedEstimate
+from skdp.targets import make_target, warn_of_unknown_categories
 
 # How often public records are drawn anew until they hold every class.
 MAX_ATTEMPTS = 100
@@ -91,6 +93,7 @@ def prepare(given: Parameters, example: Dataset) -> Preparation:
         if _rule_of(given) is not None:
             sensitivity = replace(sensitivity, key=target_key(target))
     warn_if_narrow(target, public_fit, n_samples)
+    warn_of_unknown_categories(public_fit, schema.parts[0])
     return Preparation(
         target, schema, example, given.mechanism, sensitivity, classes, data_check(given), public
     )
@@ -104,9 +107,11 @@ def given_sensitivity(given: Parameters, n_samples: int) -> Any:
 
 
 def _with_prior(given: Parameters, sensitivity: Any) -> Any:
-    """Give a bound the prior, if there is one; its pilots are seeded where the noise is."""
+    """Give a bound or estimate the prior, if there is one; pilots are seeded where the noise is."""
     if given.prior is None:
         return sensitivity
+    if isinstance(sensitivity, SensitivityEstimate):
+        return ResumedEstimate.of(sensitivity, given.prior)
     if given.random_state is None:
         return replace(sensitivity, prior=given.prior)
     seed = np.random.SeedSequence(given.random_state, spawn_key=(1,)).generate_state(4)

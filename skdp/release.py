@@ -35,9 +35,9 @@ def release(
 ) -> Release:
     """Release the value of a function on private data.
 
-    The function is evaluated on private data once, after everything public is settled. If
-    anything is wrong before that, nothing private has been looked at; if the evaluation itself
-    fails, the error says nothing of the data.
+    The function is evaluated on private data once, after everything public is settled; before, on
+    records that are drawn or made up. If anything is wrong before that, nothing private has been
+    looked at; if the evaluation itself fails, the error says nothing of the data.
 
     Parameters
     ----------
@@ -79,10 +79,10 @@ def release(
     ------
     ValueError
         If the parts of the dataset differ in length, the sensitivity does not belong to this
-        target, mechanism or number of records, or is zero or infinite, or if there are responses
-        and nothing that chooses.
+        target, mechanism or number of records, or is zero or infinite, or if made-up records show
+        that it is no bound, or if there are responses and nothing that chooses.
     TypeError
-        If a parameter is of a wrong type, or the target returns a series, a frame or a dict.
+        If a parameter is of a wrong type, or the target returns no number and no array of them.
     BudgetExceededError
         If the budget does not allow the release. No private record is then looked at.
     LedgerError
@@ -94,7 +94,8 @@ def release(
     -----
     UserWarning
         If epsilon is above 20, delta above one over the number of records, gamma above 1/2, or
-        the confidence below 1/2.
+        the confidence below 1/2; or if the function fails on all that is made up within the ranges
+        of a bound.
 
     See Also
     --------
@@ -181,8 +182,9 @@ def plan_release(
     mechanism : Mechanism
         Which noise.
     sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
-        How much the target can change. A sampler samples now; otherwise a function of a frame
-        or series is tried on a few made-up records, which need not suit it.
+        How much the target can change. A sampler samples now. Under a bound the function is tried
+        on made-up records, which need not suit it: it must return numbers, and where the bound has
+        ranges one record must not move them by more.
     responses : iterable of object or None, default=None
         As for :func:`release`.
 
@@ -195,6 +197,11 @@ def plan_release(
     ------
     ValueError
         As :func:`release`, or if `like` is None and there is no oracle to take the form from.
+
+    Warns
+    -----
+    UserWarning
+        As :func:`release`.
 
     See Also
     --------

@@ -8,6 +8,8 @@ from itertools import chain
 from typing import Any
 
 from skdp.core.checks import shown
+from skdp.core.dtypes import categories_of
+from skdp.core.schema import Form
 from skdp.core.target import Target, is_auto, replaces
 from skdp.core.types import Estimator
 from skdp.estimators.catalog import (
@@ -18,7 +20,7 @@ from skdp.estimators.catalog import (
     traits_of,
 )
 from skdp.estimators.configuration import check_configuration, members_in
-from skdp.estimators.members import configured_members, last_step
+from skdp.estimators.members import configured_members, fitted_parts, last_step
 from skdp.estimators.parameters import ParameterTarget
 from skdp.estimators.trees import LeafTarget, is_tree
 from skdp.exceptions import PrivacyLeakWarning
@@ -77,6 +79,30 @@ def warn_if_fitted(*things: object) -> None:
                 "seen private records, pass clone(estimator). If they were public and it is to "
                 "stay as it is, wrap it in sklearn.frozen.FrozenEstimator.",
                 PrivacyLeakWarning,
+                stacklevel=4,
+            )
+            return
+
+
+def warn_of_unknown_categories(public_fit: Estimator, form: Form) -> None:
+    """Point out an encoder that raises at categories which the public records lack."""
+    # of these a private record is brought into the public form, or refused before it is paid for
+    declared = {
+        name
+        for name, dtype in zip(form.names, form.dtypes, strict=False)
+        if categories_of(dtype) is not None
+    }
+    for _, part, _ in fitted_parts(public_fit):
+        raises = getattr(part, "handle_unknown", None) == "error"
+        columns = getattr(part, "feature_names_in_", [None])
+        if raises and isinstance(part.categories, str) and not declared.issuperset(columns):
+            value = "ignore" if hasattr(part, "sparse_output") else "use_encoded_value"
+            warnings.warn(
+                f"The {type(part).__name__} in the 'estimator' of PrivateEstimator takes its "
+                "categories from public records, and raises where a private record has another "
+                "one, after the budget has paid. Declare all 'categories', or set "
+                f"handle_unknown={value!r}.",
+                UserWarning,
                 stacklevel=4,
             )
             return

@@ -294,7 +294,7 @@ def test_a_density_is_a_line_over_one_column_and_an_image_over_two(model):
     banded = PrivateDensityDisplay.from_estimator(
         released, n_points=101, level=0.5, n_draws=39, random_state=0
     ).plot()
-    assert "what the noise leaves open, 50%" in banded.ax_.get_legend_handles_labels()[1]
+    assert "noise alone, 50%" in banded.ax_.get_legend_handles_labels()[1]
     low, high = banded.band.T
     assert (low <= high).all()
     assert np.mean((low <= banded.values) & (banded.values <= high)) > 0.5

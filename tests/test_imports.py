@@ -30,6 +30,7 @@ LEVELS = (
         "outcome": 4,
         "plan": 5,
         "checks": 5,
+        "fitted": 6,
         "planning": 6,
         "preparation": 7,
         "release": 8,

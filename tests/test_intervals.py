@@ -146,7 +146,7 @@ def test_calls_that_cannot_be_served_are_refused():
         with pytest.raises(ValueError, match=r"of an interval|predict_interval"):
             model.predict_interval(X, **options)
     again = private(Ridge(), sensitivity=model.sensitivity_).fit(X, y)
-    with pytest.raises(ValueError, match="Give the SensitivitySampler that made it"):
+    with pytest.raises(ValueError, match="Give its oracle too"):
         again.predict_interval(X)
 
 
@@ -183,7 +183,7 @@ def test_a_loaded_release_has_intervals_without_the_oracle(tmp_path):
     with pytest.raises(ValueError, match="save it with n_draws=99 where the oracle is"):
         load(tmp_path / "bare").predict_interval(X)
     estimate = private(Ridge(), sensitivity=coded.sensitivity_).fit(X, y)
-    with pytest.raises(ValueError, match="Give the SensitivitySampler that made it"):
+    with pytest.raises(ValueError, match="Give its oracle too"):
         estimate.save(tmp_path / "no oracle", n_draws=9)
     for name in ("noised", "again", "bare"):
         card = (tmp_path / name / "README.md").read_text()

@@ -51,6 +51,7 @@ from skdp import (
     mean_l1,
     release,
 )
+from skdp.accounting import PrivacyAccountant
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
 from skdp.estimators.inputs import takes, takes_weights
@@ -154,9 +155,42 @@ def test_a_town_that_only_a_private_record_has():
     strict = table_model(Ridge()).set_params(
         columntransformer__onehotencoder__handle_unknown="error"
     )
-    with pytest.raises(ValueError, match="failed on the private data") as caught:
+    with (
+        pytest.warns(UserWarning, match="after the budget has paid"),
+        pytest.raises(ValueError, match="failed on the private data") as caught,
+    ):
         private(strict, public, y_public).fit(records, y)
     assert "Atlantis" not in str(caught.value)
+
+
+def test_an_encoder_that_may_fail_after_the_budget_has_paid_is_pointed_out():
+    public, towns = mixed(X_public), ["Bern", "Oslo", "Rome"]
+    declared = public.assign(town=pd.Categorical(public["town"], towns))
+    ordinal = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    for encoder, frame, remedy in (
+        (OneHotEncoder(), public, "Declare all 'categories', or set handle_unknown='ignore'"),
+        (OrdinalEncoder(), public, "handle_unknown='use_encoded_value'"),
+        (ordinal, public, None),
+        (OneHotEncoder(categories=[towns]), public, None),
+        (OneHotEncoder(), declared, None),
+    ):
+        columns = make_column_transformer((encoder, ["town"]), remainder="drop")
+        model = private(make_pipeline(columns, Ridge()), frame, y_public)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.plan(N)
+        said = [str(warning.message) for warning in caught]
+        assert len(said) == (remedy is not None)
+        assert not said or remedy in said[0]
+
+
+def test_columns_of_polars_that_take_any_category():
+    records, public = (
+        frame.cast({"town": pl.Categorical}) for frame in (mixed(X, pl), mixed(X_public, pl))
+    )
+    encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), [1]))
+    model = private(make_pipeline(encode, Ridge()), public, y_public).fit(records, y)
+    assert model.predict(records).shape == (N,)
 
 
 def test_what_no_noise_can_be_added_to_is_named_with_what_to_write():
@@ -357,6 +391,36 @@ def test_missing_values_where_they_are_not_taken(estimator):
         private(estimator, PUBLIC_GAPS, y_public).fit(X, y)
 
 
+@pytest.mark.loop(
+    ("column", "message"),
+    [
+        (pd.array([True, None] * 30, dtype="boolean"), "NaN"),
+        (pd.array([3, None] * 30, dtype="Int8"), "NaN"),
+        (np.array([3, None] * 30, dtype=object), "NaN"),
+        (np.array([3, pd.NA] * 30, dtype=object), "does not convert"),
+        (pl.Series([True, None] * 30), "NaN"),
+    ],
+)
+def test_missing_entries_of_every_type_are_refused_before_they_are_paid_for(column, message):
+    frame = pl.DataFrame if isinstance(column, pl.Series) else pd.DataFrame
+    records, full = frame({"a": X[:, 0], "b": column}), frame({"a": X[:, 1], "b": column})
+    full = full.fill_null(True) if frame is pl.DataFrame else full.ffill()
+    model = private(make_pipeline(StandardScaler(), Ridge()), full, y_public)
+    with pytest.raises((ValueError, TypeError), match=message):
+        model.fit(records, y)
+    for response in (np.array([1.0, None] * 30), np.array([1.0, "a"] * 30, dtype=object)):
+        with pytest.raises(ValueError, match=r"y contains NaN|y has dtype object"):
+            model.fit(full, response)
+
+
+def test_missing_texts_are_refused():
+    public = np.array(["a b", "c"] * 30, dtype=object)
+    model = private(make_pipeline(HashingVectorizer(n_features=8), Ridge()), public, y_public)
+    for missing in (None, np.nan, pd.NA, 3):
+        with pytest.raises(ValueError, match="X must hold a text for each record"):
+            model.fit(np.array(["a", missing] * 30, dtype=object), y)
+
+
 def test_plans_and_simulations_take_missing_values_where_the_estimator_does():
     model = private(make_pipeline(SimpleImputer(), Ridge()), PUBLIC_GAPS, y_public)
     assert model.plan(len(X)).n_samples == len(X)
@@ -519,3 +583,31 @@ def test_bounds_by_name_stand_in_for_a_frame():
     expected = getattr(Ridge().fit(frame, y), "feature_names_in_", None)  # of polars 2 from 1.9 on
     found = getattr(private(Ridge(), oracle).fit(frame, y), "feature_names_in_", None)
     np.testing.assert_array_equal(found, expected)
+
+
+def test_an_estimate_of_texts_serves_again_with_its_oracle():
+    rng = np.random.default_rng(0)
+
+    def table(n_samples, texts):
+        X = pd.DataFrame({"a": rng.random(n_samples), "b": rng.choice(texts, n_samples)})
+        return X, X["a"] + (X["b"] == "y") + rng.normal(scale=0.1, size=n_samples)
+
+    oracle, data = PublicDataOracle(*table(60, ["x", "y"])), table(40, ["x", "y"])
+    encoder = OneHotEncoder(sparse_output=False, handle_unknown="ignore")
+    columns = make_column_transformer((encoder, ["b"]), remainder="passthrough")
+    first = PrivateEstimator(
+        make_pipeline(columns, Ridge()),
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=SensitivitySampler(oracle, gamma=0.4, random_state=0),
+        accountant=PrivacyAccountant(":memory:", epsilon=3.0, gamma=0.5),
+    ).fit(*data)
+    again = clone(first).set_params(sensitivity=first.sensitivity_, mechanism__epsilon=2.0)
+    with pytest.raises(ValueError, match="estimate together with its oracle"):
+        again.fit(*data)
+    again.set_params(prior=PublicDataOracle(*table(60, ["x", "z"])))
+    with pytest.raises(ValueError, match="made for another target"):
+        again.fit(*data)
+    again.set_params(prior=oracle).fit(*data)
+    assert again.sensitivity_ == first.sensitivity_
+    assert (again.budget_.epsilon, again.budget_.gamma) == (3.0, first.guarantee_.gamma)
+    assert again.predict_interval(data[0], 0.5, n_draws=9).shape == (40, 2)

@@ -183,7 +183,7 @@ def test_a_bandwidth_far_below_the_spacing_is_pointed_out():
     grid = np.linspace(0, 1, 99)
     oracle = RandomDensityOracle([(0, 1)])
     sampler = SensitivitySampler(oracle, gamma=None, n_pairs=49, random_state=0)
-    for bandwidth, is_narrow in ((3e-4, True), (2e-3, False)):
+    for bandwidth, is_narrow in ((1e-4, True), (2e-3, False)):
         model = private(KernelDensity(bandwidth=bandwidth))
         narrow = pytest.warns(UserWarning, match=f"{bandwidth:g}, is far below the spacing .*0.1:")
         with narrow if is_narrow else nullcontext([]) as record:

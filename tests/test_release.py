@@ -28,7 +28,7 @@ from skdp import (
     exponential_mean,
     release,
 )
-from skdp.accounting import PrivacyAccountant
+from skdp.accounting import PrivacyAccountant, default_accountant
 
 ORACLE = UniformOracle([(0, 1), (0, 1)])
 X = np.random.default_rng(0).uniform(size=(60, 2))
@@ -86,10 +86,17 @@ def test_guarantee_of_a_sampled_sensitivity():
 
 
 def test_guarantee_of_a_known_sensitivity_is_plain():
-    guarantee = release(column_means, X, mechanism=LAPLACE, sensitivity=1 / 60).guarantee
-    promise, _, rest = str(guarantee).partition(", n=60, ")
-    assert promise == "epsilon=1 differential privacy, replace-one"
-    assert rest == "sensitivity 0.0166667 asserted by the caller"
+    promise = (
+        "epsilon=1 differential privacy, replace-one, n=60, "
+        "sensitivity 0.0166667 asserted by the caller"
+    )
+    alone = ", this release alone: others of the same data add up, see PrivacyAccountant"
+    limited = PrivacyAccountant(":memory:", epsilon=1.0)
+    for accountant, end in ((default_accountant(), alone), (limited, "")):
+        released = release(
+            column_means, X, mechanism=LAPLACE, sensitivity=1 / 60, accountant=accountant
+        )
+        assert str(released.guarantee) == promise + end
 
 
 def test_seeded_noise_repeats_and_is_said():
@@ -439,7 +446,10 @@ def test_success_on_public_records_is_claimed_only_where_there_were_some():
     def fail(X):
         raise ValueError(f"bad record {SECRET}")
 
-    with pytest.raises(PrivateEvaluationError, match=r"Try it on public records first\.$"):
+    with (
+        pytest.warns(UserWarning, match="raised ValueError on made-up numbers"),
+        pytest.raises(PrivateEvaluationError, match=r"Try it on public records first\.$"),
+    ):
         release(fail, X, mechanism=LAPLACE, sensitivity=0.1)
 
 

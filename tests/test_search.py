@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.datasets import make_classification
+from sklearn.exceptions import NotFittedError
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, TimeSeriesSplit
@@ -28,6 +29,7 @@ from skdp import (
     RandomTaskOracle,
     SensitivitySampler,
     UniformOracle,
+    load,
     public_search,
 )
 from skdp.accounting import PrivacyAccountant
@@ -130,6 +132,25 @@ def test_it_looks_like_a_grid_search():
     assert model.score(X, Y) == model.best_estimator_.score(X, Y)
     assert not hasattr(model, "predict_proba")
     assert not hasattr(search(), "best_estimator_")
+
+
+def test_what_it_hands_on_promises_choice_and_fit(tmp_path):
+    with pytest.raises(NotFittedError):
+        search().save(tmp_path)
+    model = search().fit(X, Y)
+    model.save(tmp_path)
+    loaded = load(tmp_path)
+    assert loaded.guarantee == model.guarantee_
+    assert loaded.guarantee.epsilon == 1.5
+    for each in (loaded, model):
+        assert each.predict_interval(X, 0.5, n_draws=9).shape == (40, 2)
+    card = (tmp_path / "README.md").read_text(encoding="utf-8")
+    promised, chosen = str(model.guarantee_), f"Chosen: {model.best_params_}"
+    assert all(text in card for text in (f"{promised}.", chosen))
+    assert card.count("ReleasePlan of") == 2
+    assert str(model.summary()).startswith(promised)
+    assert promised in model._repr_html_()
+    assert not hasattr(model, "predict_stability")
 
 
 def test_parameters_can_be_copied_and_set():

@@ -28,6 +28,7 @@ from skdp import (
     LaplaceMechanism,
     PrivateEstimator,
     PublicDataOracle,
+    ReleaseDisplay,
     SensitivitySampler,
     UniformOracle,
     load,
@@ -156,6 +157,20 @@ def test_a_function_is_summarized_by_its_coefficients():
     model = private(KernelDensity(bandwidth=0.1), oracle, lattice)
     model.fit(np.linspace(0, 1, 100)[:, None])
     assert model.summary().names == [f"value[{i}]" for i in range(4)]
+
+
+def test_numbers_of_a_function_are_called_as_its_user_says():
+    means = release(
+        lambda X: X.mean(axis=0),
+        np.ones((20, 2)),
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=0.1,
+    )
+    assert means.summary().names == ["value[0]", "value[1]"]
+    display = ReleaseDisplay.from_summary(means.summary(names=["age", "income"]))
+    assert display.names == ["age", "income"]
+    with pytest.raises(ValueError, match=r"each of the 2 released numbers\. Got 1"):
+        means.summary(names=["age"])
 
 
 def test_what_was_chosen_has_no_summary():

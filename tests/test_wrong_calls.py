@@ -347,7 +347,7 @@ DRAWN = [
     ("names to release", fit(release=["coefs_"]), "'release'.*coef_, intercept_"),
     ("a choosing mechanism", fit(mechanism=ExponentialMechanism(1.0)), "chooses one of several"),
     ("a target of None", of_function(lambda X: None), "returned None"),
-    ("a target of text", of_function(lambda X: "a"), "could not convert"),
+    ("a target of text", of_function(lambda X: "a"), "returned a str that is no number"),
     ("a target of NaN", of_function(lambda X: NAN), "sensitivity is infinite"),
     (
         "a target of changing length",

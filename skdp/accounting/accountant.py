@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from skdp.accounting.in_force import accountant_in_force, put_in_force
 from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
-from skdp.accounting.spend import Spend
+from skdp.accounting.spend import Spend, estimator_first
 from skdp.accounting.sums import Rehearsal, Sums, numbers
 from skdp.accounting.tally import BudgetTotal, Limits, Tally, check_limits
 from skdp.core.checks import check_count, shown, with_advice
@@ -91,6 +91,8 @@ class PrivacyAccountant:
     1.0
     """
 
+    _label: str | None = None
+
     @with_advice(
         "Write PrivacyAccountant(path, epsilon=3.0): epsilon is the limit of all releases."
     )
@@ -107,12 +109,12 @@ class PrivacyAccountant:
         limits = check_limits(epsilon, delta, gamma, slack)
         self._ledger = Ledger(os.fspath(path), timeout, limits)
         self._sums = Sums(self._ledger)
-        if self.path != MEMORY or math.isfinite(limits.epsilon):  # else it is there to add up
+        if self.is_kept:
             with lock:
                 _made[self] = None
 
     @classmethod
-    def _of(cls, sums: Sums) -> PrivacyAccountant:
+    def _of(cls, sums: Sums) -> Self:
         self = cls.__new__(cls)
         self._ledger, self._sums = sums.ledger, sums
         return self
@@ -139,6 +141,11 @@ class PrivacyAccountant:
             If there is no whole ledger.
         """
         return cls._of(Sums(Ledger(os.fspath(path), timeout, None)))
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it is in a file or has a limit, and not there only to add up for a while."""
+        return self.path != MEMORY or math.isfinite(self.limits["epsilon"] or 0.0)
 
     @property
     def path(self) -> str:
@@ -229,6 +236,8 @@ class PrivacyAccountant:
             )
         identity, *group = _group.get()
         partition, part = group if identity == self._ledger.identity else ("", "")
+        if self._label is not None:
+            label = ": ".join(filter(None, (self._label, estimator_first(label or ""))))
         spend = Spend.of(
             guarantee,
             law,
@@ -345,20 +354,40 @@ class PrivacyAccountant:
         return pd.DataFrame(self.rows(), columns=list(COLUMNS))
 
     @contextmanager
-    def as_default(self) -> Iterator[Self]:
+    def as_default(self, label: str | None = None) -> Iterator[Self]:
         """Let this accountant count all releases of a block that are given no other one.
 
         Other threads count here too while the block lasts; where blocks of several accountants are
         open in different threads, they must be given theirs. Worker processes count here where they
         are handed a PrivateEstimator from within the block; give all else its accountant.
 
+        Parameters
+        ----------
+        label : str or None, default=None
+            What the rows of the block are called, in public words, before what was released: such
+            as "Monday". Worker processes leave it out.
+
         Yields
         ------
         PrivacyAccountant
-            This one.
+            This one, or one of the same ledger that labels.
+
+        Raises
+        ------
+        TypeError
+            If the label is no string.
         """
-        with put_in_force(self):
-            yield self
+        if not isinstance(label, str | None):
+            raise TypeError(
+                "The 'label' parameter of PrivacyAccountant.as_default must be a string. Got "
+                f"{shown(label)}."
+            )
+        named = self
+        if label is not None:
+            named = self._of(self._sums)
+            named._label = label
+        with put_in_force(named):
+            yield named
 
     @contextmanager
     def parallel(self, partition: str, part: str) -> Iterator[Self]:

@@ -123,14 +123,19 @@ class Spend:
         return 0.0 if self.law == "gaussian" else self.each_delta
 
 
-def short_label(label: str, widest: int) -> str:
+def short_label(label: str, widest: int = 60) -> str:
     """Shorten what a release is called: of a model, its estimator stands before its attributes."""
-    if len(label) <= widest:
-        return label
-    released, _, configured = label.partition(" of ")
-    if classes := re.findall(r"[A-Z]\w*(?=\()", configured):
-        label = f"{' ... '.join(dict.fromkeys((classes[0], classes[-1])))}: {released}"
+    label = label if len(label) <= widest else estimator_first(label)
     return label if len(label) <= widest else f"{label[: widest - 4]} ..."
+
+
+def estimator_first(label: str) -> str:
+    """Write the class of a model before its attributes, and leave out its parameters."""
+    released, _, configured = label.partition(" of ")
+    classes = re.findall(r"[A-Z]\w*(?=\()", configured)
+    if not classes:
+        return label
+    return f"{' ... '.join(dict.fromkeys((classes[0], classes[-1])))}: {released}"
 
 
 def check_law(law: NoiseLaw, guarantee: PrivacyGuarantee) -> None:

@@ -191,7 +191,7 @@ def find_non_finite(container: Container, allow_nan: bool = False) -> str | None
     It reads ``"column 'age'"``, ``"column 3"`` or ``"a value"``, never the value itself; None when
     all numbers are finite. Columns, arrays and lists that are not numeric are passed over.
     """
-    for place, values in _numeric_parts(container):
+    for place, values in numeric_parts(container):
         with np.errstate(over="ignore", invalid="ignore"):
             if np.isfinite(values.sum()):
                 continue
@@ -204,18 +204,18 @@ def find_non_finite(container: Container, allow_nan: bool = False) -> str | None
     return None
 
 
-def _numeric_parts(container: Container) -> Iterator[tuple[str | None, NDArray]]:
+def numeric_parts(container: Container) -> Iterator[tuple[str | None, NDArray]]:
     """Yield the numeric arrays of a container, each with the name of its column if it has one."""
     if belongs_to(container, "pandas"):
         columns = container.items() if container.ndim == 2 else [(None, container)]
         for name, column in columns:
-            if column.dtype.kind in "iuf":  # integers too: the nullable ones may be missing
+            if column.dtype.kind in "iufb":  # not floats alone: the nullable ones may be missing
                 place = None if name is None else f"column {name!r}"
                 yield place, column.to_numpy(dtype=float, na_value=np.nan)
     elif belongs_to(container, "polars"):
         is_frame = len(container.shape) == 2
         for column in container.get_columns() if is_frame else [container]:
-            if column.dtype.is_numeric():
+            if column.dtype.is_numeric() or str(column.dtype) == "Boolean":
                 yield f"column {column.name!r}" if is_frame else None, np.asarray(column, float)
     else:
         values = as_array(container)

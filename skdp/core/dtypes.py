@@ -33,7 +33,13 @@ def made_up_entries(dtype: DType) -> list:
     if is_number(dtype):
         return [0, 1]
     temporal = getattr(dtype, "is_temporal", lambda: getattr(dtype, "kind", "") in "mM")()
-    return list(getattr(dtype, "categories", ())) or ([None] if temporal else ["a", "b"])
+    return categories_of(dtype) or ([None] if temporal else ["a", "b"])
+
+
+def categories_of(dtype: DType) -> list | None:
+    """List the categories that a type declares; None where it has none, or takes any."""
+    categories: Any = getattr(dtype, "categories", None)
+    return list(categories) if hasattr(categories, "__len__") else None
 
 
 def series_of(kind: Any, name: object, values: Container, dtype: DType) -> Container:
@@ -48,12 +54,12 @@ def series_of(kind: Any, name: object, values: Container, dtype: DType) -> Conta
     if _may_hold(dtype, series.dtype):
         with suppress(Exception):  # each library has errors of its own
             made = series.cast(dtype) if polars else series.astype(dtype)
-    if made is None or not _is_unchanged(_objects(series), _objects(made), is_float(dtype)):
+    if made is None or not _is_unchanged(objects(series), objects(made), is_float(dtype)):
         raise MisfitError(_misfit(series.dtype, dtype, f", column {name!r},"))
     return made
 
 
-def _objects(series: Container) -> NDArray:
+def objects(series: Container) -> NDArray:
     """Return the values of a series, with None for what is missing."""
     if hasattr(series, "notna"):
         series = series.astype(object).where(series.notna(), None)
@@ -96,7 +102,7 @@ def _may_hold(dtype: DType, given: DType) -> bool:
 
 def common(ours: DType, theirs: DType) -> DType:
     """Return the dtype in which a column and a drawn one can be alike."""
-    if hasattr(ours, "categories") and not is_number(theirs):
+    if categories_of(ours) is not None and not is_number(theirs):
         return theirs
     return double(ours) if is_integer(ours) and is_float(theirs) else ours
 
@@ -125,9 +131,10 @@ def is_float(dtype: DType) -> bool:
 
 def name_dtype(dtype: DType) -> str:
     """Name a dtype; categories by a digest, since those of private records are in none but them."""
-    if not hasattr(dtype, "categories"):
+    categories = categories_of(dtype)
+    if categories is None:
         return str(dtype)
-    content = repr((list(dtype.categories), getattr(dtype, "ordered", None)))
+    content = repr((categories, getattr(dtype, "ordered", None)))
     return f"category {hashlib.sha256(content.encode()).hexdigest()[:12]}"
 
 
@@ -138,16 +145,18 @@ def without_digest(name: str) -> str:
 
 def say_dtype(dtype: DType) -> str:
     """Name a dtype in a message; of categories only how many there are."""
-    if hasattr(dtype, "categories"):
-        return f"category of {len(dtype.categories)}"
+    categories = categories_of(dtype)
+    if categories is not None:
+        return f"category of {len(categories)}"
     return without_digest(name_dtype(dtype))
 
 
 def _misfit(given: DType, wanted: DType, place: str) -> str:
-    if hasattr(given, "categories") and hasattr(wanted, "categories"):
+    public = categories_of(wanted)
+    if public is not None and hasattr(given, "categories"):
         return (
             f"{place} holds a category that is not among the public ones, "
-            f"{shorten(wanted.categories)} (add it to the oracle, or to 'like', if it is public; "
+            f"{shorten(public)} (add it to the oracle, or to 'like', if it is public; "
             "else replace it by one of these)"
         )
     names = (without_digest(name_dtype(dtype)) for dtype in (given, wanted))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 
 from skdp.core.checks import check_count, check_rules, is_real, shown
@@ -60,6 +60,9 @@ class PrivacyGuarantee:
     assumed : str or None, default=None
         What the promise rests on and nobody checked: a sensitivity that the caller asserts, or
         what the proof of one supposes. None when it was sampled.
+    alone : bool, default=False
+        Whether no budget of the user counted the release, so that nobody says what it and others of
+        the same data promise together. It has no part in comparisons.
 
     Raises
     ------
@@ -90,6 +93,7 @@ class PrivacyGuarantee:
     seeded: bool = False
     basis: str | None = None
     assumed: str | None = None
+    alone: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.n_samples is not None:
@@ -148,6 +152,9 @@ class PrivacyGuarantee:
                 "noise from a seeded generator: whoever knows the seed can undo it, and once a "
                 "second release uses the seed the promise holds for no one"
             )
+        if self.alone:
+            others = "others of the same data add up, see PrivacyAccountant"
+            parts.append(f"this release alone: {others}")
         return ", ".join(parts)
 
     def to_dict(self) -> dict:

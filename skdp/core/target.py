@@ -263,9 +263,7 @@ class FunctionTarget(Target):
 
     def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
         """Evaluate the function and return its value as floats."""
-        value = self.call(*dataset, seed=seed)
-        check_unlabeled(value, self.description)
-        return np.array(value, dtype=np.float64)  # a copy, as a function may use one array again
+        return as_numbers(self.call(*dataset, seed=seed), self.description)
 
     def call(self, *dataset: Container, seed: int) -> Any:
         """Evaluate the function and return what it returns.
@@ -289,12 +287,29 @@ class FunctionTarget(Target):
         """
         value = self.function(*dataset, **({"random_state": seed} if self._takes_seed else {}))
         if value is None:
-            raise TypeError("the target returned None, not a number or an array of numbers")
+            raise ValueFormError("the target returned None, not a number or an array of numbers")
         return value
 
 
-class LabeledValueError(TypeError):
+class ValueFormError(TypeError):
+    """A target returned something else than an array of numbers of the shape that is asked for."""
+
+
+class LabeledValueError(ValueFormError):
     """A target returned numbers with labels: which there are, and their order, may be private."""
+
+
+def as_numbers(value: object, description: str) -> NDArray[np.float64]:
+    """Copy a value, as a function may use one array again; refuse what is no array of numbers."""
+    check_unlabeled(value, description)
+    try:
+        return np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        kind = type(value).__name__
+    raise ValueFormError(
+        f"The target {description} returned a {kind} that is no number and no array of numbers. "
+        "Return one array, such as np.histogram(...)[0], or np.concatenate of several."
+    )
 
 
 def check_unlabeled(value: object, description: str) -> None:

@@ -42,7 +42,8 @@ class PrivateDensityDisplay:
     names : list of str
         What the columns are called.
     band : ndarray of float of shape (n_points, 2) or (n_points, n_points, 2), or None, default=None
-        Between what the exact density might be.
+        Between what the exact density might be. It covers the noise alone: not how far the density
+        of these records, smoothed by its kernel and on its lattice, is from that of all people.
     level : float in (0, 1) or None, default=None
         How often it is there, point by point.
 
@@ -193,8 +194,9 @@ class PrivateDensityDisplay:
     def plot(self, ax: Axes | None = None, **artist_kw: Any) -> PrivateDensityDisplay:
         """Draw the density: a line over one column, an image over two.
 
-        What the noise leaves open, if that is known, is a band around the line. On the image it is
-        lines: beyond that of 50%, the band reaches from half the density to one and a half of it.
+        What the noise alone leaves open, if that is known, is a band around the line. On the image
+        it is lines: beyond that of 50%, the band reaches from half the density to one and a half
+        of it.
 
         Parameters
         ----------
@@ -219,7 +221,7 @@ class PrivateDensityDisplay:
                 look = {"color": BLUE, "alpha": 0.25, "lw": 0}
                 low, high = self.band.T
                 often = "" if self.level is None else f", {self.level:.0%}"
-                label = f"what the noise leaves open{often}"
+                label = f"noise alone{often}"
                 self.band_ = ax.fill_between(self.grid[0], low, high, label=label, **look)
             look = {"color": BLUE, "label": "released"}
             (self.line_,) = ax.plot(*self.grid, self.values, **(look | artist_kw))
@@ -252,5 +254,5 @@ class PrivateDensityDisplay:
         look: dict[str, Any] = {"levels": levels, "colors": "white", "linewidths": 1.2}
         self.contour_ = ax.contour(*self.grid, relative.T, linestyles=styles, **look)
         lines, _ = self.contour_.legend_elements()
-        names = [f"exact density ±{level:.0%}" for level in levels]
+        names = [f"±{level:.0%} by noise alone" for level in levels]
         ax.legend(lines, names, facecolor="0.4", labelcolor="white")

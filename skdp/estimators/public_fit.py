@@ -87,8 +87,8 @@ def check_numeric(X: Container) -> None:
             "The 'sensitivity' parameter of PrivateEstimator must be a SensitivitySampler when "
             f"columns hold something else than numbers, as {', '.join(strange)} does. Got "
             "one that is known or was sampled before: it has no oracle, and the synthetic records "
-            "that stand in for it cannot invent categories. To release what was planned, call "
-            "execute of the plan."
+            "that stand in for it cannot invent categories. Pass an estimate together with its "
+            "oracle, as 'prior'; to release what was planned, call execute of the plan."
         )
 
 

@@ -11,7 +11,7 @@ from sklearn.utils import Tags, assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
 from skdp.core.checks import shorten
-from skdp.core.dataset import Dataset, column_names, n_records
+from skdp.core.dataset import Dataset, column_names, n_records, numeric_parts
 from skdp.core.types import Container
 
 
@@ -28,6 +28,8 @@ def check_private_dataset(
             f"y must hold one response for each of the {n_records(X)} records of X. "
             f"Got shape {y.shape}."
         )
+    if tags.estimator_type == "regressor" and y.dtype.kind == "O" and not any_number:
+        y = _as_floats(y, "y")
     check_response(y, tags.estimator_type == "classifier", any_number)
     if tags.estimator_type == "classifier":
         y = _as_words(y)
@@ -81,6 +83,11 @@ def _check_features(X: Container, tags: Tags, any_number: bool) -> Container:
     if names is None and not sparse.issparse(X):
         X = np.asarray(X)
     if tags.input_tags.string and len(X.shape) == 1 and X.dtype.kind in "OU" and len(X):
+        if not all(hasattr(text, "__len__") or hasattr(text, "read") for text in X):
+            raise ValueError(
+                "X must hold a text for each record, and some are missing or numbers. Make the "
+                "missing ones empty."
+            )
         return X  # texts, for a vectorizer
     if len(X.shape) != 2 or 0 in X.shape:
         _refuse_shape(X.shape, is_series=hasattr(given, "to_frame"))
@@ -88,10 +95,12 @@ def _check_features(X: Container, tags: Tags, any_number: bool) -> Container:
         return X
     if names is None:
         return _check_numbers(X, tags)
-    for name in names:
-        column = np.asarray(X[name])
-        if column.dtype.kind == "f":
-            _check_finite(column, tags)
+    for _, numbers in numeric_parts(X):
+        _check_finite(numbers, tags)
+    if not (tags.input_tags.categorical or tags.input_tags.string):
+        for name in names:
+            if X[name].dtype == object:
+                _check_finite(_as_floats(np.asarray(X[name])), tags)
     return X
 
 
@@ -133,7 +142,7 @@ def _check_numbers(X: Container, tags: Tags) -> NDArray:
     return X
 
 
-def _as_floats(X: NDArray) -> NDArray[np.float64]:
+def _as_floats(X: NDArray, name: str = "X") -> NDArray[np.float64]:
     failure: type[Exception] | None = None
     try:
         numbers = X.astype(np.float64)
@@ -141,7 +150,7 @@ def _as_floats(X: NDArray) -> NDArray[np.float64]:
         failure = type(error)
     if failure is not None:  # raised here, so that no traceback leads to the entry
         raise failure(
-            "X has dtype object and an entry that does not convert: each argument must be a "
+            f"{name} has dtype object and an entry that does not convert: each argument must be a "
             "string of digits or a number."
         )
     return numbers

@@ -7,6 +7,7 @@ is a linear map or a repair of what is already released, so it costs no privacy.
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -26,6 +27,11 @@ from skdp.functions.bernstein_basis import (
     row_chunks,
 )
 
+ORDERS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128)
+"""Among these ``order="auto"`` chooses: powers of the root of two."""
+COST = 1.2
+"""What a degree of freedom costs in the choice; with 1 it follows the noise too often."""
+
 
 class BernsteinTransformer(TransformerMixin, BaseEstimator):
     """Tensor product of Bernstein polynomials on a box, with iterated coefficients.
@@ -35,15 +41,17 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     q_j)``. :meth:`coefficients` turns (noisy) values on `lattice_` into coefficients of this
     basis, and ``transform(X) @ coefficients(values)``, or :meth:`evaluate` without the large
     matrix, is the released function. For ``order=1`` the coefficients are the values and the
-    function is the Bernstein polynomial; a higher order comes closer to a smooth function, and
-    enlarges the noise by at most ``2**order - 1``.
+    function is the Bernstein polynomial; a higher order comes closer to the values, and enlarges
+    their noise by at most ``2**order - 1``.
 
     Parameters
     ----------
     degree : int in [1, 1000], default=10
         Degree k in every column; the lattice has ``(degree + 1) ** n_features`` points.
-    order : int in [1, 1000], default=3
-        How often the Bernstein operator is iterated [1]_.
+    order : int in [1, 1000] or "auto", default="auto"
+        How often the Bernstein operator is iterated [1]_. "auto" takes the order that generalized
+        cross-validation of the released values finds best: few iterations where they are noisy,
+        many where they are precise. It sees nothing else, so it costs no privacy.
     feature_range : pair of float, or array-like of shape (n_features, 2)
         The box: lowest and highest value, of all columns or column by column. It is part of the
         released function, so it is the user's decision and never taken from the data.
@@ -68,10 +76,19 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     `fit` reads the number and the names of the columns and not one value, so it may be called on
     any table of the right width. Relative accuracy of the basis at degree 200 is 1e-13.
 
+    On the lattice the function of order h is S v, with S = I - (I - M)^h a linear smoother of the
+    N values v, M being the basis at the lattice points. "auto" minimizes |v - S v|^2 / (1 - 1.2
+    tr(S) / N)^2 over 14 orders from 1 to 128 [2]_. The factor 1.2 keeps few values from being
+    followed too closely [3]_.
+
     References
     ----------
     .. [1] Aldà and Rubinstein, "The Bernstein Mechanism: Function Release under Differential
        Privacy", AAAI 2017.
+    .. [2] Craven and Wahba, "Smoothing Noisy Data with Spline Functions", Numerische Mathematik,
+       1979.
+    .. [3] Kim and Gu, "Smoothing Spline Gaussian Regression: More Scalable Computation via
+       Efficient Approximation", Journal of the Royal Statistical Society B, 2004.
 
     Examples
     --------
@@ -80,13 +97,13 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     >>> bernstein = BernsteinTransformer(degree=25, feature_range=(0, 1)).fit(np.zeros((1, 1)))
     >>> values = bernstein.lattice_[:, 0] * np.sin(10 * bernstein.lattice_[:, 0])
     >>> bernstein.evaluate(bernstein.coefficients(values), [[0.2], [0.5]]).round(6)
-    array([ 0.17599 , -0.440241])
+    array([ 0.181858, -0.479461])
     """
 
     def __init__(
         self,
         degree: int = 10,
-        order: int = 3,
+        order: int | str = "auto",
         *,
         feature_range: ArrayLike,
         clip: bool = False,
@@ -119,7 +136,8 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         """
         n_features = validate_data(self, X, dtype=np.float64).shape[1]
         check_count("degree", self.degree, "BernsteinTransformer", at_most=MAX_DEGREE)
-        check_count("order", self.order, "BernsteinTransformer", at_most=MAX_ORDER)
+        if not (isinstance(self.order, str) and self.order == "auto"):
+            check_count("order", self.order, "BernsteinTransformer", at_most=MAX_ORDER)
         self.feature_range_ = _box(self.feature_range, n_features)
         n_basis = (self.degree + 1) ** n_features
         if n_basis > MAX_BASIS:
@@ -210,7 +228,8 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         """Turn values on the lattice into coefficients of the iterated operator.
 
         They are ``sum_{j < order} (I - M)^j values`` with M the basis at the lattice points. M is
-        the Kronecker product of one small matrix a column, and is applied column by column.
+        the Kronecker product of one small matrix a column, and is applied column by column. With
+        ``order="auto"`` all columns of values get the same order.
 
         Parameters
         ----------
@@ -227,13 +246,30 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         ValueError
             If there is not one finite value, or row, for every lattice point.
         """
-        start = self._tensor(values, "values")
+        missed = self._tensor(values, "values")
         steps = np.arange(self.degree + 1) / self.degree
         factors = [bernstein_basis(steps, self.degree)] * self.n_features_in_
-        tensor = start
-        for _ in range(self.order - 1):
-            tensor = tensor + (start - multiply_axes(factors, tensor))
-        return tensor.reshape(np.shape(values)).copy()
+        orders = ORDERS if isinstance(self.order, str) else (self.order,)
+        tensor, best, least = np.zeros_like(missed), missed, math.inf
+        unit = np.abs(missed).max() or 1.0  # squares of the largest floats overflow
+        for order in range(1, orders[-1] + 1):
+            tensor = tensor + missed
+            missed = missed - multiply_axes(factors, missed)  # of the values, by this order
+            if order in orders:
+                left = 1 - COST * self._freedom(order)
+                score = float(np.linalg.norm(missed / unit)) / left if left > 0 else math.inf
+                if score < least or order == orders[0]:
+                    best, least = tensor, score
+        return best.reshape(np.shape(values)).copy()
+
+    def _freedom(self, order: int) -> float:
+        """Return the degrees of freedom of the smoother on the lattice, as a share of its points.
+
+        The eigenvalues of M are the products of k! / ((k - j)! k^j), j = 0, ..., k, k the degree.
+        """
+        of_one = np.cumprod(np.append(1.0, 1 - np.arange(self.degree) / self.degree))
+        of_all = functools.reduce(np.multiply.outer, [of_one] * self.n_features_in_)
+        return float(1 - np.mean((1 - of_all) ** order))
 
     def evaluate(self, coefficients: ArrayLike, X: ArrayLike) -> NDArray[np.float64]:
         """Evaluate the function with these coefficients, without the matrix of the basis.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.target import Target, as_target, identity_of
+from skdp.core.target import Target, ValueFormError, as_target, identity_of
 from skdp.core.types import Container
 
 
@@ -31,7 +31,7 @@ class ChoiceTarget(Target):
         """Score the responses."""
         scores = np.asarray(self._scores(*dataset, seed=seed), dtype=np.float64)
         if scores.shape != (len(self.responses),):
-            raise ValueError(
+            raise ValueFormError(
                 f"the target must return a vector of {len(self.responses)} scores, one for each "
                 f"response, and returned shape {scores.shape}"
             )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skdp.core.checks import shown
-from skdp.core.target import Target, as_function_target
+from skdp.core.target import Target, ValueFormError, as_function_target
 from skdp.core.types import Container, Estimator
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.bernstein_basis import gram_matrix, multiply_axes
@@ -17,6 +17,8 @@ from skdp.functions.released import ReleasedRegressor
 
 # Largest number of released values for which the metric of the output is worked out.
 MAX_METRIC = 2000
+# The order for which it is, where the released values are to choose one.
+MODERATE = 3
 
 
 class BernsteinTarget(Target):
@@ -73,7 +75,7 @@ class BernsteinTarget(Target):
         values = self._function(*dataset, self._points.copy(), seed=seed)
         n_points = len(self._points)
         if values.ndim not in (1, 2) or len(values) != n_points or values.size == 0:
-            raise ValueError(
+            raise ValueFormError(
                 f"the function must return shape ({n_points},) or ({n_points}, n_outputs), and "
                 f"returned {values.shape}"
             )
@@ -113,6 +115,8 @@ def lattice_metric(transformer: BernsteinTransformer, n_values: int) -> NDArray[
     if n_values > MAX_METRIC:
         return None
     n_basis, n_features = transformer.n_basis_, transformer.n_features_in_
+    if transformer.order == "auto":
+        transformer = fit_transformer(clone(transformer).set_params(order=MODERATE), n_features)
     coefficients = transformer.coefficients(np.eye(n_basis))
     tensor = coefficients.reshape((transformer.degree + 1,) * n_features + (-1,))
     factors = [gram_matrix(transformer.degree)] * n_features

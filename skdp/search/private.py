@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer
-from skdp.accounting.tally import BudgetTotal
 from skdp.checks import check_data, check_parameters, is_derived
 from skdp.core.checks import shown
 from skdp.core.dataset import Dataset
@@ -25,6 +24,7 @@ from skdp.core.types import Container, Estimator
 from skdp.estimator import PrivateEstimator
 from skdp.estimators.configuration import check_configuration
 from skdp.estimators.delegation import DelegatedMethods
+from skdp.fitted import FittedMethods, fitted_attributes
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.outcome import Release
@@ -40,7 +40,7 @@ from skdp.sensitivity.trial import check_is_public
 from skdp.targets import warn_if_fitted
 
 
-class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
+class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     """Choose hyper-parameters privately, and fit with them privately.
 
     Every candidate is scored on the private records by cross-validation, of the wrapped estimator
@@ -95,6 +95,8 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         Of the fit.
     sensitivity_ : SensitivityEstimate or KnownSensitivity
         What the noise of the fit was calibrated to.
+    standard_errors_ : dict of str to ndarray, ndarray or None
+        Of what the fit released, as those of PrivateEstimator.
     mechanism_ : Mechanism
         The mechanism of the fit, with the basis that it learned.
     budget_ : BudgetTotal
@@ -148,15 +150,9 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     (1.5, 0.4)
     """
 
-    estimator_: Estimator
     best_params_: dict[str, Any]
     best_index_: int
-    guarantee_: PrivacyGuarantee
     choice_: Release
-    plan_: ReleasePlan
-    sensitivity_: SensitivityEstimate | KnownSensitivity
-    mechanism_: Mechanism
-    budget_: BudgetTotal
     cv_results_: dict[str, Any]
 
     def __init__(
@@ -265,17 +261,17 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         released = plan.execute(
             *dataset.parts, accountant=accountant, random_state=self.estimator.random_state
         )
+        whole = replace(
+            released,
+            guarantee=together(chosen.guarantee, released.guarantee),
+            plan=f"{chosen.plan}\nChosen: {candidates[index]}\n{released.plan}",
+        )
         self.__dict__.update(  # at once: an interrupt could leave the guarantee of another fit
             best_index_=index,
             best_params_=candidates[index],
             cv_results_={"params": candidates},
             choice_=chosen,
-            plan_=plan,
-            estimator_=released.value,
-            guarantee_=together(chosen.guarantee, released.guarantee),
-            budget_=released.budget,
-            sensitivity_=released.sensitivity,
-            mechanism_=plan.mechanism,
+            **fitted_attributes(plan, whole),
         )
         return self
 

@@ -305,7 +305,7 @@ class KnownSensitivity(Settled):
                     "The known sensitivity is for records without weights. Got sample_weight. "
                     "Sample the sensitivity, with an oracle that yields (X, y, sample_weight)."
                 )
-            check_clippable(example.X, self.ranges)
+            check_clippable(example.X, schema.parts[0].dtypes, self.ranges)
         if self.prior is None:
             return self, schema
         sampler, schema = self.sampler.agree(schema, example)

@@ -12,21 +12,25 @@ from skdp.core.units import ROUND_UP
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.preconditions import Ranges, as_ranges
 
+OF_MEAN = "that the target is the mean of each column"
 PAIN_FREE = "Rubinstein and Aldà, Pain-Free Random Differential Privacy, ICML 2017"
 
 
-def mean_l1(n_samples: int, n_features: int = 1, *, ranges: ArrayLike) -> KnownSensitivity:
+def mean_l1(
+    n_samples: int, n_features: int | None = None, *, ranges: ArrayLike
+) -> KnownSensitivity:
     """Bound the L1 norm of the change of a mean of bounded records.
 
     Parameters
     ----------
     n_samples : int
         Number of records n.
-    n_features : int, default=1
-        Number of columns.
+    n_features : int or None, default=None
+        Number of columns. None takes as many as there are ranges, 1 for a pair.
     ranges : pair of float, or array-like of shape (n_features, 2)
         Lowest and highest value, of all columns or column by column. No default: the private
-        records are clipped to them. Declare them, and never take them from these records.
+        records are clipped to them. Declare them, and never take them from these records. Missing
+        numbers count as 0, clipped: fill them with a public value first where that is no good one.
 
     Returns
     -------
@@ -41,7 +45,7 @@ def mean_l1(n_samples: int, n_features: int = 1, *, ranges: ArrayLike) -> KnownS
     Examples
     --------
     >>> from skdp import mean_l1
-    >>> round(mean_l1(100, 2, ranges=[(0, 1), (18, 98)]).value, 9)
+    >>> round(mean_l1(100, ranges=[(0, 1), (18, 98)]).value, 9)
     0.81
     """
     box = _box(ranges, n_features, "mean_l1")
@@ -49,15 +53,17 @@ def mean_l1(n_samples: int, n_features: int = 1, *, ranges: ArrayLike) -> KnownS
     return _mean_bound(size, "l1", n_samples, "mean_l1", box)
 
 
-def mean_l2(n_samples: int, n_features: int = 1, *, ranges: ArrayLike) -> KnownSensitivity:
+def mean_l2(
+    n_samples: int, n_features: int | None = None, *, ranges: ArrayLike
+) -> KnownSensitivity:
     """Bound the L2 norm of the change of a mean of bounded records.
 
     Parameters
     ----------
     n_samples : int
         Number of records n.
-    n_features : int, default=1
-        Number of columns.
+    n_features : int or None, default=None
+        Number of columns. None takes as many as there are ranges, 1 for a pair.
     ranges : pair of float, or array-like of shape (n_features, 2)
         As for :func:`mean_l1`.
 
@@ -74,7 +80,7 @@ def mean_l2(n_samples: int, n_features: int = 1, *, ranges: ArrayLike) -> KnownS
     Examples
     --------
     >>> from skdp import mean_l2
-    >>> round(mean_l2(100, 2, ranges=[(0, 3), (0, 4)]).value, 9)
+    >>> round(mean_l2(100, ranges=[(0, 3), (0, 4)]).value, 9)
     0.05
     """
     box = _box(ranges, n_features, "mean_l2")
@@ -139,16 +145,19 @@ def _mean_bound(
         ROUND_UP * size / n_samples,
         norm,
         n_samples,
-        preconditions="that the target is the mean of each column",
+        preconditions=OF_MEAN,
         source="two records differ by at most the widths of the ranges",
         ranges=box,
+        shape=(len(box),) if len(box) > 1 else None,  # the mean of one column may be a number
     )
 
 
-def _box(ranges: ArrayLike, n_features: int, owner: str) -> Ranges:
+def _box(ranges: ArrayLike, n_features: int | None, owner: str) -> Ranges:
     """Declare the range of each column, where one may stand for all."""
-    check_count("n_features", n_features, owner)
     box = floats(ranges)
+    if n_features is None:
+        n_features = len(box) if box is not None and box.ndim == 2 else 1
+    check_count("n_features", n_features, owner)
     if box is not None and box.shape == (2,):
         box = np.tile(box, (n_features, 1))
     if box is None or box.shape != (n_features, 2):

@@ -63,7 +63,7 @@ class UniformOracle(ShippedOracle):
     >>> from skdp import UniformOracle
     >>> oracle = UniformOracle([(0, 1), (18, 99)], classes=["no", "yes"])
     >>> oracle
-    UniformOracle(n_features=2, n_classes=2)
+    UniformOracle(n_features=2, bounds=[(0, 1), (18, 99)], n_classes=2)
     >>> X, y = oracle(4, np.random.default_rng(0))
     >>> X.shape, y.shape
     ((4, 2), (4,))
@@ -85,9 +85,9 @@ class UniformOracle(ShippedOracle):
         self._classes = None if classes is None else check_classes(classes, name)
         self._y_bounds = None if y_bounds is None else check_ranges("y_bounds", [y_bounds], name)
         self.classes_ = None if self._classes is None else np.sort(self._classes)
-        super().__init__(
-            f"n_features={len(self._box.bounds)}", describe_y(self.classes_, y_bounds is not None)
-        )
+        low, high = (0.0, 0.0) if self._y_bounds is None else self._y_bounds[0]
+        bounds_of_y = "" if self._y_bounds is None else f"y_bounds=({low:.12g}, {high:.12g})"
+        super().__init__(str(self._box), describe_y(self.classes_, False), bounds_of_y)
 
     def __call__(self, n_samples: int, rng: Generator) -> Sample:
         """Return `n_samples` records inside the bounds."""

@@ -7,7 +7,7 @@ as its outcome would leak.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,7 @@ from scipy import sparse
 from skdp.core.checks import check_ranges, shown
 from skdp.core.classes import public_name
 from skdp.core.dataset import n_columns
-from skdp.core.dtypes import holds_numbers
+from skdp.core.dtypes import DType, holds_numbers
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator
 
@@ -115,7 +115,7 @@ def as_ranges(ranges: object, owner: str) -> Ranges:
     return tuple((low, high) for low, high in check_ranges("ranges", ranges, owner).tolist())
 
 
-def check_clippable(X: Container, ranges: Ranges) -> None:
+def check_clippable(X: Container, dtypes: Iterable[DType], ranges: Ranges) -> None:
     """Refuse records whose form does not fit the ranges; no entry is looked at.
 
     A series, or a list of numbers, is one column. Clipping would fill a sparse X where a range
@@ -129,7 +129,7 @@ def check_clippable(X: Container, ranges: Ranges) -> None:
             f"The known sensitivity has ranges for {len(ranges)} column(s), to which records are "
             f"clipped. Got {got}. Declare the 'ranges' of each column."
         )
-    if not _is_numeric(X):
+    if not all(map(holds_numbers, dtypes)):
         raise ValueError(
             "The known sensitivity has ranges, to which records are clipped, so X must hold "
             "numbers only. Got columns of another type. Encode them first, by a public rule."
@@ -139,13 +139,6 @@ def check_clippable(X: Container, ranges: Ranges) -> None:
             "The known sensitivity has a range without 0, so clipping would fill the sparse X. "
             "Pass X dense, or choose 'ranges' that hold 0."
         )
-
-
-def _is_numeric(X: Container) -> bool:
-    """Read the types of the columns; a list has none, and fails in the evaluation if it must."""
-    if hasattr(X, "dtype"):  # an array, sparse or not, or a series
-        return holds_numbers(X.dtype)
-    return all(holds_numbers(dtype) for dtype in getattr(X, "dtypes", ()))
 
 
 def clip(X: Container, ranges: Ranges) -> Container:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from skdp.core.checks import LONGEST, shown
 from skdp.core.dataset import Dataset, n_columns, n_records
 from skdp.core.types import Container, Sample
 from skdp.sensitivity.shipped import ShippedOracle, check_table, refuse, resample
@@ -24,6 +25,9 @@ class PublicDataOracle(ShippedOracle):
         The public records. Referenced, not copied (lists are).
     y : array-like or series, shape (n_records,) or (n_records, n_outputs), default=None
         Their responses. With None the oracle returns `X` alone.
+    name : str or None, default=None
+        What the guarantee calls the table, such as ``"census 2011"``: the promise is about these
+        records.
 
     Attributes
     ----------
@@ -33,7 +37,7 @@ class PublicDataOracle(ShippedOracle):
     Raises
     ------
     ValueError
-        If there are no records, or `X` and `y` differ in their number.
+        If there are no records, `X` and `y` differ in their number, or the name is no short string.
 
     Examples
     --------
@@ -49,16 +53,20 @@ class PublicDataOracle(ShippedOracle):
 
     independent_records = True
 
-    def __init__(self, X: Container, y: Container = None) -> None:
-        name = type(self).__name__
-        self._X = check_table(X, name)
-        self._y = None if y is None else check_table(y, name)
+    def __init__(self, X: Container, y: Container = None, *, name: str | None = None) -> None:
+        owner = type(self).__name__
+        if name is not None and not (isinstance(name, str) and len(name) <= LONGEST):
+            refuse(owner, "name", "be a short string", shown(name))
+        self._X = check_table(X, owner)
+        self._y = None if y is None else check_table(y, owner)
+        self.name = name
         self._n_records = n_records(self._X)
         if y is not None and n_records(self._y) != n_records(self._X):
-            refuse(name, "y", f"hold {n_records(self._X)} records, as X does", n_records(self._y))
+            refuse(owner, "y", f"hold {n_records(self._X)} records, as X does", n_records(self._y))
         self.classes_ = None if y is None else _labels_of(self._y)
         width = n_columns(self._X)
         super().__init__(
+            "" if name is None else repr(name),
             f"n_records={n_records(self._X)}",
             "" if width is None else f"n_features={width}",
             "" if y is None else "labeled",

@@ -59,7 +59,8 @@ class RandomDensityOracle(ShippedOracle):
     >>> from skdp import RandomDensityOracle
     >>> oracle = RandomDensityOracle([(0, 1), (18, 99)])
     >>> oracle
-    RandomDensityOracle(n_features=2, max_components=4, widths=(0.03, 0.3))
+    RandomDensityOracle(n_features=2, bounds=[(0, 1), (18, 99)], max_components=4,
+                        widths=(0.03, 0.3))
     >>> oracle(5, np.random.default_rng(0)).shape
     (5, 2)
     """
@@ -87,7 +88,7 @@ class RandomDensityOracle(ShippedOracle):
         self._max_components: int = int(max_components)
         self._log_widths: tuple[float, float] = (math.log(pair[0]), math.log(pair[1]))
         super().__init__(
-            f"n_features={len(low)}",
+            str(self._box),
             f"max_components={max_components}",
             f"widths=({pair[0]:g}, {pair[1]:g})",
         )

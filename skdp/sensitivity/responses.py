@@ -27,4 +27,5 @@ def without_response(oracle: Oracle) -> Oracle:
     """
     if type(oracle) is not PublicDataOracle:
         return _WithoutResponse(oracle, oracle.description)
-    return oracle if oracle.table.y is None else PublicDataOracle(oracle.table.X)
+    table = oracle.table
+    return oracle if table.y is None else PublicDataOracle(table.X, name=oracle.name)

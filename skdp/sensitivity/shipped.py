@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from skdp.core.checks import check_ranges, floats, shown
+from skdp.core.checks import LONGEST, check_ranges, floats, shown
 from skdp.core.dataset import n_records, take_records
 from skdp.core.default import default
 from skdp.core.oracle import Oracle
@@ -74,6 +74,15 @@ class Box(NamedTuple):
         if importlib.util.find_spec("pandas") is None:
             raise ImportError(f"{oracle} with a dict of bounds yields frames and needs pandas.")
         return cls(check_ranges("bounds", list(bounds.values()), oracle), list(bounds))
+
+    def __str__(self) -> str:
+        """How many features, and their ranges where these are few or alike."""
+        ranges = [f"({low:.12g}, {high:.12g})" for low, high in self.bounds]
+        named = [f"{name!r}: {each}" for name, each in zip(self.names or [], ranges, strict=False)]
+        bounds = f"{{{', '.join(named)}}}" if named else f"[{', '.join(ranges)}]"
+        if len(bounds) > LONGEST:
+            bounds = ranges[0] if len(set(ranges)) == 1 else ""
+        return f"n_features={len(ranges)}{bounds and f', bounds={bounds}'}"
 
     def place(self, units: NDArray[np.float64]) -> Container:
         """Bring records from the unit cube to the box."""

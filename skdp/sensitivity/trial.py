@@ -19,6 +19,7 @@ from scipy import sparse
 
 from skdp.core.classes import isinstance_by_name, named, slots_of
 from skdp.core.dataset import Dataset, as_array, belongs_to
+from skdp.core.dtypes import objects
 from skdp.core.installed import release_of
 from skdp.core.oracle import Oracle
 from skdp.core.source import contents, global_names
@@ -174,8 +175,15 @@ def _are_alike(container: Container, other: Container) -> bool:
     for each in (container, other):
         is_frame = belongs_to(each, "pandas", "polars") and len(each.shape) == 2
         parts = [each[name] for name in each.columns] if is_frame else [each]
-        arrays.append(list(map(as_array, parts)))
+        arrays.append(list(map(_entries, parts)))
     return len(arrays[0]) == len(arrays[1]) and all(map(_match, *arrays))
+
+
+def _entries(container: Container) -> NDArray:
+    """Return the entries, with None for those that no comparison may be made with."""
+    entries = as_array(container)
+    is_series = entries.dtype.kind == "O" and belongs_to(container, "pandas")
+    return objects(container) if is_series else entries
 
 
 def _match(array: NDArray, other: NDArray) -> bool:

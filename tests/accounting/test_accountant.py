@@ -377,3 +377,20 @@ class Budget(RuleBasedStateMachine):
 
 TestBudget = Budget.TestCase
 TestBudget.settings = settings(max_examples=10, stateful_step_count=12, deadline=None)
+
+
+def test_a_label_tells_the_releases_of_a_block():
+    ledger = PrivacyAccountant(":memory:", epsilon=9.0)
+    with ledger.as_default(label="Monday") as monday:
+        default_accountant().spend(PrivacyGuarantee(1.0), label="mean")
+        with monday.as_default():
+            default_accountant().spend(PrivacyGuarantee(1.0), label="coef_ of Ridge(alpha=1)")
+    ledger.spend(PrivacyGuarantee(1.0), label="mean")
+    assert [row["label"] for row in ledger.rows()] == [
+        "Monday: mean",
+        "Monday: Ridge: coef_",
+        "mean",
+    ]
+    assert ledger.total().epsilon == monday.total().epsilon == 3.0
+    with pytest.raises(TypeError, match=r"'label' parameter of PrivacyAccountant\.as_default"):
+        ledger.as_default(label=1).__enter__()

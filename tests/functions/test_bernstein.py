@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from skdp.functions import bernstein_basis as _bernstein_basis
-from skdp.functions.bernstein import BernsteinTransformer
+from skdp.functions.bernstein import ORDERS, BernsteinTransformer
 from skdp.functions.bernstein_basis import bernstein_basis, elevation_matrix, multiply_axes
 
 
@@ -133,6 +133,39 @@ def test_coefficients_are_a_copy():
     values = np.arange(4.0)
     bernstein.coefficients(values)[0] = 9
     assert values[0] == 0
+
+
+@pytest.mark.loop("n_features", [1, 2])
+def test_the_order_is_chosen_by_cross_validation_of_the_values(n_features):
+    """Against the matrices of the definition; near the best of all orders, whatever the noise."""
+    rng, degree = np.random.default_rng(n_features), 12
+    bernstein, errors = fitted(n_features, degree=degree, order="auto"), []
+    lattice = bernstein.lattice_
+    basis, grid = bernstein.transform(lattice), rng.uniform(size=(500, n_features))
+    rest = {order: np.linalg.matrix_power(np.eye(len(basis)) - basis, order) for order in ORDERS}
+    exact = np.exp(-((grid - 0.4) ** 2).sum(axis=1) / 0.02)
+    for noise in (0.0, 0.01, 0.1, 1.0):
+        values = np.exp(-((lattice - 0.4) ** 2).sum(axis=1) / 0.02)
+        values += noise * rng.normal(size=len(values))
+        scores = {
+            order: np.mean((left @ values) ** 2) / (1 - 1.2 * (1 - np.trace(left) / len(left))) ** 2
+            for order, left in rest.items()
+            if 1.2 * (1 - np.trace(left) / len(left)) < 1
+        }
+        orders = [min(scores, key=scores.__getitem__), "auto", 3, *ORDERS]
+        released = {
+            order: each.evaluate(each.coefficients(values), grid)
+            for order in orders
+            for each in [fitted(n_features, degree=degree, order=order)]
+        }
+        np.testing.assert_allclose(released["auto"], released[orders[0]], rtol=1e-6, atol=1e-9)
+        huge = bernstein.evaluate(bernstein.coefficients(values * 1e300), grid)
+        np.testing.assert_allclose(huge, released["auto"] * 1e300)
+        errors.append([np.std(released[order] - exact) for order in ("auto", 3, *ORDERS)])
+    auto, of_three, *others = np.transpose(errors)
+    assert (auto < 2 * np.min(others, axis=0)).all()
+    assert (auto < 1.05 * of_three).all()
+    assert (auto[:2] < of_three[:2] / 2).all()
 
 
 def test_higher_order_converges_faster():
@@ -373,5 +406,5 @@ def test_the_box_is_a_decision():
         "clip": False,
         "degree": 10,
         "feature_range": (15, 45),
-        "order": 3,
+        "order": "auto",
     }

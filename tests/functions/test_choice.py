@@ -7,7 +7,6 @@ from scipy import stats
 from skdp import (
     ExponentialMechanism,
     LaplaceMechanism,
-    PrivateEvaluationError,
     SensitivitySampler,
     UniformOracle,
     release,
@@ -73,15 +72,14 @@ def test_wrong_number_of_scores_is_refused_before_private_data_is_seen():
     seen = []
 
     def target(records):
-        seen.append(records is X)
+        seen.append(np.array_equal(records, X))
         return counts(records)
 
     options = {"mechanism": ExponentialMechanism(1.0), "responses": "abcd"}
-    with pytest.raises(ValueError, match=r"a vector of 4 scores.*returned shape \(5,\)"):
-        release(target, X, sensitivity=SensitivitySampler(ORACLE), **options)
+    for sensitivity in (SensitivitySampler(ORACLE), 2):
+        with pytest.raises((ValueError, TypeError), match=r"4 scores.*returned shape \(5,\)"):
+            release(target, X, sensitivity=sensitivity, **options)
     assert not any(seen)
-    with pytest.raises(PrivateEvaluationError):
-        release(target, X, sensitivity=2, **options)
 
 
 def test_responses_that_make_no_sense_are_refused():

@@ -25,6 +25,7 @@ from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.oracles import GaussianOracle, MakeOracle, UniformOracle
 from skdp.sensitivity.public_data import PublicDataOracle
 from skdp.sensitivity.random_task import RandomTaskOracle
+from skdp.sensitivity.responses import without_response
 
 SECRET = 31337.25
 TABLE = np.arange(12.0).reshape(6, 2)
@@ -83,8 +84,18 @@ def test_descriptions_are_short_and_never_show_the_table():
     assert repr(RandomTaskOracle(table)) == (
         "RandomTaskOracle(n_records=284, n_features=30, response, noise=0.1)"
     )
-    assert repr(UniformOracle({"a": (0, SECRET)})) == "UniformOracle(n_features=1)"
-    assert repr(UniformOracle([(0, 1)], y_bounds=(0, 1))) == "UniformOracle(n_features=1, response)"
+    named = without_response(PublicDataOracle(table, labels, name="census 2011"))
+    assert repr(named) == "PublicDataOracle('census 2011', n_records=284, n_features=30)"
+    of_bounds = {
+        "n_features=2, bounds={'a': (0, 0.5), 'b': (18, 99)}": {"a": (0, 0.5), "b": (18, 99)},
+        "n_features=30, bounds=(0, 1)": [(0, 1)] * 30,
+        "n_features=30": [(0, i) for i in range(30)],
+    }
+    for text, bounds in of_bounds.items():
+        assert repr(UniformOracle(bounds)) == f"UniformOracle({text})"
+    assert repr(UniformOracle([(0, 1)], y_bounds=(-1, 1))) == (
+        "UniformOracle(n_features=1, bounds=[(0, 1)], y_bounds=(-1, 1))"
+    )
     assert repr(GaussianOracle([0, SECRET], np.eye(2), response=True)) == (
         "GaussianOracle(n_features=1, response)"
     )
@@ -246,6 +257,7 @@ def test_make_oracle_draws_a_new_task_at_each_call():
 REFUSED = [
     (lambda: PublicDataOracle(np.zeros((0, 2))), "'X' .* must hold at least one record"),
     (lambda: PublicDataOracle([]), "'X' parameter of PublicDataOracle"),
+    (lambda: PublicDataOracle(TABLE, name=TABLE), r"'name' .* be a short string. Got a ndarray"),
     (lambda: PublicDataOracle(TABLE, [0, 1]), "'y' .* must hold 6 records, as X does. Got 2"),
     (lambda: UniformOracle([(0, np.inf)]), "'bounds' parameter of UniformOracle must give finite"),
     (lambda: UniformOracle([(1, 0)]), "low at most high"),

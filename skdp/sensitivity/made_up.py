@@ -1,0 +1,117 @@
+"""A function whose sensitivity is known on paper, tried on made-up records before private ones.
+
+Where a sensitivity is sampled, the pairs show what a function does. A bound shows nothing: a sum
+under the bound of a mean would get a tiny part of the noise that it needs.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from skdp.core.dataset import Dataset, take_records
+from skdp.core.dtypes import double, holds_numbers
+from skdp.core.room import quiet, spare
+from skdp.core.schema import Schema
+from skdp.core.target import Target, ValueFormError, as_numbers
+from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.sensitivity.mean_bounds import OF_MEAN
+
+N_MADE_UP = 20
+"""So many different records are made up."""
+SLACK = 1e-9
+"""By which a change may exceed its bound, for it is computed in floats; relative."""
+
+
+def try_on_made_up(
+    target: Target, schema: Schema, known: KnownSensitivity
+) -> tuple[int, ...] | None:
+    """Return the shape of a function's values, if it has one on records that are made up.
+
+    Refused is a function that returns no numbers, or that one record moves by more than its bound.
+    It may fail otherwise, as the private records may do.
+    """
+    failures: list[str] = []
+    bounded, shape = known.bounded(target), None
+    with quiet():  # categories are those of the data where no oracle has others
+        for datasets in _made_up(schema, known):
+            values = [_value(bounded, dataset, failures) for dataset in datasets]
+            if len(values) == 2 and not (values[0] is None or values[1] is None):
+                _check_moved(target, known, values[0], values[1])
+            shape = next((value.shape for value in values if value is not None), shape)
+    plain = all(holds_numbers(dtype) for part in schema.parts for dtype in part.dtypes)
+    if shape is None and (plain or known.ranges is not None):
+        warnings.warn(
+            f"The target {target.description} raised {failures[0]} on made-up numbers in the form "
+            "of the data. If it raises on the private ones, the budget pays for nothing. Try it on "
+            "public records first.",
+            UserWarning,
+            stacklevel=5,
+        )
+    if None not in (shape, known.shape) and shape != known.shape:
+        supposed = f", assuming {known.preconditions}" if known.preconditions else ""
+        raise ValueError(
+            f"The known sensitivity is for values of shape {known.shape}{supposed}. On made-up "
+            f"records the target {target.description} returned shape {shape}. Correct one of them."
+        )
+    return shape
+
+
+def _value(target: Target, dataset: Dataset, failures: list[str]) -> NDArray[np.float64] | None:
+    """Evaluate a target; where it fails, note the kind of error and return None."""
+    try:
+        return as_numbers(spare(target)(*dataset.parts, seed=0), target.description)
+    except ValueFormError:
+        raise
+    except (Exception, SystemExit) as error:
+        failures.append(type(error).__name__)
+        return None
+
+
+def _check_moved(
+    target: Target, known: KnownSensitivity, value: NDArray[np.float64], other: NDArray[np.float64]
+) -> None:
+    whose = f"The known sensitivity is no bound for the target {target.description}"
+    remedy = "Take a bound of this function, or sample its sensitivity."
+    if value.shape != other.shape:
+        raise ValueError(
+            f"{whose}: on made-up records, one that was replaced changed the shape of the value "
+            f"from {value.shape} to {other.shape}. {remedy}"
+        )
+    with np.errstate(invalid="ignore"):
+        moved = known.geometry.distance(value, other)
+        rounding = known.n_samples * 2.0**-52 * np.abs([value, other]).sum()
+    if moved > (1 + SLACK) * known.value + rounding:
+        raise ValueError(
+            f"{whose}: on made-up records within its ranges, one of {known.n_samples} that was "
+            f"replaced moved the value by {moved:.6g} in the norm {known.geometry.key!r}, and the "
+            f"bound is {known.value:.6g}. {remedy}"
+        )
+
+
+def _made_up(schema: Schema, known: KnownSensitivity) -> Iterator[list[Dataset]]:
+    """Make datasets of a form, in pairs that differ in one record where the bound has ranges."""
+    supposes_more = known.gamma or known.estimator or known.preconditions not in ("", OF_MEAN)
+    if known.ranges is None or supposes_more:  # of records, perhaps, and made-up ones are not such
+        yield [Dataset(*(part.made_up(N_MADE_UP) for part in schema.parts))]
+        return
+    n, form = known.n_samples, schema.parts[0]
+    doubles = replace(form, dtypes=tuple(map(double, form.dtypes)))  # as clipped records are
+    low, high = np.array(known.ranges).T
+    between = np.random.default_rng(0).uniform(low, high, size=(N_MADE_UP, len(low)))
+    table = doubles.convert(np.vstack([low, high, np.clip(0, low, high), between]))
+    others = [part.made_up(n) for part in schema.parts[1:]]
+    alike, places = np.full(n, 2), np.arange(n)
+    halves, varied = (places < n // 2).astype(int), 3 + places % N_MADE_UP
+    # full rows, as many as there are private ones, may not fit into a sparse container
+    for rows in [alike] if sparse.issparse(table) else [alike, halves, varied]:
+        pair = []
+        for corner in (0, 1):  # the record in the middle moves from the lower ends to the upper
+            rows[n // 2] = corner
+            pair.append(Dataset(doubles.convert(take_records(table, rows)), *others))
+        yield pair

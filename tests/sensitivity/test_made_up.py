@@ -1,0 +1,158 @@
+"""A function under a bound is tried on made-up records, before anything is spent."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+from skdp import (
+    BernsteinTarget,
+    BernsteinTransformer,
+    ExponentialMechanism,
+    GaussianMechanism,
+    KnownSensitivity,
+    LaplaceMechanism,
+    Target,
+    mean_l1,
+    mean_l2,
+    release,
+)
+from skdp.accounting import PrivacyAccountant
+from skdp.core.dataset import n_records
+
+N = 31
+X = np.random.default_rng(0).uniform(size=(N, 2))
+BOX = [(-1, 3), (5, 6)]
+NOISE = LaplaceMechanism(1.0)
+
+
+def means(X):
+    return np.asarray(X).mean(axis=0)
+
+
+def median(X):
+    return np.median(X, axis=0)
+
+
+class Sums(Target):
+    def __call__(self, X, *, seed):
+        return np.sum(X, axis=0)
+
+
+@pytest.fixture
+def accountant(tmp_path):
+    return PrivacyAccountant(tmp_path / "ledger", epsilon=100.0, delta=1e-3)
+
+
+@pytest.mark.loop(
+    ("target", "records"),
+    [
+        (np.sum, X),
+        (median, X),
+        (median, X[:-1]),
+        (median, X.tolist()),
+        (lambda X: np.max(X, axis=0), (X > 0.5).astype(np.uint8)),
+        (lambda X: 1.001 * means(X), pd.DataFrame(X, columns=["a", "b"])),
+        (lambda X: means(X.fill_nan(1)) * 2, pl.DataFrame({"a": X[:, 0], "b": X[:, 1]})),
+        (lambda X: np.unique(np.asarray(X)[:, 0]), pd.DataFrame(X).astype("Float64")),
+        (lambda X: np.asarray(X.sum(axis=0)).ravel(), sparse.csr_array(X)),
+        (Sums(), X),
+    ],
+)
+def test_what_a_record_moves_by_more_than_the_bound_is_refused(target, records, accountant):
+    box = (0, 1) if sparse.issparse(records) else BOX
+    for bound, noise in (mean_l1, NOISE), (mean_l2, GaussianMechanism(1.0, 1e-5)):
+        known = bound(n_records(records), 2, ranges=box)
+        with pytest.raises(ValueError, match=r"no bound for the target .* on made-up records"):
+            release(target, records, mechanism=noise, sensitivity=known, accountant=accountant)
+    assert not accountant.rows()
+
+
+@pytest.mark.loop("n", [1, 30])
+def test_a_mean_passes_whatever_its_ranges(n):
+    for box in (BOX, (0, 0.1), (1e6, 1e6 + 1), (-1e300, 1e300)):
+        known = mean_l1(n, 2, ranges=box)
+        assert release(means, X[:n], mechanism=NOISE, sensitivity=known).value.shape == (2,)
+    for container in (pd.DataFrame, pl.DataFrame, list):
+        known, records = mean_l1(n, 2, ranges=(0, 1)), container(X[:n])
+        assert release(means, records, mechanism=NOISE, sensitivity=known).value.shape == (2,)
+    wide, known = sparse.csr_array((n, 10**4)), mean_l1(n, 10**4, ranges=(0, 1))
+    released = release(lambda X: X.mean(axis=0), wide, mechanism=NOISE, sensitivity=known)
+    assert released.value.shape == (10**4,)
+    with pytest.raises(ValueError, match=r"shape \(2,\), .* the mean of each column.* shape \(\)"):
+        release(np.mean, X[:n], mechanism=NOISE, sensitivity=mean_l1(n, 2, ranges=(0, 1)))
+
+
+@pytest.mark.loop(
+    ("target", "options", "words"),
+    [
+        (np.histogram, {}, r"returned a tuple .*np.histogram\(...\)\[0\]"),
+        (lambda X: None, {}, "returned None"),
+        (lambda X: ["a", "b"], {"sensitivity": mean_l1(N, 2, ranges=BOX)}, "returned a list"),
+        (np.sum, {"mechanism": ExponentialMechanism(1.0), "responses": "ab"}, "of 2 scores"),
+        (np.mean, {"mechanism": ExponentialMechanism(1.0)}, "a vector with one score"),
+        (
+            np.mean,
+            {"sensitivity": KnownSensitivity(1.0, "l1", N, shape=(2,))},
+            "for values of shape",
+        ),
+        (
+            BernsteinTarget(lambda X, points: 1.0, BernsteinTransformer(4, feature_range=(0, 1))),
+            {},
+            "must return shape",
+        ),
+    ],
+)
+def test_what_is_no_array_of_numbers_is_refused(target, options, words, accountant):
+    with pytest.raises((TypeError, ValueError), match=words):
+        release(
+            target,
+            X,
+            accountant=accountant,
+            **({"mechanism": NOISE, "sensitivity": 1.0} | options),
+        )
+    assert not accountant.rows()
+
+
+def test_a_function_that_fails_on_all_that_is_made_up_is_pointed_out():
+    def of_these(records):
+        if not np.array_equal(records, X):
+            raise KeyError
+        return np.mean(records, axis=0)
+
+    for bound in (mean_l1(N, 2, ranges=(0, 1)), 1.0):
+        with pytest.warns(UserWarning, match="raised KeyError on made-up numbers .* Try it on"):
+            release(of_these, X, mechanism=NOISE, sensitivity=bound)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # nobody knows which words they are
+        words = pd.DataFrame({"a": ["yes"] * N})
+        count = lambda words: float(words["a"].map({"yes": 1}.__getitem__).sum())  # noqa: E731 - short
+        release(count, words, mechanism=NOISE, sensitivity=1.0)
+        # of one-hot rows a mean moves by less than of others in the box
+        known = KnownSensitivity(2 / N, "l1", N, ranges=BOX, preconditions="one-hot records")
+        release(means, X, mechanism=NOISE, sensitivity=known)
+        # the ranges may bound what a median of these records can do, by a proof of somebody
+        known = KnownSensitivity(4, "l1", N, ranges=BOX[:1])
+        release(median, X[:, :1], mechanism=NOISE, sensitivity=known)
+
+
+class Unrestorable(Sums):
+    def restore(self, value):
+        raise KeyError("nothing")
+
+
+def test_what_was_paid_for_is_not_lost(accountant):
+    with pytest.raises(KeyError) as caught:
+        release(Unrestorable(), X, mechanism=NOISE, sensitivity=9.0, accountant=accountant)
+    assert "what was released is array([" in caught.value.__notes__[0]
+    assert len(accountant.rows()) == 1
+
+
+def test_columns_are_as_many_as_ranges():
+    for bound in (mean_l1, mean_l2):
+        assert bound(N, ranges=BOX) == bound(N, 2, ranges=BOX)
+        assert bound(N, ranges=(0, 1)) == bound(N, ranges=[(0, 1)]) == bound(N, 1, ranges=(0, 1))
