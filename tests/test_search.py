@@ -393,6 +393,11 @@ def test_a_candidate_without_a_score_fails():
         ({"random_state": 1.5}, TypeError, "random_state"),
         ({"accountant": "ledger.db"}, TypeError, "'accountant' parameter of PrivateSearchCV"),
         ({"sensitivity": SensitivitySampler(lambda n, rng: X)}, ValueError, "holds the private"),
+        (
+            {"estimator__sensitivity": 1.0, "estimator__prior": lambda n, rng: (X, Y)},
+            ValueError,
+            "holds the private",
+        ),
     ],
 )
 def test_what_cannot_be_searched_is_refused_before_it_is_paid_for(change, error, match):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer
-from skdp.checks import check_data, check_parameters, is_derived
+from skdp.checks import check_data, check_holds_no_record, check_parameters, is_derived
 from skdp.core.checks import shown
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
@@ -222,8 +222,8 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
         self._check_parameters(models)
         warn_if_fitted(self.estimator.estimator, self.param_grid)
         accountant = payer(self.accountant or self.estimator.accountant)
-        for sensitivity in (self.sensitivity, self.estimator.sensitivity):
-            check_is_public(getattr(sensitivity, "draws_from", None), Dataset(X, y))
+        check_is_public(getattr(self.sensitivity, "draws_from", None), Dataset(X, y))
+        check_holds_no_record(self.estimator, Dataset(X, y))  # clones of it hold copies
         derived = is_derived(self.estimator)
         dataset = check_data(self.estimator.estimator, True, X, y, any_number=derived)
         accountant.rehearse(  # before pairs are sampled
