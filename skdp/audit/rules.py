@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
-from skdp.audit.certificates import clopper_pearson, label_bound, pair_bound
+from skdp.audit.certificates import label_bound, lower_limit, pair_bound
 from skdp.audit.outputs import AtomTable, Outputs
 
 
@@ -257,7 +257,7 @@ def _project_label(
     right: ArrayLike, guesses: ArrayLike, growth: float, alpha: float, strictness: float
 ) -> NDArray[np.float64]:
     """Bound of the label test on `growth` times the runs, at a rate that is likely exceeded."""
-    rate, _ = clopper_pearson(right, guesses, strictness)
+    rate = lower_limit(right, guesses, strictness)
     final = growth * np.asarray(guesses)
     return label_bound(rate * final, final, alpha)
 
@@ -272,7 +272,7 @@ def _project_pair(
     strictness: float,
 ) -> NDArray[np.float64]:
     """Bound of the pair test on n_final runs, at a ratio that is likely exceeded."""
-    share, _ = clopper_pearson(hits, hits + misses, strictness)
+    share = lower_limit(hits, hits + misses, strictness)
     final = (hits + misses) * n_final / n
     less = np.minimum((1 - share) * final, n_final)
     return pair_bound(share * final, n_final, less, n_final, alpha, delta)

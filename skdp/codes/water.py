@@ -18,6 +18,7 @@ least, and mostly at it.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -141,6 +142,7 @@ def _alone(errors: Matrix, costs: Matrix, budget: float) -> Matrix:
 def _price(prices: Matrix, costs: Matrix, budget: float) -> float:
     """The price at which the inner minima spend the budget, or the highest that all of them pay."""
 
+    @functools.cache  # both ends of the bracket are asked for again
     def excess(log_price: float) -> float:
         return math.log(float(costs @ _inner(math.exp(log_price) * prices)) / budget)
 

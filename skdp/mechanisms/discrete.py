@@ -284,7 +284,8 @@ def below(bound: int, size: int, source: ByteSource) -> NDArray:
         words = np.frombuffer(
             source.bytes(kept.itemsize * count), dtype=kept.dtype
         ) & kept.dtype.type(mask)
-        kept = np.concatenate([kept, words[words < bound]])
+        words = words[words < bound]
+        kept = np.concatenate([kept, words]) if kept.size else words
     return kept[:size]
 
 

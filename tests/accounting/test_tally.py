@@ -135,16 +135,19 @@ def test_no_adversary_beats_the_two_filters():
     D = 1 - 0.98**2 + slack
 
     @cache
-    def admitted(n_small, n_large, n_coins):
+    def most_coins(n_small, n_large):
+        """How many come after these, fewer than none where these are refused."""
         accountant = ledger(epsilon=E, delta=round(D, 12), slack=slack)
-        steps = [(0.1, 0.0, n_small), (0.2, 0.0, n_large), (1e-9, coin, n_coins)]
-        try:
-            for epsilon, delta, n in steps:
-                for _ in range(n):
-                    accountant.spend(PrivacyGuarantee(epsilon=epsilon, delta=delta))
-        except BudgetExceededError:
-            return False
-        return True
+        steps = [(0.1, 0.0)] * n_small + [(0.2, 0.0)] * n_large + [(1e-9, coin)] * 9
+        for place, (epsilon, delta) in enumerate(steps):
+            try:
+                accountant.spend(PrivacyGuarantee(epsilon=epsilon, delta=delta))
+            except BudgetExceededError:
+                return place - n_small - n_large
+        raise AssertionError("no limit was met")
+
+    def admitted(n_small, n_large, n_coins):
+        return n_coins <= most_coins(n_small, n_large)
 
     @cache
     def value(loss, n_small, n_large, n_coins):
