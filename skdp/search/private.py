@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -223,7 +224,10 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
         warn_if_fitted(self.estimator.estimator, self.param_grid)
         accountant = payer(self.accountant or self.estimator.accountant)
         check_is_public(getattr(self.sensitivity, "draws_from", None), Dataset(X, y))
-        check_holds_no_record(self.estimator, Dataset(X, y))  # clones of it hold copies
+        grids = [self.param_grid] if isinstance(self.param_grid, Mapping) else self.param_grid
+        listed = (some for grid in grids for some in grid.values() if isinstance(some, Iterable))
+        # of what was given, as the models and candidates hold copies
+        check_holds_no_record(self.estimator, Dataset(X, y), *chain.from_iterable(listed))
         derived = is_derived(self.estimator)
         dataset = check_data(self.estimator.estimator, True, X, y, any_number=derived)
         accountant.rehearse(  # before pairs are sampled
