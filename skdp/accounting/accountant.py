@@ -18,7 +18,7 @@ from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
 from skdp.accounting.spend import Spend, estimator_first
 from skdp.accounting.sums import Rehearsal, Sums, numbers
 from skdp.accounting.tally import BudgetTotal, Limits, Tally, check_limits
-from skdp.core.checks import check_count, shown, with_advice
+from skdp.core.checks import LONGEST, check_count, shown, with_advice
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 
 _of_all: PrivacyAccountant | None = None
@@ -374,13 +374,14 @@ class PrivacyAccountant:
 
         Raises
         ------
-        TypeError
-            If the label is no string.
+        ValueError
+            If the label is no string, or not of one line of at most 80 characters.
         """
-        if not isinstance(label, str | None):
-            raise TypeError(
-                "The 'label' parameter of PrivacyAccountant.as_default must be a string. Got "
-                f"{shown(label)}."
+        fits = isinstance(label, str) and label.isprintable() and len(label) <= LONGEST
+        if not (label is None or fits):
+            raise ValueError(
+                "The 'label' parameter of PrivacyAccountant.as_default must be a string of one "
+                f"line, of at most {LONGEST} characters. Got {shown(label)}."
             )
         named = self
         if label is not None:

@@ -81,7 +81,9 @@ class Sums:
         if limits.gamma is not None and gamma > exact(limits.gamma):
             remedy = f"Gamma would be {above(gamma):g}, jointly: release with an earlier estimate"
         elif with_it.delta > room:
-            remedy = f"Of delta {below(room):g} may be spent, beside the slack: ask for less"
+            remedy = (
+                f"Of delta {max(below(room), 0.0):g} may be spent, beside the slack: ask for less"
+            )
         elif left:
             remedy = f"One more release may have an epsilon of {left:g}: ask for less"
         else:

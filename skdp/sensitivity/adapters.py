@@ -132,6 +132,11 @@ def as_oracle(oracle: object) -> Oracle:
                 f"Got {shown(oracle.description)}."
             )
         return oracle
+    if hasattr(oracle, "draws_from"):
+        name = type(oracle).__name__
+        raise TypeError(
+            f"An oracle is asked for. Got a {name}: pass the oracle that it draws from."
+        )
     if type(oracle).__module__.startswith("scipy.stats"):
         return _adapt_scipy(oracle)
     if callable(oracle):

@@ -160,9 +160,10 @@ def _box(ranges: ArrayLike, n_features: int | None, owner: str) -> Ranges:
     check_count("n_features", n_features, owner)
     if box is not None and box.shape == (2,):
         box = np.tile(box, (n_features, 1))
-    if box is None or box.shape != (n_features, 2):
-        raise ValueError(
-            f"The 'ranges' parameter of {owner} must be a pair (low, high) or an array of shape "
-            f"({n_features}, 2). Got {shown(ranges)}."
-        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        if box is None or box.shape != (n_features, 2) or not np.isfinite(np.diff(box).sum()):
+            raise ValueError(
+                f"The 'ranges' parameter of {owner} must be a pair (low, high) or an array of "
+                f"shape ({n_features}, 2), of finite widths. Got {shown(ranges)}."
+            )
     return as_ranges(box, owner)

@@ -392,5 +392,6 @@ def test_a_label_tells_the_releases_of_a_block():
         "mean",
     ]
     assert ledger.total().epsilon == monday.total().epsilon == 3.0
-    with pytest.raises(TypeError, match=r"'label' parameter of PrivacyAccountant\.as_default"):
-        ledger.as_default(label=1).__enter__()
+    for label in (1, "a\nb", "\x1b[2J", "\ud800", "a" * 81):
+        with pytest.raises(ValueError, match=r"'label' parameter of PrivacyAccountant\.as_default"):
+            ledger.as_default(label=label).__enter__()

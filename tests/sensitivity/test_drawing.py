@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.neighbors import KernelDensity
 
+from skdp import SensitivitySampler, UniformOracle
 from skdp.core.dataset import Dataset
 from skdp.core.oracle import has_independent_records
 from skdp.core.schema import Schema
@@ -153,6 +154,7 @@ def test_describe_oracle():
         (pd.DataFrame({"a": [1]}), "Got DataFrame. To resample a public table"),
         (sparse.csr_array((2, 2)), "Got csr_array. To resample a public table"),
         (None, "Got NoneType"),
+        (SensitivitySampler(UniformOracle([(0, 1)])), "Got a SensitivitySampler: pass the oracle"),
         (GaussianMixture, "an object, not a class. Got GaussianMixture itself"),
         (stats.norm, "must be frozen to serve as an oracle. Got norm_gen. Call it"),
         (stats.multivariate_normal, "must be frozen"),
