@@ -109,7 +109,7 @@ print(ledger)
 # %%
 # The steps say which release the budget went to, and the height of the last one what is left.
 
-BudgetDisplay.from_accountant(ledger).plot().ax_.set_title("A quarter of releases")
+BudgetDisplay.from_accountant(ledger).plot()
 
 # %%
 # The total counts the gamma of the plan once, and those of the search beside it.

@@ -396,6 +396,7 @@ def test_the_display_of_a_budget_shows_what_is_left(path, by):
     assert display.ax_ is ax
     assert_allclose(display.line_.get_ydata(), display.left)
     assert display.line_.get_color() == "r"
+    assert ax.get_title() == "left: epsilon=1 for one release, 0.1 for each of ten"
     display.figure_.canvas.draw()
     names = [label.get_text() for label in ax.get_xticklabels()]
     assert (names == ["start", "Ridge: coef_", "south", "release 3"]) == (by == "release")

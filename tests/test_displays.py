@@ -131,6 +131,10 @@ def test_numbers_of_the_oracle_are_hollow():
     assert drawn == [["a[0]", "a[1]"], ["b"]]
     assert panels[0] is display.ax_
     assert panels[0].get_legend() is not None
+    values, errors = np.array([2000.0, 5.0, 240.0]), np.array([9.0, 0.5, 8.0])  # hidden beside 2000
+    summary = ReleaseSummary("a promise", summary.names, values, errors, learned)
+    scales = [ax.get_xscale() for ax in ReleaseDisplay.from_summary(summary).plot().axes_]
+    assert scales == ["symlog", "linear"]
 
 
 def test_as_many_numbers_as_asked_for(model):
@@ -235,7 +239,7 @@ def test_levels_are_positive_and_finite(task, epsilons):
 
 def test_only_a_sampler_has_public_records():
     known = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=0.1)
-    with pytest.raises(TypeError, match="whose sensitivity is a SensitivitySampler"):
+    with pytest.raises(TypeError, match="SensitivitySampler. Got sensitivity=0.1. Give it a sam"):
         PrivacyUtilityDisplay.from_plan(known, 100)
     with pytest.raises(TypeError, match="'n_samples' parameter"):
         PrivacyUtilityDisplay.from_plan(known)

@@ -439,8 +439,10 @@ class PrivacyAccountant:
         unlimited = math.isinf(self._ledger.limits.epsilon)
         left, of_ten = self.remaining(), self.remaining(10)
         shares = f"epsilon={left:g} for one release, {of_ten:g} for each of ten"
-        if limits["gamma"] and self.total().gamma >= limits["gamma"]:
-            shares += ", with an earlier estimate or a known sensitivity: gamma is spent"
+        if limits["gamma"] is not None:
+            gamma = self._sums.gamma_left()
+            none = "no new gamma: only what is known on paper, or an earlier estimate"
+            shares += f"; gamma={gamma:g}" if gamma else f"; {none}"
         return "\n".join(
             [
                 f"budget: {'no limit' if unlimited else numbers(limits)}",

@@ -111,6 +111,12 @@ class Sums:
             best = max(best, math.sqrt(max(0.0, squares) / n_releases) * (1 - 1e-11))
         return max(0.0, best)
 
+    def gamma_left(self) -> float:
+        """Return the gamma of further estimates, and 0 where only a rounding of it is left."""
+        limit = exact(self.ledger.limits.gamma or 0.0)
+        rest = below(DOWN.subtract(limit, self.current().joint_gamma))
+        return rest if rest > 1e-9 * float(limit) else 0.0
+
 
 class Rehearsal(Sums):
     """The sums, and what is added on trial: nothing is written."""

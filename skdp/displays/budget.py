@@ -34,6 +34,8 @@ class BudgetDisplay:
         What was released.
     path : str
         The ledger.
+    title : str, default=""
+        What is left at the end, in words.
 
     Attributes
     ----------
@@ -68,11 +70,13 @@ class BudgetDisplay:
         time: NDArray[np.datetime64],
         labels: list[str],
         path: str,
+        title: str = "",
     ):
         self.left = left
         self.time = time
         self.labels = labels
         self.path = path
+        self.title = title
 
     @classmethod
     def from_accountant(cls, accountant: Any) -> BudgetDisplay:
@@ -113,6 +117,7 @@ class BudgetDisplay:
             time=np.array(time, dtype="datetime64[ms]"),
             labels=[row["label"] or "" for row in rows],
             path=accountant.path,
+            title=str(accountant).splitlines()[-1],
         )
 
     def plot(self, ax: Axes | None = None, *, by: str = "release", **line_kw: Any) -> BudgetDisplay:
@@ -151,6 +156,7 @@ class BudgetDisplay:
         at: Any = np.arange(n_rows + 1) if by == "release" else [self.time[0], *self.time]
         (self.line_,) = ax.step(at, self.left, **({"where": "post", "marker": "o"} | line_kw))
         self.limit_ = ax.axhline(0, color="k", lw=1)
+        ax.set_title(self.title, fontsize="medium", wrap=True)
         ax.set_ylabel("$\\epsilon$ left")
         ax.set_ylim(bottom=min(0, self.left.min()) - 0.03 * self.left[0])
         if by == "release":

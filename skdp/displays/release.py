@@ -20,6 +20,9 @@ WITHIN = 1.96
 MOST_SPREAD = 100
 """Numbers that are more times larger than others, as in another unit, ask for axes of their own."""
 
+UNSEEN = 0.005
+"""A standard error of a smaller share of the largest number has an interval that no dot shows."""
+
 
 class ReleaseDisplay:
     """The released numbers, each with the interval that its noise leaves.
@@ -157,8 +160,8 @@ class ReleaseDisplay:
         """Draw each number with an interval of 1.96 standard errors to either side.
 
         Attributes of other sizes, such as the variances and coefficients of a pipeline, have axes
-        of their own. Where in one some numbers are far larger than most, as those of columns in
-        other units, the axis is linear around zero and logarithmic beyond.
+        of their own where one would hide the intervals. Where some numbers of one hide others, as
+        of columns in other units, the axis is linear around zero and logarithmic beyond.
 
         Parameters
         ----------
@@ -193,32 +196,38 @@ class ReleaseDisplay:
             filled, hollow = self.ax_.get_lines()[-3:-1]
             where: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 2}
             self.ax_.legend(handles=[filled, hollow], frameon=False, **where)
-        self.axes_[-1].set_xlabel("released number ± 1.96 standard errors")
+        self.axes_[-1].set_xlabel("released number ± 1.96 standard errors", loc="right")
         return self
 
     def _panels(self) -> list[NDArray[np.intp]]:
-        """The numbers of each attribute where these are of other sizes, else all together."""
+        """The numbers of each attribute where these hide others or their intervals, else all."""
         of = np.array([name.split("[")[0] for name in self.names])
         panels = [np.flatnonzero(of == name) for name in dict.fromkeys(of)]
-        largest = [np.max(self._sizes(each), initial=0) for each in panels]
-        largest = [size for size in largest if size > 0]
-        if largest and max(largest) > MOST_SPREAD * min(largest):
+        largest = np.array([np.max(self._sizes(each)) for each in panels])
+        usual = np.array([np.median(self._widths(each)) for each in panels])
+        seen_alone = (usual > UNSEEN * largest) & (usual < UNSEEN * largest.max(initial=0))
+        if _times(largest) > MOST_SPREAD or seen_alone.any():
             return panels
         return [np.arange(len(of))]
 
     def _sizes(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        sizes = np.abs(self.values[rows]) + np.nan_to_num(self.errors[rows])
-        return sizes[sizes > 0]
+        return np.abs(self.values[rows]) + self._widths(rows)
+
+    def _widths(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        return np.nan_to_num(self.errors[rows])
 
     def _draw(self, ax: Axes, rows: NDArray[np.intp], errorbar_kw: dict[str, Any]) -> Any:
         """Draw some of the numbers."""
         at, values = np.arange(len(rows)), self.values[rows]
         look: dict[str, Any] = {"fmt": "none", "ecolor": "0.5", "capsize": 2}
         intervals = ax.errorbar(values, at, xerr=WITHIN * self.errors[rows], **(look | errorbar_kw))
-        sizes = self._sizes(rows)
-        if sizes.size and sizes.max() > MOST_SPREAD * np.median(sizes):
-            lowest = np.floor(np.log10(np.quantile(sizes, 0.1)))
-            decades = np.log10(sizes.max()) - lowest
+        sizes, widths = self._sizes(rows), self._widths(rows)
+        sizes = sizes[sizes > 0]
+        largest = sizes.max(initial=0)
+        hidden = _times(widths) > 10 and (widths < UNSEEN * largest).any()
+        if sizes.size and (hidden or largest > MOST_SPREAD * np.median(sizes)):
+            lowest = np.floor(np.log10(np.quantile(sizes, 0.1, method="lower")))
+            decades = np.log10(largest) - lowest
             ax.set_xscale("symlog", linthresh=10.0**lowest, linscale=max(1, decades / 3))
             ax.locator_params(axis="x", numticks=6)
         same = self.learned[rows] < LEAST_LEARNED
@@ -229,3 +238,9 @@ class ReleaseDisplay:
         ax.set_yticks(at, [self.names[i] for i in rows])
         ax.set_ylim(len(rows) - 0.5, -0.5)
         return intervals
+
+
+def _times(numbers: NDArray[np.float64]) -> float:
+    """Return how many times the largest is the smallest of those above 0."""
+    above = numbers[numbers > 0]
+    return float(above.max() / above.min()) if above.size else 1.0

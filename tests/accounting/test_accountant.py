@@ -303,12 +303,12 @@ def test_text_and_table():
         "left: epsilon=2 for one release, 0.2 for each of ten",
     ]
     assert "<th>budget</th><td>epsilon=3, delta=1e-05</td>" in accountant._repr_html_()
-    spent = PrivacyAccountant(":memory:", epsilon=1.0, gamma=0.05)
-    spent.spend(PrivacyGuarantee(epsilon=0.5, gamma=0.05))
-    assert (
-        str(spent)
-        .splitlines()[2]
-        .endswith("each of ten, with an earlier estimate or a known sensitivity: gamma is spent")
+    spent = PrivacyAccountant(":memory:", epsilon=1.0, gamma=0.15)
+    spent.spend(PrivacyGuarantee(epsilon=0.25, gamma=0.1))
+    assert str(spent).endswith("each of ten; gamma=0.05")
+    spent.spend(PrivacyGuarantee(epsilon=0.25, gamma=0.05 * (1 - 2**-50)))  # as of a search
+    assert str(spent).endswith(
+        "each of ten; no new gamma: only what is known on paper, or an earlier estimate"
     )
     spent.spend(PrivacyGuarantee(epsilon=0.5))
     assert str(spent).splitlines()[2] == "left: nothing"
