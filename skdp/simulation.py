@@ -108,9 +108,12 @@ def score(fitted: Estimator, test: Dataset, scoring: Any) -> float:
 def sampler_of(estimator: Any, parameter: str) -> SensitivitySampler:
     """Return the sampler of a PrivateEstimator, or refuse what has none."""
     sampler = getattr(estimator, "sensitivity", None)
-    if isinstance(estimator, PrivateEstimator) and isinstance(sampler, SensitivitySampler):
+    wrapped = isinstance(estimator, PrivateEstimator)
+    if wrapped and isinstance(sampler, SensitivitySampler):
         return sampler
+    got = f"sensitivity={shown(sampler)}" if wrapped else shown(estimator)
+    remedy = " Give it a sampler: the datasets come from its oracle." if wrapped else ""
     raise TypeError(
         f"The {parameter} must be a PrivateEstimator whose sensitivity is a SensitivitySampler. "
-        f"Got {shown(estimator)}."
+        f"Got {got}.{remedy}"
     )
