@@ -149,12 +149,15 @@ def check_data(
     return check_private_dataset(X, y, sample_weight, tags, any_number)
 
 
-def check_holds_no_record(given: Parameters, dataset: Dataset) -> None:
-    """Refuse sources of public records, and point out parameters, that hold private ones."""
+def check_holds_no_record(given: Parameters, dataset: Dataset, *others: object) -> None:
+    """Refuse sources of public records, and point out parameters, that hold private ones.
+
+    Others are parameters that it may be given yet.
+    """
     check_is_public(getattr(given.sensitivity, "draws_from", None), dataset)
     if given.prior is not None:
         check_is_public(as_oracle(given.prior), dataset)
-    declared = public_parameters(given.estimator, given.release)
+    declared = *public_parameters(given.estimator, given.release), *others
     if any(shares_memory(each, dataset) for each in declared):
         warnings.warn(
             "A parameter of the 'estimator' or of the 'release' of PrivateEstimator is a part "

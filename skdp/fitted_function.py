@@ -21,6 +21,7 @@ from skdp.estimators.configuration import describe, seed_names, without_side_eff
 from skdp.estimators.inputs import fit_on, order_matters, reorder, takes
 from skdp.estimators.kernel_sums import kernel_sums
 from skdp.estimators.public_fit import in_container_of
+from skdp.estimators.structure import labels_in
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.bernstein_density import BernsteinDensity
 from skdp.functions.lattice import describe_lattice, fit_transformer, lattice_metric
@@ -123,7 +124,7 @@ class FittedFunctionTarget(Target):
         self._shuffled = order_matters(self.estimator)
         self.key_parts = (
             *(self.method, self.estimator, self._kind, self._columns, self._points),
-            *(self._shuffled, sklearn.__version__),
+            *(self._shuffled, sklearn.__version__, *labels_in(public_fit)),
         )
         configured = describe(estimator)
         self.description = f"{self.method} of {configured} {describe_lattice(self.transformer)}"

@@ -82,8 +82,8 @@ class Simulator:
         n_draws: int | None,
         random_state: int | None,
         owner: str,
-    ) -> list[Estimator]:
-        """Restore each value that the exact one might have been, given the released one.
+    ) -> Matrix:
+        """Return values that the exact one might have been, given the released one.
 
         The errors of a code are stretched to the `stated` ones.
         """
@@ -92,7 +92,7 @@ class Simulator:
             deviations = np.sqrt(np.mean(errors**2, axis=0))
             larger = np.divide(stated, deviations, out=np.ones_like(stated), where=deviations > 0)
             errors = errors * np.maximum(larger, 1)
-        return [self.target.restore(value + error.reshape(value.shape)) for error in errors]
+        return value + errors.reshape(-1, *value.shape)
 
     @property
     def is_ready(self) -> bool:

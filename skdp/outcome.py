@@ -255,7 +255,46 @@ class Release:
         """
         return self._models("might_have_been", n_draws, random_state)
 
+    def value_interval(
+        self,
+        level: float = 0.9,
+        *,
+        n_draws: int | None = None,
+        random_state: int | None = None,
+    ) -> NDArray[np.float64]:
+        """Return between what the exact numbers are, as far as the noise lets one know.
+
+        Parameters
+        ----------
+        level : float in (0, 1), default=0.9
+            How often an exact number is inside, one by one.
+        n_draws : int or None, default=None
+            How many, as for `predict_interval`.
+        random_state : int or None, default=None
+            As for `predict_interval`.
+
+        Returns
+        -------
+        ndarray of shape (n_numbers, 2)
+            Lower and upper ends, in the order of the summary.
+
+        Raises
+        ------
+        TypeError
+            If the value is no estimator.
+        ValueError
+            As `predict_interval`.
+        """
+        draws = self._values("value_interval", n_draws, random_state)
+        return interval([np.ravel(each) for each in draws], level)
+
     def _models(self, owner: str, n_draws: int | None, random_state: int | None) -> list[Estimator]:
+        values = self._values(owner, n_draws, random_state)
+        return [self.simulator.target.restore(each) for each in values] if self.simulator else []
+
+    def _values(
+        self, owner: str, n_draws: int | None, random_state: int | None
+    ) -> NDArray[np.float64]:
         simulator, value = self.simulator, self._as_released
         if simulator is None or value is None:
             raise TypeError(

@@ -262,9 +262,11 @@ def test_plan_counts_every_fit(basis, release, monkeypatch):
 
 def test_estimate_of_another_configuration_is_refused():
     model = private(RidgeClassifier(), classes=[0, 1]).fit(X, y)
-    model.set_params(sensitivity=model.sensitivity_, estimator__alpha=100.0)
-    with pytest.raises(ValueError, match="made for another target"):
-        model.fit(X, y)
+    model.set_params(sensitivity=model.sensitivity_)
+    changes = {"estimator__alpha": 100.0}, {"classes": [0, 1, 2]}, {"classes": [5, 6]}
+    for change in changes:  # a class may have a weight of its own
+        with pytest.raises(ValueError, match="made for another target"):
+            clone(model).set_params(**change).fit(X, y + change.get("classes", [0])[0])
 
 
 def frozen(scale):

@@ -235,6 +235,12 @@ def test_a_fitted_estimator_is_pointed_out_and_not_handed_on(where):
         assert not hasattr(model.best_params_["estimator"], "coef_")
 
 
+@pytest.mark.filterwarnings("error")  # so that nothing is fitted
+def test_a_candidate_of_private_records_is_pointed_out():
+    with pytest.raises(PrivacyLeakWarning, match="part of the private records"):
+        search(grid={"estimator__alpha": [1.0, X[0]]}).fit(X, Y)
+
+
 class Loaded(ExponentialMechanism):
     """Shows where its randomness begins."""
 
@@ -393,6 +399,11 @@ def test_a_candidate_without_a_score_fails():
         ({"random_state": 1.5}, TypeError, "random_state"),
         ({"accountant": "ledger.db"}, TypeError, "'accountant' parameter of PrivateSearchCV"),
         ({"sensitivity": SensitivitySampler(lambda n, rng: X)}, ValueError, "holds the private"),
+        (
+            {"estimator__sensitivity": 1.0, "estimator__prior": lambda n, rng: (X, Y)},
+            ValueError,
+            "holds the private",
+        ),
     ],
 )
 def test_what_cannot_be_searched_is_refused_before_it_is_paid_for(change, error, match):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter
+from scipy.interpolate import RegularGridInterpolator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.checks import check_count
@@ -14,7 +14,6 @@ from skdp.displays.colors import BLUE
 from skdp.displays.given import check_given
 from skdp.functions.bernstein_basis import bernstein_basis, multiply_axes
 from skdp.functions.released_density import ReleasedDensity
-from skdp.intervals import interval
 from skdp.outcome import Release
 
 if TYPE_CHECKING:
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
 LEVELS = {0.25: "solid", 0.5: "dashed", 1.0: "dotted"}
 """Errors relative to the density, of which lines are drawn, and how."""
-SMOOTH = 0.02
-"""The deviation of the kernel that smooths the errors, in widths of the box."""
 MOST = 10.0
 """Beyond it an error is not told from a larger one: the density may be zero."""
 
@@ -41,9 +38,11 @@ class PrivateDensityDisplay:
         The density on the grid, the first axis being that of the first column.
     names : list of str
         What the columns are called.
-    band : ndarray of float of shape (n_points, 2) or (n_points, n_points, 2), or None, default=None
-        Between what the exact density might be. It covers the noise alone: not how far the density
-        of these records, smoothed by its kernel and on its lattice, is from that of all people.
+    lattice : list of ndarray of float of shape (degree + 1,) or None, default=None
+        Points at which the density was released, column by column; between them it is smoothed.
+    intervals : ndarray of float of shape (degree + 1, 2) or (degree + 1, degree + 1, 2), or None
+        Between what the exact density is there: that of these records with its kernel, brought to
+        an integral of one on the box as the drawn one is.
     level : float in (0, 1) or None, default=None
         How often it is there, point by point.
 
@@ -55,13 +54,13 @@ class PrivateDensityDisplay:
         Their figure.
     line_ : matplotlib Line2D
         The density of one column.
-    band_ : matplotlib FillBetweenPolyCollection
-        What the noise leaves open of it.
+    bars_ : matplotlib LineCollection
+        Its intervals.
     mesh_ : matplotlib QuadMesh
         The density of two.
     contour_ : matplotlib QuadContourSet
         Lines on which the exact density is that of the image, give or take 25, 50 or 100 percent,
-        where there are any. They are of smoothed errors: simulated ones are ragged.
+        where there are any.
 
     See Also
     --------
@@ -84,13 +83,15 @@ class PrivateDensityDisplay:
         grid: list[NDArray[np.float64]],
         values: NDArray[np.float64],
         names: list[str],
-        band: NDArray[np.float64] | None = None,
+        lattice: list[NDArray[np.float64]] | None = None,
+        intervals: NDArray[np.float64] | None = None,
         level: float | None = None,
     ):
         self.grid = grid
         self.values = values
         self.names = names
-        self.band = band
+        self.lattice = lattice
+        self.intervals = intervals
         self.level = level
 
     @classmethod
@@ -113,10 +114,10 @@ class PrivateDensityDisplay:
         n_points : int of at least 2, default=200
             As for `from_density`.
         level : float in (0, 1) or None, default=None
-            How often the exact density is inside of the band, point by point; None makes none. See
-            :meth:`PrivateEstimator.predict_interval`.
+            How often the exact density is inside of the intervals, point by point of the lattice;
+            None makes none. See :meth:`Release.value_interval`.
         n_draws : int or None, default=None
-            How often the release is simulated for the band. None is 199, or as many as were saved.
+            How often the release is simulated for them. None is 199, or as many as were saved.
         random_state : int or None, default=None
             Seed of the simulation, which is public.
 
@@ -133,7 +134,7 @@ class PrivateDensityDisplay:
             If it released no density.
         ValueError
             If the density has more than two columns, or there are too few draws or no oracle for
-            the band.
+            the intervals.
         """
         released = estimator
         if not isinstance(estimator, Release):
@@ -142,9 +143,13 @@ class PrivateDensityDisplay:
             released = estimator._release
         display = cls.from_density(released.value, n_points=n_points)
         if level is not None:
-            models = released.might_have_been(n_draws=n_draws, random_state=random_state)
-            outputs = [cls.from_density(each, n_points=n_points).values for each in models]
-            display.band, display.level = interval(outputs, level), level
+            ends = released.value_interval(level, n_draws=n_draws, random_state=random_state)
+            n_steps = round(len(ends) ** (1 / len(display.grid)))
+            at_lattice = cls.from_density(released.value, n_points=n_steps)
+            # the values are a density of other units where a step scales the columns
+            scale = at_lattice.values.sum() / np.sum(released.numbers)
+            display.lattice, display.level = at_lattice.grid, level
+            display.intervals = np.maximum(ends * scale, 0).reshape(*at_lattice.values.shape, 2)
         return display
 
     @classmethod
@@ -153,8 +158,8 @@ class PrivateDensityDisplay:
     ) -> PrivateDensityDisplay:
         """Evaluate a released density on a grid over its box.
 
-        It has no band, which takes more than the density: `from_estimator` has a `level`, and takes
-        a release as well.
+        It has no intervals, which take more than the density: `from_estimator` has a `level`, and
+        takes a release as well.
 
         Parameters
         ----------
@@ -194,9 +199,10 @@ class PrivateDensityDisplay:
     def plot(self, ax: Axes | None = None, **artist_kw: Any) -> PrivateDensityDisplay:
         """Draw the density: a line over one column, an image over two.
 
-        What the noise alone leaves open, if that is known, is a band around the line. On the image
-        it is lines: beyond that of 50%, the band reaches from half the density to one and a half
-        of it.
+        What the noise leaves open of the exact density, if that is known, are bars at the points of
+        the lattice: where the line leaves many of them it is too smooth. On the image it is lines:
+        beyond that of 50%, the exact density is between half the drawn one and one and a half of
+        it.
 
         Parameters
         ----------
@@ -217,15 +223,13 @@ class PrivateDensityDisplay:
         look: dict[str, Any]
         units = r" $\times$ ".join(f"unit of {name}" for name in self.names)
         if len(self.grid) == 1:
-            if self.band is not None:
-                look = {"color": BLUE, "alpha": 0.25, "lw": 0}
-                low, high = self.band.T
+            if self.intervals is not None and self.lattice is not None:
                 often = "" if self.level is None else f", {self.level:.0%}"
-                label = f"noise alone{often}"
-                self.band_ = ax.fill_between(self.grid[0], low, high, label=label, **look)
+                look = {"color": BLUE, "alpha": 0.35, "lw": 3, "label": f"exact{often}"}
+                self.bars_ = ax.vlines(self.lattice[0], *self.intervals.T, **look)
             look = {"color": BLUE, "label": "released"}
             (self.line_,) = ax.plot(*self.grid, self.values, **(look | artist_kw))
-            if self.band is not None:
+            if self.intervals is not None:
                 ax.legend()
             ax.set_ylim(bottom=0)
             ax.set_ylabel(f"probability per {units}")
@@ -234,25 +238,27 @@ class PrivateDensityDisplay:
             self.mesh_ = ax.pcolormesh(*self.grid, self.values.T, **(look | artist_kw))
             ax.figure.colorbar(self.mesh_, ax=ax, label=f"probability per ({units})")
             ax.set_ylabel(self.names[1])
-            if self.band is not None:
-                self._draw_errors(ax, np.ptp(self.band, axis=-1) / 2)
+            if self.intervals is not None and self.lattice is not None:
+                self._draw_errors(ax, self.lattice, self.intervals)
         ax.set_xlabel(self.names[0])
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _draw_errors(self, ax: Axes, error: NDArray[np.float64]) -> None:
+    def _draw_errors(
+        self, ax: Axes, lattice: list[NDArray[np.float64]], intervals: NDArray[np.float64]
+    ) -> None:
         """Draw lines of the same relative error."""
+        mesh = np.stack(np.meshgrid(*lattice, indexing="ij"), axis=-1)
+        values = RegularGridInterpolator(self.grid, self.values, bounds_error=False)(mesh)
+        error = np.abs(intervals - values[..., None]).max(axis=-1)
         relative = np.full_like(error, MOST)
-        np.divide(error, self.values, out=relative, where=self.values > error / MOST)
-        # ragged as simulated: few draws say what its ends are
-        width = SMOOTH * np.array(relative.shape)
-        relative = np.exp(gaussian_filter(np.log(relative + 1e-6), width))
+        np.divide(error, values, out=relative, where=values > error / MOST)
         levels = [level for level in LEVELS if relative.min() < level < relative.max()]
         if not levels:  # matplotlib warns of none
             return
         styles = [LEVELS[level] for level in levels]
         look: dict[str, Any] = {"levels": levels, "colors": "white", "linewidths": 1.2}
-        self.contour_ = ax.contour(*self.grid, relative.T, linestyles=styles, **look)
+        self.contour_ = ax.contour(*lattice, relative.T, linestyles=styles, **look)
         lines, _ = self.contour_.legend_elements()
-        names = [f"±{level:.0%} by noise alone" for level in levels]
+        names = [f"exact density ±{level:.0%}" for level in levels]
         ax.legend(lines, names, facecolor="0.4", labelcolor="white")

@@ -32,6 +32,7 @@ from skdp.estimators.packing import flat, is_float, take
 from skdp.estimators.parts import ReleasedPart, anchor_of
 from skdp.estimators.structure import (
     check_structure,
+    labels_in,
     with_canonical_steps,
     with_public_structure,
 )
@@ -70,7 +71,7 @@ class ParameterTarget(Target):
         released = [(part.path, part.names, part.entry, part.anchor()) for part in self._parts]
         self.key_parts = (
             *(self.names, self.estimator, released),
-            *(self._shuffled, sklearn.__version__),
+            *(self._shuffled, sklearn.__version__, *labels_in(public_fit)),
         )
         configured = describe(estimator)
         self.description = f"{', '.join(self.names)} of {configured}{anchor_of(self._parts)}"

@@ -52,6 +52,13 @@ def _check_classes(fitted: Estimator, public_fit: Estimator) -> None:
         raise ValueError("a class is missing")
 
 
+def labels_in(public_fit: Estimator) -> tuple:
+    """Return the class labels of a public fit, for a key: a fit may weight each in its own way."""
+    classes = getattr(public_fit, "classes_", [])
+    by_output = classes if isinstance(classes, list) else [classes]
+    return tuple(np.asarray(labels).tolist() for labels in by_output)
+
+
 def _equal(value: Any, expected: Any) -> bool:
     if isinstance(expected, list):  # one array for each output or member
         return (

@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer
-from skdp.checks import check_data, check_parameters, is_derived
+from skdp.checks import check_data, check_holds_no_record, check_parameters, is_derived
 from skdp.core.checks import shown
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
@@ -222,8 +223,11 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
         self._check_parameters(models)
         warn_if_fitted(self.estimator.estimator, self.param_grid)
         accountant = payer(self.accountant or self.estimator.accountant)
-        for sensitivity in (self.sensitivity, self.estimator.sensitivity):
-            check_is_public(getattr(sensitivity, "draws_from", None), Dataset(X, y))
+        check_is_public(getattr(self.sensitivity, "draws_from", None), Dataset(X, y))
+        grids = [self.param_grid] if isinstance(self.param_grid, Mapping) else self.param_grid
+        listed = (some for grid in grids for some in grid.values() if isinstance(some, Iterable))
+        # of what was given, as the models and candidates hold copies
+        check_holds_no_record(self.estimator, Dataset(X, y), *chain.from_iterable(listed))
         derived = is_derived(self.estimator)
         dataset = check_data(self.estimator.estimator, True, X, y, any_number=derived)
         accountant.rehearse(  # before pairs are sampled

@@ -183,10 +183,11 @@ class SensitivityEstimate(Settled):
         key = target_key(target)
         if self.key != key:
             obstacle = obstacle_of(key) or obstacle_of(self.key)
-            alike = self.target == target.description
+            differs = self.target != target.description
+            how = "" if differs else ", of other code, labels or other values"
             raise ValueError(
                 f"The 'sensitivity' was made for another target: {self.target}. This release has "
-                f"{target.description}{', of other code or other values' if alike else ''}. "
+                f"{target.description}{how}. "
                 "Sample the sensitivity of this release."
                 + (
                     f" No estimate can be kept for it, since {obstacle}. {REMEDY}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.core.dataset import Dataset, take_records
-from skdp.core.dtypes import double, holds_numbers
+from skdp.core.dtypes import MisfitError, categories_of, double, holds_numbers
 from skdp.core.room import quiet, spare
 from skdp.core.schema import Schema
 from skdp.core.target import Target, ValueFormError, as_numbers
@@ -38,14 +39,15 @@ def try_on_made_up(
     """
     failures: list[str] = []
     bounded, shape = known.bounded(target), None
-    with quiet():  # categories are those of the data where no oracle has others
+    # categories are those of the data where no oracle has others; not each form can be made up
+    with quiet(), suppress(MisfitError):
         for datasets in _made_up(schema, known):
             values = [_value(bounded, dataset, failures) for dataset in datasets]
             if len(values) == 2 and not (values[0] is None or values[1] is None):
                 _check_moved(target, known, values[0], values[1])
             shape = next((value.shape for value in values if value is not None), shape)
     plain = all(holds_numbers(dtype) for part in schema.parts for dtype in part.dtypes)
-    if shape is None and (plain or known.ranges is not None):
+    if shape is None and failures and (plain or known.ranges is not None):
         warnings.warn(
             f"The target {target.description} raised {failures[0]} on made-up numbers in the form "
             "of the data. If it raises on the private ones, the budget pays for nothing. Try it on "
@@ -96,22 +98,30 @@ def _check_moved(
 
 def _made_up(schema: Schema, known: KnownSensitivity) -> Iterator[list[Dataset]]:
     """Make datasets of a form, in pairs that differ in one record where the bound has ranges."""
+    form, *rest = schema.parts
+    # how far a function moves could tell of categories that only private records have
+    declared = any(categories_of(dtype) is not None for part in rest for dtype in part.dtypes)
     supposes_more = known.gamma or known.estimator or known.preconditions not in ("", OF_MEAN)
-    if known.ranges is None or supposes_more:  # of records, perhaps, and made-up ones are not such
+    if known.ranges is None or declared or supposes_more:  # of which made-up records know nothing
         yield [Dataset(*(part.made_up(N_MADE_UP) for part in schema.parts))]
         return
-    n, form = known.n_samples, schema.parts[0]
+    n, middle = known.n_samples, known.n_samples // 2
     doubles = replace(form, dtypes=tuple(map(double, form.dtypes)))  # as clipped records are
     low, high = np.array(known.ranges).T
     between = np.random.default_rng(0).uniform(low, high, size=(N_MADE_UP, len(low)))
     table = doubles.convert(np.vstack([low, high, np.clip(0, low, high), between]))
-    others = [part.made_up(n) for part in schema.parts[1:]]
-    alike, places = np.full(n, 2), np.arange(n)
-    halves, varied = (places < n // 2).astype(int), 3 + places % N_MADE_UP
+    responses = [part.made_up(n + 2) for part in rest]  # 0, 1, 0, ...
+    places = np.arange(n)
+    alike = np.where(places == n - 1, 3, 2)  # but for one
+    halves, varied = (places <= middle).astype(int), 3 + places % N_MADE_UP
     # full rows, as many as there are private ones, may not fit into a sparse container
-    for rows in [alike] if sparse.issparse(table) else [alike, halves, varied]:
+    trials = [(alike, middle), (halves, 0), (varied, n - 1)]
+    for rows, place in trials[: 1 if sparse.issparse(table) else 3]:
         pair = []
-        for corner in (0, 1):  # the record in the middle moves from the lower ends to the upper
-            rows[n // 2] = corner
+        for corner in (0, 1):  # a record moves from the lower ends to the upper, and its response
+            rows[place] = corner
+            others = [
+                take_records(part, np.where(places == place, corner, places)) for part in responses
+            ]
             pair.append(Dataset(doubles.convert(take_records(table, rows)), *others))
         yield pair

@@ -544,7 +544,7 @@ def test_a_redefined_class_does_not_get_the_old_estimate(load):
     estimate = sampler.sample(load(filled(text)), 20, mechanism.geometry)
     served = release(load(filled(text)), X, mechanism=mechanism, sensitivity=estimate)
     assert served.sensitivity is estimate
-    with pytest.raises(ValueError, match="of other code or other values"):
+    with pytest.raises(ValueError, match="of other code, labels or other values"):
         release(load(filled(text, "1000")), X, mechanism=mechanism, sensitivity=estimate)
 
 

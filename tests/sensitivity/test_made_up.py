@@ -59,6 +59,9 @@ def accountant(tmp_path):
         (lambda X: means(X.fill_nan(1)) * 2, pl.DataFrame({"a": X[:, 0], "b": X[:, 1]})),
         (lambda X: np.unique(np.asarray(X)[:, 0]), pd.DataFrame(X).astype("Float64")),
         (lambda X: np.asarray(X.sum(axis=0)).ravel(), sparse.csr_array(X)),
+        (lambda X: means(X[: N // 2]), X),
+        (lambda X: means(X[-N // 2 :]), X),
+        (lambda X: means(X[X[:, 0] != 0]), X),
         (Sums(), X),
     ],
 )
@@ -69,6 +72,34 @@ def test_what_a_record_moves_by_more_than_the_bound_is_refused(target, records, 
         with pytest.raises(ValueError, match=r"no bound for the target .* on made-up records"):
             release(target, records, mechanism=noise, sensitivity=known, accountant=accountant)
     assert not accountant.rows()
+
+
+@pytest.mark.parametrize("n", [29, 30, 31])
+def test_the_mean_of_a_group_is_refused_and_tells_of_no_category(n):
+    rows, known, group = X[:n], mean_l1(n, 2, ranges=(0, 1)), np.arange(n) % 2
+    with pytest.raises(ValueError, match="no bound for the target"):
+        release(lambda X, y: means(X[y == 1]), rows, group, mechanism=NOISE, sensitivity=known)
+    private = pd.Series(pd.Categorical(np.where(group, "7312.25", "1.5")))
+    times = lambda X, y: means(X * np.asarray(y, float)[:, None])  # noqa: E731 - short
+    # to be refused by such a number would tell it
+    assert release(times, rows, private, mechanism=NOISE, sensitivity=known).value.shape == (2,)
+
+
+def test_a_form_that_cannot_be_made_up_is_not_tried():
+    frame = pd.DataFrame({"x": X[:, 0]})
+    columns = [
+        pd.Categorical(np.arange(N) % 2),
+        pd.Categorical([None] * N),
+        pd.period_range("2000", periods=N),
+        pd.cut(frame["x"], 3).astype(object).astype("interval"),
+    ]
+    frames = [frame.assign(g=column) for column in columns]
+    frames.append(pd.DataFrame(X, columns=["x", "x"]))
+    frames.append(pl.DataFrame({"x": X[:, 0], "g": X.tolist()}))
+    for each in frames:
+        assert np.shape(release(len, each, mechanism=NOISE, sensitivity=1.0).value) == ()
+    pairs = np.ones(N, dtype=[("a", float), ("b", int)])
+    release(lambda X: X["a"].mean(), pairs, mechanism=NOISE, sensitivity=1.0)
 
 
 @pytest.mark.loop("n", [1, 30])
