@@ -172,6 +172,8 @@ def no_budget_of_other_tests():
     from skdp.accounting import accountant  # not above: who only hands out tests needs no skdp
 
     accountant._made.clear()
+    yield
+    accountant._made.clear()  # for doctests, which have no fixtures
 
 
 @pytest.fixture(scope="session")

@@ -239,7 +239,7 @@ def test_levels_are_positive_and_finite(task, epsilons):
 
 def test_only_a_sampler_has_public_records():
     known = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=0.1)
-    with pytest.raises(TypeError, match="SensitivitySampler. Got sensitivity=0.1. Give it a sam"):
+    with pytest.raises(TypeError, match=r"Sampler\. Got sensitivity=0\.1\. Give it a"):
         PrivacyUtilityDisplay.from_plan(known, 100)
     with pytest.raises(TypeError, match="'n_samples' parameter"):
         PrivacyUtilityDisplay.from_plan(known)
