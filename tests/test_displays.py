@@ -332,6 +332,7 @@ def test_a_density_is_a_line_over_one_column_and_an_image_over_two(model):
     drawn = RegularGridInterpolator(surface.grid, surface.values, bounds_error=False)
     values = drawn(np.stack(np.meshgrid(*surface.lattice, indexing="ij"), axis=-1))
     error = np.abs(surface.intervals - values[..., None]).max(axis=-1)
+    assert surface.intervals.min() == 0
     relative = RegularGridInterpolator(
         surface.lattice,
         np.minimum(error / np.maximum(values, 1e-9), 10),

@@ -403,6 +403,19 @@ def test_metric_is_the_mean_square_of_the_function(n_features, n_outputs):
     metric = lattice_metric(transformer, values.size)
     v = values.ravel()
     assert v @ metric @ v == pytest.approx(weight @ np.sum(function**2, axis=1))
+    # an order that values will choose is not known yet: it is that of a moderate one
+    unknown = fitted(5, "auto", [(2.0, 7.0)] * n_features, n_features)
+    np.testing.assert_array_equal(lattice_metric(unknown, values.size), metric)
+
+
+def test_a_target_of_other_class_labels_has_another_key():
+    """Weights of classes, of which each label has its own, move the function."""
+    lattice = BernsteinTransformer(4, feature_range=MOON_BOX)
+    keys = [
+        FittedFunctionTarget(SVC(), lattice, SVC().fit(MOONS, labels)).key
+        for labels in (np.arange(len(MOONS)) % 2, np.arange(len(MOONS)) % 2 + 5)
+    ]
+    assert keys[0] != keys[1]
 
 
 def test_targets_offer_the_metric():
