@@ -611,3 +611,13 @@ def test_an_estimate_of_texts_serves_again_with_its_oracle():
     assert again.sensitivity_ == first.sensitivity_
     assert (again.budget_.epsilon, again.budget_.gamma) == (3.0, first.guarantee_.gamma)
     assert again.predict_interval(data[0], 0.5, n_draws=9).shape == (40, 2)
+
+
+def test_an_estimate_that_serves_again_draws_the_records_of_its_seed():
+    """Where the clusters are in the public fit is a part of the target."""
+    X = np.random.default_rng(0).random((40, 2))
+    oracle, mechanism = UniformOracle([(0, 1)] * 2), LaplaceMechanism(1.0)
+    sampler = SensitivitySampler(oracle, gamma=0.4, random_state=5)
+    first = PrivateEstimator(KMeans(2, n_init=1), mechanism=mechanism, sensitivity=sampler).fit(X)
+    again = clone(first).set_params(sensitivity=first.sensitivity_, prior=oracle).fit(X)
+    assert again.sensitivity_ == first.sensitivity_
