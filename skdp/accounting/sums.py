@@ -78,14 +78,17 @@ class Sums:
             which, what = "these releases", str(alone.total(Limits(math.inf, 1.0, None, 0.0)))
         room = DOWN.subtract(exact(limits.delta), exact(limits.slack))
         gamma = with_it.joint_gamma
+        most = f"One more release may have an epsilon of {left:g}"
         if limits.gamma is not None and gamma > exact(limits.gamma):
             remedy = f"Gamma would be {above(gamma):g}, jointly: release with an earlier estimate"
+            if with_it.total(limits).epsilon > limits.epsilon:
+                remedy = f"{most}. {remedy}"
         elif with_it.delta > room:
             remedy = (
                 f"Of delta {max(below(room), 0.0):g} may be spent, beside the slack: ask for less"
             )
         elif left:
-            remedy = f"One more release may have an epsilon of {left:g}: ask for less"
+            remedy = f"{most}: ask for less"
         else:
             remedy = "Nothing is left: stop here"
         return BudgetExceededError(

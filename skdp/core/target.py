@@ -251,7 +251,8 @@ class FunctionTarget(Target):
         self.function = function
         module = getattr(function, "__module__", None) or type(function).__module__
         name = getattr(function, "__qualname__", None) or type(function).__qualname__
-        self.description = f"{module}.{name}"
+        name = name.rpartition("<locals>.")[2]
+        self.description = name if module == "__main__" else f"{module}.{name}"
         if key is not None:
             self.key = _check_key(key, "FunctionTarget")
         self._takes_seed = "random_state" in _parameter_names(function)

@@ -260,5 +260,9 @@ class PrivateDensityDisplay:
         look: dict[str, Any] = {"levels": levels, "colors": "white", "linewidths": 1.2}
         self.contour_ = ax.contour(*lattice, relative.T, linestyles=styles, **look)
         lines, _ = self.contour_.legend_elements()
-        names = [f"exact density ±{level:.0%}" for level in levels]
-        ax.legend(lines, names, facecolor="0.4", labelcolor="white")
+        names = [f"±{level:.0%}" for level in levels]
+        often = "" if self.level is None else f", {self.level:.0%}"
+        legend = ax.legend(
+            lines, names, facecolor="0.4", labelcolor="white", title=f"exact density{often}"
+        )
+        legend.get_title().set_color("white")

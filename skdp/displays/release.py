@@ -229,7 +229,10 @@ class ReleaseDisplay:
             lowest = np.floor(np.log10(np.quantile(sizes, 0.1, method="lower")))
             decades = np.log10(largest) - lowest
             ax.set_xscale("symlog", linthresh=10.0**lowest, linscale=max(1, decades / 3))
-            ax.locator_params(axis="x", numticks=6)
+            step = max(1, round(decades / 3))  # the labels of more decades touch
+            ticks = 10.0 ** np.arange(np.floor(np.log10(largest)), lowest - 1, -step)
+            low, high = ax.get_xlim()
+            ax.set_xticks([0, *ticks[ticks < high], *-ticks[ticks < -low]])
         same = self.learned[rows] < LEAST_LEARNED
         ax.plot(values[~same], at[~same], "o", color="C0", label="read off the data")
         hollow: dict[str, Any] = {"mfc": "w", "label": "indistinguishable from the oracle"}

@@ -77,8 +77,8 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     any table of the right width. Relative accuracy of the basis at degree 200 is 1e-13.
 
     On the lattice the function of order h is S v, with S = I - (I - M)^h a linear smoother of the
-    N values v, M being the basis at the lattice points. "auto" minimizes |v - S v|^2 / (1 - 1.2
-    tr(S) / N)^2 over 14 orders from 1 to 128 [2]_. The factor 1.2 keeps few values from being
+    N values v, M being the basis at the lattice points. "auto" minimizes
+    ``|v - S v|^2 / (1 - 1.2 tr(S) / N)^2`` over 14 orders from 1 to 128 [2]_. The factor 1.2 keeps few values from being
     followed too closely [3]_.
 
     References

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +14,8 @@ from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.preconditions import Ranges, as_ranges
 
 OF_MEAN = "that the target is the mean of each column"
+MOST_UNLIKE = 10
+"""By how much the widths of ranges may differ without a warning."""
 PAIN_FREE = "Rubinstein and Aldà, Pain-Free Random Differential Privacy, ICML 2017"
 
 
@@ -28,9 +31,11 @@ def mean_l1(
     n_features : int or None, default=None
         Number of columns. None takes as many as there are ranges, 1 for a pair.
     ranges : pair of float, or array-like of shape (n_features, 2)
-        Lowest and highest value, of all columns or column by column. No default: the private
-        records are clipped to them. Declare them, and never take them from these records. Missing
-        numbers count as 0, clipped: fill them with a public value first where that is no good one.
+        Lowest and highest value, of all columns or column by column. Each column gets noise for the
+        sum of their widths: bring columns of other units to [0, 1] by their ranges first, and the
+        released means back. No default: the private records are clipped to them. Declare them, and
+        never take them from these records. Missing numbers count as 0, clipped: fill them with a
+        public value first where that is no good one.
 
     Returns
     -------
@@ -42,11 +47,16 @@ def mean_l1(
     ValueError
         If a number or a range is not possible.
 
+    Warns
+    -----
+    UserWarning
+        If one range is more than ten times as wide as another.
+
     Examples
     --------
     >>> from skdp import mean_l1
-    >>> round(mean_l1(100, ranges=[(0, 1), (18, 98)]).value, 9)
-    0.81
+    >>> round(mean_l1(100, ranges=[(0, 1), (-1, 2)]).value, 9)
+    0.04
     """
     box = _box(ranges, n_features, "mean_l1")
     size = math.fsum(high - low for low, high in box)
@@ -76,6 +86,11 @@ def mean_l2(
     ------
     ValueError
         If a number or a range is not possible.
+
+    Warns
+    -----
+    UserWarning
+        If one range is more than ten times as wide as another.
 
     Examples
     --------
@@ -141,6 +156,16 @@ def _mean_bound(
     size: float, norm: str, n_samples: int, owner: str, box: Ranges
 ) -> KnownSensitivity:
     check_count("n_samples", n_samples, owner)
+    widths = np.diff(box)
+    if widths.max() > MOST_UNLIKE * widths.min():
+        warnings.warn(
+            f"One of the 'ranges' of {owner} is more than {MOST_UNLIKE} times as wide as another, "
+            "and each column gets noise for all of them: too much for the narrow one. Bring the "
+            "columns to [0, 1] first, by (X - low) / (high - low) with the public ranges, and the "
+            "released means back.",
+            UserWarning,
+            stacklevel=3,
+        )
     return KnownSensitivity(
         ROUND_UP * size / n_samples,
         norm,

@@ -395,3 +395,10 @@ def test_a_label_tells_the_releases_of_a_block():
     for label in (1, "a\nb", "\x1b[2J", "\ud800", "a" * 81):
         with pytest.raises(ValueError, match=r"'label' parameter of PrivacyAccountant\.as_default"):
             ledger.as_default(label=label).__enter__()
+
+
+def test_a_refusal_names_each_limit_that_is_too_small():
+    ledger = PrivacyAccountant(":memory:", epsilon=2.0, gamma=0.1)
+    ledger.spend(PrivacyGuarantee(1.8, gamma=0.07))
+    with pytest.raises(BudgetExceededError, match=r"an epsilon of 0\.2\. Gamma would be 0\.14"):
+        ledger.spend(PrivacyGuarantee(0.4, gamma=0.07))

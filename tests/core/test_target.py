@@ -188,3 +188,12 @@ def test_a_target_must_say_how_it_is_called():
 
     with pytest.raises(TypeError, match="abstract"):
         Silent()
+
+
+def test_a_function_is_called_by_its_last_name():
+    def income(X):
+        return np.mean(X)
+
+    assert FunctionTarget(income).description == f"{__name__}.income"
+    income.__module__ = "__main__"
+    assert FunctionTarget(income).description == "income"

@@ -22,6 +22,13 @@ from skdp import (
 )
 
 
+def test_a_mean_of_columns_of_other_units_is_pointed_out():
+    for bound in (mean_l1, mean_l2):
+        bound(100, ranges=[(0, 1), (0, 10)])
+        with pytest.warns(UserWarning, match=rf"'ranges' of {bound.__name__} .* 10 times as wide"):
+            bound(100, ranges=[(18, 99), (0, 30_000)])
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     n_samples=st.integers(1, 10**6),
@@ -31,6 +38,7 @@ from skdp import (
         max_size=6,
     ),
 )
+@pytest.mark.filterwarnings("ignore:One of the 'ranges'")  # they are drawn at random
 def test_mean_is_attained_and_rounds_up(n_samples, box):
     exact = sum(Fraction(high) - Fraction(low) for low, high in box) / n_samples
     bound = mean_l1(n_samples, len(box), ranges=box).value
