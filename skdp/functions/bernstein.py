@@ -78,8 +78,8 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
 
     On the lattice the function of order h is S v, with S = I - (I - M)^h a linear smoother of the
     N values v, M being the basis at the lattice points. "auto" minimizes
-    ``|v - S v|^2 / (1 - 1.2 tr(S) / N)^2`` over 14 orders from 1 to 128 [2]_. The factor 1.2 keeps few values from being
-    followed too closely [3]_.
+    ``|v - S v|^2 / (1 - 1.2 tr(S) / N)^2`` over 14 orders from 1 to 128 [2]_. The factor 1.2
+    keeps few values from being followed too closely [3]_.
 
     References
     ----------
