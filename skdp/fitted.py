@@ -237,7 +237,7 @@ class FittedMethods:
         return below_promise(diagram, self.guarantee_, self.budget_)
 
 
-def fitted_attributes(plan: ReleasePlan, released: Release) -> dict[str, Any]:
+def fitted_attributes(plan: ReleasePlan, released: Release) -> dict[str, object]:
     """Return what a fit keeps: of the plan, and of what came of it."""
     return {
         "_release": released,

@@ -28,7 +28,7 @@ class ResumedEstimate(Sensitivity):
     sampler: SensitivitySampler
 
     @classmethod
-    def of(cls, estimate: SensitivityEstimate, oracle: Any) -> Self:
+    def of(cls, estimate: SensitivityEstimate, oracle: object) -> Self:
         return cls(estimate, SensitivitySampler(oracle, random_state=estimate.seed))
 
     @property
