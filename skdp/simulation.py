@@ -20,6 +20,7 @@ from skdp.core.schema import Schema
 from skdp.core.types import Estimator
 from skdp.estimator import PrivateEstimator
 from skdp.plan import ReleasePlan, settled_again
+from skdp.sensitivity.random_task import RandomTaskOracle
 from skdp.sensitivity.sampler import SensitivitySampler
 
 
@@ -46,6 +47,12 @@ class Simulation:
         self.n_samples = check_count("n_samples", n_samples, owner)
         self.seed = int(rng.integers(2**62)) + 2**62
         train = clone(sampler).set_params(random_state=self.seed)
+        if isinstance(test_oracle, RandomTaskOracle):
+            raise ValueError(
+                f"The 'test_oracle' parameter of {owner} must draw all records by one rule. Got a "
+                "RandomTaskOracle, which makes a new one in each draw. Leave it out: then further "
+                "records of the same draw are scored."
+            )
         test = clone(train).set_params(oracle=test_oracle) if test_oracle is not None else None
         halves = np.split(np.arange(2 * n_samples), 2)
         self.datasets = []

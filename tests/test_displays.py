@@ -201,6 +201,14 @@ def test_the_curve_is_that_of_the_means(utility):
     assert f"mean of public fits: {utility.public.mean():.3g}" in str(utility)
 
 
+def test_a_test_oracle_of_other_tasks_is_refused():
+    oracle = RandomTaskOracle(np.random.default_rng(0).random((20, 1)), classes=[0, 1])
+    sampler = SensitivitySampler(oracle, gamma=0.4, random_state=0)
+    model = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=sampler)
+    with pytest.raises(ValueError, match="must draw all records by one rule"):
+        PrivacyUtilityDisplay.from_plan(model, 20, test_oracle=oracle)
+
+
 def test_the_smallest_level_that_suffices_is_suggested(utility):
     with pytest.warns(UserWarning, match="records like the oracle's"):
         assert utility.suggest_epsilon(0.75) == 100.0

@@ -124,7 +124,8 @@ class PrivacyUtilityDisplay:
             As in scikit-learn; None takes the score of the estimator.
         test_oracle : oracle or None, default=None
             Where the records come from on which what is released is scored. None takes further
-            records of the same draw. If the oracle resamples a table, give another table here.
+            records of the same draw. If the oracle resamples a table, give another table here; a
+            RandomTaskOracle is refused, as it has another task in each draw.
         n_datasets : int, default=10
             On how many datasets each level is simulated.
         random_state : int or None, default=None
@@ -232,8 +233,9 @@ class PrivacyUtilityDisplay:
         )
         if self.public is not None and self.public.mean() >= target_score:
             message += (
-                f" The mean of public fits scores {self.public.mean():.3g}, so it reaches the "
-                "target without private data."
+                f" The mean of public fits scores {self.public.mean():.3g}, so in that world it "
+                "reaches the target without private data; where an oracle has one task, such as a "
+                "table, it nearly always does."
             )
         warnings.warn(
             message,

@@ -43,7 +43,7 @@ def public_search(
         Where the records come from on which a released estimator is scored. None takes further
         records of the same draw, so that an oracle may give each dataset a rule of its own. If it
         resamples a table, give another table here, since scores on records of the fit prefer what
-        overfits.
+        overfits. A RandomTaskOracle is refused: it has another task in each draw.
     scoring : str, callable or None, default=None
         As for PrivateSearchCV.
     n_datasets : int, default=10
