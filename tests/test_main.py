@@ -68,7 +68,7 @@ def test_long_labels_are_cut_in_the_table_only(tmp_path, capsys):
     )
     assert main(["budget", str(tmp_path / "x.db")]) == 0
     output = capsys.readouterr().out
-    assert " Pipeline ... B: coef_ " in output
+    assert " B: coef_ " in output
     assert max(map(len, output.splitlines())) < 150
     assert main(["budget", str(tmp_path / "x.db"), "--csv"]) == 0
     assert "a" * 500 in capsys.readouterr().out

@@ -135,7 +135,8 @@ def estimator_first(label: str) -> str:
     classes = re.findall(r"[A-Z]\w*(?=\()", configured)
     if not classes:
         return label
-    return f"{' ... '.join(dict.fromkeys((classes[0], classes[-1])))}: {released}"
+    ends = classes[-1:] if classes[0] == "Pipeline" else (classes[0], classes[-1])
+    return f"{' ... '.join(dict.fromkeys(ends))}: {released}"
 
 
 def check_law(law: NoiseLaw, guarantee: PrivacyGuarantee) -> None:
