@@ -79,6 +79,8 @@ class Sums:
         room = DOWN.subtract(exact(limits.delta), exact(limits.slack))
         gamma = with_it.joint_gamma
         most = f"One more release may have an epsilon of {left:g}"
+        if limits.gamma is not None and not self.gamma_left():
+            most += " and no new gamma (only what is known on paper, or an earlier estimate)"
         if limits.gamma is not None and gamma > exact(limits.gamma):
             remedy = f"Gamma would be {above(gamma):g}, jointly: release with an earlier estimate"
             if with_it.total(limits).epsilon > limits.epsilon:

@@ -402,3 +402,6 @@ def test_a_refusal_names_each_limit_that_is_too_small():
     ledger.spend(PrivacyGuarantee(1.8, gamma=0.07))
     with pytest.raises(BudgetExceededError, match=r"an epsilon of 0\.2\. Gamma would be 0\.14"):
         ledger.spend(PrivacyGuarantee(0.4, gamma=0.07))
+    ledger.spend(PrivacyGuarantee(0.1, gamma=0.03))
+    with pytest.raises(BudgetExceededError, match=r"an epsilon of 0\.1 and no new gamma"):
+        ledger.spend(PrivacyGuarantee(1.0))
