@@ -87,7 +87,7 @@ class Sums:
                 remedy = f"{most}. {remedy}"
         elif with_it.delta > room:
             remedy = (
-                f"Of delta {max(below(room), 0.0):g} may be spent, beside the slack: ask for less"
+                f"Of delta {max(0.0, below(room)):g} may be spent, beside the slack: ask for less"
             )
         elif left:
             remedy = f"{most}: ask for less"

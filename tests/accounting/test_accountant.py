@@ -405,3 +405,6 @@ def test_a_refusal_names_each_limit_that_is_too_small():
     ledger.spend(PrivacyGuarantee(0.1, gamma=0.03))
     with pytest.raises(BudgetExceededError, match=r"an epsilon of 0\.1 and no new gamma"):
         ledger.spend(PrivacyGuarantee(1.0))
+    ledger = PrivacyAccountant(":memory:", epsilon=2.0)
+    with pytest.raises(BudgetExceededError, match="Of delta 0 may be spent"):
+        ledger.spend(PrivacyGuarantee(1.0, delta=1e-6))
