@@ -290,7 +290,8 @@ class Release:
 
     def _models(self, owner: str, n_draws: int | None, random_state: int | None) -> list[Estimator]:
         values = self._values(owner, n_draws, random_state)
-        return [self.simulator.target.restore(each) for each in values] if self.simulator else []
+        assert self.simulator is not None  # or there were no values
+        return [self.simulator.target.restore(each) for each in values]
 
     def _values(
         self, owner: str, n_draws: int | None, random_state: int | None

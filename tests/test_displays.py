@@ -133,8 +133,13 @@ def test_numbers_of_the_oracle_are_hollow():
     assert panels[0].get_legend() is not None
     values, errors = np.array([2000.0, 5.0, 240.0]), np.array([9.0, 0.5, 8.0])  # hidden beside 2000
     summary = ReleaseSummary("a promise", summary.names, values, errors, learned)
-    scales = [ax.get_xscale() for ax in ReleaseDisplay.from_summary(summary).plot().axes_]
-    assert scales == ["symlog", "linear"]
+    panels = ReleaseDisplay.from_summary(summary).plot().axes_
+    assert [ax.get_xscale() for ax in panels] == ["symlog", "linear"]
+    values = np.array([-1e7, 1e7, 0.1])
+    summary = ReleaseSummary("a promise", ["a[0]", "a[1]", "a[2]"], values, errors, learned)
+    ticks = ReleaseDisplay.from_summary(summary).plot().ax_.get_xticks()
+    assert 0 in ticks
+    assert 5 <= len(ticks) <= 9  # labels of more touch
 
 
 def test_as_many_numbers_as_asked_for(model):
@@ -212,7 +217,9 @@ def test_a_test_oracle_of_other_tasks_is_refused():
 def test_the_smallest_level_that_suffices_is_suggested(utility):
     with pytest.warns(UserWarning, match="records like the oracle's"):
         assert utility.suggest_epsilon(0.75) == 100.0
-    with pytest.warns(UserWarning, match=r"records like the oracle's.* without private data"):
+    with pytest.warns(
+        UserWarning, match=r"records like the oracle's.* without private data; .* one task"
+    ):
         assert utility.suggest_epsilon(0.1) == 0.01
     with pytest.raises(ValueError, match=r"without noise 0\."):
         utility.suggest_epsilon(1.1)
@@ -341,6 +348,7 @@ def test_a_density_is_a_line_over_one_column_and_an_image_over_two(model):
     values = drawn(np.stack(np.meshgrid(*surface.lattice, indexing="ij"), axis=-1))
     error = np.abs(surface.intervals - values[..., None]).max(axis=-1)
     assert surface.intervals.min() == 0
+    assert surface.ax_.get_legend().get_title().get_text() == "exact density, 50%"
     relative = RegularGridInterpolator(
         surface.lattice,
         np.minimum(error / np.maximum(values, 1e-9), 10),

@@ -191,6 +191,16 @@ def test_columns_of_polars_that_take_any_category():
     encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), [1]))
     model = private(make_pipeline(encode, Ridge()), public, y_public).fit(records, y)
     assert model.predict(records).shape == (N,)
+    encode = make_column_transformer((OneHotEncoder(), [1]))
+    with pytest.warns(UserWarning, match="takes its categories from public records"):
+        private(make_pipeline(encode, Ridge()), public, y_public).plan(N)
+
+
+def test_an_oracle_may_have_gaps_that_equal_nothing():
+    texts = pd.DataFrame({"a": pd.array(["x", pd.NA, "y"] * 20, dtype="string")})
+    sampler = SensitivitySampler(PublicDataOracle(texts), gamma=0.4, random_state=0)
+    share = sampler.sample(lambda X: float(X["a"].isna().mean()), n_samples=9, geometry="l1")
+    assert 0 <= share.value <= 1 / 8
 
 
 def test_what_no_noise_can_be_added_to_is_named_with_what_to_write():
