@@ -205,7 +205,7 @@ class FittedMethods:
         Parameters
         ----------
         folder : str or path-like
-            Made if it is not there. It must be empty.
+            Made if it is not there. An earlier release in it is replaced.
         n_draws : int, default=0
             How often the release of a public code is simulated now, such as 99, so that what is
             loaded has intervals; 0 leaves these out. Each takes two fits to records of the oracle,
@@ -216,8 +216,8 @@ class FittedMethods:
         NotFittedError
             Before fit.
         ValueError
-            If the folder holds something, or there is no oracle to simulate with: the sensitivity
-            was given as an estimate.
+            If the folder holds something else, or there is no oracle to simulate with: the
+            sensitivity was given as an estimate.
 
         See Also
         --------

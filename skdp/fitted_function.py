@@ -16,7 +16,7 @@ from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset
 from skdp.core.moments import Moments
 from skdp.core.target import Target
-from skdp.core.types import Container, Estimator
+from skdp.core.types import AxisLabels, Container, Estimator, Values
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
 from skdp.estimators.inputs import fit_on, order_matters, reorder, takes
 from skdp.estimators.kernel_sums import kernel_sums
@@ -24,7 +24,12 @@ from skdp.estimators.public_fit import in_container_of
 from skdp.estimators.structure import labels_in
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.bernstein_density import BernsteinDensity
-from skdp.functions.lattice import describe_lattice, fit_transformer, lattice_metric
+from skdp.functions.lattice import (
+    describe_lattice,
+    fit_transformer,
+    lattice_metric,
+    place_labels,
+)
 from skdp.functions.released import (
     ReleasedClassifier,
     ReleasedFunction,
@@ -200,6 +205,10 @@ class FittedFunctionTarget(Target):
         if self._kind == "outlier_detector":
             return ReleasedOutlierDetector(self.transformer, coefficients)
         return ReleasedDensity(BernsteinDensity.from_coefficients(self.transformer, coefficients))
+
+    def labels(self, numbers: NDArray[np.float64] | Values) -> AxisLabels | None:
+        classes = None if self._classes is None else [str(label) for label in self._classes]
+        return place_labels(self.transformer, numbers, classes)
 
     def output_metric(self, *dataset: Container) -> NDArray[np.float64] | None:
         columns = np.shape(dataset[1])[1:] if self._kind == "regressor" else self._columns

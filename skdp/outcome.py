@@ -2,44 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
 import html
-import json
-import math
 import pickle
-import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils import estimator_html_repr
 
 from skdp.accounting.tally import BudgetTotal
+from skdp.card import model_card
 from skdp.core.checks import check_count
 from skdp.core.guarantee import PrivacyGuarantee
-from skdp.core.types import Container, Estimator, Labels, Values
-from skdp.functions.released import ReleasedFunction
+from skdp.core.types import AxisLabels, Container, Estimator, Values
+from skdp.folder import check_free, read_folder, write_folder
+from skdp.functions.released_density import ReleasedDensity, scale_to_one
 from skdp.intervals import FOR_CLASSIFIERS, FOR_REGRESSORS, Simulator, interval, kind_name
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.summary import TOLD_FROM_ZERO, ReleaseSummary, flat_names, flat_numbers
-
-# The files of a folder, and with what it was written.
-CARD, FACTS, OBJECT = "README.md", "release.json", "release.joblib"
-LEGEND = (
-    "The standard error is what the noise leaves open of a number; the ratio says how many of them "
-    f"it is from zero, and below {TOLD_FROM_ZERO:g} it is not told from 0. A number is "
-    "indistinguishable from the oracle if it is nearly what public records alone would say."
-)
-CARD_ROWS = 100
-LIBRARIES = ("skdp", "scikit-learn", "numpy", "scipy", "joblib")
+from skdp.summary import ReleaseSummary, flat_names, flat_numbers
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,7 +54,7 @@ class Release:
         The plan that was executed, in words.
     labels : dict of str to pair of lists of str or None, or None, default=None
         By attribute what the entries of its first and of its last axis are called, such as classes
-        and columns.
+        and columns; of a value that has no attributes under ``"value"``.
     simulator : Simulator or None, default=None
         Repeats the release in public, for `predict_interval` and `predict_stability`; None where
         the value is no estimator.
@@ -82,7 +67,7 @@ class Release:
     >>> released = release(np.mean, X, mechanism=LaplaceMechanism(1.0), sensitivity=1 / 100)
     >>> print(released.guarantee)
     epsilon=1 differential privacy, replace-one, n=100, sensitivity 0.01 asserted by the caller,
-    this release alone: others of the same data add up, see PrivacyAccountant
+    this release alone: others of the same data add up, see skdp.accounting
     """
 
     value: Any
@@ -93,7 +78,7 @@ class Release:
     numbers: NDArray[np.float64] | Values | None = None
     prior_errors: NDArray[np.float64] | Values | None = None
     plan: str = ""
-    labels: dict[str, tuple[Labels, Labels]] | None = None
+    labels: AxisLabels | None = None
     simulator: Simulator | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
@@ -107,26 +92,19 @@ class Release:
         shown = estimator_html_repr(self.value) if is_estimator else value
         return below_promise(shown, self.guarantee, self.budget)
 
-    def summary(self, names: Sequence[str] | None = None) -> ReleaseSummary:
+    def summary(self) -> ReleaseSummary:
         """Tell the released numbers from their noise.
-
-        Parameters
-        ----------
-        names : sequence of str or None, default=None
-            What the numbers of a function are called, one by one, such as its columns. None takes
-            their places, and of an estimator its attributes, classes and columns.
 
         Returns
         -------
         ReleaseSummary
-            Every number beside its standard error.
+            Every number beside its standard error. Those of a density are brought to an integral of
+            one, in the units of its box.
 
         Raises
         ------
         TypeError
             If a response was chosen: there are no numbers.
-        ValueError
-            If there are not as many names as numbers.
         """
         if self.numbers is None:
             raise TypeError(
@@ -140,13 +118,8 @@ class Release:
                 prior = flat_numbers(self.prior_errors)
                 left = np.divide(errors, prior, out=np.ones_like(errors), where=prior > 0)
                 learned = np.clip(1 - left**2, 0, 1)
-        names = flat_names(self.numbers, self.labels) if names is None else list(map(str, names))
-        if len(names) != len(values):
-            raise ValueError(
-                "The 'names' parameter of Release.summary must name each of the "
-                f"{len(values)} released numbers. Got {len(names)} names."
-            )
-        return ReleaseSummary(str(self.guarantee), names, values, errors, learned)
+        names, scale = flat_names(self.numbers, self.labels), self._scale
+        return ReleaseSummary(str(self.guarantee), names, values * scale, errors * scale, learned)
 
     def predict_interval(
         self,
@@ -276,7 +249,7 @@ class Release:
         Returns
         -------
         ndarray of shape (n_numbers, 2)
-            Lower and upper ends, in the order of the summary.
+            Lower and upper ends, in the order and the units of the summary.
 
         Raises
         ------
@@ -286,7 +259,7 @@ class Release:
             As `predict_interval`.
         """
         draws = self._values("value_interval", n_draws, random_state)
-        return interval([np.ravel(each) for each in draws], level)
+        return interval([np.ravel(each) * self._scale for each in draws], level)
 
     def _models(self, owner: str, n_draws: int | None, random_state: int | None) -> list[Estimator]:
         values = self._values(owner, n_draws, random_state)
@@ -322,6 +295,14 @@ class Release:
             raise AttributeError(f"Release has no attribute {name!r}.{hint}")
 
     @property
+    def _scale(self) -> float:
+        """What brings the numbers of a density to an integral of one; else 1."""
+        if not isinstance(self.value, ReleasedDensity) or self.numbers is None:
+            return 1.0
+        errors = None if self.standard_errors is None else flat_numbers(self.standard_errors)
+        return scale_to_one(self.value, flat_numbers(self.numbers), errors)
+
+    @property
     def _as_released(self) -> NDArray[np.float64] | None:
         """The numbers in the shape of the target's value; None where a response was chosen."""
         return flat_numbers(self.numbers) if isinstance(self.numbers, dict) else self.numbers
@@ -337,7 +318,8 @@ class Release:
         Parameters
         ----------
         folder : str or path-like
-            Made if it is not there. It must be empty, and is again where writing fails.
+            Made if it is not there. An earlier release in it is replaced, once the new one is
+            written.
         n_draws : int, default=0
             How often the release of a public code is simulated now, such as 99, for
             `predict_interval` and `predict_stability` of what is loaded; 0 leaves these out. Each
@@ -347,8 +329,8 @@ class Release:
         Raises
         ------
         ValueError
-            If the folder holds something, or there is no oracle to simulate with: the sensitivity
-            was given as an estimate.
+            If the folder holds something else, or there is no oracle to simulate with: the
+            sensitivity was given as an estimate.
 
         See Also
         --------
@@ -356,18 +338,20 @@ class Release:
         """
         check_count("n_draws", n_draws, "Release.save", at_least=0)
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise ValueError(
-                f"The 'folder' parameter of Release.save must be an empty folder. {folder} holds "
-                "something: take another folder, or delete this one."
-            )
-        try:
-            replace(self, simulator=self._kept_simulator(n_draws))._write(folder)
-        except BaseException:
-            for name in (OBJECT, FACTS, CARD):
-                (folder / name).unlink(missing_ok=True)
-            raise
+        check_free(folder)
+        simulator = self._kept_simulator(n_draws)
+        facts = {
+            "promise": str(self.guarantee),
+            "guarantee": self.guarantee.to_dict(),
+            "budget": asdict(self.budget),
+            "plan": self.plan,
+        }
+        card = model_card(
+            *(self.value, self.guarantee, self.budget),
+            *(None if self.numbers is None else self.summary(), self.plan),
+            is_ready=simulator is not None and simulator.is_ready,
+        )
+        write_folder(folder, replace(self, simulator=simulator), facts, card)
 
     def _kept_simulator(self, n_draws: int) -> Simulator | None:
         """What repeats the release without the oracle; None where it cannot be written."""
@@ -380,70 +364,6 @@ class Release:
         except Exception:  # a target of the user's own, which need not be written
             return None
         return kept
-
-    def _write(self, folder: Path) -> None:
-        joblib.dump(self, folder / OBJECT)
-        versions = {"Python": platform.python_version()}
-        versions |= {name: version(name) for name in LIBRARIES}
-        facts = {
-            "sha256": _digest(folder / OBJECT),
-            "saved": datetime.now(UTC).isoformat(timespec="seconds"),
-            "promise": str(self.guarantee),
-            "guarantee": self.guarantee.to_dict(),
-            "budget": asdict(self.budget),
-            "plan": self.plan,
-            "versions": versions,
-        }
-        text = json.dumps(plain(facts), indent=2, allow_nan=False)
-        (folder / FACTS).write_text(text, encoding="utf-8")
-        (folder / CARD).write_text(self._card(versions), encoding="utf-8")
-
-    def _card(self, versions: dict[str, str]) -> str:
-        """The model card."""
-        numbers = []
-        if self.numbers is not None:
-            numbers = ["## What was released", _code(self.summary().table(CARD_ROWS)), LEGEND]
-        lines = self.plan.splitlines()  # of which one repeats the promise
-        plan = "\n".join(line for line in lines if not line.startswith("  promise: "))
-        used = ", ".join(f"{name} {number}" for name, number in versions.items())
-        parts = [
-            f"# {type(self.value).__name__}, released privately",
-            "## What is promised",
-            f"{self.guarantee}.",
-            f"With all earlier releases of its budget: {self.budget}.",
-            _in_words(self.guarantee),
-            "It says nothing about how well the model does, nor about people who are like those of "
-            "the records.",
-            *numbers,
-            "## How it came about",
-            _code(plan),
-            "## How to load it",
-            '```python\nimport skdp\n\nreleased = skdp.load("this folder")\nreleased.value  '
-            "# the model\nreleased.summary()  # its numbers beside their standard errors\n```",
-            *self._advice(),
-            f"`{OBJECT}` is a pickle, written by joblib: loading it executes what is in it, so "
-            f"load only what you trust. Written with {used}.",
-        ]
-        return "\n\n".join(parts) + "\n"
-
-    def _advice(self) -> list[str]:
-        """Say what a loaded model can be asked, and that to fit it is no private fit."""
-        lines = []
-        for name, kind in (
-            ("predict_interval", is_regressor),
-            ("predict_stability", is_classifier),
-        ):
-            if self.numbers is not None and hasattr(self.value, "predict") and kind(self.value):
-                ready = self.simulator is not None and self.simulator.is_ready
-                says = (
-                    "says what the noise leaves open of a prediction."
-                    if ready
-                    else "is not available: the release was saved without `n_draws`."
-                )
-                lines.append(f"`released.{name}(X)` {says}")
-        if hasattr(self.value, "fit") and not isinstance(self.value, ReleasedFunction):
-            lines.append("`released.value.fit` would fit anew, without any noise: do not call it.")
-        return lines
 
 
 def load(folder: str | Path) -> Release:
@@ -478,19 +398,8 @@ def load(folder: str | Path) -> Release:
     >>> bool(loaded.value == released.value)
     True
     """
-    folder = Path(folder)
-    if not ((folder / FACTS).is_file() and (folder / OBJECT).is_file()):
-        raise ValueError(
-            f"The 'folder' parameter of load must be one that Release.save wrote. {folder} lacks "
-            f"{FACTS} or {OBJECT}."
-        )
-    facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-    if facts["sha256"] != _digest(folder / OBJECT):
-        raise ValueError(
-            f"{folder / OBJECT} is not the file that was saved: it has another checksum than "
-            f"{FACTS} says. Copy the folder anew."
-        )
-    return joblib.load(folder / OBJECT)
+    loaded: Release = read_folder(Path(folder))
+    return loaded
 
 
 def below_promise(shown: str, guarantee: PrivacyGuarantee, budget: BudgetTotal) -> str:
@@ -498,45 +407,3 @@ def below_promise(shown: str, guarantee: PrivacyGuarantee, budget: BudgetTotal) 
     together = f"Release {budget.n_releases} of its budget, together {budget}."
     promise = f"<strong>{html.escape(str(guarantee))}</strong>"
     return f"<div><p>{promise}<br>{html.escape(together)}</p>{shown}</div>"
-
-
-def _in_words(promise: PrivacyGuarantee) -> str:
-    """The promise without its terms."""
-    if math.isinf(promise.epsilon):
-        return "What is released is exact: nothing is hidden."
-    words = (
-        "The promise is about the records that it was fitted to: what is released would be at most "
-        f"exp({promise.epsilon:g}) times as likely if one of them had been another"
-        f"{f', but for noise of probability {promise.delta:g}' if promise.delta else ''}."
-    )
-    if promise.gamma:
-        sure = promise.confidence
-        words += (
-            " It is for pairs of datasets that the oracle might draw, and fails for one with a "
-            f"probability of at most {promise.gamma:g}"
-            f"{'' if sure is None else f', which is said with confidence {sure:g}'}."
-        )
-    if promise.basis:
-        words += (
-            " Directions are the combinations of numbers that got noise; public fits say the rest, "
-            "and the promise does not depend on them."
-        )
-    return words
-
-
-def _code(thing: object) -> str:
-    return f"```text\n{thing}\n```"
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def plain(nested: Any) -> Any:
-    """Write infinity as a word: JSON has no number for it."""
-    if isinstance(nested, dict):
-        return {name: plain(value) for name, value in nested.items()}
-    if isinstance(nested, list | tuple):
-        return [plain(value) for value in nested]
-    return "inf" if nested == math.inf else nested

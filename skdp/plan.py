@@ -21,7 +21,7 @@ from skdp.core.oracle import Oracle
 from skdp.core.room import evaluate_privately, spare
 from skdp.core.schema import Schema, canonical, describe_columns, describe_key
 from skdp.core.target import Target, replaces, target_key
-from skdp.core.types import Container, Values
+from skdp.core.types import AxisLabels, Container, Values
 from skdp.estimators.labels import labels_of
 from skdp.estimators.validation import check_labels
 from skdp.functions.choice import ChoiceTarget
@@ -72,6 +72,8 @@ class ReleasePlan:
     settled : tuple of Target, sensitivity and str, or None, default=None
         Which target was found to have which sensitivity, and what it was known by then. Where it is
         not these two, what the sensitivity is known by must be that of the target.
+    names : list of str or None, default=None
+        What the entries along the last axis of the value are called, for the summary.
 
     Attributes
     ----------
@@ -131,6 +133,7 @@ class ReleasePlan:
     settled: tuple[Target, SensitivityEstimate | KnownSensitivity | None, str] | None = field(
         default=None, repr=False
     )
+    names: list[str] | None = None
 
     def __post_init__(self) -> None:
         """Refuse parts that do not belong together, as `dataclasses.replace` may bring in."""
@@ -236,7 +239,7 @@ class ReleasePlan:
             numbers=numbers,
             prior_errors=self._named(self._prior_errors),
             plan=described,
-            labels=labels_of(restored, numbers),
+            labels=self._labels(numbers, restored),
             simulator=self._simulator,
         )
 
@@ -251,6 +254,14 @@ class ReleasePlan:
 
     def _named(self, numbers: Any) -> NDArray[np.float64] | Values | None:
         return None if numbers is None else self.target.by_name(numbers)
+
+    def _labels(self, numbers: Any, fitted: object) -> AxisLabels | None:
+        """Say what the numbers are called: as the caller says, or the target, or the estimator."""
+        if self.names is not None:
+            return {"value": (None, self.names)}
+        if numbers is None:
+            return None
+        return self.target.labels(numbers) or labels_of(fitted, numbers)
 
     @property
     def _prior_errors(self) -> NDArray[np.float64] | None:
@@ -347,16 +358,16 @@ class ReleasePlan:
         errors = self.standard_errors
         if errors is None:
             return []
-        labels = labels_of(getattr(self.target, "public_fit", None), errors)
+        labels = self._labels(errors, getattr(self.target, "public_fit", None))
         lines = []
-        for name, values in (errors if isinstance(errors, dict) else {"": errors}).items():
+        for name, values in (errors if isinstance(errors, dict) else {"value": errors}).items():
             numbers, names = flat_numbers({name: values}), flat_names({name: values}, labels)
             at = numbers.argmin(), numbers.argmax()
             ends = [f"{numbers[i]:.2g}" for i in at]
             if ends[0] != ends[1]:
                 inner = (names[i].removeprefix(name) for i in at)
                 ends = [" ".join(end) for end in zip(ends, inner, strict=True)]
-            where = f" in {name}" if name else ""
+            where = f" in {name}" if isinstance(errors, dict) else ""
             lines.append(f"standard error {what}{where}: {' to '.join(dict.fromkeys(ends))}")
         return lines
 

@@ -134,6 +134,7 @@ def make_plan(
     ]
     if shape is None and set(limits) != {None}:  # they may not fit in, or be too many
         shape = _shape_on_synthetic(target, example, others.get("classes"))
+    _check_names(others.get("names"), shape)
     known, mechanism = _best(options, shape)
     mechanism.rehearse(shape, known.value)
     plan = ReleasePlan(
@@ -156,6 +157,18 @@ def make_plan(
             stacklevel=4,
         )
     return plan
+
+
+def _check_names(names: list[str] | None, shape: tuple[int, ...] | None) -> None:
+    """Refuse names that are not one for each number along the last axis."""
+    if names is None or shape is None:
+        return
+    n_numbers = shape[-1] if shape else 1
+    if len(names) != n_numbers:
+        raise ValueError(
+            f"The 'names' parameter of release must name each of the {n_numbers} numbers along the "
+            f"last axis of the value. Got {len(names)} names."
+        )
 
 
 def _is_of_function(target: Target) -> bool:

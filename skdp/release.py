@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer
 from skdp.core.checks import check_count, shown
@@ -29,6 +29,7 @@ def release(
     mechanism: Mechanism,
     sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
     responses: Iterable[object] | None = None,
+    names: Sequence[str] | None = None,
     sample_weight: Container = None,
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
@@ -60,6 +61,9 @@ def release(
     responses : iterable of object or None, default=None
         For the ExponentialMechanism: what to choose from, anything at all. The target returns one
         score for each, and the value is one of them. None releases the position of the choice.
+    names : sequence of str or None, default=None
+        What the numbers are called in the summary and on the card, such as columns or bins: along
+        the last axis of an array. They are public.
     sample_weight : array-like of n_samples weights or None, default=None
         The private weights of the records, if the target takes them after `y`.
     accountant : PrivacyAccountant or None, default=None
@@ -80,7 +84,8 @@ def release(
     ValueError
         If the parts of the dataset differ in length, the sensitivity does not belong to this
         target, mechanism or number of records, or is zero or infinite, or if made-up records show
-        that it is no bound, or if there are responses and nothing that chooses.
+        that it is no bound, or if there are responses and nothing that chooses, or other than one
+        name for each number along the last axis.
     TypeError
         If a parameter is of a wrong type, or the target returns no number and no array of them.
     BudgetExceededError
@@ -154,6 +159,7 @@ def release(
         mechanism=mechanism,
         sensitivity=sensitivity,
         responses=responses,
+        names=names,
     )
     return plan.execute(*dataset, accountant=accountant, random_state=random_state)
 
@@ -166,6 +172,7 @@ def plan_release(
     mechanism: Mechanism,
     sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
     responses: Iterable[object] | None = None,
+    names: Sequence[str] | None = None,
 ) -> ReleasePlan:
     """Settle all that is public about a release, without private data.
 
@@ -186,6 +193,8 @@ def plan_release(
         on made-up records, which need not suit it: it must return numbers, and where the bound has
         ranges one record must not move them by more.
     responses : iterable of object or None, default=None
+        As for :func:`release`.
+    names : sequence of str or None, default=None
         As for :func:`release`.
 
     Returns
@@ -224,7 +233,8 @@ def plan_release(
     known = as_sensitivity(sensitivity, mechanism, n_samples)
     example = example_dataset(n_samples, like, known, "plan_release", target.allow_nan)
     known, schema, example = settle_form(known, example, target.allow_nan)
-    return make_plan(target, schema, example, mechanism=mechanism, sensitivity=known)
+    names = _check_names(names, mechanism)
+    return make_plan(target, schema, example, mechanism=mechanism, sensitivity=known, names=names)
 
 
 def _check_mechanism(mechanism: object) -> None:
@@ -233,6 +243,18 @@ def _check_mechanism(mechanism: object) -> None:
             "The 'mechanism' parameter of release must be a Mechanism, such as "
             f"LaplaceMechanism(epsilon=1.0). Got {shown(mechanism)}."
         )
+
+
+def _check_names(names: Sequence[str] | None, mechanism: Mechanism) -> list[str] | None:
+    """Refuse what is no list of names; how many there must be is seen with the value's shape."""
+    if names is None:
+        return None
+    if mechanism.chooses or isinstance(names, str):
+        raise ValueError(
+            "The 'names' parameter of release must list what released numbers are called. "
+            + (f"{type(mechanism).__name__} releases none." if mechanism.chooses else "Got a str.")
+        )
+    return list(map(str, names))
 
 
 def _prepare_target(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.types import Labels, Values
+from skdp.core.types import AxisLabels, Labels, Values
 
 # A number whose release took away less of its prior variance is as the oracle had it; one that is
 # nearer to zero than so many standard errors may be zero, or have the other sign.
@@ -155,7 +155,7 @@ class ReleaseSummary:
 
 
 def flat_names(
-    numbers: NDArray[np.float64] | Values, labels: dict[str, tuple[Labels, Labels]] | None = None
+    numbers: NDArray[np.float64] | Values, labels: AxisLabels | None = None
 ) -> list[str]:
     """Name each number: by its attribute, and by class and column where `labels` has them."""
     names = []
@@ -189,6 +189,8 @@ def _indexed(name: str, shape: tuple[int, ...], labels: tuple[Labels, Labels]) -
         axes[-1] = of_last
     if len(shape) > 1 and shape[0] == 1:  # the only row, as of two classes
         axes, shape = axes[1:], shape[1:]
+    if not shape and of_last is not None and len(of_last) == 1:
+        return [f"{name}[{of_last[0]}]"]
     entries = np.ndindex(*shape)
     inner = (", ".join(axis[i] for axis, i in zip(axes, at, strict=True)) for at in entries)
     return [f"{name}[{at}]" if at else name for at in inner]

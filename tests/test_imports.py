@@ -27,18 +27,20 @@ LEVELS = (
         "known_density": 4,
         "targets": 4,
         "intervals": 3,
-        "outcome": 4,
-        "plan": 5,
-        "checks": 5,
-        "fitted": 6,
-        "planning": 6,
-        "preparation": 7,
-        "release": 8,
-        "estimator": 8,
+        "folder": 3,
+        "card": 4,
+        "outcome": 5,
+        "plan": 6,
+        "checks": 6,
+        "fitted": 7,
+        "planning": 7,
+        "preparation": 8,
+        "release": 9,
+        "estimator": 9,
     }
-    | {"simulation": 9}
-    | dict.fromkeys(TOP, 10)
-    | {"__main__": 11}
+    | {"simulation": 10}
+    | dict.fromkeys(TOP, 11)
+    | {"__main__": 12}
 )
 HEAVY = {"matplotlib", "pandas", "polars", "dask", "ray", "tqdm", "dp_accounting", "opendp"}
 

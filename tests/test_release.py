@@ -90,7 +90,7 @@ def test_guarantee_of_a_known_sensitivity_is_plain():
         "epsilon=1 differential privacy, replace-one, n=60, "
         "sensitivity 0.0166667 asserted by the caller"
     )
-    alone = ", this release alone: others of the same data add up, see PrivacyAccountant"
+    alone = ", this release alone: others of the same data add up, see skdp.accounting"
     limited = PrivacyAccountant(":memory:", epsilon=1.0)
     for accountant, end in ((default_accountant(), alone), (limited, "")):
         released = release(

@@ -5,27 +5,33 @@ import pickle
 import platform
 import subprocess
 import sys
+from pathlib import Path
+from unittest.mock import Mock
 
 import joblib
 import numpy as np
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
+from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KernelDensity
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
 from skdp import (
+    BernsteinTarget,
     BernsteinTransformer,
     ExponentialMechanism,
     KnownSensitivity,
     LaplaceMechanism,
+    LeafTarget,
     PrivateEstimator,
     PublicDataOracle,
     ReleaseDisplay,
@@ -34,6 +40,7 @@ from skdp import (
     load,
     release,
 )
+from skdp.accounting import PrivacyAccountant
 
 pd = pytest.importorskip("pandas", reason="needs the 'dataframe' extra")
 
@@ -156,21 +163,115 @@ def test_a_function_is_summarized_by_its_coefficients():
     lattice = BernsteinTransformer(degree=3, feature_range=(0, 1))
     model = private(KernelDensity(bandwidth=0.1), oracle, lattice)
     model.fit(np.linspace(0, 1, 100)[:, None])
-    assert model.summary().names == [f"value[{i}]" for i in range(4)]
+    assert model.summary().names == [f"value[{x}]" for x in ("0", "0.333333", "0.666667", "1")]
 
 
-def test_numbers_of_a_function_are_called_as_its_user_says():
-    means = release(
-        lambda X: X.mean(axis=0),
-        np.ones((20, 2)),
-        mechanism=LaplaceMechanism(1.0),
-        sensitivity=0.1,
-    )
-    assert means.summary().names == ["value[0]", "value[1]"]
-    display = ReleaseDisplay.from_summary(means.summary(names=["age", "income"]))
-    assert display.names == ["age", "income"]
-    with pytest.raises(ValueError, match=r"each of the 2 released numbers\. Got 1"):
-        means.summary(names=["age"])
+def release_of(function, X, **others):
+    return release(function, X, mechanism=LaplaceMechanism(1.0), sensitivity=0.1, **others)
+
+
+def test_numbers_of_a_function_are_called_as_its_user_says(tmp_path):
+    X, names = np.ones((20, 2)), ["age", "income"]
+
+    def means(X):
+        return X.mean(axis=0)
+
+    assert release_of(means, X).summary().names == ["value[0]", "value[1]"]
+    released = release_of(means, X, names=names)
+    rows = ["value[age]", "value[income]"]
+    assert ReleaseDisplay.from_estimator(released).names == rows
+    released.save(tmp_path)
+    assert load(tmp_path).summary().names == rows
+    card = (tmp_path / "README.md").read_text()
+    assert card.startswith(f"# {__name__}.means, released privately")
+    assert all(row in card for row in rows)
+    assert "model" not in card
+
+
+def test_names_are_along_the_last_axis_of_any_value():
+    X = np.ones((20, 2))
+    assert release_of(np.mean, X, names=["mean"]).summary().names == ["value[mean]"]
+    corners = release_of(lambda X: np.ones((2, 2)), X, names=["a", "b"]).summary().names
+    assert corners == ["value[0, a]", "value[0, b]", "value[1, a]", "value[1, b]"]
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [(["age"], r"each of the 2 numbers .* Got 1 names"), ("ab", r"must list .* Got a str")],
+)
+def test_other_names_are_refused_before_anything_is_paid(names, message, tmp_path):
+    accountant = PrivacyAccountant(tmp_path / "budget.json", epsilon=1.0)
+    with pytest.raises(ValueError, match=message):
+        release_of(lambda X: X.mean(axis=0), np.ones((20, 2)), names=names, accountant=accountant)
+    assert accountant.total().n_releases == 0
+
+
+def test_a_choice_has_no_numbers_to_name():
+    with pytest.raises(ValueError, match="ExponentialMechanism releases none"):
+        release(
+            lambda X: [X.sum(), -X.sum()],
+            np.ones((20, 1)),
+            mechanism=ExponentialMechanism(1.0),
+            sensitivity=1,
+            names=["up", "down"],
+        )
+
+
+def test_numbers_of_a_function_on_a_box_are_named_by_their_place():
+    def both(X, points):
+        return np.hstack([points.sum(axis=1, keepdims=True)] * 2)
+
+    lattice = BernsteinTransformer(degree=1, feature_range=[(0, 1), (10, 20)])
+    released = release_of(BernsteinTarget(both, lattice), np.ones((20, 2)))
+    corners = ["0, 10", "0, 20", "1, 10", "1, 20"]
+    assert released.summary().names == [f"value[{at}, {i}]" for at in corners for i in (0, 1)]
+
+
+def test_numbers_of_a_classifiers_function_are_named_by_place_and_class():
+    X, y = np.linspace(0, 1, 90)[:, None], np.repeat(["a", "b", "c"], 30)
+    frame = pd.DataFrame(X, columns=["age"])
+    lattice = BernsteinTransformer(degree=1, feature_range=(0, 1))
+    oracle = PublicDataOracle(frame.copy(), y.copy())
+    names = private(LogisticRegression(), oracle, lattice).fit(frame, y).summary().names
+    assert names == [f"value[age={x}, {label}]" for x in (0, 1) for label in "abc"]
+
+
+def test_sums_in_leaves_are_named_by_tree_leaf_and_class():
+    X, y = np.linspace(0, 1, 60)[:, None], np.repeat(["a", "b"], 30)
+    stumps = ExtraTreesClassifier(n_estimators=2, max_depth=1, random_state=0)
+    oracle = PublicDataOracle(X.copy(), y.copy())
+    names = private(stumps, oracle).fit(X, y).summary().names
+    leaves = [f"tree {tree}, leaf {leaf}" for tree in (0, 1) for leaf in (1, 2)]
+    assert names == [f"value[{leaf}, {label}]" for leaf in leaves for label in "ab"]
+    tree = DecisionTreeRegressor(max_depth=1, random_state=0)
+    responses = UniformOracle([(0, 1)], y_bounds=(0, 1))
+    names = private(tree, responses, LeafTarget((0, 1))).fit(X, X[:, 0]).summary().names
+    assert names == [f"value[leaf {leaf}, {of}]" for leaf in (1, 2) for of in ("count", "sum")]
+
+
+@pytest.mark.parametrize("width", [1.0, 1000.0])
+def test_a_density_is_summarized_in_the_units_of_its_box(width):
+    """Behind a scaler the released numbers are densities of scaled columns."""
+    box = np.array([[0.0], [width]])
+    model = make_pipeline(FrozenEstimator(MinMaxScaler().fit(box)), KernelDensity(bandwidth=0.1))
+    lattice = BernsteinTransformer(degree=20, feature_range=(0, width))
+    X = width * np.random.default_rng(0).beta(4, 4, size=(500, 1))
+    released = private(model, UniformOracle([(0, width)]), lattice, epsilon=20.0).fit(X)
+    summary = released.summary()
+    exact = np.exp(model.fit(X).score_samples(lattice.fit(X).lattice_)) / width
+    assert np.all(np.abs(summary.values - exact) < 5 * summary.errors)
+    assert np.all(summary.errors < 0.2 / width)
+    assert np.trapezoid(summary.values, dx=width / 20) == pytest.approx(1)
+    np.testing.assert_allclose(summary.errors, released.standard_errors_ / width, rtol=0.02)
+
+
+def test_a_density_that_is_only_noise_is_summarized_as_released():
+    lattice = BernsteinTransformer(degree=5, feature_range=(0, 1))
+    oracle = UniformOracle([(0, 1)])
+    noise = {"epsilon": 1e-4, "basis": "identity"}
+    model = private(KernelDensity(bandwidth=0.2), oracle, lattice, **noise)
+    model.fit(np.linspace(0, 1, 50)[:, None])
+    np.testing.assert_array_equal(model.summary().errors, model.standard_errors_)
 
 
 def test_what_was_chosen_has_no_summary():
@@ -263,11 +364,30 @@ def test_no_record_is_in_the_folder(model, tmp_path):
             assert repr(float(number)).encode() not in content
 
 
-def test_a_folder_that_holds_something_is_left_alone(model, tmp_path):
-    (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(ValueError, match="must be an empty folder"):
+@pytest.mark.parametrize("name", ["mine.txt", "README.md", "release.json"])
+def test_a_folder_that_holds_something_else_is_left_alone(model, tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(ValueError, match="must be empty, or hold an earlier release"):
         model.save(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "mine")]
+
+
+def test_an_earlier_release_is_replaced_once_the_new_one_is_written(tmp_path, monkeypatch):
+    """As a script does that is run again: what it has paid for must not be lost."""
+
+    def run(name):
+        release_of(np.mean, np.ones((20, 1)), names=[name]).save(tmp_path)
+
+    run("first")
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_text", Mock(side_effect=OSError("disk full")))
+        with pytest.raises(OSError, match="full"):
+            run("second")
+    assert load(tmp_path).summary().names == ["value[first]"]
+    run("third")
+    assert load(tmp_path).summary().names == ["value[third]"]
+    assert "value[third]" in (tmp_path / "README.md").read_text()
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 @pytest.mark.slow

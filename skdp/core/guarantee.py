@@ -153,7 +153,7 @@ class PrivacyGuarantee:
                 "second release uses the seed the promise holds for no one"
             )
         if self.alone:
-            others = "others of the same data add up, see PrivacyAccountant"
+            others = "others of the same data add up, see skdp.accounting"
             parts.append(f"this release alone: {others}")
         return ", ".join(parts)
 

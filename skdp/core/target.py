@@ -16,7 +16,7 @@ from skdp.core.default import class_name, default
 from skdp.core.fingerprint import key_of
 from skdp.core.metric import LocalMetric
 from skdp.core.moments import Moments
-from skdp.core.types import Container, Values
+from skdp.core.types import AxisLabels, Container, Values
 
 
 class Target(ABC):
@@ -118,6 +118,22 @@ class Target(ABC):
             The same numbers.
         """
         return value
+
+    def labels(self, numbers: NDArray[np.float64] | Values) -> AxisLabels | None:
+        """Say what the entries of the numbers are called; by default what an estimator knows.
+
+        Parameters
+        ----------
+        numbers : ndarray or dict of str to ndarray
+            As returned by `by_name`.
+
+        Returns
+        -------
+        dict of str to pair of lists of str or None, or None
+            By attribute the names along its first and along its last axis. An array belongs to the
+            attribute ``"value"``.
+        """
+        return None
 
     def check_oracle(self, *records: Container) -> None:  # noqa: B027 - most have nothing to refuse
         """Refuse an oracle that does not suit the target; by default all do.

@@ -33,6 +33,9 @@ Sample: TypeAlias = Container | tuple[Container, ...]
 Labels: TypeAlias = Sequence[str] | None
 """What the entries along an axis are called, if that is known."""
 
+AxisLabels: TypeAlias = dict[str, tuple[Labels, Labels]]
+"""By attribute what the entries along its first and along its last axis are called."""
+
 Released: TypeAlias = NDArray[np.float64] | int
 """What a mechanism returns: a value with noise, or the position of the chosen response."""
 

@@ -144,12 +144,11 @@ class PrivateDensityDisplay:
         display = cls.from_density(released.value, n_points=n_points)
         if level is not None:
             ends = released.value_interval(level, n_draws=n_draws, random_state=random_state)
-            n_steps = round(len(ends) ** (1 / len(display.grid)))
-            at_lattice = cls.from_density(released.value, n_points=n_steps)
-            # the values are a density of other units where a step scales the columns
-            scale = at_lattice.values.sum() / np.sum(released.numbers)
-            display.lattice, display.level = at_lattice.grid, level
-            display.intervals = np.maximum(ends * scale, 0).reshape(*at_lattice.values.shape, 2)
+            shape = (round(len(ends) ** (1 / len(display.grid))),) * len(display.grid)
+            sides = zip(display.grid, shape, strict=True)
+            display.lattice = [np.linspace(axis[0], axis[-1], n) for axis, n in sides]
+            display.level = level
+            display.intervals = np.maximum(ends, 0).reshape(*shape, 2)
         return display
 
     @classmethod

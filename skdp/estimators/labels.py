@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from sklearn.base import BaseEstimator
 
-from skdp.core.types import Estimator, Labels
+from skdp.core.types import AxisLabels, Estimator, Labels
 from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.members import reach, split_name
 
@@ -17,11 +17,11 @@ BY_NEITHER = frozenset({"bsplines_", "category_count_", "coefs_", "encodings_", 
 BY_NEITHER |= {"intercept_hidden_", "mean_precision_", "weights_"}
 
 
-def labels_of(fitted: object, numbers: object) -> dict[str, tuple[Labels, Labels]] | None:
+def labels_of(fitted: object, numbers: object) -> AxisLabels | None:
     """Return what the first and the last axis of each released attribute are called, if known."""
     if not (isinstance(numbers, dict) and isinstance(fitted, BaseEstimator)):
         return None
-    found: dict[str, tuple[Labels, Labels]] = {}
+    found: AxisLabels = {}
     for name in numbers:
         with suppress(AttributeError, KeyError):  # a name of a target of the user's own
             found[name] = _labels(fitted, name)

@@ -16,7 +16,7 @@ from skdp.core.checks import floats, shown
 from skdp.core.dataset import Dataset
 from skdp.core.moments import Moments
 from skdp.core.target import Target
-from skdp.core.types import Container, Estimator
+from skdp.core.types import AxisLabels, Container, Estimator, Values
 from skdp.estimators.catalog import CATALOG, entry_of
 from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.configuration import describe
@@ -226,6 +226,26 @@ class LeafValues(Target):
             self._write_values(tree, sums)
         drop_out_of_bag(released)
         return released
+
+    def labels(self, numbers: NDArray[np.float64] | Values) -> AxisLabels | None:
+        """Name the sums by tree, leaf and class; of a response in [-1, 1] they are counts too."""
+        if self._ranges is None:
+            several = len(self._classes()) > 1
+            sums = [
+                f"output {i}, {label}" if several else str(label)
+                for i, classes in enumerate(self._classes())
+                for label in classes
+            ]
+        else:
+            n_outputs = len(self._ranges)
+            sums = ["count", *(f"sum {i}" if n_outputs > 1 else "sum" for i in range(n_outputs))]
+        many = len(self._leaves) > 1
+        leaves = [
+            f"tree {i}, leaf {leaf}" if many else f"leaf {leaf}"
+            for i, each in enumerate(self._leaves)
+            for leaf in each
+        ]
+        return {"value": (None, [f"{leaf}, {name}" for leaf in leaves for name in sums])}
 
     def _classes(self) -> list[NDArray]:
         classes = last_step(self.public_fit).classes_

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from sklearn.base import clone
 
 from skdp.core.checks import shown
 from skdp.core.target import Target, ValueFormError, as_function_target
-from skdp.core.types import Container, Estimator
+from skdp.core.types import AxisLabels, Container, Estimator, Labels, Values
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.bernstein_basis import gram_matrix, multiply_axes
 from skdp.functions.released import ReleasedRegressor
@@ -96,6 +97,9 @@ class BernsteinTarget(Target):
         """
         return ReleasedRegressor(self.transformer, self.transformer.coefficients(values))
 
+    def labels(self, numbers: NDArray[np.float64] | Values) -> AxisLabels | None:
+        return place_labels(self.transformer, numbers)
+
     def output_metric(self, *dataset: Container) -> NDArray[np.float64] | None:
         try:
             n_values = self(*dataset, seed=0).size
@@ -143,3 +147,16 @@ def fit_transformer(transformer: Estimator, n_features: int | None = None) -> Be
 def describe_lattice(transformer: BernsteinTransformer) -> str:
     """Say where the values are; the order is left out, since it works on released values."""
     return f"on {transformer.degree + 1} points a side of {transformer.feature_range_.tolist()}"
+
+
+def place_labels(
+    transformer: BernsteinTransformer, numbers: Any, of_last: Labels = None
+) -> AxisLabels:
+    """Name values by the points of the lattice; `of_last` are the names of several outputs."""
+    names = getattr(transformer, "feature_names_in_", None)
+    columns = [""] * transformer.n_features_in_ if names is None else [f"{n}=" for n in names]
+    places = [
+        ", ".join(f"{name}{x:.6g}" for name, x in zip(columns, point, strict=True))
+        for point in transformer.lattice_
+    ]
+    return {"value": (places, places if np.ndim(numbers) == 1 else of_last)}
