@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,9 @@ LEAST_LEARNED = 0.1
 TOLD_FROM_ZERO = 2.0
 
 MOST_ROWS = 20
+
+# A number in brackets belongs to the attribute if more of its name follows.
+ENTRY = re.compile(r"((?:[^\[\]]|\[\d+\](?=[\[_]))+)\[(.*)\]", re.DOTALL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +56,16 @@ class ReleaseSummary:
     >>> from skdp import LaplaceMechanism, release
     >>> X = np.random.default_rng(0).uniform(size=(100, 2))
     >>> mechanism = LaplaceMechanism(1.0)
+    >>> means = lambda X: X.mean(axis=0)
     >>> released = release(
-    ...     lambda X: X.mean(axis=0), X, mechanism=mechanism, sensitivity=0.02, random_state=0
+    ...     means, X, mechanism=mechanism, sensitivity=0.02, names=["age", "income"], random_state=0
     ... )
     >>> print(released.summary())
     epsilon=1 differential privacy, replace-one, n=100, ...
                released   std. error    ratio
-    value[0]  ...
-    value[1]  ...
+    value
+      age     ...
+      income  ...
     """
 
     promise: str
@@ -138,20 +144,30 @@ class ReleaseSummary:
         return f"<p>{html.escape(self.promise)}</p><table><tr>{head}</tr>{body}</table>"
 
     def _rows(self, most_rows: int = MOST_ROWS) -> Iterator[tuple[str, ...]]:
-        """The first rows of each attribute, and how many are left out."""
-        attributes: dict[str, list[int]] = {}
+        """The first rows below each attribute, and how many are left out."""
+        attributes: dict[str, list[tuple[int, str]]] = {}
         for i, name in enumerate(self.names):
-            attributes.setdefault(name.rpartition("[")[0] or name, []).append(i)
+            attribute, entry = split_entry(name)
+            attributes.setdefault(attribute, []).append((i, entry))
         most = max(2, most_rows // max(1, len(attributes)))
         if len(self.names) <= most_rows:
             most = most_rows
         ratios, notes = self.ratios, self.notes
         for attribute, rows in attributes.items():
-            for i in rows[:most]:
+            if len(rows) > 1:
+                yield (attribute,)
+            for i, entry in rows[:most]:
+                name = f"  {entry}" if len(rows) > 1 else self.names[i]
                 numbers = f"{self.values[i]:.4g}", f"{self.errors[i]:.2g}", f"{ratios[i]:.2g}"
-                yield self.names[i], *numbers, notes[i]
+                yield name, *numbers, notes[i]
             if len(rows) > most:
-                yield (f"... {len(rows) - most} more of {attribute}: see to_frame()",)
+                yield (f"  ... {len(rows) - most} more: see to_frame()",)
+
+
+def split_entry(name: str) -> tuple[str, str]:
+    """Split "estimators_[0]__coef_[age]", say, into the attribute and its entry."""
+    found = ENTRY.fullmatch(name)
+    return (found[1], found[2]) if found else (name, "")
 
 
 def flat_names(

@@ -109,7 +109,11 @@ def test_intervals_are_of_the_standard_errors(model):
     drawn = [segment[:, 0] for segment in segments.get_segments()]
     expected = display.values[:, None] + 1.96 * display.errors[:, None] * [-1, 1]
     assert np.allclose(drawn, expected)
-    assert [text.get_text() for text in display.ax_.get_yticklabels()] == display.names
+    assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["0", "1", "2"]
+    assert [text.get_text() for text in display.ax_.texts] == ["coef_"]
+    both = ReleaseDisplay.from_estimator(model).plot().ax_
+    assert [text.get_text() for text in both.get_yticklabels()][2:] == ["coef_[2]", "intercept_"]
+    assert not both.texts
 
 
 def test_numbers_of_the_oracle_are_hollow():
@@ -128,7 +132,7 @@ def test_numbers_of_the_oracle_are_hollow():
     assert display.plot(plt.figure().subplots()).ax_.get_xscale() == "symlog"
     panels = display.plot().axes_
     drawn = [[text.get_text() for text in ax.get_yticklabels()] for ax in panels]
-    assert drawn == [["a[0]", "a[1]"], ["b"]]
+    assert drawn == [["0", "1"], ["b"]]
     assert panels[0] is display.ax_
     assert panels[0].get_legend() is not None
     values, errors = np.array([2000.0, 5.0, 240.0]), np.array([9.0, 0.5, 8.0])  # hidden beside 2000

@@ -35,6 +35,7 @@ from skdp import (
     PrivateEstimator,
     PublicDataOracle,
     ReleaseDisplay,
+    ReleaseSummary,
     SensitivitySampler,
     UniformOracle,
     load,
@@ -101,8 +102,9 @@ def test_text_and_html_hold_the_same_rows(model):
     assert html.startswith("<p>(epsilon=2, gamma=0.2)-random differential privacy")
     assert f"{summary.values[0]:.4g}" in text
     assert f"<td>{summary.values[0]:.4g}</td>" in html
-    assert "more of" not in text
-    assert "more of ridgeclassifier__coef_: see to_frame()" in summary.table(10)
+    assert "more" not in text
+    assert "  ... 7 more: see to_frame()" in summary.table(10).splitlines()
+    assert "\nridgeclassifier__coef_\n  0, sepal length (cm) " in text
 
 
 def test_a_plan_that_is_executed_names_the_columns_too(model, tmp_path):
@@ -110,7 +112,7 @@ def test_a_plan_that_is_executed_names_the_columns_too(model, tmp_path):
     assert released.summary().names == model.summary().names
     released.save(tmp_path)
     assert load(tmp_path).summary().names == model.summary().names
-    assert "coef_[0, sepal length (cm)]" in (tmp_path / "README.md").read_text()
+    assert "  0, sepal length (cm) " in (tmp_path / "README.md").read_text()
 
 
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyLeakWarning")  # labels as they are
@@ -184,7 +186,7 @@ def test_numbers_of_a_function_are_called_as_its_user_says(tmp_path):
     assert load(tmp_path).summary().names == rows
     card = (tmp_path / "README.md").read_text()
     assert card.startswith(f"# {__name__}.means, released privately")
-    assert all(row in card for row in rows)
+    assert "\nvalue\n  age " in card
     assert "model" not in card
 
 
@@ -272,6 +274,25 @@ def test_a_density_that_is_only_noise_is_summarized_as_released():
     model = private(KernelDensity(bandwidth=0.2), oracle, lattice, **noise)
     model.fit(np.linspace(0, 1, 50)[:, None])
     np.testing.assert_array_equal(model.summary().errors, model.standard_errors_)
+
+
+@pytest.mark.parametrize(
+    ("name", "attribute", "entry"),
+    [
+        ("intercept_", "intercept_", ""),
+        ("coefs_[0][1, 0]", "coefs_[0]", "1, 0"),
+        ("estimators_[0]__coef_[age]", "estimators_[0]__coef_", "age"),
+        ("value[[18, 30)]", "value", "[18, 30)"),
+        ("value[a]b[c]", "value", "a]b[c"),
+    ],
+)
+def test_rows_stand_below_their_attribute(name, attribute, entry):
+    numbers = np.ones(2)
+    summary = ReleaseSummary("a promise", [name, name], numbers, numbers, numbers)
+    _, head, *rows = summary.table().splitlines()
+    assert head == attribute
+    assert [row.startswith(f"  {entry}") for row in rows] == [True, True]
+    assert ReleaseDisplay.from_summary(summary, attribute=attribute).names == [name, name]
 
 
 def test_what_was_chosen_has_no_summary():

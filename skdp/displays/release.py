@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from skdp.core.checks import check_count, shown
 from skdp.displays.given import check_given
-from skdp.summary import LEAST_LEARNED
+from skdp.summary import LEAST_LEARNED, split_entry
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -142,7 +142,7 @@ class ReleaseDisplay:
         """
         check_given(cls, "from_summary", summary)
         check_count("max_numbers", max_numbers, "ReleaseDisplay.from_summary")
-        of = [name.split("[")[0] for name in summary.names]
+        of = [split_entry(name)[0] for name in summary.names]
         if attribute is not None and attribute not in of:
             raise ValueError(
                 "The 'attribute' parameter of ReleaseDisplay.from_summary must be one of "
@@ -195,13 +195,14 @@ class ReleaseDisplay:
         if (self.learned < LEAST_LEARNED).any():
             filled, hollow = self.ax_.get_lines()[-3:-1]
             where: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 2}
+            where["borderaxespad"] = 1.6  # above the name of an attribute
             self.ax_.legend(handles=[filled, hollow], frameon=False, **where)
         self.axes_[-1].set_xlabel("released number ± 1.96 standard errors", loc="right")
         return self
 
     def _panels(self) -> list[NDArray[np.intp]]:
         """The numbers of each attribute where these hide others or their intervals, else all."""
-        of = np.array([name.split("[")[0] for name in self.names])
+        of = np.array([split_entry(name)[0] for name in self.names])
         panels = [np.flatnonzero(of == name) for name in dict.fromkeys(of)]
         largest = np.array([np.max(self._sizes(each)) for each in panels])
         usual = np.array([np.median(self._widths(each)) for each in panels])
@@ -238,9 +239,18 @@ class ReleaseDisplay:
         hollow: dict[str, Any] = {"mfc": "w", "label": "indistinguishable from the oracle"}
         ax.plot(values[same], at[same], "o", color="C0", **hollow)
         ax.axvline(0, color="k", lw=0.8)
-        ax.set_yticks(at, [self.names[i] for i in rows])
+        self._name(ax, rows)
         ax.set_ylim(len(rows) - 0.5, -0.5)
         return intervals
+
+    def _name(self, ax: Axes, rows: NDArray[np.intp]) -> None:
+        """Write the names beside the numbers; an attribute that all share once, above them."""
+        names = [self.names[i] for i in rows]
+        attributes, entries = zip(*map(split_entry, names), strict=True)
+        if len(names) > 1 and len(set(attributes)) == 1:
+            ax.annotate(attributes[0], (0, 1), (0, 4), "axes fraction", "offset points")
+            names = list(entries)
+        ax.set_yticks(range(len(names)), names)
 
 
 def _times(numbers: NDArray[np.float64]) -> float:
