@@ -62,7 +62,7 @@ model = PrivateEstimator(
     sensitivity=SensitivitySampler(oracle, gamma=0.1, random_state=0),
 )
 model.fit(private, grower_private)
-folder = Path(mkdtemp()) / "growers"  # any empty or new folder
+folder = Path(mkdtemp()) / "growers"  # made if it is not there
 model.save(folder, n_draws=99)  # 99 releases are simulated for what is asked below
 
 # %%
