@@ -229,6 +229,14 @@ def test_numbers_of_a_function_on_a_box_are_named_by_their_place():
     assert released.summary().names == [f"value[{at}, {i}]" for at in corners for i in (0, 1)]
 
 
+def test_places_that_differ_have_names_that_differ():
+    lattice = BernsteinTransformer(degree=20, feature_range=(1_700_000_000, 1_700_086_400))
+    target = BernsteinTarget(lambda X, points: np.ones(len(points)), lattice)
+    names = release_of(target, np.ones((20, 1))).summary().names
+    assert len(set(names)) == 21
+    assert float(names[1][6:-1]) == pytest.approx(1_700_000_000 + 86_400 / 20, abs=100)
+
+
 def test_numbers_of_a_classifiers_function_are_named_by_place_and_class():
     X, y = np.linspace(0, 1, 90)[:, None], np.repeat(["a", "b", "c"], 30)
     frame = pd.DataFrame(X, columns=["age"])

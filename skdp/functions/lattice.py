@@ -155,8 +155,11 @@ def place_labels(
     """Name values by the points of the lattice; `of_last` are the names of several outputs."""
     names = getattr(transformer, "feature_names_in_", None)
     columns = [""] * transformer.n_features_in_ if names is None else [f"{n}=" for n in names]
+    low, high = transformer.feature_range_.T
+    largest = np.maximum(abs(low), abs(high)) * transformer.degree / (high - low)
+    digits = np.maximum(6, 2 + np.ceil(np.log10(largest)).astype(int))  # or neighbors look alike
     places = [
-        ", ".join(f"{name}{x:.6g}" for name, x in zip(columns, point, strict=True))
+        ", ".join(f"{name}{x:.{n}g}" for name, x, n in zip(columns, point, digits, strict=True))
         for point in transformer.lattice_
     ]
     return {"value": (places, places if np.ndim(numbers) == 1 else of_last)}
