@@ -11,6 +11,7 @@ from unittest.mock import Mock
 import joblib
 import numpy as np
 import pytest
+from scipy.integrate import trapezoid
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.ensemble import ExtraTreesClassifier
@@ -271,7 +272,7 @@ def test_a_density_is_summarized_in_the_units_of_its_box(width):
     exact = np.exp(model.fit(X).score_samples(lattice.fit(X).lattice_)) / width
     assert np.all(np.abs(summary.values - exact) < 5 * summary.errors)
     assert np.all(summary.errors < 0.2 / width)
-    assert np.trapezoid(summary.values, dx=width / 20) == pytest.approx(1)
+    assert trapezoid(summary.values, dx=width / 20) == pytest.approx(1)
     np.testing.assert_allclose(summary.errors, released.standard_errors_ / width, rtol=0.02)
 
 
