@@ -168,12 +168,12 @@ def one_thread():
 
 @pytest.fixture(autouse=True)
 def no_budget_of_other_tests():
-    """Forget accountants that wait to be collected, or releases would warn of them."""
+    """Forget ledgers, or releases would warn of them."""
     from skdp.accounting import accountant  # not above: who only hands out tests needs no skdp
 
-    accountant._made.clear()
+    accountant._opened.clear()
     yield
-    accountant._made.clear()  # for doctests, which have no fixtures
+    accountant._opened.clear()  # for doctests, which have no fixtures
 
 
 @pytest.fixture(scope="session")

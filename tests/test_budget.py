@@ -39,6 +39,7 @@ from skdp import (
 )
 from skdp import plan as plan_module
 from skdp.accounting import PrivacyAccountant, default_accountant
+from skdp.accounting import accountant as accountant_module
 from skdp.accounting.spend import check_law
 
 X = np.random.default_rng(0).uniform(size=(60, 1))
@@ -152,13 +153,17 @@ def test_a_grid_search_pays_for_every_fit(path):
     """
     accountant = PrivacyAccountant(path, epsilon=100.0)
     spent = 0
-    for model, in_force in ((ridge(), accountant.as_default()), (ridge(accountant), nullcontext())):
+    monday = accountant.as_default("Monday")
+    for model, in_force in ((ridge(), monday), (ridge(accountant), nullcontext())):
         search = GridSearchCV(model, {"mechanism__epsilon": [0.5, 1.0, 2.0]}, cv=3, n_jobs=2)
         with in_force, parallel_config(backend="multiprocessing"):
             search.fit(X, Y)
         spent += 10.5 + search.best_params_["mechanism__epsilon"]
         assert accountant.total().epsilon == spent
-    assert accountant.total().n_releases == 20
+    labels = [row["label"] for row in accountant.rows()]
+    assert len(labels) == 20
+    assert all(label.startswith("Monday: Ridge: ") for label in labels[:10])
+    assert not any("Monday" in label for label in labels[10:])
     # The folds have 40 records each, and the same draws: one estimate for each epsilon, as each has
     # a code of its own, and one for the refit.
     assert_allclose(accountant.total().gamma, 0.2)
@@ -218,7 +223,9 @@ def test_a_release_beside_an_open_budget_is_pointed_out():
     )
     ledger = PrivacyAccountant(":memory:", epsilon=5.0)
     for attempt in releases:
-        with pytest.warns(UserWarning, match=r"although PrivacyAccountant\(.* is open") as record:
+        with pytest.warns(
+            UserWarning, match=r"although PrivacyAccountant\(.* was opened"
+        ) as record:
             attempt()
         assert record[0].filename == __file__
     with ledger.as_default():
@@ -227,6 +234,29 @@ def test_a_release_beside_an_open_budget_is_pointed_out():
     del ledger
     gc.collect()
     plan.execute(X, Y)
+
+
+@pytest.mark.parametrize("open_it", ["a block", "to read", "a pickle"])
+def test_a_release_beside_a_ledger_in_a_file_is_pointed_out(tmp_path, open_it):
+    """Though no variable holds it any more, until the file is gone."""
+    path = tmp_path / "ledger.db"
+    if open_it == "a block":
+        with PrivacyAccountant(path, epsilon=5.0).as_default():
+            release(np.mean, X, **KNOWN)
+    elif open_it == "to read":
+        PrivacyAccountant(path, epsilon=5.0)
+        accountant_module._opened.clear()
+        PrivacyAccountant.open(path)
+    else:
+        content = pickle.dumps(PrivacyAccountant(path, epsilon=5.0))
+        accountant_module._opened.clear()
+        pickle.loads(content)
+    gc.collect()
+    with pytest.warns(UserWarning, match=r"charged to no budget, although .*ledger\.db'.* opened"):
+        release(np.mean, X, **KNOWN)
+    for part in tmp_path.iterdir():
+        part.unlink()
+    release(np.mean, X, **KNOWN)
 
 
 def test_what_no_budget_pays_for_is_refused_before_pairs_are_sampled():

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Self
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 from skdp.accounting.in_force import accountant_in_force, put_in_force
 from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
@@ -24,7 +24,7 @@ from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 _of_all: PrivacyAccountant | None = None
 _group: ContextVar[tuple[str | None, str, str]] = ContextVar("group", default=(None, "", ""))
 _reopened: WeakValueDictionary[tuple, PrivacyAccountant] = WeakValueDictionary()
-_made: WeakKeyDictionary[PrivacyAccountant, None] = WeakKeyDictionary()  # in this order
+_opened: dict[object, tuple[str, str, ref[PrivacyAccountant]]] = {}  # path and name, in this order
 
 
 class PrivacyAccountant:
@@ -109,15 +109,30 @@ class PrivacyAccountant:
         limits = check_limits(epsilon, delta, gamma, slack)
         self._ledger = Ledger(os.fspath(path), timeout, limits)
         self._sums = Sums(self._ledger)
-        if self.is_kept:
-            with lock:
-                _made[self] = None
+        self._remember()
 
     @classmethod
     def _of(cls, sums: Sums) -> Self:
         self = cls.__new__(cls)
         self._ledger, self._sums = sums.ledger, sums
         return self
+
+    def _remember(self) -> None:
+        """Let releases that are charged to no budget be told of this one."""
+        key = id(self) if self.path == MEMORY else (self.path, self._ledger.identity)
+        if self.is_kept:
+            _forget_lost()
+            with lock:
+                _opened.pop(key, None)
+                _opened[key] = self.path, repr(self), ref(self)
+
+    def _labeled(self, label: str | None) -> Self:
+        """Return this one, or one of the same ledger that labels its rows."""
+        if label is None:
+            return self
+        named = self._of(self._sums)
+        named._label = label
+        return named
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, timeout: float = 60.0) -> PrivacyAccountant:
@@ -140,7 +155,9 @@ class PrivacyAccountant:
         LedgerError
             If there is no whole ledger.
         """
-        return cls._of(Sums(Ledger(os.fspath(path), timeout, None)))
+        accountant = cls._of(Sums(Ledger(os.fspath(path), timeout, None)))
+        accountant._remember()
+        return accountant
 
     @property
     def is_kept(self) -> bool:
@@ -365,7 +382,7 @@ class PrivacyAccountant:
         ----------
         label : str or None, default=None
             What the rows of the block are called, in public words, before what was released: such
-            as "Monday". Worker processes leave it out.
+            as "Monday".
 
         Yields
         ------
@@ -383,10 +400,7 @@ class PrivacyAccountant:
                 "The 'label' parameter of PrivacyAccountant.as_default must be a string of one "
                 f"line, of at most {LONGEST} characters. Got {shown(label)}."
             )
-        named = self
-        if label is not None:
-            named = self._of(self._sums)
-            named._label = label
+        named = self._labeled(label)
         with put_in_force(named):
             yield named
 
@@ -478,7 +492,7 @@ class PrivacyAccountant:
                 "PrivacyAccountant the path of a file."
             )
         limits = None if ledger.read_only else ledger.limits
-        return _reopen, (ledger.path, ledger.timeout, limits, ledger.identity)
+        return _reopen, (ledger.path, ledger.timeout, limits, ledger.identity, self._label)
 
 
 def default_accountant() -> PrivacyAccountant:
@@ -512,17 +526,25 @@ def payer(accountant: PrivacyAccountant | None) -> PrivacyAccountant:
     """Return who pays for a release; warn if it is nobody, though a budget was opened here."""
     if accountant is not None:
         return accountant
-    with lock:
-        opened = list(_made)
+    opened = _forget_lost()
     if opened and accountant_in_force() is None:
         warnings.warn(
-            f"This release is charged to no budget, although {opened[-1]!r} is open. Pass it as "
+            f"This release is charged to no budget, although {opened[-1]} was opened. Pass it as "
             "'accountant', or release within a block `with accountant.as_default():`. If no budget "
             "is to pay, pass accountant=default_accountant().",
             UserWarning,
             stacklevel=3,
         )
     return default_accountant()
+
+
+def _forget_lost() -> list[str]:
+    """Return which ledgers were opened and are still there, in memory or in their files."""
+    with lock:
+        for key, (path, _, made) in list(_opened.items()):
+            if made() is None if path == MEMORY else not os.path.exists(path):
+                del _opened[key]
+        return [name for _, name, _ in _opened.values()]
 
 
 def check_accountant(accountant: object, owner: str) -> None:
@@ -545,7 +567,9 @@ def _check_writable(accountant: PrivacyAccountant) -> None:
         )
 
 
-def _reopen(path: str, timeout: float, limits: Limits | None, identity: str) -> PrivacyAccountant:
+def _reopen(
+    path: str, timeout: float, limits: Limits | None, identity: str, label: str | None = None
+) -> PrivacyAccountant:
     """Return the accountant of this process for the same ledger."""
     with lock:
         key = (path, identity, limits is None)
@@ -553,4 +577,5 @@ def _reopen(path: str, timeout: float, limits: Limits | None, identity: str) -> 
         if found is None:
             found = PrivacyAccountant._of(Sums(Ledger(path, timeout, limits, identity)))
             _reopened[key] = found
-        return found
+    found._remember()
+    return found._labeled(label)
