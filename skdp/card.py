@@ -10,15 +10,18 @@ from skdp.accounting.tally import BudgetTotal
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.folder import OBJECT, versions
 from skdp.functions.released import ReleasedFunction
-from skdp.summary import TOLD_FROM_ZERO, ReleaseSummary
+from skdp.summary import AS_ORACLE, TOLD_FROM_ZERO, ReleaseSummary
 
 ROWS = 100
 LEGEND = (
     "The standard error is what the noise leaves open of a number; the ratio says how many of them "
-    f"it is from zero, and below {TOLD_FROM_ZERO:g} it is not told from 0. A number is "
-    "indistinguishable from the oracle if it is nearly what public records alone would say: its "
-    "standard error is then how far apart such numbers are for the oracle, and this one may be "
-    "much nearer to the exact one."
+    f"it is from zero, and below {TOLD_FROM_ZERO:g} it is not told from 0."
+)
+OF_ORACLE = (
+    " A number is indistinguishable from the oracle if it is nearly what public records alone "
+    "would say. Its standard error is then mostly the room for private records that are unlike the "
+    "oracle's, the `shift` of the mechanism: where they are like them, the number is much nearer "
+    "to the exact one."
 )
 
 
@@ -33,7 +36,8 @@ def model_card(
     """Write the card in Markdown; `is_ready` says whether a release can be simulated again."""
     numbers = []
     if summary is not None:
-        numbers = ["## What was released", _code(summary.table(ROWS)), LEGEND]
+        legend = LEGEND + (OF_ORACLE if AS_ORACLE in summary.notes else "")
+        numbers = ["## What was released", _code(summary.table(ROWS)), legend]
     first, *lines = plan.splitlines()  # of which one repeats the promise
     described = "\n".join([first, *(line for line in lines if not line.startswith("  promise: "))])
     is_estimator = isinstance(value, BaseEstimator)

@@ -20,6 +20,7 @@ from skdp.core.types import AxisLabels, Container, Estimator, Values
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
 from skdp.estimators.inputs import fit_on, order_matters, reorder, takes
 from skdp.estimators.kernel_sums import kernel_sums
+from skdp.estimators.members import as_last_step_sees
 from skdp.estimators.public_fit import in_container_of
 from skdp.estimators.structure import labels_in
 from skdp.functions.bernstein import BernsteinTransformer
@@ -29,6 +30,7 @@ from skdp.functions.lattice import (
     fit_transformer,
     lattice_metric,
     place_labels,
+    stretch,
 )
 from skdp.functions.released import (
     ReleasedClassifier,
@@ -214,10 +216,10 @@ class FittedFunctionTarget(Target):
         columns = np.shape(dataset[1])[1:] if self._kind == "regressor" else self._columns
         return lattice_metric(self.transformer, self.transformer.n_basis_ * int(np.prod(columns)))
 
-    def _evaluate(self, fitted: Estimator, points: object) -> NDArray[np.float64]:
+    def _evaluate(self, fitted: Estimator, points: Container) -> NDArray[np.float64]:
         values = np.asarray(getattr(fitted, self.method)(points), dtype=np.float64)
-        if self.method == "score_samples":
-            return np.exp(values)
+        if self.method == "score_samples":  # in the units that the last step sees
+            return np.exp(values) * stretch(self.transformer, as_last_step_sees(fitted, points))
         if self._kind != "classifier":
             return values
         if self.method == "predict_proba" and not self._columns:

@@ -19,7 +19,7 @@ a release that contradicts the prior.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -176,7 +176,7 @@ def kind_name(kind: Callable[[Estimator], bool]) -> str:
     return kind.__name__.removeprefix("is_")
 
 
-def interval(outputs: list[NDArray], level: float) -> NDArray:
+def interval(outputs: Sequence[NDArray] | NDArray, level: float) -> NDArray:
     """Return between which two outputs of models that might have been that of the exact one is."""
     rank = _rank(level, len(outputs))
     ordered = np.sort(outputs, axis=0)

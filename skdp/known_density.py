@@ -33,6 +33,7 @@ from skdp.estimators.members import last_step
 from skdp.estimators.public_fit import in_container_of
 from skdp.fitted_function import FittedFunctionTarget
 from skdp.functions.bernstein import BernsteinTransformer
+from skdp.functions.lattice import stretch
 
 KERNEL_DENSITY = "sklearn.neighbors.KernelDensity"
 
@@ -125,7 +126,7 @@ class KnownDensityTarget(FittedFunctionTarget):
         self._check_grid()
         origin = np.zeros((1, self.seen.shape[1]))
         peak = clone(model).fit(origin).score_samples(origin)
-        self.peak = float(np.exp(peak[0]))
+        self.peak = float(np.exp(peak[0])) * stretch(self.transformer, self.seen)
         self.shape = (len(self._points),)
         self.key_parts = (*self.key_parts, self.steps.steps, self.seen, "known", n_samples)
 

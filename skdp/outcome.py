@@ -20,7 +20,6 @@ from skdp.core.checks import check_count
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.types import AxisLabels, Container, Estimator, Values
 from skdp.folder import check_free, read_folder, write_folder
-from skdp.functions.released_density import ReleasedDensity, scale_to_one
 from skdp.intervals import FOR_CLASSIFIERS, FOR_REGRESSORS, Simulator, interval, kind_name
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -98,8 +97,7 @@ class Release:
         Returns
         -------
         ReleaseSummary
-            Every number beside its standard error. Those of a density are brought to an integral of
-            one, in the units of its box.
+            Every number beside its standard error.
 
         Raises
         ------
@@ -118,8 +116,8 @@ class Release:
                 prior = flat_numbers(self.prior_errors)
                 left = np.divide(errors, prior, out=np.ones_like(errors), where=prior > 0)
                 learned = np.clip(1 - left**2, 0, 1)
-        names, scale = flat_names(self.numbers, self.labels), self._scale
-        return ReleaseSummary(str(self.guarantee), names, values * scale, errors * scale, learned)
+        names = flat_names(self.numbers, self.labels)
+        return ReleaseSummary(str(self.guarantee), names, values, errors, learned)
 
     def predict_interval(
         self,
@@ -249,7 +247,7 @@ class Release:
         Returns
         -------
         ndarray of shape (n_numbers, 2)
-            Lower and upper ends, in the order and the units of the summary.
+            Lower and upper ends, in the order of the summary.
 
         Raises
         ------
@@ -259,7 +257,7 @@ class Release:
             As `predict_interval`.
         """
         draws = self._values("value_interval", n_draws, random_state)
-        return interval([np.ravel(each) * self._scale for each in draws], level)
+        return interval([np.ravel(each) for each in draws], level)
 
     def _models(self, owner: str, n_draws: int | None, random_state: int | None) -> list[Estimator]:
         values = self._values(owner, n_draws, random_state)
@@ -293,14 +291,6 @@ class Release:
             if not name.startswith("_") and hasattr(vars(self).get("value"), name):
                 hint = f" It belongs to what was released: use .value.{name}."
             raise AttributeError(f"Release has no attribute {name!r}.{hint}")
-
-    @property
-    def _scale(self) -> float:
-        """What brings the numbers of a density to an integral of one; else 1."""
-        if not isinstance(self.value, ReleasedDensity) or self.numbers is None:
-            return 1.0
-        errors = None if self.standard_errors is None else flat_numbers(self.standard_errors)
-        return scale_to_one(self.value, flat_numbers(self.numbers), errors)
 
     @property
     def _as_released(self) -> NDArray[np.float64] | None:

@@ -73,7 +73,7 @@ class ReleasePlan:
         Which target was found to have which sensitivity, and what it was known by then. Where it is
         not these two, what the sensitivity is known by must be that of the target.
     names : list of str or None, default=None
-        What the entries along the last axis of the value are called, for the summary.
+        What the numbers are called, one by one or along the last axis, for the summary.
 
     Attributes
     ----------

@@ -160,15 +160,14 @@ def make_plan(
 
 
 def _check_names(names: list[str] | None, shape: tuple[int, ...] | None) -> None:
-    """Refuse names that are not one for each number along the last axis."""
-    if names is None or shape is None:
+    """Refuse names that are neither one for each number nor one for each along the last axis."""
+    if names is None or shape is None or len(names) in (math.prod(shape), *shape[-1:]):
         return
-    n_numbers = shape[-1] if shape else 1
-    if len(names) != n_numbers:
-        raise ValueError(
-            f"The 'names' parameter of release must name each of the {n_numbers} numbers along the "
-            f"last axis of the value. Got {len(names)} names."
-        )
+    along = f", or the {shape[-1]} along its last axis" if len(shape) > 1 else ""
+    raise ValueError(
+        f"The 'names' parameter of release must name the {math.prod(shape)} numbers of the value"
+        f"{along}. Got {len(names)} names."
+    )
 
 
 def _is_of_function(target: Target) -> bool:

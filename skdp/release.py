@@ -63,7 +63,7 @@ def release(
         score for each, and the value is one of them. None releases the position of the choice.
     names : sequence of str or None, default=None
         What the numbers are called in the summary and on the card, such as columns or bins: along
-        the last axis of an array. They are public.
+        the last axis of an array, or one by one. They are public.
     sample_weight : array-like of n_samples weights or None, default=None
         The private weights of the records, if the target takes them after `y`.
     accountant : PrivacyAccountant or None, default=None
@@ -84,8 +84,8 @@ def release(
     ValueError
         If the parts of the dataset differ in length, the sensitivity does not belong to this
         target, mechanism or number of records, or is zero or infinite, or if made-up records show
-        that it is no bound, or if there are responses and nothing that chooses, or other than one
-        name for each number along the last axis.
+        that it is no bound, or if there are responses and nothing that chooses, or the names are
+        neither one for each number nor one for each along the last axis.
     TypeError
         If a parameter is of a wrong type, or the target returns no number and no array of them.
     BudgetExceededError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from skdp.core.types import AxisLabels, Labels, Values
 # nearer to zero than so many standard errors may be zero, or have the other sign.
 LEAST_LEARNED = 0.1
 TOLD_FROM_ZERO = 2.0
+
+AS_ORACLE = "indistinguishable from the oracle"
 
 MOST_ROWS = 20
 
@@ -87,7 +90,7 @@ class ReleaseSummary:
         as_oracle = self.learned < LEAST_LEARNED
         near = self.ratios < TOLD_FROM_ZERO
         return [
-            "indistinguishable from the oracle" if same else "not told from 0" if low else ""
+            AS_ORACLE if same else "not told from 0" if low else ""
             for same, low in zip(as_oracle, near, strict=True)
         ]
 
@@ -205,8 +208,8 @@ def _indexed(name: str, shape: tuple[int, ...], labels: tuple[Labels, Labels]) -
         axes[-1] = of_last
     if len(shape) > 1 and shape[0] == 1:  # the only row, as of two classes
         axes, shape = axes[1:], shape[1:]
-    if not shape and of_last is not None and len(of_last) == 1:
-        return [f"{name}[{of_last[0]}]"]
+    if of_last is not None and len(of_last) == math.prod(shape):
+        return [f"{name}[{label}]" for label in of_last]
     entries = np.ndindex(*shape)
     inner = (", ".join(axis[i] for axis, i in zip(axes, at, strict=True)) for at in entries)
     return [f"{name}[{at}]" if at else name for at in inner]

@@ -164,11 +164,11 @@ def test_frozen_scalers_may_stand_in_front():
         density = KernelDensity(bandwidth=0.1, kernel=kernel)
         piped = make_pipeline(scale, density)
         target = private(piped, release=bernstein).plan(50, like=X).target
-        expected = np.exp(piped.fit(X).score_samples(target.transformer.lattice_))
+        expected = np.exp(piped.fit(X).score_samples(target.transformer.lattice_)) / 10  # the area
         np.testing.assert_allclose(target(X, seed=0), expected, rtol=1e-9, atol=1e-12)
         unit = BernsteinTransformer(6, feature_range=(0, 1))
         scaled = KnownDensityTarget(density, unit, density.fit(UNIT), n_samples=50)
-        assert target.bound(1) == pytest.approx(scaled.bound(1))
+        assert target.bound(1) == pytest.approx(scaled.bound(1) / 10)
     X[:3] = np.array([np.nan, np.inf, -1e300])[:, None]
     names = ["age", "size"]
     named = FrozenEstimator(MinMaxScaler().fit(pd.DataFrame(box.T, columns=names)))

@@ -11,9 +11,10 @@ from unittest.mock import Mock
 import joblib
 import numpy as np
 import pytest
-from scipy.integrate import trapezoid
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectKBest
@@ -23,7 +24,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KernelDensity
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 from skdp import (
@@ -191,16 +192,23 @@ def test_numbers_of_a_function_are_called_as_its_user_says(tmp_path):
     assert "model" not in card
 
 
-def test_names_are_along_the_last_axis_of_any_value():
+def test_names_are_of_the_last_axis_or_one_by_one():
     X = np.ones((20, 2))
     assert release_of(np.mean, X, names=["mean"]).summary().names == ["value[mean]"]
     corners = release_of(lambda X: np.ones((2, 2)), X, names=["a", "b"]).summary().names
     assert corners == ["value[0, a]", "value[0, b]", "value[1, a]", "value[1, b]"]
+    corners = release_of(lambda X: np.ones((2, 2)), X, names=list("abcd")).summary().names
+    assert corners == [f"value[{name}]" for name in "abcd"]
+    with pytest.raises(ValueError, match=r"the 4 numbers of the value, or the 2 along its last"):
+        release_of(lambda X: np.ones((2, 2)), X, names=list("abc"))
 
 
 @pytest.mark.parametrize(
     ("names", "message"),
-    [(["age"], r"each of the 2 numbers .* Got 1 names"), ("ab", r"must list .* Got a str")],
+    [
+        (["age"], r"name the 2 numbers of the value\. Got 1 names"),
+        ("ab", r"must list .* Got a str"),
+    ],
 )
 def test_other_names_are_refused_before_anything_is_paid(names, message, tmp_path):
     accountant = PrivacyAccountant(tmp_path / "budget.json", epsilon=1.0)
@@ -260,29 +268,48 @@ def test_sums_in_leaves_are_named_by_tree_leaf_and_class():
     assert names == [f"value[leaf {leaf}, {of}]" for leaf in (1, 2) for of in ("count", "sum")]
 
 
-@pytest.mark.parametrize("width", [1.0, 1000.0])
-def test_a_density_is_summarized_in_the_units_of_its_box(width):
-    """Behind a scaler the released numbers are densities of scaled columns."""
-    box = np.array([[0.0], [width]])
-    model = make_pipeline(FrozenEstimator(MinMaxScaler().fit(box)), KernelDensity(bandwidth=0.1))
-    lattice = BernsteinTransformer(degree=20, feature_range=(0, width))
-    X = width * np.random.default_rng(0).beta(4, 4, size=(500, 1))
-    released = private(model, UniformOracle([(0, width)]), lattice, epsilon=20.0).fit(X)
-    summary = released.summary()
-    exact = np.exp(model.fit(X).score_samples(lattice.fit(X).lattice_)) / width
-    assert np.all(np.abs(summary.values - exact) < 5 * summary.errors)
-    assert np.all(summary.errors < 0.2 / width)
-    assert trapezoid(summary.values, dx=width / 20) == pytest.approx(1)
-    np.testing.assert_allclose(summary.errors, released.standard_errors_ / width, rtol=0.02)
+@pytest.mark.parametrize("how", ["known", "sampled"])
+def test_a_density_behind_steps_is_that_of_the_columns_as_they_are(how):
+    """Frozen steps, and those that learn from the records, scale and turn the columns."""
+    names, box = ["age", "debt"], np.array([(30.0, 70.0), (-300.0, 400.0)])
+    X = np.random.default_rng(0).normal(50, [5, 80], size=(300, 2))
+    X = pd.DataFrame(X, columns=names)
+    corners = pd.DataFrame(box.T, columns=names)
+    oracle = UniformOracle(dict(zip(names, map(tuple, box), strict=True)))
+    sampler = SensitivitySampler(oracle, gamma=0.2, n_pairs=9, random_state=0)
+    steps, sensitivity = {
+        "known": ([FrozenEstimator(MinMaxScaler().fit(corners))], "known"),
+        "sampled": ([StandardScaler(), PCA()], sampler),
+    }[how]
+    model = PrivateEstimator(
+        make_pipeline(*steps, KernelDensity(bandwidth=0.5)),
+        mechanism=LaplaceMechanism(20.0, basis="identity"),
+        sensitivity=sensitivity,
+        release=BernsteinTransformer(degree=4, feature_range=box),
+        random_state=0,
+    ).fit(X)
+    exact, summary = clone(model.estimator).fit(X), model.summary()
+    axes = [np.linspace(*side, 5) for side in box]
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 2)
+    unit = pd.DataFrame([[30, -300], [31, -300], [30, -299]], columns=names)
+    seen = exact[:-1].transform(unit)
+    stretched = abs(np.linalg.det(seen[1:] - seen[0]))
+    density = stretched * np.exp(exact.score_samples(pd.DataFrame(points, columns=names)))
+    assert np.all(np.abs(summary.values - density) < 8 * summary.errors)
+    assert summary.errors.max() < 0.3 * density.max()
+    assert summary.names[1] == "value[age=30, debt=-125]"
+    planned = str(model.plan_).rpartition("standard error of the noise: ")[2]
+    assert summary.errors.max() == pytest.approx(float(planned), rel=0.05)
 
 
-def test_a_density_that_is_only_noise_is_summarized_as_released():
-    lattice = BernsteinTransformer(degree=5, feature_range=(0, 1))
-    oracle = UniformOracle([(0, 1)])
-    noise = {"epsilon": 1e-4, "basis": "identity"}
-    model = private(KernelDensity(bandwidth=0.2), oracle, lattice, **noise)
-    model.fit(np.linspace(0, 1, 50)[:, None])
-    np.testing.assert_array_equal(model.summary().errors, model.standard_errors_)
+def test_a_density_behind_steps_that_bend_is_in_their_units():
+    X = np.random.default_rng(0).uniform(size=(100, 1))
+    bent = make_pipeline(FunctionTransformer(np.sqrt), KernelDensity(bandwidth=0.3))
+    lattice = BernsteinTransformer(degree=3, feature_range=(0, 1))
+    summary = private(bent, UniformOracle([(0, 1)]), lattice, epsilon=20.0).fit(X).summary()
+    exact = np.exp(bent.fit(X).score_samples(np.linspace(0, 1, 4)[:, None]))
+    assert np.all(np.abs(summary.values - exact) < 8 * summary.errors)
+    assert summary.errors.max() < 0.2 * exact.max()
 
 
 @pytest.mark.parametrize(

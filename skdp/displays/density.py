@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import RegularGridInterpolator
+from scipy.interpolate import CubicSpline, RegularGridInterpolator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.checks import check_count
@@ -14,6 +14,7 @@ from skdp.displays.colors import BLUE
 from skdp.displays.given import check_given
 from skdp.functions.bernstein_basis import bernstein_basis, multiply_axes
 from skdp.functions.released_density import ReleasedDensity
+from skdp.intervals import interval
 from skdp.outcome import Release
 
 if TYPE_CHECKING:
@@ -115,7 +116,8 @@ class PrivateDensityDisplay:
             As for `from_density`.
         level : float in (0, 1) or None, default=None
             How often the exact density is inside of the intervals, point by point of the lattice;
-            None makes none. See :meth:`Release.value_interval`.
+            None makes none. It is that on the box, divided by its integral there as the drawn one
+            is: kernels reach beyond. :meth:`Release.value_interval` has those of the whole.
         n_draws : int or None, default=None
             How often the release is simulated for them. None is 199, or as many as were saved.
         random_state : int or None, default=None
@@ -143,12 +145,11 @@ class PrivateDensityDisplay:
             released = estimator._release
         display = cls.from_density(released.value, n_points=n_points)
         if level is not None:
-            ends = released.value_interval(level, n_draws=n_draws, random_state=random_state)
-            shape = (round(len(ends) ** (1 / len(display.grid))),) * len(display.grid)
-            sides = zip(display.grid, shape, strict=True)
-            display.lattice = [np.linspace(axis[0], axis[-1], n) for axis, n in sides]
-            display.level = level
-            display.intervals = np.maximum(ends, 0).reshape(*shape, 2)
+            draws = released._values("PrivateDensityDisplay", n_draws, random_state)
+            n = round(draws[0].size ** (1 / len(display.grid)))
+            display.lattice = [np.linspace(axis[0], axis[-1], n) for axis in display.grid]
+            draws = _of_integral_one(draws.reshape(-1, *[n] * len(display.grid)), display.lattice)
+            display.level, display.intervals = level, np.maximum(interval(draws, level), 0)
         return display
 
     @classmethod
@@ -224,7 +225,7 @@ class PrivateDensityDisplay:
         if len(self.grid) == 1:
             if self.intervals is not None and self.lattice is not None:
                 often = "" if self.level is None else f", {self.level:.0%}"
-                look = {"color": BLUE, "alpha": 0.35, "lw": 3, "label": f"exact{often}"}
+                look = {"color": BLUE, "alpha": 0.35, "lw": 3, "label": f"exact on the box{often}"}
                 self.bars_ = ax.vlines(self.lattice[0], *self.intervals.T, **look)
             look = {"color": BLUE, "label": "released"}
             (self.line_,) = ax.plot(*self.grid, self.values, **(look | artist_kw))
@@ -262,6 +263,17 @@ class PrivateDensityDisplay:
         names = [f"±{level:.0%}" for level in levels]
         often = "" if self.level is None else f", {self.level:.0%}"
         legend = ax.legend(
-            lines, names, facecolor="0.4", labelcolor="white", title=f"exact density{often}"
+            lines, names, facecolor="0.4", labelcolor="white", title=f"exact on the box{often}"
         )
         legend.get_title().set_color("white")
+
+
+def _of_integral_one(
+    draws: NDArray[np.float64], lattice: list[NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """Divide each density on a lattice by its integral, if that is more than noise."""
+    totals = draws
+    for axis in reversed(lattice):
+        totals = CubicSpline(axis, totals, axis=-1).integrate(axis[0], axis[-1])
+    known = totals.mean() > 3 * totals.std()
+    return draws / totals.reshape(-1, *[1] * len(lattice)) if known else draws

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from skdp.core.checks import check_count, shown
 from skdp.displays.given import check_given
-from skdp.summary import LEAST_LEARNED, split_entry
+from skdp.summary import AS_ORACLE, LEAST_LEARNED, split_entry
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -236,7 +236,7 @@ class ReleaseDisplay:
             ax.set_xticks([0, *ticks[ticks < high], *-ticks[ticks < -low]])
         same = self.learned[rows] < LEAST_LEARNED
         ax.plot(values[~same], at[~same], "o", color="C0", label="read off the data")
-        hollow: dict[str, Any] = {"mfc": "w", "label": "indistinguishable from the oracle"}
+        hollow: dict[str, Any] = {"mfc": "w", "label": AS_ORACLE}
         ax.plot(values[same], at[same], "o", color="C0", **hollow)
         ax.axvline(0, color="k", lw=0.8)
         self._name(ax, rows)

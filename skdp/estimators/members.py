@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.types import Estimator
+from skdp.core.types import Container, Estimator
 from skdp.estimators.catalog import entry_of, is_stateless, traits_of
 from skdp.estimators.catalog.compositions import is_classifier_chain, is_frozen, is_pipeline
 from skdp.estimators.catalog.entry import Members
@@ -144,6 +144,14 @@ def last_step(estimator: Estimator) -> Estimator:
     while is_pipeline(estimator):
         estimator = estimator.steps[-1][1]
     return estimator
+
+
+def as_last_step_sees(estimator: Estimator, X: Container) -> Container:
+    """Send records through all steps of a fitted pipeline but the last."""
+    while is_pipeline(estimator):
+        X = estimator[:-1].transform(X) if len(estimator) > 1 else X
+        estimator = estimator.steps[-1][1]
+    return X
 
 
 def drop_out_of_bag(released: Estimator) -> None:

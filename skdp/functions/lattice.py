@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from skdp.core.checks import shown
 from skdp.core.target import Target, ValueFormError, as_function_target
-from skdp.core.types import AxisLabels, Container, Estimator, Labels, Values
+from skdp.core.types import AxisLabels, Container, Estimator, Labels, Matrix, Values
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.bernstein_basis import gram_matrix, multiply_axes
 from skdp.functions.released import ReleasedRegressor
@@ -128,6 +128,25 @@ def lattice_metric(transformer: BernsteinTransformer, n_values: int) -> NDArray[
     # Values of one point lie side by side, so each output gets its own copy, interleaved.
     both = np.kron((metric + metric.T) / 2, np.eye(n_values // n_basis))
     return np.asarray(both, dtype=np.float64)
+
+
+def stretch(transformer: BernsteinTransformer, seen: Matrix) -> float:
+    """Find by how much the volume of the box grows on the way to the lattice as it is `seen`.
+
+    So many times is a density, of the columns as they are seen, that of the columns of the box. It
+    is 1 where the way is not affine, or leads to another number of columns.
+    """
+    seen, lattice = np.asarray(seen, dtype=np.float64), transformer.lattice_
+    if seen.shape != lattice.shape or np.array_equal(seen, lattice):
+        return 1.0
+    n_columns = lattice.shape[1]
+    corners = (transformer.degree + 1) ** np.arange(n_columns)[::-1] * transformer.degree
+    edges = seen[corners] - seen[0]
+    low, high = transformer.feature_range_.T
+    affine = seen[0] + (lattice - low) / (high - low) @ edges
+    if not np.allclose(seen, affine, rtol=1e-6, atol=1e-6 * np.ptp(seen)):
+        return 1.0
+    return float(abs(np.linalg.det(edges)) / np.prod(high - low))
 
 
 def fit_transformer(transformer: Estimator, n_features: int | None = None) -> BernsteinTransformer:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.core.types import Container, Matrix, Seed
+from skdp.core.types import Container, Seed
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.bernstein_density import BernsteinDensity
 from skdp.functions.released import ReleasedFunction
@@ -95,20 +93,3 @@ class ReleasedDensity(ReleasedFunction):
             Points of the box.
         """
         return self.density.sample(n_samples, random_state)
-
-
-def scale_to_one(released: ReleasedDensity, numbers: Matrix, errors: Matrix | None) -> float:
-    """Find what brings numbers, values on the lattice as released, to an integral of one.
-
-    Steps before the estimator may scale the columns: the numbers are then densities in other units
-    than those of the box. An integral of less than three of its standard errors says nothing of
-    that.
-    """
-    n_steps = round(len(numbers) ** (1 / released.n_features_in_)) - 1
-    each = np.full(n_steps + 1, 1 / n_steps)
-    each[[0, -1]] /= 2  # of the trapezoidal rule
-    widths = np.ptp(released.transformer.feature_range_, axis=1)
-    weights = functools.reduce(np.multiply.outer, [width * each for width in widths]).ravel()
-    total = float(weights @ numbers)
-    noise = 0.0 if errors is None else float(np.linalg.norm(weights * errors))
-    return 1 / total if total > 3 * noise else 1.0
