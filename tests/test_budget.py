@@ -40,7 +40,7 @@ from skdp import (
 from skdp import plan as plan_module
 from skdp.accounting import PrivacyAccountant, default_accountant
 from skdp.accounting import accountant as accountant_module
-from skdp.accounting.spend import check_law
+from skdp.accounting.spend import check_law, estimator_first
 
 X = np.random.default_rng(0).uniform(size=(60, 1))
 Y = X[:, 0]
@@ -413,13 +413,14 @@ def test_the_display_of_a_budget_shows_what_is_left(path, by):
     accountant = PrivacyAccountant(path, epsilon=2.0)
     for part in ("north", "south"):
         with accountant.parallel("hospital", part):
-            accountant.spend(**half(label=part))
+            accountant.spend(**half(label="mean"))
     accountant.spend(**half())
     display = BudgetDisplay.from_accountant(PrivacyAccountant.open(path))
     assert_allclose(display.left, [2.0, 1.5, 1.5, 1.0])
     assert display.left[-1] == accountant.remaining()
-    assert display.labels == ["north", "south", ""]
-    display.labels[0] = f"coef_ of Ridge({'a' * 500})"  # cut, or it leaves the axes no room
+    assert display.labels == ["mean north", "mean south", ""]
+    long = "scaler__mean_, ridge__coef_ of Pipeline(steps=[('ridge', Ridge())])"
+    display.labels[0] = f"Monday: {estimator_first(long)}"  # cut, or it leaves the axes no room
     assert (np.diff(display.time) >= np.timedelta64(0)).all()
     _, ax = plt.subplots()
     assert display.plot(ax=ax, by=by, color="r") is display
@@ -429,7 +430,10 @@ def test_the_display_of_a_budget_shows_what_is_left(path, by):
     assert ax.get_title() == "left: epsilon=1 for one release, 0.1 for each of ten"
     display.figure_.canvas.draw()
     names = [label.get_text() for label in ax.get_xticklabels()]
-    assert (names == ["start", "Ridge: coef_", "south", "release 3"]) == (by == "release")
+    assert (names == ["start", "Monday: Ridge", "mean south", "release 3"]) == (by == "release")
+    display.labels[:] = ["a" * 500, f"coef_ of Ridge({'a' * 500})", "Monday: " + "mean" * 9]
+    names = [label.get_text() for label in display.plot().ax_.get_xticklabels()]
+    assert names[1:] == ["a" * 32 + " ...", "Ridge", f"Monday: {'mean' * 6} ..."]
     plt.close("all")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.accounting.spend import Spend, short_label
+from skdp.accounting.spend import Spend, estimator_first, short_label
 from skdp.accounting.tally import Limits, Tally
 from skdp.core.checks import shown
 from skdp.displays.given import check_given
@@ -115,7 +115,7 @@ class BudgetDisplay:
         return cls(
             left=limits.epsilon - np.array(spent),
             time=np.array(time, dtype="datetime64[ms]"),
-            labels=[row["label"] or "" for row in rows],
+            labels=[" ".join(filter(None, (row["label"], row["part"]))) for row in rows],
             path=accountant.path,
             title=str(accountant).splitlines()[-1],
         )
@@ -151,7 +151,8 @@ class BudgetDisplay:
                 f"are releases. Got {shown(by)} with {len(self.time)} releases."
             )
         if ax is None:
-            _, ax = plt.subplots(layout="constrained")
+            width = np.clip(0.5 * len(self.labels), 6.4, 16)
+            _, ax = plt.subplots(figsize=(width, 4.8), layout="constrained")
         n_rows = len(self.labels)
         at: Any = np.arange(n_rows + 1) if by == "release" else [self.time[0], *self.time]
         (self.line_,) = ax.step(at, self.left, **({"where": "post", "marker": "o"} | line_kw))
@@ -160,9 +161,9 @@ class BudgetDisplay:
         ax.set_ylabel("$\\epsilon$ left")
         ax.set_ylim(bottom=min(0, self.left.min()) - 0.03 * self.left[0])
         if by == "release":
-            names = [short_label(label, WIDEST) for label in self.labels]
+            names = [_short(label) for label in self.labels]
             names = ["start", *(name or f"release {i}" for i, name in enumerate(names, 1))]
-            ax.set_xticks(at, names, rotation=30, ha="right")
+            ax.set_xticks(at, names, rotation=30, ha="right", rotation_mode="anchor")
         else:
             locator = AutoDateLocator()
             ax.xaxis.set_major_locator(locator)
@@ -170,3 +171,12 @@ class BudgetDisplay:
             ax.set_xlabel("time (UTC)")
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+def _short(label: str) -> str:
+    """Leave out which attributes of a model were released, where all of it is too long."""
+    if len(label) > WIDEST:
+        model, _, released = estimator_first(label).rpartition(": ")
+        if model and released.partition(",")[0].endswith("_"):
+            return short_label(model, WIDEST)
+    return short_label(label, WIDEST)
