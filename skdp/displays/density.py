@@ -10,7 +10,7 @@ from scipy.interpolate import CubicSpline, RegularGridInterpolator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.checks import check_count
-from skdp.displays.colors import BLUE
+from skdp.displays.colors import BLUE, VERMILION
 from skdp.displays.given import check_given
 from skdp.functions.bernstein_basis import bernstein_basis, multiply_axes
 from skdp.functions.released_density import ReleasedDensity
@@ -225,7 +225,8 @@ class PrivateDensityDisplay:
         if len(self.grid) == 1:
             if self.intervals is not None and self.lattice is not None:
                 often = "" if self.level is None else f", {self.level:.0%}"
-                look = {"color": BLUE, "alpha": 0.35, "lw": 3, "label": f"exact on the box{often}"}
+                look = {"color": VERMILION, "lw": 3, "capstyle": "round", "zorder": 3}
+                look |= {"alpha": 0.6, "label": f"exact on the box{often}"}
                 self.bars_ = ax.vlines(self.lattice[0], *self.intervals.T, **look)
             look = {"color": BLUE, "label": "released"}
             (self.line_,) = ax.plot(*self.grid, self.values, **(look | artist_kw))
