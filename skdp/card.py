@@ -32,6 +32,7 @@ def model_card(
     summary: ReleaseSummary | None,
     plan: str,
     is_ready: bool,
+    warning: str = "",
 ) -> str:
     """Write the card in Markdown; `is_ready` says whether a release can be simulated again."""
     numbers = []
@@ -54,6 +55,7 @@ def model_card(
         _in_words(promise),
         f"It says nothing about how {good}, nor about people who are like those of the records.",
         *numbers,
+        *([f"**{warning}**"] if warning else []),
         "## How it came about",
         _code(described),
         "## How to load it",

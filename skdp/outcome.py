@@ -25,6 +25,9 @@ from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.summary import ReleaseSummary, flat_names, flat_numbers
 
+CONTRADICTED = 3.0
+"""Beyond it the records are so unlike the oracle's that one must be told."""
+
 
 @dataclass(frozen=True, repr=False)
 class Release:
@@ -55,8 +58,10 @@ class Release:
         By attribute what the entries of its first and of its last axis are called, such as classes
         and columns; of a value that has no attributes under ``"value"``.
     simulator : Simulator or None, default=None
-        Repeats the release in public, for `predict_interval` and `predict_stability`; None where
-        the value is no estimator.
+        Repeats the release in public, for intervals; None where a response was chosen.
+    widened : float of at least 1, default=1.0
+        How many times larger than planned the largest standard error is, since what was released
+        contradicts the prior of a code: the private records are unlike the oracle's.
 
     Examples
     --------
@@ -79,6 +84,7 @@ class Release:
     plan: str = ""
     labels: AxisLabels | None = None
     simulator: Simulator | None = field(default=None, compare=False)
+    widened: float = 1.0
 
     def __repr__(self) -> str:
         is_estimator = isinstance(self.value, BaseEstimator)
@@ -252,7 +258,7 @@ class Release:
         Raises
         ------
         TypeError
-            If the value is no estimator.
+            If a response was chosen.
         ValueError
             As `predict_interval`.
         """
@@ -270,7 +276,8 @@ class Release:
         simulator, value = self.simulator, self._as_released
         if simulator is None or value is None:
             raise TypeError(
-                f"Noise is simulated for a released estimator. Got {type(self.value).__name__}."
+                f"{owner} is of released numbers. Here is a {type(self.value).__name__} that was "
+                "chosen, or made by a target that could not be saved."
             )
         stated = None if self.standard_errors is None else flat_numbers(self.standard_errors)
         return simulator.might_have_been(value, stated, n_draws, random_state, owner)
@@ -339,6 +346,7 @@ class Release:
         card = model_card(
             *(self.value, self.guarantee, self.budget),
             *(None if self.numbers is None else self.summary(), self.plan),
+            warning=contradiction(self.widened) if self.widened > CONTRADICTED else "",
             is_ready=simulator is not None and simulator.is_ready,
         )
         write_folder(folder, replace(self, simulator=simulator), facts, card)
@@ -354,6 +362,16 @@ class Release:
         except Exception:  # a target of the user's own, which need not be written
             return None
         return kept
+
+
+def contradiction(widened: float) -> str:
+    """Say that the private records are unlike the oracle's."""
+    return (
+        f"What was released contradicts the oracle: standard errors are up to {widened:.2g} times "
+        "those of the plan. What was not read off the records is the oracle's, and may be off by "
+        "more; and gamma is about records like the oracle's. Have its columns the same units and "
+        "meaning? Take an oracle that is like the records, or a mechanism with decode=False."
+    )
 
 
 def load(folder: str | Path) -> Release:

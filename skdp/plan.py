@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -28,7 +29,7 @@ from skdp.functions.choice import ChoiceTarget
 from skdp.intervals import Simulator
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
-from skdp.outcome import Release
+from skdp.outcome import CONTRADICTED, Release, contradiction
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.trial import check_is_public
@@ -230,6 +231,9 @@ class ReleasePlan:
         """Make what is handed out of the released value."""
         restored = self.target.restore(value)
         numbers = None if self.mechanism.chooses else self._named(value)
+        widened = self._widened(errors)
+        if widened > CONTRADICTED:
+            warnings.warn(contradiction(widened), UserWarning, stacklevel=3)
         return Release(
             restored,
             guarantee,
@@ -241,12 +245,23 @@ class ReleasePlan:
             plan=described,
             labels=self._labels(numbers, restored),
             simulator=self._simulator,
+            widened=widened,
         )
+
+    def _widened(self, errors: Any) -> float:
+        """By how much the errors of a code grew, because the release contradicts its prior."""
+        shape, known = self.sensitivity.shape, self.sensitivity.value
+        if errors is None or shape is None or not self.mechanism.geometry.basis.has_prior:
+            return 1.0
+        planned: Any = self.mechanism.standard_errors(shape, known)
+        planned = planned.ravel()
+        grown = np.divide(np.ravel(errors), planned, out=np.ones(len(planned)), where=planned > 0)
+        return float(grown.max(initial=1))
 
     @property
     def _simulator(self) -> Simulator | None:
-        """What repeats a release in public, of an estimator."""
-        if not replaces(self.target, "restore"):
+        """What repeats a release of numbers in public."""
+        if self.mechanism.chooses:
             return None
         return Simulator(
             self.target, self.mechanism, self.sensitivity, self.n_samples, self.schema, self.oracle

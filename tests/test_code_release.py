@@ -175,11 +175,18 @@ def test_standard_errors_come_with_the_model(fitted):
     np.testing.assert_allclose(known, np.full(6, 0.1 * np.sqrt(2)), rtol=1e-3)
 
 
-def test_a_release_that_contradicts_the_prior_has_larger_errors():
-    far = release(scaled_means, X + 100, y, mechanism=MECHANISMS[0], sensitivity=SAMPLER)
+def test_a_release_that_contradicts_the_prior_says_so_and_has_larger_errors(tmp_path):
+    with pytest.warns(UserWarning, match="contradicts the oracle: standard errors are up to 1"):
+        far = release(scaled_means, X + 100, y, mechanism=MECHANISMS[0], sensitivity=SAMPLER)
     near = release(scaled_means, X, y, mechanism=MECHANISMS[0], sensitivity=SAMPLER)
     assert np.all(far.standard_errors >= near.standard_errors)
     assert np.median(far.standard_errors / near.standard_errors) > 2
+    assert far.widened >= np.max(far.standard_errors / near.standard_errors) / 1.1
+    assert near.widened < 2
+    for name, released in (("far", far), ("near", near)):
+        released.save(tmp_path / name)
+        card = (tmp_path / name / "README.md").read_text()
+        assert ("contradicts the oracle" in card) == (name == "far")
 
 
 @pytest.mark.slow

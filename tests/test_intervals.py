@@ -19,6 +19,8 @@ from skdp import (
     SensitivitySampler,
     UniformOracle,
     load,
+    mean_l1,
+    plan_release,
 )
 from skdp.audit import find_leaks
 from skdp.core.geometry import Geometry
@@ -135,6 +137,34 @@ def test_a_mechanism_of_which_nothing_is_known_is_simulated_on_public_values():
 
 
 @pytest.mark.slow
+def columns_of(X):
+    return X.mean(axis=0)
+
+
+@pytest.mark.parametrize("how", ["on paper", "by a code"])
+@pytest.mark.parametrize("n_columns", [1, 2])
+def test_a_plain_statistic_has_intervals_too(n_columns, how, tmp_path):
+    """Of a release that was loaded, the same; forty releases, of one number each or of two."""
+    records, bounds = np.random.default_rng(0).uniform(size=(80, n_columns)), [(0, 1)] * n_columns
+    function = np.mean if n_columns == 1 else columns_of
+    sampler = SensitivitySampler(UniformOracle(bounds), gamma=0.2, random_state=0)
+    sensitivity = mean_l1(80, ranges=bounds) if how == "on paper" else sampler
+    mechanism = LaplaceMechanism(3.0)
+    plan = plan_release(
+        function, n_samples=80, like=records, mechanism=mechanism, sensitivity=sensitivity
+    )
+    exact, inside = np.atleast_1d(function(records)), []
+    for seed in range(40):
+        released = plan.execute(records, random_state=seed)
+        low, high = released.value_interval(0.8, random_state=seed).T
+        inside += [*((low <= exact) & (exact <= high))]
+    assert 0.6 < np.mean(inside) < 0.97
+    released.save(tmp_path, n_draws=99)
+    kept = load(tmp_path).value_interval(0.8, random_state=0)
+    assert kept.shape == (exact.size, 2)
+    assert np.all((kept[:, 0] < released.value) & (released.value < kept[:, 1]))
+
+
 def test_calls_that_cannot_be_served_are_refused():
     with pytest.raises(NotFittedError):
         private(Ridge()).predict_interval(X)

@@ -7,7 +7,7 @@ import math
 import os
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Self
@@ -20,6 +20,7 @@ from skdp.accounting.sums import Rehearsal, Sums, numbers
 from skdp.accounting.tally import BudgetTotal, Limits, Tally, check_limits
 from skdp.core.checks import LONGEST, check_count, shown, with_advice
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
+from skdp.exceptions import LedgerError
 
 _of_all: PrivacyAccountant | None = None
 _group: ContextVar[tuple[str | None, str, str]] = ContextVar("group", default=(None, "", ""))
@@ -119,12 +120,24 @@ class PrivacyAccountant:
 
     def _remember(self) -> None:
         """Let releases that are charged to no budget be told of this one."""
-        key = id(self) if self.path == MEMORY else (self.path, self._ledger.identity)
         if self.is_kept:
             _forget_lost()
             with lock:
-                _opened.pop(key, None)
-                _opened[key] = self.path, repr(self), ref(self)
+                _opened.pop(self._key, None)
+                _opened[self._key] = self.path, repr(self), ref(self)
+
+    @property
+    def _key(self) -> object:
+        """What accountants of the same ledger have in common."""
+        return id(self._ledger) if self.path == MEMORY else (self.path, self._ledger.identity)
+
+    def _labeled_here(self) -> PrivacyAccountant:
+        """Return this one with the label of the block, if that is of the same ledger."""
+        with suppress(LedgerError):  # which block it is cannot be told, and need not be
+            given = accountant_in_force()
+            if self._label is None and given is not None and given._key == self._key:
+                return self._labeled(given._label)
+        return self
 
     def _labeled(self, label: str | None) -> Self:
         """Return this one, or one of the same ledger that labels its rows."""
@@ -382,7 +395,7 @@ class PrivacyAccountant:
         ----------
         label : str or None, default=None
             What the rows of the block are called, in public words, before what was released: such
-            as "Monday".
+            as "Monday"; also of releases that are given an accountant of the same ledger.
 
         Yields
         ------
@@ -492,7 +505,8 @@ class PrivacyAccountant:
                 "PrivacyAccountant the path of a file."
             )
         limits = None if ledger.read_only else ledger.limits
-        return _reopen, (ledger.path, ledger.timeout, limits, ledger.identity, self._label)
+        label = self._labeled_here()._label
+        return _reopen, (ledger.path, ledger.timeout, limits, ledger.identity, label)
 
 
 def default_accountant() -> PrivacyAccountant:
@@ -525,7 +539,7 @@ def default_accountant() -> PrivacyAccountant:
 def payer(accountant: PrivacyAccountant | None) -> PrivacyAccountant:
     """Return who pays for a release; warn if it is nobody, though a budget was opened here."""
     if accountant is not None:
-        return accountant
+        return accountant._labeled_here()
     opened = _forget_lost()
     if opened and accountant_in_force() is None:
         warnings.warn(

@@ -307,8 +307,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         -------
         values, differences : ndarray of shape (n_evaluated, d)
             The first value of each pair, raveled, and what it differs by from the second. Pairs on
-            which the target could not be evaluated are left out. Both are empty if d is 1 and no
-            code is to be learned: all bases are then alike.
+            which the target could not be evaluated are left out. Both are empty if d is 1 and the
+            mechanism learns no code: all bases are then alike.
 
         Raises
         ------
@@ -328,7 +328,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             chunks = self._run(evaluate, numbers, chunk_size, pairs, "pilots")
             return follow(chunks, len(numbers), statistic, verbose=self.verbose, are_pilots=True)
 
-        return gather_pilots(pairs, n_pairs, 1 if has_code else 2, run_pilots)
+        least_size = 1 if has_code or mechanism is None else 2
+        return gather_pilots(pairs, n_pairs, least_size, run_pilots)
 
     def _prepare(
         self, target: Target, n_samples: int, schema: Schema

@@ -7,9 +7,11 @@ import multiprocessing
 import pickle
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
 import joblib
+import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -17,11 +19,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
-from skdp import BudgetExceededError, LedgerError, PrivacyGuarantee
+from skdp import BudgetExceededError, LaplaceMechanism, LedgerError, PrivacyGuarantee, release
 from skdp.accounting import PrivacyAccountant, default_accountant
 
 ONE = PrivacyGuarantee(epsilon=1.0)
 TENTH = PrivacyGuarantee(epsilon=0.1)
+KNOWN = {"mechanism": LaplaceMechanism(0.1), "sensitivity": 1 / 9}
 # from Python 3.12 on, where there are threads
 forks = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
@@ -392,9 +395,30 @@ def test_a_label_tells_the_releases_of_a_block():
         "mean",
     ]
     assert ledger.total().epsilon == monday.total().epsilon == 3.0
+    with monday.as_default(), ledger.as_default("Tuesday"):
+        release(np.mean, np.ones(9), accountant=ledger, **KNOWN)
+        release(np.mean, np.ones(9), accountant=monday, **KNOWN)
+    assert [row["label"] for row in ledger.rows()][3:] == [
+        "Tuesday: numpy.mean",
+        "Monday: numpy.mean",
+    ]
     for label in (1, "a\nb", "\x1b[2J", "\ud800", "a" * 81):
         with pytest.raises(ValueError, match=r"'label' parameter of PrivacyAccountant\.as_default"):
             ledger.as_default(label=label).__enter__()
+
+
+def test_a_label_goes_with_any_accountant_of_the_ledger(path):
+    other, third = PrivacyAccountant(path, epsilon=9.0), PrivacyAccountant(":memory:", epsilon=9.0)
+    with PrivacyAccountant(path, epsilon=9.0).as_default("Monday"):
+        for each in (other, pickle.loads(pickle.dumps(other)), third):
+            release(np.mean, np.ones(9), accountant=each, **KNOWN)
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(release, np.mean, np.ones(9), accountant=other, **KNOWN).result()
+        with third.as_default():
+            release(np.mean, np.ones(9), accountant=other, **KNOWN)
+    labels = [row["label"] for row in other.rows()]
+    assert labels == ["Monday: numpy.mean"] * 3 + ["numpy.mean"]
+    assert [row["label"] for row in third.rows()] == ["numpy.mean"]
 
 
 def test_a_refusal_names_each_limit_that_is_too_small():

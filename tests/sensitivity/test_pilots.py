@@ -119,8 +119,11 @@ def test_one_value_needs_no_basis():
         calls.append(len(X))
         return X.mean()
 
-    assert [each.shape for each in sampler().pilots(first, 5)] == [(0, 1), (0, 1)]
+    basis = LaplaceMechanism(1.0, decode=False)
+    pilots = sampler().pilots(first, 5, mechanism=basis)
+    assert [each.shape for each in pilots] == [(0, 1), (0, 1)]
     assert len(calls) == 2
+    assert len(sampler().pilots(first, 5)[0]) > 10  # they may be of use otherwise
 
 
 def test_memory_is_bounded(monkeypatch):
