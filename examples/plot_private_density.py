@@ -37,8 +37,8 @@ bmi, pressure = patients[:, [2]], patients[:, [3]]
 # Two things are declared, and neither is taken from the data. The box goes from 15 to 45. The
 # bandwidth of the kernel is 1.5, and the 21 points of the lattice are as far apart as that. How
 # much one record moves the values follows from the kernel: it is known, so the promise is plain
-# differential privacy, and no oracle is needed. The bars are where the exact density on the box is,
-# at the points of the lattice, nine times of ten; the line is the polynomial of released values.
+# differential privacy, and no oracle is needed. The bars are where the exact density is at the
+# points of the lattice, nine times of ten; the line is the polynomial made of the released values.
 
 kde = KernelDensity(bandwidth=1.5)
 model = PrivateEstimator(

@@ -6,15 +6,17 @@ import hashlib
 import json
 import math
 import platform
+import secrets
+import shutil
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import joblib
 
 CARD, FACTS, OBJECT = "README.md", "release.json", "release.joblib"
+NAMES = frozenset({CARD, FACTS, OBJECT})
 LIBRARIES = ("skdp", "scikit-learn", "numpy", "scipy", "joblib")
 
 
@@ -22,7 +24,7 @@ def check_free(folder: Path) -> None:
     """Make a folder, and refuse one that holds something else than an earlier release."""
     folder.mkdir(parents=True, exist_ok=True)
     held = {path.name for path in folder.iterdir()}
-    if held and not {FACTS, OBJECT} <= held <= {CARD, FACTS, OBJECT}:
+    if held and not (held <= NAMES and _is_whole(folder)):
         raise ValueError(
             f"The 'folder' parameter of save must be empty, or hold an earlier release. {folder} "
             "holds something else: take another folder. What was released is unharmed."
@@ -31,20 +33,41 @@ def check_free(folder: Path) -> None:
 
 def write_folder(folder: Path, thing: object, facts: dict[str, Any], card: str) -> None:
     """Write an object with facts and a card; if that fails, the folder stays as it is."""
-    with TemporaryDirectory(dir=folder, prefix=".") as room:
-        new = Path(room)
-        joblib.dump(thing, new / OBJECT)
+    folder = folder.resolve()
+    if not any(folder.iterdir()):
+        _write(folder, thing, facts, card)
+        return
+    new, old = (folder.with_name(f".{folder.name}-{secrets.token_hex(8)}") for _ in range(2))
+    new.mkdir()
+    try:
+        _write(new, thing, facts, card)
+        folder.rename(old)
+        new.rename(folder)
+    except BaseException:
+        if old.exists() and not folder.exists():
+            old.rename(folder)
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _write(folder: Path, thing: object, facts: dict[str, Any], card: str) -> None:
+    """Write to an empty folder; it is empty again if that fails."""
+    try:
+        joblib.dump(thing, folder / OBJECT)
         facts = {
-            "sha256": _digest(new / OBJECT),
+            "sha256": _digest(folder / OBJECT),
             "saved": datetime.now(UTC).isoformat(timespec="seconds"),
             **facts,
             "versions": versions(),
         }
         text = json.dumps(plain(facts), indent=2, allow_nan=False)
-        (new / FACTS).write_text(text, encoding="utf-8")
-        (new / CARD).write_text(card, encoding="utf-8")
-        for name in (OBJECT, FACTS, CARD):
-            (new / name).replace(folder / name)
+        (folder / FACTS).write_text(text, encoding="utf-8")
+        (folder / CARD).write_text(card, encoding="utf-8")
+    except BaseException:
+        for name in NAMES:
+            (folder / name).unlink(missing_ok=True)
+        raise
 
 
 def read_folder(folder: Path) -> Any:
@@ -54,13 +77,21 @@ def read_folder(folder: Path) -> Any:
             f"The 'folder' parameter of load must be one that Release.save wrote. {folder} lacks "
             f"{FACTS} or {OBJECT}."
         )
-    facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-    if facts["sha256"] != _digest(folder / OBJECT):
+    if not _is_whole(folder):
         raise ValueError(
             f"{folder / OBJECT} is not the file that was saved: it has another checksum than "
             f"{FACTS} says. Copy the folder anew."
         )
     return joblib.load(folder / OBJECT)
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether the object of a folder is the one that its facts name."""
+    try:
+        facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+        return bool(facts["sha256"] == _digest(folder / OBJECT))
+    except (OSError, ValueError, LookupError, TypeError):  # they are something else
+        return False
 
 
 def versions() -> dict[str, str]:

@@ -51,6 +51,8 @@ FAR = 1e3
 """Bandwidths from the box, beyond which a record has no weight in it."""
 N_DISTANCES = 2**22
 """So many are computed at a time."""
+TINY = 1e-280
+"""Shares of a kernel no higher are rounded by more than the bound allows for."""
 
 
 def check_known_density(estimator: Estimator, example: Dataset) -> None:
@@ -127,6 +129,11 @@ class KnownDensityTarget(FittedFunctionTarget):
         origin = np.zeros((1, self.seen.shape[1]))
         peak = clone(model).fit(origin).score_samples(origin)
         self.peak = float(np.exp(peak[0])) * stretch(self.transformer, self.seen)
+        if not self.peak > TINY:
+            raise ValueError(
+                "A sensitivity of KernelDensity is known on paper for a kernel that numbers "
+                f"resolve. Got one of height {self.peak:.3g}: bring the columns to other units."
+            )
         self.shape = (len(self._points),)
         self.key_parts = (*self.key_parts, self.steps.steps, self.seen, "known", n_samples)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer
 from skdp.core.checks import check_count, shown
@@ -63,7 +63,8 @@ def release(
         score for each, and the value is one of them. None releases the position of the choice.
     names : sequence of str or None, default=None
         What the numbers are called in the summary and on the card, such as columns or bins: along
-        the last axis of an array, or one by one. They are public.
+        the last axis of an array, or one by one. They are public. Where it is not known before how
+        many numbers there are, names of another number are left out.
     sample_weight : array-like of n_samples weights or None, default=None
         The private weights of the records, if the target takes them after `y`.
     accountant : PrivacyAccountant or None, default=None
@@ -249,10 +250,11 @@ def _check_names(names: Sequence[str] | None, mechanism: Mechanism) -> list[str]
     """Refuse what is no list of names; how many there must be is seen with the value's shape."""
     if names is None:
         return None
-    if mechanism.chooses or isinstance(names, str):
+    if mechanism.chooses or isinstance(names, str | bytes | Set):
+        got = f"Got a {type(names).__name__}."
         raise ValueError(
-            "The 'names' parameter of release must list what released numbers are called. "
-            + (f"{type(mechanism).__name__} releases none." if mechanism.chooses else "Got a str.")
+            "The 'names' parameter of release must list what the numbers are called, in order. "
+            + (f"{type(mechanism).__name__} releases none." if mechanism.chooses else got)
         )
     return list(map(str, names))
 

@@ -177,6 +177,14 @@ def test_frozen_scalers_may_stand_in_front():
     assert np.isfinite(model.fit(table).score_samples(table[3:])).all()
 
 
+def test_a_kernel_that_numbers_do_not_resolve_is_refused():
+    """Rounding in a number below 1e-308 is no share of it."""
+    X = np.full((50, 2), 0.5)
+    lattice = BernsteinTransformer(5, feature_range=(0, 1))
+    with pytest.raises(ValueError, match="a kernel that numbers resolve"):
+        private(KernelDensity(bandwidth=3.4e160), release=lattice).plan(50, like=X)
+
+
 def test_a_bandwidth_far_below_the_spacing_is_pointed_out():
     """Exactly where, without noise, the density is no better than a constant."""
     X = np.random.default_rng(0).beta(3, 3, size=(20, 200, 1))

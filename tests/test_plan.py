@@ -41,6 +41,7 @@ from skdp import (
     release,
 )
 from skdp.accounting import PrivacyAccountant
+from skdp.core import installed
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
 from skdp.core.target import as_target
@@ -102,6 +103,22 @@ def test_a_plan_gives_what_fit_gives_and_is_made_without_data(name):
 
 def of_another_code(X):
     return 1000 * X.mean(axis=0)
+
+
+def test_what_was_sampled_before_targets_changed_serves_no_more(monkeypatch):
+    """Of a version of skdp in which they returned other values."""
+    model = private(Ridge(), X_public, X_public[:, 0])
+    before = model.plan(80)
+    monkeypatch.setattr(installed, "REVISION", installed.REVISION + 1)
+    installed._release_of.cache_clear()
+    with pytest.raises(ValueError, match="another version of what it uses"):
+        before.execute(X, X[:, 0])
+    model.set_params(sensitivity=before.sensitivity)
+    with pytest.raises(ValueError, match="made for"):
+        model.plan(80, like=(X, X[:, 0]))
+    monkeypatch.undo()
+    installed._release_of.cache_clear()
+    assert before.execute(X, X[:, 0]).sensitivity == before.sensitivity
 
 
 def test_a_plan_is_not_executed_with_code_that_was_edited_since(monkeypatch):

@@ -208,6 +208,7 @@ def test_names_are_of_the_last_axis_or_one_by_one():
     [
         (["age"], r"name the 2 numbers of the value\. Got 1 names"),
         ("ab", r"must list .* Got a str"),
+        ({"a", "b"}, r"must list .*, in order\. Got a set"),
     ],
 )
 def test_other_names_are_refused_before_anything_is_paid(names, message, tmp_path):
@@ -421,30 +422,78 @@ def test_no_record_is_in_the_folder(model, tmp_path):
             assert repr(float(number)).encode() not in content
 
 
-@pytest.mark.parametrize("name", ["mine.txt", "README.md", "release.json"])
-def test_a_folder_that_holds_something_else_is_left_alone(model, tmp_path, name):
-    (tmp_path / name).write_text("mine")
+FOREIGN = [
+    {"mine.txt": "mine"},
+    {"README.md": "mine"},
+    {"release.json": '{"mine": 1}', "release.joblib": "mine", "README.md": "mine"},
+    {"release.json": '["mine"]', "release.joblib": "mine"},
+]
+
+
+@pytest.mark.parametrize("held", FOREIGN, ids=len)
+def test_a_folder_that_holds_something_else_is_left_alone(model, tmp_path, held):
+    for name, text in held.items():
+        (tmp_path / name).write_text(text)
     with pytest.raises(ValueError, match="must be empty, or hold an earlier release"):
         model.save(tmp_path)
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "mine")]
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == held
 
 
-def test_an_earlier_release_is_replaced_once_the_new_one_is_written(tmp_path, monkeypatch):
+def save_mean(folder, name):
+    release_of(np.mean, np.ones((20, 1)), names=[name]).save(folder)
+
+
+def names_in(folder):
+    card = (folder / "README.md").read_text()
+    (name,) = load(folder).summary().names
+    assert name in card
+    assert len(list(folder.iterdir())) == 3
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+    return name
+
+
+def test_an_earlier_release_is_replaced_but_no_file_beside_it(tmp_path):
     """As a script does that is run again: what it has paid for must not be lost."""
+    folder = tmp_path / "model"
+    save_mean(folder, "first")
+    save_mean(folder, "second")
+    assert names_in(folder) == "value[second]"
+    (folder / "README.md").unlink()
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match="holds something else"):
+        save_mean(folder, "third")
+    assert (folder / "notes.txt").read_text() == "mine"
 
-    def run(name):
-        release_of(np.mean, np.ones((20, 1)), names=[name]).save(tmp_path)
 
-    run("first")
+@pytest.mark.parametrize("nth", range(4))
+def test_a_save_that_fails_leaves_the_earlier_release(tmp_path, monkeypatch, nth):
+    """At each of its steps; the last is to move what is written to its place."""
+    folder, calls = tmp_path / "model", []
+    save_mean(folder, "first")
+
+    def fails_once(method):
+        def wrapped(*args, **kwargs):
+            calls.append(method)
+            if len(calls) == nth + 1:
+                raise KeyboardInterrupt
+            return method(*args, **kwargs)
+
+        return wrapped
+
+    with monkeypatch.context() as patched:
+        for name in ("write_text", "rename"):
+            patched.setattr(Path, name, fails_once(getattr(Path, name)))
+        with pytest.raises(KeyboardInterrupt):
+            save_mean(folder, "second")
+    assert names_in(folder) == "value[first]"
+
+
+def test_a_first_save_that_fails_leaves_an_empty_folder(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_text", Mock(side_effect=OSError("disk full")))
         with pytest.raises(OSError, match="full"):
-            run("second")
-    assert load(tmp_path).summary().names == ["value[first]"]
-    run("third")
-    assert load(tmp_path).summary().names == ["value[third]"]
-    assert "value[third]" in (tmp_path / "README.md").read_text()
-    assert len(list(tmp_path.iterdir())) == 3
+            save_mean(tmp_path, "first")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow

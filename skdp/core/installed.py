@@ -14,7 +14,7 @@ from urllib.request import url2pathname
 
 import numpy as np
 
-from skdp._version import __version__
+from skdp._version import REVISION, __version__
 
 _SITES = frozenset({"site-packages", "dist-packages"})
 _PACKAGES = {"sklearn": "scikit-learn"}
@@ -41,7 +41,7 @@ def is_named(thing: object, module: str | None, name: str | None) -> bool:
 def _release_of(module: str) -> str | None:
     top = module.partition(".")[0]
     if top == "skdp":
-        return f"skdp {__version__}"
+        return f"skdp {__version__}, revision {REVISION}"
     if top.startswith("_cython_"):  # the home of the types of its functions
         return "cython"
     file = getattr(sys.modules[module], "__file__", None)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline, RegularGridInterpolator
+from scipy.interpolate import RegularGridInterpolator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.checks import check_count
@@ -14,7 +14,6 @@ from skdp.displays.colors import BLUE, VERMILION
 from skdp.displays.given import check_given
 from skdp.functions.bernstein_basis import bernstein_basis, multiply_axes
 from skdp.functions.released_density import ReleasedDensity
-from skdp.intervals import interval
 from skdp.outcome import Release
 
 if TYPE_CHECKING:
@@ -42,8 +41,7 @@ class PrivateDensityDisplay:
     lattice : list of ndarray of float of shape (degree + 1,) or None, default=None
         Points at which the density was released, column by column; between them it is smoothed.
     intervals : ndarray of float of shape (degree + 1, 2) or (degree + 1, degree + 1, 2), or None
-        Between what the exact density is there: that of these records with its kernel, brought to
-        an integral of one on the box as the drawn one is.
+        Between what the exact density is there, that of these records with their kernels.
     level : float in (0, 1) or None, default=None
         How often it is there, point by point.
 
@@ -116,8 +114,9 @@ class PrivateDensityDisplay:
             As for `from_density`.
         level : float in (0, 1) or None, default=None
             How often the exact density is inside of the intervals, point by point of the lattice;
-            None makes none. It is that on the box, divided by its integral there as the drawn one
-            is: kernels reach beyond. :meth:`Release.value_interval` has those of the whole.
+            None makes none. It is that of these records with their kernels, which reach beyond the
+            box; the drawn one has its integral of one on the box. See
+            :meth:`Release.value_interval`.
         n_draws : int or None, default=None
             How often the release is simulated for them. None is 199, or as many as were saved.
         random_state : int or None, default=None
@@ -145,11 +144,11 @@ class PrivateDensityDisplay:
             released = estimator._release
         display = cls.from_density(released.value, n_points=n_points)
         if level is not None:
-            draws = released._values("PrivateDensityDisplay", n_draws, random_state)
-            n = round(draws[0].size ** (1 / len(display.grid)))
-            display.lattice = [np.linspace(axis[0], axis[-1], n) for axis in display.grid]
-            draws = _of_integral_one(draws.reshape(-1, *[n] * len(display.grid)), display.lattice)
-            display.level, display.intervals = level, np.maximum(interval(draws, level), 0)
+            ends = released.value_interval(level, n_draws=n_draws, random_state=random_state)
+            n_steps = round(len(ends) ** (1 / len(display.grid)))
+            display.lattice = [np.linspace(axis[0], axis[-1], n_steps) for axis in display.grid]
+            shape = [n_steps] * len(display.grid)
+            display.level, display.intervals = level, np.maximum(ends, 0).reshape(*shape, 2)
         return display
 
     @classmethod
@@ -200,9 +199,10 @@ class PrivateDensityDisplay:
         """Draw the density: a line over one column, an image over two.
 
         What the noise leaves open of the exact density, if that is known, are bars at the points of
-        the lattice: where the line leaves many of them it is too smooth. On the image it is lines:
-        beyond that of 50%, the exact density is between half the drawn one and one and a half of
-        it.
+        the lattice. Where the line leaves many of them it is too smooth; where all are below it,
+        kernels reach beyond the box, on which the line has an integral of one. On the image it is
+        lines: beyond that of 50%, the exact density is between half the drawn one and one and a
+        half of it.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ class PrivateDensityDisplay:
             if self.intervals is not None and self.lattice is not None:
                 often = "" if self.level is None else f", {self.level:.0%}"
                 look = {"color": VERMILION, "lw": 3, "capstyle": "round", "zorder": 3}
-                look |= {"alpha": 0.6, "label": f"exact on the box{often}"}
+                look |= {"alpha": 0.6, "label": f"exact{often}"}
                 self.bars_ = ax.vlines(self.lattice[0], *self.intervals.T, **look)
             look = {"color": BLUE, "label": "released"}
             (self.line_,) = ax.plot(*self.grid, self.values, **(look | artist_kw))
@@ -264,17 +264,6 @@ class PrivateDensityDisplay:
         names = [f"±{level:.0%}" for level in levels]
         often = "" if self.level is None else f", {self.level:.0%}"
         legend = ax.legend(
-            lines, names, facecolor="0.4", labelcolor="white", title=f"exact on the box{often}"
+            lines, names, facecolor="0.4", labelcolor="white", title=f"exact density{often}"
         )
         legend.get_title().set_color("white")
-
-
-def _of_integral_one(
-    draws: NDArray[np.float64], lattice: list[NDArray[np.float64]]
-) -> NDArray[np.float64]:
-    """Divide each density on a lattice by its integral, if that is more than noise."""
-    totals = draws
-    for axis in reversed(lattice):
-        totals = CubicSpline(axis, totals, axis=-1).integrate(axis[0], axis[-1])
-    known = totals.mean() > 3 * totals.std()
-    return draws / totals.reshape(-1, *[1] * len(lattice)) if known else draws

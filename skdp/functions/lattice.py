@@ -175,8 +175,9 @@ def place_labels(
     names = getattr(transformer, "feature_names_in_", None)
     columns = [""] * transformer.n_features_in_ if names is None else [f"{n}=" for n in names]
     low, high = transformer.feature_range_.T
-    largest = np.maximum(abs(low), abs(high)) * transformer.degree / (high - low)
-    digits = np.maximum(6, 2 + np.ceil(np.log10(largest)).astype(int))  # or neighbors look alike
+    step = (high - low) / transformer.degree
+    needed = np.log10(np.maximum(abs(low), abs(high))) - np.log10(step)
+    digits = np.clip(2 + np.ceil(needed), 6, 17).astype(int)  # or neighbors look alike
     places = [
         ", ".join(f"{name}{x:.{n}g}" for name, x, n in zip(columns, point, digits, strict=True))
         for point in transformer.lattice_

@@ -15,7 +15,7 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skdp._version import __version__
+from skdp._version import REVISION, __version__
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.fingerprint import fingerprint
@@ -368,7 +368,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         one_by_one = self.memory is None and joblib.effective_n_jobs(self.n_jobs) == 1
         if chunk_size == CHUNK_SIZE and not (one_by_one and self.verbose):  # a line for each
             chunk_size = min(chunk_size, 1 + len(pairs) // LEAST_CHUNKS)
-        versions = sklearn.__version__, __version__
+        versions = sklearn.__version__, __version__, REVISION
         key = ""
         if self.memory is not None:
             target, moments = identity_of(source.target), source.moments is not None

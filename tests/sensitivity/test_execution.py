@@ -83,8 +83,15 @@ def test_short_jobs_start_no_workers(monkeypatch):
         sampler.sample(np.mean, 10, "l1")
 
 
-@pytest.mark.parametrize("module", [sampler_module, sampler_module.sklearn])
-def test_other_version_finds_no_chunk(tmp_path, monkeypatch, module):
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (sampler_module, "__version__"),
+        (sampler_module, "REVISION"),
+        (sampler_module.sklearn, "__version__"),
+    ],
+)
+def test_other_version_finds_no_chunk(tmp_path, monkeypatch, module, name):
     """An upgrade may change fits: of scikit-learn, or our own."""
     log = tmp_path / "log"
 
@@ -97,7 +104,7 @@ def test_other_version_finds_no_chunk(tmp_path, monkeypatch, module):
         exponential, gamma=None, n_pairs=20, random_state=0, memory=tmp_path
     )
     for version, n_calls in [("1", 40), ("2", 80), ("1", 80)]:
-        monkeypatch.setattr(module, "__version__", version)
+        monkeypatch.setattr(module, name, version)
         sampler.sample(mean, 5, "l1")
         assert log.stat().st_size == n_calls
 
