@@ -11,12 +11,13 @@ import shutil
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import joblib
 
 CARD, FACTS, OBJECT = "README.md", "release.json", "release.joblib"
 NAMES = frozenset({CARD, FACTS, OBJECT})
+Facts: TypeAlias = dict[str, Any]
 LIBRARIES = ("skdp", "scikit-learn", "numpy", "scipy", "joblib")
 
 
@@ -31,7 +32,7 @@ def check_free(folder: Path) -> None:
         )
 
 
-def write_folder(folder: Path, thing: object, facts: dict[str, Any], card: str) -> None:
+def write_folder(folder: Path, thing: object, facts: Facts, card: str) -> None:
     """Write an object with facts and a card; if that fails, the folder stays as it is."""
     folder = folder.resolve()
     if not any(folder.iterdir()):
@@ -51,7 +52,7 @@ def write_folder(folder: Path, thing: object, facts: dict[str, Any], card: str) 
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _write(folder: Path, thing: object, facts: dict[str, Any], card: str) -> None:
+def _write(folder: Path, thing: object, facts: Facts, card: str) -> None:
     """Write to an empty folder; it is empty again if that fails."""
     try:
         joblib.dump(thing, folder / OBJECT)
@@ -70,7 +71,7 @@ def _write(folder: Path, thing: object, facts: dict[str, Any], card: str) -> Non
         raise
 
 
-def read_folder(folder: Path) -> Any:
+def read_folder(folder: Path) -> object:
     """Read the object of a folder, if it is the one that was written."""
     if not ((folder / FACTS).is_file() and (folder / OBJECT).is_file()):
         raise ValueError(

@@ -406,7 +406,8 @@ def load(folder: str | Path) -> Release:
     >>> bool(loaded.value == released.value)
     True
     """
-    loaded: Release = read_folder(Path(folder))
+    loaded = read_folder(Path(folder))
+    assert isinstance(loaded, Release)
     return loaded
 
 

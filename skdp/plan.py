@@ -248,14 +248,15 @@ class ReleasePlan:
             widened=widened,
         )
 
-    def _widened(self, errors: Any) -> float:
+    def _widened(self, errors: NDArray[np.float64] | None) -> float:
         """By how much the errors of a code grew, because the release contradicts its prior."""
         shape, known = self.sensitivity.shape, self.sensitivity.value
         if errors is None or shape is None or not self.mechanism.geometry.basis.has_prior:
             return 1.0
-        planned: Any = self.mechanism.standard_errors(shape, known)
-        planned = planned.ravel()
-        grown = np.divide(np.ravel(errors), planned, out=np.ones(len(planned)), where=planned > 0)
+        planned = self.mechanism.standard_errors(shape, known)
+        if planned is None:
+            return 1.0
+        grown = np.divide(errors, planned, out=np.ones(shape), where=planned > 0)
         return float(grown.max(initial=1))
 
     @property
@@ -270,7 +271,9 @@ class ReleasePlan:
     def _named(self, numbers: Any) -> NDArray[np.float64] | Values | None:
         return None if numbers is None else self.target.by_name(numbers)
 
-    def _labels(self, numbers: Any, fitted: object) -> AxisLabels | None:
+    def _labels(
+        self, numbers: NDArray[np.float64] | Values | None, fitted: object
+    ) -> AxisLabels | None:
         """Say what the numbers are called: as the caller says, or the target, or the estimator."""
         if self.names is not None:
             return {"value": (None, self.names)}

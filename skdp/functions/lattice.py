@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,7 +168,7 @@ def describe_lattice(transformer: BernsteinTransformer) -> str:
 
 
 def place_labels(
-    transformer: BernsteinTransformer, numbers: Any, of_last: Labels = None
+    transformer: BernsteinTransformer, numbers: object, of_last: Labels = None
 ) -> AxisLabels:
     """Name values by the points of the lattice; `of_last` are the names of several outputs."""
     names = getattr(transformer, "feature_names_in_", None)
@@ -182,4 +181,4 @@ def place_labels(
         ", ".join(f"{name}{x:.{n}g}" for name, x, n in zip(columns, point, digits, strict=True))
         for point in transformer.lattice_
     ]
-    return {"value": (places, places if np.ndim(numbers) == 1 else of_last)}
+    return {"value": (places, places if getattr(numbers, "ndim", 0) == 1 else of_last)}
