@@ -122,8 +122,8 @@ class Release:
                 prior = flat_numbers(self.prior_errors)
                 left = np.divide(errors, prior, out=np.ones_like(errors), where=prior > 0)
                 learned = np.clip(1 - left**2, 0, 1)
-        names = flat_names(self.numbers, self.labels)
-        return ReleaseSummary(str(self.guarantee), names, values, errors, learned)
+        names, said = flat_names(self.numbers, self.labels), [str(self.guarantee), self._warning]
+        return ReleaseSummary("\n".join(filter(None, said)), names, values, errors, learned)
 
     def predict_interval(
         self,
@@ -300,6 +300,10 @@ class Release:
             raise AttributeError(f"Release has no attribute {name!r}.{hint}")
 
     @property
+    def _warning(self) -> str:
+        return contradiction(self.widened)
+
+    @property
     def _as_released(self) -> NDArray[np.float64] | None:
         """The numbers in the shape of the target's value; None where a response was chosen."""
         return flat_numbers(self.numbers) if isinstance(self.numbers, dict) else self.numbers
@@ -346,7 +350,7 @@ class Release:
         card = model_card(
             *(self.value, self.guarantee, self.budget),
             *(None if self.numbers is None else self.summary(), self.plan),
-            warning=contradiction(self.widened) if self.widened > CONTRADICTED else "",
+            warning=self._warning,
             is_ready=simulator is not None and simulator.is_ready,
         )
         write_folder(folder, replace(self, simulator=simulator), facts, card)
@@ -365,7 +369,9 @@ class Release:
 
 
 def contradiction(widened: float) -> str:
-    """Say that the private records are unlike the oracle's."""
+    """Say that the private records are unlike the oracle's, if they are."""
+    if widened <= CONTRADICTED:
+        return ""
     return (
         f"What was released contradicts the oracle: standard errors are up to {widened:.2g} times "
         "those of the plan. What was not read off the records is the oracle's, and may be off by "

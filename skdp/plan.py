@@ -29,7 +29,7 @@ from skdp.functions.choice import ChoiceTarget
 from skdp.intervals import Simulator
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
-from skdp.outcome import CONTRADICTED, Release, contradiction
+from skdp.outcome import Release, contradiction
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.trial import check_is_public
@@ -232,8 +232,8 @@ class ReleasePlan:
         restored = self.target.restore(value)
         numbers = None if self.mechanism.chooses else self._named(value)
         widened = self._widened(errors)
-        if widened > CONTRADICTED:
-            warnings.warn(contradiction(widened), UserWarning, stacklevel=3)
+        if said := contradiction(widened):
+            warnings.warn(said, UserWarning, stacklevel=3)
         return Release(
             restored,
             guarantee,

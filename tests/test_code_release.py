@@ -20,6 +20,7 @@ from skdp import (
     PublicDataOracle,
     SensitivityEstimate,
     SensitivitySampler,
+    load,
     plan_release,
     release,
 )
@@ -187,6 +188,7 @@ def test_a_release_that_contradicts_the_prior_says_so_and_has_larger_errors(tmp_
         released.save(tmp_path / name)
         card = (tmp_path / name / "README.md").read_text()
         assert ("contradicts the oracle" in card) == (name == "far")
+        assert ("contradicts the oracle" in str(load(tmp_path / name).summary())) == (name == "far")
 
 
 @pytest.mark.slow
