@@ -25,7 +25,7 @@ from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.summary import ReleaseSummary, flat_names, flat_numbers
 
-CONTRADICTED = 3.0
+CONTRADICTED = 6.0
 """Beyond it the records are so unlike the oracle's that one must be told."""
 
 
