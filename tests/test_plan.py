@@ -83,7 +83,6 @@ def classifier_plan():
     return MODELS["classifier"][0].plan(80)
 
 
-@pytest.mark.filterwarnings("ignore:What was released contradicts the oracle")
 @pytest.mark.parametrize("name", MODELS)
 def test_a_plan_gives_what_fit_gives_and_is_made_without_data(name):
     model, response = MODELS[name]
@@ -285,7 +284,6 @@ def test_a_plan_does_not_keep_what_an_estimator_was_fitted_to():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:What was released contradicts the oracle")
 def test_the_plan_of_a_fit_holds_nothing_private():
     """Neither records nor exact parameters; as ever, the search finds what is planted."""
     secret = X + 31337.25
@@ -318,7 +316,6 @@ def test_other_data_are_refused_before_the_evaluation(classifier_plan, data, mes
         plan.execute(*data)
 
 
-@pytest.mark.filterwarnings("ignore:What was released contradicts the oracle")
 def test_integers_are_taken_where_the_plan_has_doubles():
     plan = MODELS["transformer"][0].plan(80)
     assert plan.execute((10 * X).astype(int), random_state=0).value.mean_.dtype == np.float64
