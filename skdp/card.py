@@ -37,7 +37,7 @@ def model_card(
     """Write the card in Markdown; `is_ready` says whether a release can be simulated again."""
     numbers = []
     if summary is not None:
-        legend = LEGEND + (OF_ORACLE if AS_ORACLE in summary.notes else "")
+        legend = LEGEND + (OF_ORACLE if any(AS_ORACLE in note for note in summary.notes) else "")
         numbers = ["## What was released", _code(summary.table(ROWS)), legend]
     first, *lines = plan.splitlines()  # of which one repeats the promise
     described = "\n".join([first, *(line for line in lines if not line.startswith("  promise: "))])

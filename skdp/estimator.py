@@ -8,7 +8,7 @@ from typing import Any, Self
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 
-from skdp.accounting.accountant import PrivacyAccountant, payer
+from skdp.accounting.accountant import PrivacyAccountant, paying
 from skdp.accounting.in_force import accountant_in_force
 from skdp.checks import check_fit, check_holds_no_record, check_parameters
 from skdp.core.checks import check_count, with_advice
@@ -222,11 +222,12 @@ class PrivateEstimator(FittedMethods, DelegatedMethods, MetaEstimatorMixin, Base
         dataset = check_fit(self, X, y, sample_weight)
         # before a draw, and of the records as given; `execute` asks again, of other data perhaps
         check_holds_no_record(self, Dataset(X, y, sample_weight))
-        accountant = payer(self.accountant)
-        spend = least_spend(self.mechanism, self.sensitivity, dataset.n_records, accountant)
-        accountant.rehearse(spend)  # before pairs are sampled
+        pays = paying(self.accountant)
+        spend = least_spend(self.mechanism, self.sensitivity, dataset.n_records, pays)
+        pays.rehearse(spend)  # before pairs are sampled
         plan = prepare(self, dataset).plan()  # of the data only the form is used, and labels
-        released = plan.execute(*dataset, accountant=accountant, random_state=self.random_state)
+        whose, seed = self.accountant, self.random_state
+        released = plan.execute(*dataset, accountant=whose, random_state=seed)
         self.__dict__.update(  # at once: an interrupt could leave the guarantee of another fit
             fitted_attributes(plan, released)
         )

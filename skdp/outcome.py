@@ -25,8 +25,8 @@ from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.summary import ReleaseSummary, flat_names, flat_numbers
 
-CONTRADICTED = 6.0
-"""Beyond it the records are so unlike the oracle's that one must be told."""
+CONTRADICTED = 5.0
+"""Beyond so many standard deviations one must be told that the records are unlike the oracle's."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,9 +59,12 @@ class Release:
         and columns; of a value that has no attributes under ``"value"``.
     simulator : Simulator or None, default=None
         Repeats the release in public, for intervals; None where a response was chosen.
-    widened : float of at least 1, default=1.0
-        How many times larger than planned the largest standard error is, since what was released
-        contradicts the prior of a code: the private records are unlike the oracle's.
+    surprise : float of at least 0, default=0.0
+        How many standard deviations of the prior of a code a released number is from its mean, at
+        most: with a large one the private records are unlike the oracle's.
+    repaired : ndarray of shape (n_numbers,) or None, default=None
+        The released numbers as they are in the model, where they were brought into range, such as a
+        variance below 0; NaN where they are as released.
 
     Examples
     --------
@@ -84,7 +87,8 @@ class Release:
     plan: str = ""
     labels: AxisLabels | None = None
     simulator: Simulator | None = field(default=None, compare=False)
-    widened: float = 1.0
+    surprise: float = 0.0
+    repaired: NDArray[np.float64] | None = None
 
     def __repr__(self) -> str:
         is_estimator = isinstance(self.value, BaseEstimator)
@@ -123,7 +127,8 @@ class Release:
                 left = np.divide(errors, prior, out=np.ones_like(errors), where=prior > 0)
                 learned = np.clip(1 - left**2, 0, 1)
         names, said = flat_names(self.numbers, self.labels), [str(self.guarantee), self._warning]
-        return ReleaseSummary("\n".join(filter(None, said)), names, values, errors, learned)
+        promise = "\n".join(filter(None, said))
+        return ReleaseSummary(promise, names, values, errors, learned, self.repaired)
 
     def predict_interval(
         self,
@@ -301,7 +306,7 @@ class Release:
 
     @property
     def _warning(self) -> str:
-        return contradiction(self.widened)
+        return contradiction(self.surprise)
 
     @property
     def _as_released(self) -> NDArray[np.float64] | None:
@@ -368,15 +373,15 @@ class Release:
         return kept
 
 
-def contradiction(widened: float) -> str:
+def contradiction(surprise: float) -> str:
     """Say that the private records are unlike the oracle's, if they are."""
-    if widened <= CONTRADICTED:
+    if surprise <= CONTRADICTED:
         return ""
     return (
-        f"What was released contradicts the oracle: standard errors are up to {widened:.2g} times "
-        "those of the plan. What was not read off the records is the oracle's, and may be off by "
-        "more; and gamma is about records like the oracle's. Have its columns the same units and "
-        "meaning? Take an oracle that is like the records, or a mechanism with decode=False."
+        f"What was released contradicts the oracle: a number is {surprise:.2g} standard deviations "
+        "from what public records would say. Gamma is about records like the oracle's, so the "
+        "noise may be too small; and what was not read off the records is the oracle's. Have all "
+        "columns the same units and meaning? Take an oracle that is like the records."
     )
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer
 from skdp.accounting.spend import DOWN, UP, above, below, exact, short_label
 from skdp.accounting.tally import BudgetTotal
-from skdp.core.checks import check_count
+from skdp.core.checks import check_count, level_of_caller
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.fingerprint import key_of, obstacle_of
 from skdp.core.guarantee import PrivacyGuarantee
@@ -23,7 +23,7 @@ from skdp.core.room import evaluate_privately, spare
 from skdp.core.schema import Schema, canonical, describe_columns, describe_key
 from skdp.core.target import Target, replaces, target_key
 from skdp.core.types import AxisLabels, Container, Values
-from skdp.estimators.labels import labels_of
+from skdp.estimators.labels import labels_of, repaired
 from skdp.estimators.validation import check_labels
 from skdp.functions.choice import ChoiceTarget
 from skdp.intervals import Simulator
@@ -231,9 +231,9 @@ class ReleasePlan:
         """Make what is handed out of the released value."""
         restored = self.target.restore(value)
         numbers = None if self.mechanism.chooses else self._named(value)
-        widened = self._widened(errors)
-        if said := contradiction(widened):
-            warnings.warn(said, UserWarning, stacklevel=3)
+        surprise = self._surprise(value)
+        if said := contradiction(surprise):
+            warnings.warn(said, UserWarning, stacklevel=level_of_caller())
         return Release(
             restored,
             guarantee,
@@ -245,19 +245,20 @@ class ReleasePlan:
             plan=described,
             labels=self._labels(numbers, restored),
             simulator=self._simulator,
-            widened=widened,
+            surprise=surprise,
+            repaired=repaired(restored, numbers),
         )
 
-    def _widened(self, errors: NDArray[np.float64] | None) -> float:
-        """By how much the errors of a code grew, because the release contradicts its prior."""
-        shape, known = self.sensitivity.shape, self.sensitivity.value
-        if errors is None or shape is None or not self.mechanism.geometry.basis.has_prior:
-            return 1.0
-        planned = self.mechanism.standard_errors(shape, known)
-        if planned is None:
-            return 1.0
-        grown = np.divide(errors, planned, out=np.ones(shape), where=planned > 0)
-        return float(grown.max(initial=1))
+    def _surprise(self, value: NDArray[np.float64]) -> float:
+        """How many standard deviations of the prior a number is from its mean, at most."""
+        code = self.mechanism.geometry.basis
+        if code.mean is None or code.deviations is None:
+            return 0.0
+        away, least = np.abs(np.ravel(value) - code.mean), 1e-8 * np.abs(code.mean)  # of rounding
+        surprises = np.divide(
+            away, code.deviations, out=np.zeros_like(away), where=code.deviations > least
+        )
+        return float(surprises.max(initial=0))
 
     @property
     def _simulator(self) -> Simulator | None:

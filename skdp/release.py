@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
 
-from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer
+from skdp.accounting.accountant import PrivacyAccountant, check_accountant, paying
 from skdp.core.checks import check_count, shown
 from skdp.core.dataset import as_dataset, n_records
 from skdp.core.target import Target, as_target
@@ -149,10 +149,9 @@ def release(
     byte_source(random_state)  # refuses what is no seed before any work is done
     check_accountant(accountant, "release")
     _check_mechanism(mechanism)
-    accountant = payer(accountant)
     check_is_public(getattr(sensitivity, "draws_from", None), dataset)
-    spend = least_spend(mechanism, sensitivity, lengths[0], accountant)
-    accountant.rehearse(spend)  # before pairs are sampled
+    pays = paying(accountant)
+    pays.rehearse(least_spend(mechanism, sensitivity, lengths[0], pays))  # before pairs are sampled
     plan = plan_release(
         target,
         n_samples=lengths[0],

@@ -47,6 +47,8 @@ class ReleaseSummary:
     learned : ndarray of shape (n_numbers,)
         Which share of the prior variance of each number the release took away, in [0, 1]: near 0 it
         is as the oracle had it. 1 without a public code, where there is no prior.
+    repaired : ndarray of shape (n_numbers,) or None, default=None
+        The numbers as they are in the model, where they were brought into range; else NaN.
 
     See Also
     --------
@@ -76,6 +78,7 @@ class ReleaseSummary:
     values: NDArray[np.float64]
     errors: NDArray[np.float64]
     learned: NDArray[np.float64]
+    repaired: NDArray[np.float64] | None = None
 
     @property
     def ratios(self) -> NDArray[np.float64]:
@@ -89,10 +92,15 @@ class ReleaseSummary:
         """What to beware of, number by number; mostly empty."""
         as_oracle = self.learned < LEAST_LEARNED
         near = self.ratios < TOLD_FROM_ZERO
-        return [
+        notes = [
             AS_ORACLE if same else "not told from 0" if low else ""
             for same, low in zip(as_oracle, near, strict=True)
         ]
+        if self.repaired is not None:
+            for i in np.flatnonzero(~np.isnan(self.repaired)):
+                out_of_range = f"{self.repaired[i]:.4g} in the model, as this is out of range"
+                notes[i] = "; ".join(filter(None, (notes[i], out_of_range)))
+        return notes
 
     def to_frame(self) -> Any:
         """Return all rows as a data frame.

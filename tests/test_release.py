@@ -29,6 +29,7 @@ from skdp import (
     release,
 )
 from skdp.accounting import PrivacyAccountant, default_accountant
+from skdp.core.target import as_target
 
 ORACLE = UniformOracle([(0, 1), (0, 1)])
 X = np.random.default_rng(0).uniform(size=(60, 2))
@@ -516,3 +517,16 @@ def test_a_trial_shows_no_category_of_the_data(capfd):
     X = pd.DataFrame({"kind": pd.Categorical(["rare disease"] * 3)})
     release(talkative, X, mechanism=LaplaceMechanism(1.0), sensitivity=1)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_function_is_called_by_the_name_that_it_was_given():
+    given = lambda X: X.sum()  # noqa: E731 - as in a loop that names what it makes
+    given.__name__ = "count_rooms"
+    described = [as_target(each).description for each in (given, partial(partial(np.sum), axis=0))]
+    assert described == [f"{__name__}.count_rooms", "numpy.sum"]
+
+
+def test_no_budget_is_missed_by_what_is_refused(tmp_path):
+    PrivacyAccountant(tmp_path / "ledger.db", epsilon=1.0)
+    with pytest.raises(TypeError, match="returned a dict"):  # and no warning, which were an error
+        release(lambda X: {"a": 1.0}, X, mechanism=LaplaceMechanism(1.0), sensitivity=1.0)

@@ -332,6 +332,23 @@ def test_rows_stand_below_their_attribute(name, attribute, entry):
     assert ReleaseDisplay.from_summary(summary, attribute=attribute).names == [name, name]
 
 
+def test_a_number_that_was_brought_into_range_says_what_it_is_in_the_model():
+    noise = {"epsilon": 0.05, "basis": "identity"}
+    model = private(make_pipeline(StandardScaler(), RidgeClassifier()), **noise).fit(*PRIVATE)
+    summary, scaler = model.summary(), model.estimator_[0]
+    is_variance = [name.startswith("standardscaler__var_") for name in summary.names]
+    low = summary.values[is_variance] <= 0
+    assert low.any()
+    for note, inside, was_low in zip(
+        np.array(summary.notes)[is_variance], scaler.var_, low, strict=True
+    ):
+        assert (f"{inside:.4g} in the model, as this is out of range" in note) == was_low
+    others = np.array(summary.repaired)[~np.array(is_variance)]
+    assert np.isnan(others).all()
+    model = private(RidgeClassifier(), epsilon=20.0).fit(*PRIVATE)
+    assert not any("in the model" in note for note in model.summary().notes)
+
+
 def test_what_was_chosen_has_no_summary():
     chosen = release(
         lambda X: [X.sum(), -X.sum()],

@@ -18,7 +18,7 @@ from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
 from skdp.accounting.spend import Spend, estimator_first
 from skdp.accounting.sums import Rehearsal, Sums, numbers
 from skdp.accounting.tally import BudgetTotal, Limits, Tally, check_limits
-from skdp.core.checks import LONGEST, check_count, shown, with_advice
+from skdp.core.checks import LONGEST, check_count, level_of_caller, shown, with_advice
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.exceptions import LedgerError
 
@@ -536,20 +536,23 @@ def default_accountant() -> PrivacyAccountant:
         return _of_all
 
 
+def paying(accountant: PrivacyAccountant | None) -> PrivacyAccountant:
+    """Return who would pay for a release."""
+    return default_accountant() if accountant is None else accountant._labeled_here()
+
+
 def payer(accountant: PrivacyAccountant | None) -> PrivacyAccountant:
     """Return who pays for a release; warn if it is nobody, though a budget was opened here."""
-    if accountant is not None:
-        return accountant._labeled_here()
     opened = _forget_lost()
-    if opened and accountant_in_force() is None:
+    if opened and accountant is None and accountant_in_force() is None:
         warnings.warn(
             f"This release is charged to no budget, although {opened[-1]} was opened. Pass it as "
             "'accountant', or release within a block `with accountant.as_default():`. If no budget "
             "is to pay, pass accountant=default_accountant().",
             UserWarning,
-            stacklevel=3,
+            stacklevel=level_of_caller(),
         )
-    return default_accountant()
+    return paying(accountant)
 
 
 def _forget_lost() -> list[str]:

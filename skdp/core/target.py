@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -265,10 +266,7 @@ class FunctionTarget(Target):
                     "function."
                 )
         self.function = function
-        module = getattr(function, "__module__", None) or type(function).__module__
-        name = getattr(function, "__qualname__", None) or type(function).__qualname__
-        name = name.rpartition("<locals>.")[2]
-        self.description = name if module == "__main__" else f"{module}.{name}"
+        self.description = _name_of(function)
         if key is not None:
             self.key = _check_key(key, "FunctionTarget")
         self._takes_seed = "random_state" in _parameter_names(function)
@@ -373,6 +371,18 @@ def target_key(target: Target) -> str:
     """Name a target for an estimate of its sensitivity."""
     identity = identity_of(target)
     return identity if isinstance(identity, str) else key_of(identity)
+
+
+def _name_of(function: Callable) -> str:
+    """Return what people call a function: also one that was given a name, or some arguments."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    module = getattr(function, "__module__", None) or type(function).__module__
+    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    name = name.rpartition("<locals>.")[2]
+    given = getattr(function, "__name__", name)
+    name = name if name.endswith(given) else given
+    return name if module == "__main__" else f"{module}.{name}"
 
 
 def _check_key(key: object, owner: str) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp.core.types import AxisLabels, Estimator, Labels
+from skdp.core.types import AxisLabels, Estimator, Labels, Matrix
 from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.members import reach, split_name
 
@@ -26,6 +27,34 @@ def labels_of(fitted: object, numbers: object) -> AxisLabels | None:
         with suppress(AttributeError, KeyError):  # a name of a target of the user's own
             found[name] = _labels(fitted, name)
     return found
+
+
+def repaired(fitted: object, numbers: object) -> Matrix | None:
+    """Return the released numbers as they are in the model, where they were brought into range.
+
+    A variance is never below 0 there, for example. The others are NaN, in the order of the summary.
+    """
+    if not (isinstance(numbers, dict) and isinstance(fitted, BaseEstimator)):
+        return None
+    found = []
+    for name, released in numbers.items():
+        inside: object = None
+        with suppress(AttributeError, KeyError):  # a name of a target of the user's own
+            path, attribute = split_name(fitted, name)
+            inside = getattr(reach(fitted, path), attribute)
+        parts = released if isinstance(released, list) else [released]
+        for i, part in enumerate(parts):
+            there = inside[i] if isinstance(inside, list) else inside
+            found.append(_changed(np.asarray(part, dtype=np.float64), there))
+    return np.concatenate(found)
+
+
+def _changed(released: Matrix, there: object) -> Matrix:
+    """What is there in the place of released numbers, where it is another number."""
+    same = isinstance(there, np.ndarray | float) and np.shape(there) == released.shape
+    values = np.asarray(there, dtype=np.float64) if same else released
+    changed = ~np.isclose(values, released, rtol=1e-6, atol=0, equal_nan=True)
+    return np.where(changed, values, np.nan).ravel()
 
 
 def _labels(fitted: Estimator, name: str) -> tuple[Labels, Labels]:
