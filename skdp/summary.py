@@ -98,8 +98,8 @@ class ReleaseSummary:
         ]
         if self.repaired is not None:
             for i in np.flatnonzero(~np.isnan(self.repaired)):
-                out_of_range = f"{self.repaired[i]:.4g} in the model, as this is out of range"
-                notes[i] = "; ".join(filter(None, (notes[i], out_of_range)))
+                repair = f"{self.repaired[i]:.4g} in the model"
+                notes[i] = "; ".join(filter(None, (notes[i], repair)))
         return notes
 
     def to_frame(self) -> Any:
