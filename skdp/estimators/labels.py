@@ -43,9 +43,10 @@ def repaired(fitted: object, numbers: object) -> Matrix | None:
             path, attribute = split_name(fitted, name)
             inside = getattr(reach(fitted, path), attribute)
         parts = released if isinstance(released, list) else [released]
-        for i, part in enumerate(parts):
-            there = inside[i] if isinstance(inside, list) else inside
-            found.append(_changed(np.asarray(part, dtype=np.float64), there))
+        there = inside if isinstance(inside, list) else [inside]
+        if len(there) != len(parts):  # they are kept there in a way of their own
+            there = [None] * len(parts)
+        found += [_changed(np.asarray(a, float), b) for a, b in zip(parts, there, strict=True)]
     return np.concatenate(found)
 
 

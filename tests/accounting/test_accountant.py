@@ -414,11 +414,35 @@ def test_a_label_goes_with_any_accountant_of_the_ledger(path):
             release(np.mean, np.ones(9), accountant=each, **KNOWN)
         with ThreadPoolExecutor(1) as pool:
             pool.submit(release, np.mean, np.ones(9), accountant=other, **KNOWN).result()
+            content = pool.submit(pickle.dumps, other).result()
         with third.as_default():
             release(np.mean, np.ones(9), accountant=other, **KNOWN)
+    release(np.mean, np.ones(9), accountant=pickle.loads(content), **KNOWN)
     labels = [row["label"] for row in other.rows()]
-    assert labels == ["Monday: numpy.mean"] * 3 + ["numpy.mean"]
+    assert labels == ["Monday: numpy.mean"] * 3 + ["numpy.mean", "Monday: numpy.mean"]
     assert [row["label"] for row in third.rows()] == ["numpy.mean"]
+
+
+def test_who_is_named_pays_where_blocks_of_threads_cannot_be_told_apart():
+    ledgers = [PrivacyAccountant(":memory:", epsilon=9.0) for _ in range(3)]
+    opened, done = threading.Barrier(3), threading.Event()
+
+    def hold(ledger):
+        with ledger.as_default("here"):
+            opened.wait()
+            done.wait()
+
+    with ThreadPoolExecutor(2) as pool:
+        held = [pool.submit(hold, ledger) for ledger in ledgers[:2]]
+        opened.wait()
+        try:
+            with pytest.raises(LedgerError, match="cannot be told"):
+                release(np.mean, np.ones(9), **KNOWN)
+            release(np.mean, np.ones(9), accountant=ledgers[2], **KNOWN)
+        finally:
+            done.set()
+    assert [each.result() for each in held] == [None, None]
+    assert [each.total().n_releases for each in ledgers] == [0, 0, 1]
 
 
 def test_a_refusal_names_each_limit_that_is_too_small():
