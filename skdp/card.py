@@ -10,7 +10,7 @@ from skdp.accounting.tally import BudgetTotal
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.folder import OBJECT, versions
 from skdp.functions.released import ReleasedFunction
-from skdp.summary import AS_ORACLE, TOLD_FROM_ZERO, ReleaseSummary
+from skdp.summary import AS_ORACLE, FIXED, TOLD_FROM_ZERO, ReleaseSummary
 
 ROWS = 100
 LEGEND = (
@@ -22,6 +22,10 @@ OF_ORACLE = (
     "would say. Its standard error is then mostly the room for private records that are unlike the "
     "oracle's, the `shift` of the mechanism: where they are like them, the number is much nearer "
     "to the exact one."
+)
+OF_ALL = (
+    " A number that is the same in all public fits is released as that, whatever the private "
+    "records say: its standard error tells nothing."
 )
 
 
@@ -37,7 +41,9 @@ def model_card(
     """Write the card in Markdown; `is_ready` says whether a release can be simulated again."""
     numbers = []
     if summary is not None:
-        legend = LEGEND + (OF_ORACLE if any(AS_ORACLE in note for note in summary.notes) else "")
+        notes = " ".join(summary.notes)
+        legend = LEGEND + (OF_ORACLE if AS_ORACLE in notes else "")
+        legend += OF_ALL if FIXED in notes else ""
         numbers = ["## What was released", _code(summary.table(ROWS)), legend]
     first, *lines = plan.splitlines()  # of which one repeats the promise
     described = "\n".join([first, *(line for line in lines if not line.startswith("  promise: "))])

@@ -20,6 +20,10 @@ LEAST_LEARNED = 0.1
 TOLD_FROM_ZERO = 2.0
 
 AS_ORACLE = "indistinguishable from the oracle"
+FIXED = "the same in all public fits"
+
+# An error of a smaller share of its number is the rounding of a number that no public fit varies.
+ROUNDING = 1e-8
 
 MOST_ROWS = 20
 
@@ -92,9 +96,10 @@ class ReleaseSummary:
         """What to beware of, number by number; mostly empty."""
         as_oracle = self.learned < LEAST_LEARNED
         near = self.ratios < TOLD_FROM_ZERO
+        fixed = as_oracle & (self.errors <= ROUNDING * np.abs(self.values))
         notes = [
-            AS_ORACLE if same else "not told from 0" if low else ""
-            for same, low in zip(as_oracle, near, strict=True)
+            FIXED if always else AS_ORACLE if same else "not told from 0" if low else ""
+            for always, same, low in zip(fixed, as_oracle, near, strict=True)
         ]
         if self.repaired is not None:
             for i in np.flatnonzero(~np.isnan(self.repaired)):

@@ -350,6 +350,31 @@ def test_a_number_that_was_brought_into_range_says_what_it_is_in_the_model():
     assert not any("in the model" in note for note in model.summary().notes)
 
 
+def test_a_number_that_no_public_fit_varies_says_so(tmp_path):
+    """It is released as in public, with an error of nothing, though the private one is another."""
+
+    def counted(X):
+        return np.array([np.median(X), X.mean()])
+
+    def visits(n_samples, rng):
+        return rng.poisson(1.1, size=n_samples).astype(float)
+
+    records = np.random.default_rng(0).poisson(2.2, size=400).astype(float)
+    sampler = SensitivitySampler(visits, gamma=0.2, random_state=0)
+    released = release(
+        counted, records, mechanism=LaplaceMechanism(1.0), sensitivity=sampler, random_state=0
+    )
+    summary = released.summary()
+    assert np.median(records) == 2
+    assert summary.values[0] == pytest.approx(1)
+    assert summary.notes[0] == "the same in all public fits"
+    assert "public fits" not in summary.notes[1]
+    released.save(tmp_path)
+    card = (tmp_path / "README.md").read_text()
+    assert "whatever the private records say" in card
+    assert "the room for private records" not in card
+
+
 def test_what_was_chosen_has_no_summary():
     chosen = release(
         lambda X: [X.sum(), -X.sum()],
