@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from numbers import Real
@@ -12,7 +11,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant
-from skdp.core.checks import shown
+from skdp.core.checks import shown, warn
 from skdp.core.dataset import Dataset
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
@@ -159,10 +158,9 @@ def check_holds_no_record(given: Parameters, dataset: Dataset, *others: object) 
         check_is_public(as_oracle(given.prior), dataset)
     declared = *public_parameters(given.estimator, given.release), *others
     if any(shares_memory(each, dataset) for each in declared):
-        warnings.warn(
+        warn(
             "A parameter of the 'estimator' or of the 'release' of PrivateEstimator is a part "
             "of the private records, which makes it public: nothing is promised of it. "
             "Declare it, or take it from public records.",
             PrivacyLeakWarning,
-            stacklevel=3,
         )

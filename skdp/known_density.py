@@ -13,7 +13,6 @@ norm, and by at most K(0) sqrt(2 S_2) in the L2 norm.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from itertools import combinations
 
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
-from skdp.core.checks import shown
+from skdp.core.checks import shown, warn
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset
 from skdp.core.target import Target
@@ -95,13 +94,11 @@ def warn_if_narrow(target: Target, public_fit: Estimator, n_samples: int) -> Non
     bandwidth, widths = float(model.bandwidth_), np.ptp(points, axis=0)
     spacing = float(widths.max()) / target.transformer.degree
     if bandwidth < spacing / 2 and n_samples * (5 * bandwidth) ** len(widths) < np.prod(widths):
-        warnings.warn(
+        warn(
             f"The bandwidth of KernelDensity, {bandwidth:g}, is far below the spacing of the "
             f"lattice, {spacing:g}: of {n_samples} records that are spread over the box next to "
             "none is near a point of it, and the rest are not seen. The released density would be "
-            "arbitrary, even without noise. Take a bandwidth near the spacing.",
-            UserWarning,
-            stacklevel=4,
+            "arbitrary, even without noise. Take a bandwidth near the spacing."
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer
 from skdp.accounting.spend import DOWN, UP, above, below, exact, short_label
 from skdp.accounting.tally import BudgetTotal
-from skdp.core.checks import check_count, level_of_caller
+from skdp.core.checks import check_count, warn
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.fingerprint import key_of, obstacle_of
 from skdp.core.guarantee import PrivacyGuarantee
@@ -233,7 +232,7 @@ class ReleasePlan:
         numbers = None if self.mechanism.chooses else self._named(value)
         surprise = self._surprise(value)
         if said := contradiction(surprise):
-            warnings.warn(said, UserWarning, stacklevel=level_of_caller())
+            warn(said)
         return Release(
             restored,
             guarantee,

@@ -16,6 +16,7 @@ from skdp.accounting.accountant import PrivacyAccountant
 from skdp.codes.bounded import with_bounded_code
 from skdp.codes.encoder import with_learned_code
 from skdp.codes.learning import with_learned_basis
+from skdp.core.checks import warn
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import weaknesses
@@ -116,7 +117,7 @@ def make_plan(
     level = sensitivity.plan(n_samples).order_statistic if sampled else sensitivity
     promise = replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
     for weakness in weaknesses(promise, n_samples):
-        warnings.warn(f"The promise is weak: {weakness}.", UserWarning, stacklevel=4)
+        warn(f"The promise is weak: {weakness}.")
     with one_count(getattr(sensitivity, "verbose", 0)):
         if sampled and mechanism.learns_basis:
             mechanism = _learn_coordinates(mechanism, sensitivity, target, n_samples, schema)
@@ -149,12 +150,10 @@ def make_plan(
         **others,
     )
     if plan.share_learned < LEAST_SHARE:
-        warnings.warn(
+        warn(
             f"This is nearly the oracle's model: {plan.share_learned:.1%} of what could differ "
             "between models of this oracle would be read off the private data. More records, a "
-            "larger epsilon or fewer released numbers would tell more.",
-            UserWarning,
-            stacklevel=4,
+            "larger epsilon or fewer released numbers would tell more."
         )
     return plan
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from skdp.checks import Parameters, data_check, is_derived, response_is_used
-from skdp.core.checks import shorten
+from skdp.core.checks import shorten, warn
 from skdp.core.dataset import Dataset, n_records
 from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
@@ -206,11 +205,10 @@ def _declared_classes(
             "sensitivity='known': what is promised of all records may not depend on theirs. "
             "Got None."
         )
-    warnings.warn(
+    warn(
         "The class labels are read from the private y, which makes them public. Declare them "
         "with the 'classes' parameter of PrivateEstimator.",
         PrivacyLeakWarning,
-        stacklevel=5,
     )
     return _labels(dataset.y)
 

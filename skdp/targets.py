@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
-from skdp.core.checks import shown
+from skdp.core.checks import shown, warn
 from skdp.core.dtypes import categories_of
 from skdp.core.schema import Form
 from skdp.core.target import Target, is_auto, replaces
@@ -73,13 +72,12 @@ def warn_if_fitted(*things: object) -> None:
         if is_stateless(part):
             continue
         if any(name.endswith("_") and not name.startswith("_") for name in vars(part)):
-            warnings.warn(
+            warn(
                 f"The 'estimator' parameter of PrivateEstimator holds a fitted "
                 f"{type(part).__name__}, which stays in the wrapper and in its pickle. If it has "
                 "seen private records, pass clone(estimator). If they were public and it is to "
                 "stay as it is, wrap it in sklearn.frozen.FrozenEstimator.",
                 PrivacyLeakWarning,
-                stacklevel=4,
             )
             return
 
@@ -97,13 +95,11 @@ def warn_of_unknown_categories(public_fit: Estimator, form: Form) -> None:
         columns = getattr(part, "feature_names_in_", [None])
         if raises and isinstance(part.categories, str) and not declared.issuperset(columns):
             value = "ignore" if hasattr(part, "sparse_output") else "use_encoded_value"
-            warnings.warn(
+            warn(
                 f"The {type(part).__name__} in the 'estimator' of PrivateEstimator takes its "
                 "categories from public records, and raises where a private record has another "
                 "one, after the budget has paid. Declare all 'categories', or set "
-                f"handle_unknown={value!r}.",
-                UserWarning,
-                stacklevel=4,
+                f"handle_unknown={value!r}."
             )
             return
 

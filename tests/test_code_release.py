@@ -210,6 +210,22 @@ def test_a_contradiction_is_seen_where_all_directions_are_read():
     np.testing.assert_allclose(far.standard_errors, near.standard_errors, rtol=0.1)
 
 
+def test_rounding_is_no_contradiction():
+    """Of a number that differs by rounding only between public fits, such as a sum of shares."""
+
+    def shares(X, y):
+        return [X.mean(), (np.abs(X) / np.abs(X).sum()).sum()]
+
+    plan = plan_release(
+        shares, n_samples=len(X), mechanism=LaplaceMechanism(5.0), sensitivity=SAMPLER
+    )
+    code = plan.mechanism.geometry.basis
+    assert 0 < code.deviations[1] < 1e-14
+    assert plan.execute(X, y).surprise < 5
+    assert plan._surprise(np.add(code.mean, [0, 1e-12])) == 0
+    assert plan._surprise(np.add(code.mean, [100 * code.deviations[0], 0])) == pytest.approx(100)
+
+
 @pytest.mark.slow
 def test_the_dial_says_how_far_the_oracle_is_trusted():
     plans = [

@@ -305,6 +305,15 @@ def test_both_releases_are_paid_for():
 
 
 @pytest.mark.slow
+def test_a_search_beside_a_ledger_is_pointed_out_once_and_not_if_it_is_refused(tmp_path):
+    PrivacyAccountant(tmp_path / "ledger.db", epsilon=5.0)
+    with pytest.raises(ValueError, match="NaN"):  # and no warning, which were an error
+        search().fit(np.where(X > 0.5, X, np.nan), Y)
+    with pytest.warns(UserWarning, match="charged to no budget") as record:
+        search().fit(X, Y)
+    assert [each.filename for each in record] == [__file__]
+
+
 def test_every_candidate_counts_in_gamma():
     fixed = ridge(sensitivity=sampler())
     alone = search(fixed, ONE).fit(X, Y)

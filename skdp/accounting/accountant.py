@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import math
 import os
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -18,7 +17,7 @@ from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
 from skdp.accounting.spend import Spend, estimator_first
 from skdp.accounting.sums import Rehearsal, Sums, numbers
 from skdp.accounting.tally import BudgetTotal, Limits, Tally, check_limits
-from skdp.core.checks import LONGEST, check_count, level_of_caller, shown, with_advice
+from skdp.core.checks import LONGEST, check_count, shown, warn, with_advice
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.exceptions import LedgerError
 
@@ -543,14 +542,12 @@ def paying(accountant: PrivacyAccountant | None) -> PrivacyAccountant:
 
 def payer(accountant: PrivacyAccountant | None) -> PrivacyAccountant:
     """Return who pays for a release; warn if it is nobody, though a budget was opened here."""
-    opened = _forget_lost()
-    if opened and accountant is None and accountant_in_force() is None:
-        warnings.warn(
+    nobody = accountant is None and accountant_in_force() is None
+    if nobody and (opened := _forget_lost()):
+        warn(
             f"This release is charged to no budget, although {opened[-1]} was opened. Pass it as "
             "'accountant', or release within a block `with accountant.as_default():`. If no budget "
-            "is to pay, pass accountant=default_accountant().",
-            UserWarning,
-            stacklevel=level_of_caller(),
+            "is to pay, pass accountant=default_accountant()."
         )
     return paying(accountant)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Sized
 from contextlib import suppress
 from numbers import Integral, Number, Real
@@ -23,12 +24,12 @@ LONGEST = 80
 """So many characters of a string are shown; a longer one is a text, and may be a record."""
 
 
-def level_of_caller() -> int:
-    """Return the `stacklevel` of a warning that is to point to the first line outside of skdp."""
-    frame, level = sys._getframe(1), 1
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the first line outside of skdp."""
+    frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("skdp."):
         frame, level = frame.f_back, level + 1
-    return level
+    warnings.warn(message, category, stacklevel=level)
 
 
 def is_real(value: object) -> TypeGuard[float]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier, is_regressor
 
-from skdp.core.checks import floats, shown
+from skdp.core.checks import floats, shown, warn
 from skdp.core.types import Estimator
 from skdp.estimator import PrivateEstimator
 from skdp.plan import ReleasePlan
@@ -237,11 +237,7 @@ class PrivacyUtilityDisplay:
                 "reaches the target without private data; where an oracle has one task, such as a "
                 "table, it nearly always does."
             )
-        warnings.warn(
-            message,
-            UserWarning,
-            stacklevel=2,
-        )
+        warn(message)
         return float(self.epsilons[enough[0]])
 
     def __str__(self) -> str:

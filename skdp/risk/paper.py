@@ -18,7 +18,6 @@ References
 from __future__ import annotations
 
 import math
-import warnings
 from functools import cache
 from typing import Any
 
@@ -29,7 +28,7 @@ from scipy.special import gammainc
 from scipy.stats import gamma, nbinom
 
 from skdp.accounting.formulas import LARGEST, azuma, check_stronger
-from skdp.core.checks import check_count, check_levels, check_real, shown
+from skdp.core.checks import check_count, check_levels, check_real, shown, warn
 from skdp.exceptions import ReproductionWarning
 from skdp.risk.bounds import dkw_factor
 
@@ -58,7 +57,7 @@ _MOST_OUTPUTS, _LEAST = 10**9, 1e-305
 
 @cache  # a warning that is turned into an error is not cached, and raised again
 def _warn() -> None:
-    warnings.warn(_REASON, ReproductionWarning, stacklevel=3)
+    warn(_REASON, ReproductionWarning)
 
 
 def paper_t_cdf(x: ArrayLike, n_outputs: int = 1) -> Any:

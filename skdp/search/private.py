@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -14,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 
-from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer
+from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer, paying
 from skdp.checks import check_data, check_holds_no_record, check_parameters, is_derived
-from skdp.core.checks import shown
+from skdp.core.checks import shown, warn
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
 from skdp.core.room import spare
@@ -222,7 +221,8 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
         models = [_set(self.estimator, params, len(candidates)) for params in candidates]
         self._check_parameters(models)
         warn_if_fitted(self.estimator.estimator, self.param_grid)
-        accountant = payer(self.accountant or self.estimator.accountant)
+        given = self.accountant or self.estimator.accountant
+        pays = paying(given)
         check_is_public(getattr(self.sensitivity, "draws_from", None), Dataset(X, y))
         grids = [self.param_grid] if isinstance(self.param_grid, Mapping) else self.param_grid
         listed = (some for grid in grids for some in grid.values() if isinstance(some, Iterable))
@@ -230,13 +230,13 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
         check_holds_no_record(self.estimator, Dataset(X, y), *chain.from_iterable(listed))
         derived = is_derived(self.estimator)
         dataset = check_data(self.estimator.estimator, True, X, y, any_number=derived)
-        accountant.rehearse(  # before pairs are sampled
-            least_spend(self.mechanism, self.sensitivity, dataset.n_records, accountant),
+        pays.rehearse(  # before pairs are sampled
+            least_spend(self.mechanism, self.sensitivity, dataset.n_records, pays),
             least_spend(
                 self.estimator.mechanism,
                 models[0].sensitivity,
                 dataset.n_records,
-                accountant,
+                pays,
                 len(models),
             ),
         )
@@ -250,20 +250,21 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
         planned = replace(prepared[0].plan(), n_alternatives=len(models))
         promise = together(choice.guarantee, planned.guarantee)
         for weakness in weaknesses(promise, dataset.n_records):
-            warnings.warn(f"The promise is weak, together: {weakness}.", UserWarning, stacklevel=2)
-        accountant.rehearse(*(spend_of(each, each.guarantee) for each in (choice, planned)))
+            warn(f"The promise is weak, together: {weakness}.")
+        pays.rehearse(*(spend_of(each, each.guarantee) for each in (choice, planned)))
         if choice.sensitivity.shape is None:  # else they were scored on pairs
             check_scores(_scored(choice.target, prepared[0].public), candidates, "PrivateSearchCV")
 
+        pays = payer(given)  # which warns, once for both
         chosen = settled_again(choice).execute(
-            *dataset.parts, accountant=accountant, random_state=_apart(self.random_state)
+            *dataset.parts, accountant=pays, random_state=_apart(self.random_state)
         )
         index = chosen.value
         plan = settled_again(planned)
         if index > 0:
             plan = replace(prepared[index].plan(), n_alternatives=len(models))
         released = plan.execute(
-            *dataset.parts, accountant=accountant, random_state=self.estimator.random_state
+            *dataset.parts, accountant=pays, random_state=self.estimator.random_state
         )
         whole = replace(
             released,

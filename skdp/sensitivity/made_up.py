@@ -6,7 +6,6 @@ under the bound of a mean would get a tiny part of the noise that it needs.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from skdp.core.checks import warn
 from skdp.core.dataset import Dataset, take_records
 from skdp.core.dtypes import MisfitError, categories_of, double, holds_numbers
 from skdp.core.room import quiet, spare
@@ -48,12 +48,10 @@ def try_on_made_up(
             shape = next((value.shape for value in values if value is not None), shape)
     plain = all(holds_numbers(dtype) for part in schema.parts for dtype in part.dtypes)
     if shape is None and failures and (plain or known.ranges is not None):
-        warnings.warn(
+        warn(
             f"The target {target.description} raised {failures[0]} on made-up numbers in the form "
             "of the data. If it raises on the private ones, the budget pays for nothing. Try it on "
-            "public records first.",
-            UserWarning,
-            stacklevel=5,
+            "public records first."
         )
     if None not in (shape, known.shape) and shape != known.shape:
         supposed = f", assuming {known.preconditions}" if known.preconditions else ""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.core.checks import check_count, check_real, floats, shown
+from skdp.core.checks import check_count, check_real, floats, shown, warn
 from skdp.core.units import ROUND_UP
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.preconditions import Ranges, as_ranges
@@ -158,13 +157,11 @@ def _mean_bound(
     check_count("n_samples", n_samples, owner)
     widths = np.diff(box)
     if widths.max() > MOST_UNLIKE * widths.min():
-        warnings.warn(
+        warn(
             f"One of the 'ranges' of {owner} is more than {MOST_UNLIKE} times as wide as another, "
             "and each column gets noise for all of them: too much for the narrow one. Bring the "
             "columns to [0, 1] first, by (X - low) / (high - low) with the public ranges, and the "
-            "released means back.",
-            UserWarning,
-            stacklevel=3,
+            "released means back."
         )
     return KnownSensitivity(
         ROUND_UP * size / n_samples,
