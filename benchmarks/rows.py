@@ -79,6 +79,7 @@ class Row:
     epsilons: tuple = (0.1, 0.3, 1.0, 3.0, 10.0)
     measure: str = "accuracy"
     limits: tuple = (None, 1.0)
+    n_splits: int = 6
 
 
 def digits(kept=range(10)):
@@ -165,7 +166,7 @@ ROWS = {
         peer="pipeline",
     ),
     "digits38": Row("3 against 8, C=.1", "digits", logistic(0.1), table(digits([3, 8]))),
-    "digits10": Row("ten digits, C=.1", "digits", logistic(0.1), table(digits())),
+    "digits10": Row("ten digits, C=.1", "digits", logistic(0.1), table(digits()), n_splits=2),
     "ridge": Row(
         "ridge, standardized (R²)",
         "diabetes",
@@ -192,6 +193,7 @@ ROWS = {
         table(cancer, standard, true),
         ["weights_"],
         peer=None,
+        n_splits=3,
     ),
     "density": Row(
         "kernel density (L1 error)",

@@ -6,8 +6,13 @@ import pickle
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.base import clone
 from sklearn.datasets import make_classification
-from sklearn.linear_model import RidgeClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
+from sklearn.metrics import r2_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skdp import (
     GaussianOracle,
@@ -210,6 +215,44 @@ def test_a_contradiction_is_seen_where_all_directions_are_read():
     np.testing.assert_allclose(far.standard_errors, near.standard_errors, rtol=0.1)
 
 
+def test_what_the_oracle_has_in_other_units_is_read_where_most_can_be_learned():
+    """A code of 15 numbers, predicted to be as good, leaves the rest to the oracle: an R2 of -8."""
+    weights = np.array([1, -0.5, 0.3, 1.5, 0, 0.05])
+
+    def table(seed, unit=1.0):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(500, 6))
+        X[:, 3] = np.exp(0.4 * X[:, 3])
+        return X * np.where(weights == 1.5, unit, 1), X @ weights + rng.normal(size=500)
+
+    sampler = SensitivitySampler(PublicDataOracle(*table(0)), random_state=0)
+    pipeline = make_pipeline(StandardScaler(), LinearRegression())
+    model = PrivateEstimator(
+        pipeline, mechanism=LaplaceMechanism(3.0), sensitivity=sampler, random_state=0
+    )
+    X, y = table(1, unit=10.0)
+    released = model.fit(X, y)
+    assert released.plan_.mechanism.geometry.basis.n_released == 19
+    assert r2_score(pipeline.fit(X, y).predict(X), released.predict(X)) > 0.97
+    few = clone(model).set_params(mechanism__epsilon=0.1).plan(len(X), like=(X, y))
+    assert few.mechanism.geometry.basis.n_released < 5
+
+
+@pytest.mark.parametrize("decode", [True, False], ids=["code", "basis"])
+def test_jumps_too_rare_for_the_pilots_do_not_make_the_noise(decode):
+    """Medians of amounts in hundreds jump in a pair of fifty: once by 2,800 of the usual norms."""
+    rng = np.random.default_rng(0)
+    X = np.c_[np.round(rng.lognormal(9, 0.7, (6000, 3)), -2), rng.normal(size=(6000, 2))]
+    y = X[:, 3] - X[:, 4] + rng.normal(size=6000)
+    model = PrivateEstimator(
+        make_pipeline(SimpleImputer(strategy="median"), StandardScaler(), Ridge()),
+        mechanism=LaplaceMechanism(1.0, decode=decode),
+        sensitivity=SensitivitySampler(PublicDataOracle(X, y), n_pairs=59, random_state=0),
+    )
+    norms = model.plan(4000).sensitivity.norms
+    assert norms.max() < 10 * np.median(norms)
+
+
 def test_rounding_is_no_contradiction():
     """Of a number that differs by rounding only between public fits, such as a sum of shares."""
 
@@ -410,7 +453,7 @@ class Offsets(Oracle):
     description = "Offsets"
 
     def __call__(self, n_samples, rng):
-        offset = rng.normal() * 1e9
+        offset = 1e9 + rng.normal() / 10
         noise = rng.normal(size=(n_samples, 2))
         rare = rng.uniform(size=n_samples) < 0.035
         return np.column_stack([noise[:, 0], offset + rare * 0.1 * noise[:, 1]])

@@ -18,9 +18,13 @@ change and rho n the number of records that may be unlike, the mean of
 is the error to be expected. A third of the shift's square stands there: at most a share rho is
 unlike, and where any share up to rho is as likely its mean square is rho^2 / 3. The prior has the
 whole of it. The error is one of data like the oracle's, shifted in one common way, and private data
-are neither quite. So of the candidates within `_AS_GOOD` of the least, the one is
-taken that releases the fewest numbers, and of those that release as many the generalized
-eigenvectors: a record changes them least.
+are neither quite. So it only says which candidates are about as good, within `_AS_GOOD` of the
+least:
+
+- Where most can be learned all numbers are released, if such a code is among them: what no number
+  is read of is the oracle's, right or wrong, and shows in nothing.
+- Else the fewest, and of those that release as many the generalized eigenvectors: a record changes
+  them least. The more of the budget a number has, the sooner it contradicts a wrong oracle.
 """
 
 from __future__ import annotations
@@ -32,8 +36,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from skdp.codes.learning import MAX_DENSE, check_pilots, folds, with_learned_basis
-from skdp.codes.prior import OutputUnits, Prior
+from skdp.codes.learning import (
+    MAX_DENSE,
+    check_pilots,
+    folds,
+    with_learned_basis,
+    with_rare_changes,
+)
+from skdp.codes.prior import OutputUnits, Prior, second_moment
 from skdp.codes.span import learn_in_span
 from skdp.codes.water import FIRST_RATIO, Noise, fill
 from skdp.core.code import PublicCode
@@ -50,6 +60,7 @@ _MOST_NOISE = 1e100
 
 _N_FOLDS = 3
 _AS_GOOD = 1.15  # of the least squared error, which is 7 % of the error itself
+_MOST_UNREAD = 0.2  # of the squared error without a release: with less left, all is released
 _LEAST_CHANGE = 1e-3  # of the largest change: directions said to change less are not believed
 _ORDINARY = math.sqrt(2 / math.pi)  # mean absolute value of a normal variable of variance 1
 
@@ -122,7 +133,7 @@ def with_learned_code(
     except ValueError:  # pilots beyond what doubles can square, or singular to working precision
         code = PublicCode()
     if code.encoder is None:
-        return with_learned_basis(mechanism, differences, metric)
+        return with_learned_basis(mechanism, with_rare_changes(values, differences), metric)
     return mechanism.with_geometry(Geometry(mechanism.order, code))
 
 
@@ -176,25 +187,30 @@ def _learn_dense(
     shift: float,
 ) -> PublicCode | None:
     center, reach = values.mean(axis=0), shift * n_samples
+    feared = with_rare_changes(values, differences)
     # The size of all values does not matter, so this only keeps squares from over- and underflow.
-    size = np.abs(differences).max()
-    differences = differences / size
-    units = OutputUnits.of(differences, metric, local)
-    values, changes = ((values - center) / size) @ units.to, differences @ units.to
+    size = np.abs(feared).max()
+    units = OutputUnits.of(feared / size, metric, local)
+    values, changes, feared = (
+        (rows / size) @ units.to for rows in (values - center, differences, feared)
+    )
 
     def view(rows: Any) -> Pilots:
-        return Pilots(changes[rows], Prior.of(values[rows], changes[rows], reach), units)
+        prior = Prior.of(values[rows], changes[rows], reach)
+        return Pilots(feared[rows], prior._replace(change=second_moment(feared[rows])), units)
 
     whole = view(slice(None))
     parts = []
     for fold, rest in folds(len(values), _N_FOLDS):
         learned = view(rest)
-        parts.append(_Part(learned, values[fold] - learned.prior.mean, changes[fold], reach))
+        apart = values[fold] - learned.prior.mean
+        parts.append(_Part(learned, apart, changes[fold], feared[fold], reach))
     covariance = whole.prior.covariance
     # Nothing differs between pilots, or most pairs do not change it.
     if not covariance.any() or not all(part.learned.prior.change.any() for part in parts):
         return None
     tried: list[_Candidate] = []
+    unread = sum(part.error(np.zeros((0, values.shape[1])), 0.0) for part in parts)
     order = noises[0].order
     for kind, find in CANDIDATES.items():
         fitted, rows = [find(part.learned, order) for part in parts], find(whole, order)
@@ -212,7 +228,7 @@ def _learn_dense(
                 tried.append(_Candidate(error, kind, encoder))
     if not tried:
         return None
-    _, kind, encoder = _simplest(tried)
+    _, kind, encoder = _chosen(tried, unread)
     with_code = covariance @ encoder.T
     return PublicCode(
         kind=kind,
@@ -227,11 +243,15 @@ def _learn_dense(
 
 
 class _Part(NamedTuple):
-    """What some pilots say, and values around their mean and changes of the others."""
+    """What some pilots say, and values around their mean and changes of the others.
+
+    Those that are `feared` are calibrated to; the prior and its shift are made of those seen.
+    """
 
     learned: Pilots
     values: Matrix
     changes: Matrix
+    feared: Matrix
     reach: float
 
     def error(self, encoder: Matrix, deviation: float) -> float:
@@ -251,7 +271,7 @@ class _Part(NamedTuple):
 def _deviation(parts: list[_Part], encoders: list[Matrix], noise: Noise) -> float:
     """The noise that a candidate needs, on changes that did not learn it."""
     norms = [
-        np.linalg.norm(part.changes @ encoder.T, ord=noise.order, axis=1)
+        np.linalg.norm(part.feared @ encoder.T, ord=noise.order, axis=1)
         for part, encoder in zip(parts, encoders, strict=True)
     ]
     return noise.of(np.concatenate(norms))
@@ -265,10 +285,14 @@ class _Candidate(NamedTuple):
     encoder: Matrix
 
 
-def _simplest(tried: list[_Candidate]) -> _Candidate:
-    """The candidate of fewest numbers among those that are about as good as the best."""
-    most = _AS_GOOD * min(each.error for each in tried)
-    return min((each for each in tried if each.error <= most), key=lambda each: len(each.encoder))
+def _chosen(tried: list[_Candidate], unread: float) -> _Candidate:
+    """Of those that are about as good as the best: all numbers if most can be learned, or few."""
+    least = min(each.error for each in tried)
+    good = [each for each in tried if each.error <= _AS_GOOD * least]
+    square = [each for each in good if len(each.encoder) == each.encoder.shape[1]]
+    if square and least < _MOST_UNREAD * unread:
+        return min(square, key=lambda each: each.error)
+    return min(good, key=lambda each: len(each.encoder))
 
 
 def _principal(pilots: Pilots, order: int) -> Rows:

@@ -46,6 +46,8 @@ MAX_LOW_RANK = 100_000
 _LEAST_METRIC = 1e-6
 _LEAST_LOCAL_METRIC = 1e-4
 _LEAST_CHANGE = 1e-3  # of the largest a_j: coordinates said to change less are not believed
+_RARE = 3  # pairs that change a number
+_ROUNDING = 1e-9  # of a number: what differs by less does not differ
 _N_FOLDS = 5
 _LEVEL = 0.95  # of the norms that are compared, as a calibration at gamma = .05 would
 
@@ -59,6 +61,31 @@ class Learned(NamedTuple):
 
     basis: PublicCode
     error: float
+
+
+def with_rare_changes(values: Matrix, differences: Matrix) -> Matrix:
+    """Return pilot differences in which no number that varies seems to be one that never changes.
+
+    A number that differs between pilots, and that fewer than `_RARE` of the m pairs change, such as
+    a median of rounded numbers, changes by jumps that are too rare to be seen: with probability .05
+    up to 3 / m of all pairs hold one (the rule of three). So three of the pilots are said to change
+    it, by its standard deviation. Otherwise its scale would be made up, and a jump in one of the
+    pairs that calibrate could be worth a thousand of their usual norms.
+    """
+    if len(values) < _RARE:
+        return differences
+    with np.errstate(over="ignore"):
+        spread = values.std(axis=0)
+    varies = np.isfinite(spread) & (spread > _ROUNDING * np.abs(values).max(axis=0))
+    rare = np.flatnonzero(varies & (np.count_nonzero(differences, axis=0) < _RARE))
+    if not len(rare):
+        return differences
+    differences = differences.copy()
+    for step in range(_RARE):  # not all in the same pairs, and each in more than one fold
+        rows = (_RARE * np.arange(len(rare)) + step) % len(values)
+        seen = differences[rows, rare]
+        differences[rows, rare] = np.where(seen == 0, spread[rare], seen)
+    return differences
 
 
 def with_learned_basis(

@@ -14,7 +14,7 @@ from scipy import optimize
 from scipy.linalg import qr
 from sklearn.base import clone
 
-from skdp.codes.learning import LEARNERS, learn_basis, with_learned_basis
+from skdp.codes.learning import LEARNERS, folds, learn_basis, with_learned_basis, with_rare_changes
 from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
 from skdp.core.metric import LocalMetric
@@ -286,6 +286,30 @@ def test_few_pilot_pairs_do_not_make_the_rest_look_still():
     inverse = np.array([learned.decode(e) for e in np.eye(50)])
     error = np.mean(norms**2) * np.sum(inverse**2)
     assert error < 1.2 * 50**2  # the identity has 50 * 50
+
+
+def test_what_varies_is_not_said_never_to_change():
+    """Of six numbers the last four change rarely, vary by rounding only, are constant, or huge."""
+    rng = np.random.default_rng(0)
+    values, differences = rng.normal(size=(60, 6)), rng.normal(size=(60, 6))
+    values[:, 3] = 1 + 1e-15 * values[:, 3]
+    values[:, 4:] = [7, 1e300]
+    values[0, 5] = -1e300
+    differences[:, 1:] = 0
+    differences[10, 2] = 5
+    given = differences.copy()
+    feared = with_rare_changes(values, differences)
+    np.testing.assert_array_equal(differences, given)  # what was given is not written into
+    np.testing.assert_array_equal(feared[:, [0, 3, 4, 5]], given[:, [0, 3, 4, 5]])
+    for number, count in ((1, 3), (2, 4)):
+        assert np.count_nonzero(feared[:, number]) == count
+        assert np.count_nonzero(feared[:, number] == values[:, number].std()) == 3
+        for fold, _ in folds(60, 3):
+            assert feared[fold, number].any()
+    assert not (feared[:, 1:3] == values[:, 1:3].std(axis=0)).all(axis=1).any()
+    often = rng.normal(size=(60, 5))
+    np.testing.assert_array_equal(with_rare_changes(values[:, :5], often), often)
+    assert with_rare_changes(values[:2], given[:2]).tolist() == given[:2].tolist()
 
 
 @pytest.mark.parametrize("kind", LEARNERS)
