@@ -163,6 +163,39 @@ class FittedMethods:
         )
         return share
 
+    def value_interval(
+        self,
+        level: float = 0.9,
+        *,
+        n_draws: int | None = None,
+        random_state: int | None = None,
+    ) -> NDArray[np.float64]:
+        """Return between what the exact numbers are, as far as the noise lets one know.
+
+        Parameters
+        ----------
+        level : float in (0, 1), default=0.9
+            How often an exact number is inside, one by one.
+        n_draws : int or None, default=None
+            As for :meth:`Release.value_interval`.
+        random_state : int or None, default=None
+            Seed of the simulation, which is public.
+
+        Returns
+        -------
+        ndarray of shape (n_numbers, 2)
+            Lower and upper ends, in the order of the summary.
+
+        Raises
+        ------
+        NotFittedError
+            Before fit.
+        ValueError
+            As `predict_interval`.
+        """
+        check_is_fitted(self)
+        return self._release.value_interval(level, n_draws=n_draws, random_state=random_state)
+
     def summary(self) -> ReleaseSummary:
         """Tell the released numbers from their noise.
 

@@ -43,6 +43,7 @@ FOR_REGRESSORS = "See predict_interval for a regressor."
 
 # How often a release is simulated, unless something else is asked for.
 N_DRAWS = 199
+N_NOISES = 1999  # where it is only noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +66,7 @@ class Simulator:
     def kept(self, shape: tuple[int, ...], n_draws: int) -> Self:
         """Return what needs no oracle any more: it draws now what it may have to draw."""
         errors = self.errors
-        if n_draws and self._needs_oracle and not (self.is_ready and self.oracle is None):
+        if n_draws and not self.is_of_noise_alone and not (self.is_ready and self.oracle is None):
             errors = self._simulate(shape, n_draws, None, "save")
         return replace(
             self,
@@ -97,17 +98,17 @@ class Simulator:
     @property
     def is_ready(self) -> bool:
         """Whether it can repeat the release, from the oracle or what was drawn of it before."""
-        return not (self.errors is None and self.oracle is None and self._needs_oracle)
+        return self.errors is not None or self.oracle is not None or self.is_of_noise_alone
 
     @property
     def _has_prior(self) -> bool:
         return self.mechanism.geometry.basis.has_prior
 
     @property
-    def _needs_oracle(self) -> bool:
-        """Whether what a release is off by depends on the value."""
+    def is_of_noise_alone(self) -> bool:
+        """Whether what a release is off by does not depend on the value: no oracle is needed."""
         own = AdditiveMechanism.release, BernsteinMechanism.release
-        return self._has_prior or type(self.mechanism).release not in own
+        return not self._has_prior and type(self.mechanism).release in own
 
     def _errors(
         self, shape: tuple[int, ...], n_draws: int | None, random_state: int | None, owner: str
@@ -142,14 +143,14 @@ class Simulator:
             if before == key or (random_state is None and before[-1] >= n_draws):
                 return errors[:n_draws]
         mechanism, source = self.mechanism, np.random.default_rng(seeds[0])
-        if self._needs_oracle:
-            values = self._public_values(n_draws, int(seeds[1]))
-        else:
+        if self.is_of_noise_alone:
             values = np.zeros((n_draws, math.prod(shape)))
+        else:
+            values = self._public_values(n_draws, int(seeds[1]))
         size = self.sensitivity.value
         released = (mechanism.release(value.reshape(shape), size, source) for value in values)
         errors = np.array([v - np.ravel(each) for v, each in zip(values, released, strict=True)])
-        if self._needs_oracle:
+        if not self.is_of_noise_alone:
             self.drawn.clear()  # they may be many numbers
             self.drawn[key] = errors
         return errors

@@ -20,10 +20,17 @@ from skdp.core.checks import check_count
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.types import AxisLabels, Container, Estimator, Values
 from skdp.folder import check_free, read_folder, write_folder
-from skdp.intervals import FOR_CLASSIFIERS, FOR_REGRESSORS, Simulator, interval, kind_name
+from skdp.intervals import (
+    FOR_CLASSIFIERS,
+    FOR_REGRESSORS,
+    N_NOISES,
+    Simulator,
+    interval,
+    kind_name,
+)
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.summary import ReleaseSummary, flat_names, flat_numbers
+from skdp.summary import ReleaseSummary, flat_names, flat_numbers, remark_on_sign
 
 CONTRADICTED = 5.0
 """Beyond so many standard deviations one must be told that the records are unlike the oracle's."""
@@ -128,7 +135,8 @@ class Release:
                 learned = np.clip(1 - left**2, 0, 1)
         names, said = flat_names(self.numbers, self.labels), [str(self.guarantee), self._warning]
         promise = "\n".join(filter(None, said))
-        return ReleaseSummary(promise, names, values, errors, learned, self.repaired)
+        remark = remark_on_sign(self.numbers, self.labels)
+        return ReleaseSummary(promise, names, values, errors, learned, self.repaired, remark)
 
     def predict_interval(
         self,
@@ -251,7 +259,9 @@ class Release:
         level : float in (0, 1), default=0.9
             How often an exact number is inside, one by one.
         n_draws : int or None, default=None
-            How many, as for `predict_interval`.
+            How many simulated releases, as for `predict_interval`; None takes 1,999 where these are
+            of noise alone, without a public code. The ends of two calls then differ by a few
+            percent: a seed repeats them.
         random_state : int or None, default=None
             As for `predict_interval`.
 
@@ -267,6 +277,8 @@ class Release:
         ValueError
             As `predict_interval`.
         """
+        if n_draws is None and self.simulator is not None and self.simulator.is_of_noise_alone:
+            n_draws = N_NOISES
         draws = self._values("value_interval", n_draws, random_state)
         return interval([np.ravel(each) for each in draws], level)
 

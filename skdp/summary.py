@@ -53,6 +53,8 @@ class ReleaseSummary:
         is as the oracle had it. 1 without a public code, where there is no prior.
     repaired : ndarray of shape (n_numbers,) or None, default=None
         The numbers as they are in the model, where they were brought into range; else NaN.
+    remark : str, default=""
+        How to read them, below the table: of two classes, for which one the coefficients speak.
 
     See Also
     --------
@@ -83,6 +85,7 @@ class ReleaseSummary:
     errors: NDArray[np.float64]
     learned: NDArray[np.float64]
     repaired: NDArray[np.float64] | None = None
+    remark: str = ""
 
     @property
     def ratios(self) -> NDArray[np.float64]:
@@ -150,14 +153,17 @@ class ReleaseSummary:
             value, error, ratio, note = cells or [""] * 4
             line = f"{name:{width}}  {value:>11}{error:>13}{ratio:>9}  {note}"
             lines.append(line.rstrip())
-        return "\n".join(lines)
+        return "\n".join([*lines, *filter(None, [self.remark])])
 
     def _repr_html_(self) -> str:
         heads = ("", "released", "standard error", "ratio", "")
         head = "".join(f"<th>{text}</th>" for text in heads)
         rows = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self._rows())
         body = "".join(f"<tr>{row}</tr>" for row in rows)
-        return f"<p>{html.escape(self.promise)}</p><table><tr>{head}</tr>{body}</table>"
+        promise, remark = (
+            f"<p>{html.escape(said)}</p>" if said else "" for said in (self.promise, self.remark)
+        )
+        return f"{promise}<table><tr>{head}</tr>{body}</table>{remark}"
 
     def _rows(self, most_rows: int = MOST_ROWS) -> Iterator[tuple[str, ...]]:
         """The first rows below each attribute, and how many are left out."""
@@ -194,6 +200,17 @@ def flat_names(
     for attribute, name, part in _arrays(numbers):
         names += _indexed(name, np.shape(part), (labels or {}).get(attribute, (None, None)))
     return names
+
+
+def remark_on_sign(numbers: NDArray[np.float64] | Values, labels: AxisLabels | None) -> str:
+    """Say for which of two classes coefficients speak that are kept once for both."""
+    for attribute, name, part in _arrays(numbers):
+        classes, _ = (labels or {}).get(attribute, (None, None))
+        is_once = name.endswith("coef_") and np.ndim(part) == 2 and len(part) == 1
+        is_of_part = "[" in name  # which has made up labels for its two sides
+        if is_once and not is_of_part and classes is not None and len(classes) == 2:
+            return f"In {name}, above 0 speaks for class {classes[1]}, below 0 for {classes[0]}."
+    return ""
 
 
 def flat_numbers(numbers: NDArray[np.float64] | Values) -> NDArray[np.float64]:

@@ -21,6 +21,7 @@ from skdp import (
     load,
     mean_l1,
     plan_release,
+    release,
 )
 from skdp.audit import find_leaks
 from skdp.core.geometry import Geometry
@@ -157,13 +158,34 @@ def test_a_plain_statistic_has_intervals_too(n_columns, how, tmp_path):
     exact, inside = np.atleast_1d(function(records)), []
     for seed in range(40):
         released = plan.execute(records, random_state=seed)
-        low, high = released.value_interval(0.8, random_state=seed).T
+        low, high = released.value_interval(0.8, n_draws=199, random_state=seed).T
         inside += [*((low <= exact) & (exact <= high))]
     assert 0.6 < np.mean(inside) < 0.97
     released.save(tmp_path, n_draws=99)
     kept = load(tmp_path).value_interval(0.8, random_state=0)
     assert kept.shape == (exact.size, 2)
     assert np.all((kept[:, 0] < released.value) & (released.value < kept[:, 1]))
+
+
+def test_of_noise_alone_an_interval_is_nearly_that_of_its_law():
+    records = np.random.default_rng(0).uniform(size=80)
+    released = release(
+        np.mean, records, mechanism=LaplaceMechanism(3.0), sensitivity=mean_l1(80, ranges=(0, 1))
+    )
+    end = np.log(10) / (3 * 80)
+    for seed in range(3):
+        interval = released.value_interval(0.9, random_state=seed)[0] - released.value
+        np.testing.assert_allclose(interval, [-end, end], rtol=0.15)
+
+
+def test_a_fitted_estimator_has_the_intervals_of_its_numbers():
+    model = private(Ridge()).fit(X, y)
+    ends = model.value_interval(0.8, n_draws=39, random_state=0)
+    assert ends.shape == (11, 2)
+    released = np.append(model.estimator_.coef_, model.estimator_.intercept_)
+    assert ((ends[:, 0] < released) & (released < ends[:, 1])).all()
+    draws = model.plan_.execute(X, y).value_interval(0.8, n_draws=39, random_state=0)
+    np.testing.assert_allclose(np.ptp(draws, axis=1), np.ptp(ends, axis=1), rtol=1)
 
 
 def test_calls_that_cannot_be_served_are_refused():

@@ -20,6 +20,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KernelDensity
 from sklearn.neural_network import MLPRegressor
@@ -125,6 +126,25 @@ def test_a_number_of_a_class_is_not_named_after_a_column():
     names = model.fit(X, np.array(["x", "y", "z"])[PRIVATE[1]]).summary().names
     assert names[:3] == ["class_prior_[x]", "class_prior_[y]", "class_prior_[z]"]
     assert names[3] == "theta_[x, sepal length (cm)]"
+
+
+def test_of_two_classes_it_is_said_for_which_one_coefficients_speak(tmp_path):
+    said = "In ridgeclassifier__coef_, above 0 speaks for class paid, below 0 for default."
+    two = [(X, np.where(y == 0, "paid", "default")) for X, y in (PUBLIC, PRIVATE)]
+    pipeline = make_pipeline(StandardScaler(), RidgeClassifier())
+    model = private(pipeline, PublicDataOracle(*two[0])).fit(*two[1])
+    classifier = model.estimator_[-1]
+    assert classifier.predict(100 * classifier.coef_) == "paid"
+    model.save(tmp_path)
+    summary = load(tmp_path).summary()
+    for text in (str(summary), summary._repr_html_(), (tmp_path / "README.md").read_text()):
+        assert said in text
+    for estimator, known in ((RidgeClassifier(), PUBLIC), (GaussianNB(), two[0])):
+        other = private(estimator, PublicDataOracle(*known)).fit(*known)
+        assert "speaks" not in str(other.summary())
+    parts = private(OneVsRestClassifier(RidgeClassifier())).fit(*PRIVATE).summary()
+    assert "estimators_[0]__coef_[petal length (cm)]" in parts.names
+    assert not parts.remark
 
 
 @pytest.mark.slow
