@@ -206,7 +206,7 @@ def remark_on_sign(numbers: NDArray[np.float64] | Values, labels: AxisLabels | N
     """Say for which of two classes coefficients speak that are kept once for both."""
     for attribute, name, part in _arrays(numbers):
         classes, _ = (labels or {}).get(attribute, (None, None))
-        is_once = name.endswith("coef_") and np.ndim(part) == 2 and len(part) == 1
+        is_once = name.endswith("coef_") and np.shape(part)[:-1] in ((), (1,))
         is_of_part = "[" in name  # which has made up labels for its two sides
         if is_once and not is_of_part and classes is not None and len(classes) == 2:
             return f"In {name}, above 0 speaks for class {classes[1]}, below 0 for {classes[0]}."
