@@ -227,6 +227,23 @@ def test_what_never_differs_stays_as_it_is(order):
 
 
 @pytest.mark.parametrize("order", ORDERS)
+def test_what_no_pilot_pair_changes_is_feared_to_change_but_not_to_be_shifted(order):
+    """Its prior is that of the pilots' values; a jump of its size costs as much as other changes."""
+    rng = np.random.default_rng(0)
+    values, differences = rng.normal(size=(59, 4)) * [1e4, 1, 1, 1], rng.laplace(size=(59, 4)) / 100
+    differences[:, 0] = 0
+    metric = np.diag([0, 1, 1, 1])
+    code = learn(values, differences, metric, order, deviation=1e-3, n_samples=2000)
+    assert code.n_released == 4
+    assert code.deviations[0] == pytest.approx(values[:, 0].std(), rel=0.05)
+    assert (code.deviations[1:] > 2 * values[:, 1:].std(axis=0)).all()
+    changes = np.array([[1e4, 0, 0, 0], [0, 0.01, 0.01, 0.01], [0, 0, 0, 0]])
+    jump, other, nothing = map(code.forward, changes)
+    norms = [np.linalg.norm(moved - nothing, ord=order) for moved in (jump, other)]
+    assert norms[0] < 10 * norms[1]
+
+
+@pytest.mark.parametrize("order", ORDERS)
 def test_values_that_repeat_each_other(order):
     """S and A are singular: the prior is of rank 3, and so is the code."""
     values, differences = pilots(d=3)
