@@ -228,7 +228,7 @@ def test_what_never_differs_stays_as_it_is(order):
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_what_no_pilot_pair_changes_is_feared_to_change_but_not_to_be_shifted(order):
-    """Its prior is that of the pilots' values; a jump of its size costs as much as other changes."""
+    """Its prior is that of the pilots; a jump of its size costs as much as other changes."""
     rng = np.random.default_rng(0)
     values, differences = rng.normal(size=(59, 4)) * [1e4, 1, 1, 1], rng.laplace(size=(59, 4)) / 100
     differences[:, 0] = 0
