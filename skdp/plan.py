@@ -216,7 +216,8 @@ class ReleasePlan:
         try:
             return self._made_of(value, errors, guarantee, budget, described)
         except Exception as error:  # of a target that restores or names values in its own way
-            error.add_note(f"The budget has paid, and what was released is {value!r}.")
+            written = value.tolist() if isinstance(value, np.ndarray) else value  # every digit
+            error.add_note(f"The budget has paid, and what was released is {written!r}.")
             raise
 
     def _made_of(

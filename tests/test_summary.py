@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
-from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.ensemble import ExtraTreesClassifier, StackingClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
@@ -140,6 +140,19 @@ def test_of_two_classes_it_is_said_for_which_one_coefficients_speak(classifier, 
     summary = load(tmp_path).summary()
     for text in (str(summary), summary._repr_html_(), (tmp_path / "README.md").read_text()):
         assert "coef_, above 0 speaks for class paid, below 0 for default." in text
+
+
+@pytest.mark.parametrize("labels", [[1, 2], ["a", "b"], [2, -1], [True, False]])
+@pytest.mark.parametrize("ensemble", [VotingClassifier, StackingClassifier])
+def test_members_are_given_numbers_of_classes_but_named_after_them(ensemble, labels):
+    low, high = sorted(labels)
+    whole = ensemble([("line", RidgeClassifier())])
+    two = [(X, np.where(y == 0, *labels)) for X, y in (PUBLIC, PRIVATE)]
+    model = private(whole, PublicDataOracle(*two[0]), decode=False, epsilon=1e6).fit(*two[1])
+    remark = f"In line__coef_, above 0 speaks for class {high}, below 0 for {low}."
+    assert model.summary().remark == remark
+    toward = 100 * np.atleast_2d(model.estimator_.named_estimators_["line"].coef_)
+    assert model.predict(pd.DataFrame(toward, columns=two[0][0].columns)) == high
 
 
 def test_of_more_classes_or_of_none_nothing_is_said_of_signs():

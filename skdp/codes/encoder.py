@@ -43,7 +43,7 @@ from skdp.codes.learning import (
     with_learned_basis,
     with_rare_changes,
 )
-from skdp.codes.prior import OutputUnits, Prior, second_moment
+from skdp.codes.prior import OutputUnits, Prior
 from skdp.codes.span import learn_in_span
 from skdp.codes.water import FIRST_RATIO, Noise, fill
 from skdp.core.code import PublicCode
@@ -133,7 +133,7 @@ def with_learned_code(
     except ValueError:  # pilots beyond what doubles can square, or singular to working precision
         code = PublicCode()
     if code.encoder is None:
-        return with_learned_basis(mechanism, with_rare_changes(values, differences), metric)
+        return with_learned_basis(mechanism, differences, metric)
     return mechanism.with_geometry(Geometry(mechanism.order, code))
 
 
@@ -191,20 +191,16 @@ def _learn_dense(
     # The size of all values does not matter, so this only keeps squares from over- and underflow.
     size = np.abs(feared).max()
     units = OutputUnits.of(feared / size, metric, local)
-    values, changes, feared = (
-        (rows / size) @ units.to for rows in (values - center, differences, feared)
-    )
+    values, changes = ((values - center) / size) @ units.to, differences / size @ units.to
 
     def view(rows: Any) -> Pilots:
-        prior = Prior.of(values[rows], changes[rows], reach)
-        return Pilots(feared[rows], prior._replace(change=second_moment(feared[rows])), units)
+        return Pilots(changes[rows], Prior.of(values[rows], changes[rows], reach), units)
 
     whole = view(slice(None))
     parts = []
     for fold, rest in folds(len(values), _N_FOLDS):
         learned = view(rest)
-        apart = values[fold] - learned.prior.mean
-        parts.append(_Part(learned, apart, changes[fold], feared[fold], reach))
+        parts.append(_Part(learned, values[fold] - learned.prior.mean, changes[fold], reach))
     covariance = whole.prior.covariance
     # Nothing differs between pilots, or most pairs do not change it.
     if not covariance.any() or not all(part.learned.prior.change.any() for part in parts):
@@ -243,15 +239,11 @@ def _learn_dense(
 
 
 class _Part(NamedTuple):
-    """What some pilots say, and values around their mean and changes of the others.
-
-    Those that are `feared` are calibrated to; the prior and its shift are made of those seen.
-    """
+    """What some pilots say, and values around their mean and changes of the others."""
 
     learned: Pilots
     values: Matrix
     changes: Matrix
-    feared: Matrix
     reach: float
 
     def error(self, encoder: Matrix, deviation: float) -> float:
@@ -271,7 +263,7 @@ class _Part(NamedTuple):
 def _deviation(parts: list[_Part], encoders: list[Matrix], noise: Noise) -> float:
     """The noise that a candidate needs, on changes that did not learn it."""
     norms = [
-        np.linalg.norm(part.feared @ encoder.T, ord=noise.order, axis=1)
+        np.linalg.norm(part.changes @ encoder.T, ord=noise.order, axis=1)
         for part, encoder in zip(parts, encoders, strict=True)
     ]
     return noise.of(np.concatenate(norms))

@@ -58,13 +58,8 @@ class Prior(NamedTuple):
         m = len(values)
         mean = values.mean(axis=0)
         spread = (values - mean) * np.sqrt((1 + 1 / m) / (m - 1))
-        change = second_moment(changes)
+        change = shrunk(changes.T @ changes / len(changes), len(changes))
         return cls(mean, shrunk(spread.T @ spread, m) + reach**2 / 2 * change, change)
-
-
-def second_moment(changes: Matrix) -> Matrix:
-    """Estimate the second moment of changes by one record from rows of them."""
-    return shrunk(changes.T @ changes / len(changes), len(changes))
 
 
 def shrunk(moments: Matrix, n_rows: int) -> Matrix:

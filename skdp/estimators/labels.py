@@ -65,10 +65,18 @@ def _labels(fitted: Estimator, name: str) -> tuple[Labels, Labels]:
         before = _columns_before(part, step, columns)
         part = reach(part, (step,))
         columns = getattr(part, "feature_names_in_", before)
-    classes = _as_text(getattr(part, "classes_", None))
+    classes = _classes_of(part, fitted)
     if attribute in BY_NEITHER:
         return None, None
     return classes, classes if attribute in BY_CLASS else _as_text(columns)
+
+
+def _classes_of(part: Estimator, whole: Estimator) -> Labels:
+    """Return the classes of a part; those of the whole where it was given their numbers instead."""
+    own, given = (_as_text(getattr(each, "classes_", None)) for each in (part, whole))
+    if own is None or given is None or own != [str(i) for i in range(len(own))]:
+        return own
+    return given if len(given) == len(own) else None
 
 
 def _columns_before(whole: Estimator, step: str, columns: Labels) -> Labels:

@@ -128,6 +128,15 @@ def test_less_noise_releases_more_numbers_and_more_noise_one():
     assert counts[-1] == 1
 
 
+@pytest.mark.parametrize("unread", [30.0, 1.0])
+def test_of_candidates_as_good_all_numbers_are_read_where_most_is_learned_else_the_fewest(unread):
+    rows = {1: 1.14, 2: 1.0, 3: 1.12, 4: 1.1, 5: 2.0}  # 3 and 4 are square; 5 is too bad
+    sizes = {1: 1, 2: 2, 3: 3, 4: 3, 5: 3}
+    tried = [module._Candidate(error, str(n), np.zeros((sizes[n], 3))) for n, error in rows.items()]
+    assert module._chosen(tried, unread).kind == ("4" if unread == 30 else "1")
+    assert module._chosen(tried[:2], unread).kind == "1"
+
+
 def test_more_shift_trusts_the_pilots_less():
     values, differences = pilots()
     for deviation in (0.3, 3.0):
@@ -227,12 +236,13 @@ def test_what_never_differs_stays_as_it_is(order):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_what_no_pilot_pair_changes_is_feared_to_change_but_not_to_be_shifted(order):
-    """Its prior is that of the pilots; a jump of its size costs as much as other changes."""
+def test_a_jump_that_no_pilot_pair_shows_costs_as_much_as_other_changes(order):
+    """Of a number that the output does not feel; its prior is that of the pilots' values."""
     rng = np.random.default_rng(0)
-    values, differences = rng.normal(size=(59, 4)) * [1e4, 1, 1, 1], rng.laplace(size=(59, 4)) / 100
+    values, differences = rng.normal(size=(59, 4)), rng.laplace(size=(59, 4)) / 100
+    values[:, 0] *= 1e4
     differences[:, 0] = 0
-    metric = np.diag([0, 1, 1, 1])
+    metric = np.diag([0.0, 1, 1, 1])
     code = learn(values, differences, metric, order, deviation=1e-3, n_samples=2000)
     assert code.n_released == 4
     assert code.deviations[0] == pytest.approx(values[:, 0].std(), rel=0.05)
