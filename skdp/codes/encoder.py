@@ -40,6 +40,7 @@ from skdp.codes.learning import (
     MAX_DENSE,
     check_pilots,
     folds,
+    seldom_change,
     with_learned_basis,
     with_rare_changes,
 )
@@ -188,13 +189,17 @@ def _learn_dense(
 ) -> PublicCode | None:
     center, reach = values.mean(axis=0), shift * n_samples
     feared = with_rare_changes(values, differences)
+    room = _room(values, differences, shift, n_samples)
     # The size of all values does not matter, so this only keeps squares from over- and underflow.
     size = np.abs(feared).max()
     units = OutputUnits.of(feared / size, metric, local)
     values, changes = ((values - center) / size) @ units.to, differences / size @ units.to
 
+    room = units.to.T @ (room[:, None] * units.to) / size**2
+
     def view(rows: Any) -> Pilots:
-        return Pilots(changes[rows], Prior.of(values[rows], changes[rows], reach), units)
+        prior = Prior.of(values[rows], changes[rows], reach)
+        return Pilots(changes[rows], prior._replace(covariance=prior.covariance + room), units)
 
     whole = view(slice(None))
     parts = []
@@ -236,6 +241,18 @@ def _learn_dense(
         deviations=size * np.sqrt(np.sum(units.back * (covariance @ units.back), axis=0)),
         removable=with_code.T @ with_code / np.trace(covariance),
     )
+
+
+def _room(values: Matrix, differences: Matrix, shift: float, n_samples: int) -> Matrix:
+    """What is missing of the prior variance that allows for a shift, where changes were not seen.
+
+    By Efron and Stein's inequality a function of n independent records has a variance of at most
+    n / 2 times the mean square of a change. So that is at least 2 / n times the former, also of
+    numbers that hardly any pilot pair changes.
+    """
+    least = 2 / n_samples * values.var(axis=0)
+    missing = np.maximum(least - np.mean(differences**2, axis=0), 0)
+    return np.where(seldom_change(differences), shift**2 * n_samples**2 / 2 * missing, 0)
 
 
 class _Part(NamedTuple):

@@ -63,6 +63,11 @@ class Learned(NamedTuple):
     error: float
 
 
+def seldom_change(differences: Matrix) -> NDArray[np.bool_]:
+    """Return which numbers fewer pilot pairs change than tell how often they change."""
+    return np.count_nonzero(differences, axis=0) < _RARE
+
+
 def with_rare_changes(values: Matrix, differences: Matrix) -> Matrix:
     """Return pilot differences in which no number that varies seems to be one that never changes.
 
@@ -77,7 +82,7 @@ def with_rare_changes(values: Matrix, differences: Matrix) -> Matrix:
     with np.errstate(over="ignore"):
         spread = values.std(axis=0)
     varies = np.isfinite(spread) & (spread > _ROUNDING * np.abs(values).max(axis=0))
-    rare = np.flatnonzero(varies & (np.count_nonzero(differences, axis=0) < _RARE))
+    rare = np.flatnonzero(varies & seldom_change(differences))
     if not len(rare):
         return differences
     differences = differences.copy()
