@@ -43,7 +43,8 @@ FOR_REGRESSORS = "See predict_interval for a regressor."
 
 # How often a release is simulated, unless something else is asked for.
 N_DRAWS = 199
-N_NOISES = 1999  # where it is only noise
+N_NOISES = 1999  # where it is only noise, and at most so many numbers are drawn
+MOST_NUMBERS = 10**6
 
 
 @dataclass(frozen=True, eq=False)

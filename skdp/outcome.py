@@ -23,6 +23,8 @@ from skdp.folder import check_free, read_folder, write_folder
 from skdp.intervals import (
     FOR_CLASSIFIERS,
     FOR_REGRESSORS,
+    MOST_NUMBERS,
+    N_DRAWS,
     N_NOISES,
     Simulator,
     interval,
@@ -259,9 +261,9 @@ class Release:
         level : float in (0, 1), default=0.9
             How often an exact number is inside, one by one.
         n_draws : int or None, default=None
-            How many simulated releases, as for `predict_interval`; None takes 1,999 where these are
-            of noise alone, without a public code. The ends of two calls then differ by a few
-            percent: a seed repeats them.
+            How many simulated releases, as for `predict_interval`. Where these are of noise alone,
+            without a public code, None takes 1,999, or fewer of more than 500 numbers. The ends of
+            two calls then differ by a few percent: a seed repeats them.
         random_state : int or None, default=None
             As for `predict_interval`.
 
@@ -278,7 +280,8 @@ class Release:
             As `predict_interval`.
         """
         if n_draws is None and self.simulator is not None and self.simulator.is_of_noise_alone:
-            n_draws = N_NOISES
+            size = max(1, np.size(self._as_released))
+            n_draws = min(N_NOISES, max(N_DRAWS, MOST_NUMBERS // size))
         draws = self._values("value_interval", n_draws, random_state)
         return interval([np.ravel(each) for each in draws], level)
 
@@ -318,7 +321,7 @@ class Release:
 
     @property
     def _warning(self) -> str:
-        return contradiction(self.surprise)
+        return contradiction(self.surprise, self.guarantee.gamma)
 
     @property
     def _as_released(self) -> NDArray[np.float64] | None:
@@ -385,15 +388,20 @@ class Release:
         return kept
 
 
-def contradiction(surprise: float) -> str:
+def contradiction(surprise: float, gamma: float) -> str:
     """Say that the private records are unlike the oracle's, if they are."""
     if surprise <= CONTRADICTED:
         return ""
+    seen = (
+        f"a number is {surprise:.2g} standard deviations from what public records would say. "
+        "What was not read off the records is the oracle's"
+    )
+    if not gamma:
+        return f"The prior is far from the records: {seen}. The promise does not depend on it."
     return (
-        f"What was released contradicts the oracle: a number is {surprise:.2g} standard deviations "
-        "from what public records would say. Gamma is about records like the oracle's, so the "
-        "noise may be too small; and what was not read off the records is the oracle's. Have all "
-        "columns the same units and meaning? Take an oracle that is like the records."
+        f"What was released contradicts the oracle: {seen}, and gamma is about records like those, "
+        "so the noise may be too small. Have all columns the same units and meaning? Take an "
+        "oracle that is like the records."
     )
 
 

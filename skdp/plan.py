@@ -232,7 +232,8 @@ class ReleasePlan:
         restored = self.target.restore(value)
         numbers = None if self.mechanism.chooses else self._named(value)
         surprise = self._surprise(value)
-        if said := contradiction(surprise):
+        said = contradiction(surprise, guarantee.gamma)
+        if said and guarantee.gamma:
             warn(said)
         return Release(
             restored,

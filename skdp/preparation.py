@@ -144,12 +144,13 @@ def known_sensitivity(
     """Return the bound of a target in the norm of a mechanism, and for a choice in both."""
     first, l2 = map(target.bound, (1, 2))
     in_l1 = mechanism.geometry.order == 1
+    declared = "the box" if isinstance(target, KnownDensityTarget) else "labels, bounds"
     return KnownSensitivity(
         first if in_l1 else l2,
         "l1" if in_l1 else "l2",
         target.n_samples,
         l2_value=min(first, l2) if len(mechanism.alternatives) > 1 else None,
-        preconditions="that labels, bounds and frozen steps are public, missing numbers counted "
+        preconditions=f"that {declared} and frozen steps are public, missing numbers counted "
         "as 0 unless a step fills them",
         source="user guide, 'Sensitivities on paper'",
         shape=target.shape,

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,7 +26,9 @@ from skdp import (
     PublicDataOracle,
     SensitivityEstimate,
     SensitivitySampler,
+    UniformOracle,
     load,
+    mean_l1,
     plan_release,
     release,
 )
@@ -196,6 +199,18 @@ def test_a_release_that_contradicts_the_prior_says_so_and_has_larger_errors(tmp_
         card = (tmp_path / name / "README.md").read_text()
         assert ("contradicts the oracle" in card) == (name == "far")
         assert ("contradicts the oracle" in str(load(tmp_path / name).summary())) == (name == "far")
+
+
+def test_with_a_bound_on_paper_a_prior_that_is_far_off_is_no_reason_to_warn():
+    """The noise does not depend on it."""
+    prior = UniformOracle([(0.4, 0.6)])
+    bound = replace(mean_l1(200, ranges=(0, 1)), prior=prior, random_state=0)
+    records = np.random.default_rng(0).uniform(0, 0.1, size=200)
+    released = release(np.mean, records, mechanism=LaplaceMechanism(3.0), sensitivity=bound)
+    assert released.surprise > 5
+    assert "The prior is far from the records" in str(released.summary())
+    assert "The promise does not depend on it." in str(released.summary())
+    assert "too small" not in str(released.summary())
 
 
 def test_a_contradiction_is_seen_where_all_directions_are_read():
