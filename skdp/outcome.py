@@ -280,8 +280,8 @@ class Release:
             As `predict_interval`.
         """
         if n_draws is None and self.simulator is not None and self.simulator.is_of_noise_alone:
-            size = max(1, np.size(self._as_released))
-            n_draws = min(N_NOISES, max(N_DRAWS, MOST_NUMBERS // size))
+            size = 0 if self._as_released is None else self._as_released.size
+            n_draws = min(N_NOISES, max(N_DRAWS, MOST_NUMBERS // max(1, size)))
         draws = self._values("value_interval", n_draws, random_state)
         return interval([np.ravel(each) for each in draws], level)
 

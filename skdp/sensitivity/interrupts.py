@@ -27,12 +27,17 @@ def noted_interrupts() -> Iterator[None]:
             _raised.append(error)
             raise
 
-    signal.signal(signal.SIGINT, handle)
     try:
+        signal.signal(signal.SIGINT, handle)
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
-        _raised.clear()
+        try:
+            signal.signal(signal.SIGINT, handler)
+        except BaseException:  # an interrupt, in between
+            signal.signal(signal.SIGINT, handler)
+            raise
+        finally:
+            _raised.clear()
 
 
 def raise_noted() -> None:
