@@ -169,17 +169,17 @@ def _signals() -> Iterator[_Signals]:
         yield signals
     finally:
         signals.pass_through = True
-        _put_back(dict(signals.handlers))
+        put_back(dict(signals.handlers))
         for number in signals.waiting:
             signal.raise_signal(number)
 
 
-def _put_back(handlers: dict[int, Callable]) -> None:
-    """Set all handlers, though one that is back already may raise in between."""
+def put_back(handlers: dict[int, Callable | int | None]) -> None:
+    """Set all handlers, by number of their signal, though an interrupt may come in between."""
     try:
         for number in list(handlers):
             signal.signal(number, handlers[number])
             del handlers[number]
     finally:
         if handlers:
-            _put_back(handlers)
+            put_back(handlers)

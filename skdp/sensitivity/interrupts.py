@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from skdp.core.room import put_back
+
 _raised: list[BaseException] = []
 """By handlers of an interrupt, during the present chunk."""
 
@@ -32,10 +34,7 @@ def noted_interrupts() -> Iterator[None]:
         yield
     finally:
         try:
-            signal.signal(signal.SIGINT, handler)
-        except BaseException:  # an interrupt, in between
-            signal.signal(signal.SIGINT, handler)
-            raise
+            put_back({signal.SIGINT: handler})
         finally:
             _raised.clear()
 

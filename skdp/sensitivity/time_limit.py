@@ -12,6 +12,8 @@ from typing import TypeVar
 
 from sklearn import get_config, set_config
 
+from skdp.core.room import put_back
+
 T = TypeVar("T")
 
 LONGEST = 1e8
@@ -80,7 +82,7 @@ def _alarm(seconds: float, rings: list[int]) -> Iterator[None]:
     finally:
         is_over = True  # a late one may have come before the first of these lines
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, handler)
+        put_back({signal.SIGALRM: handler})
         if left:  # somebody else's alarm
             passed = perf_counter() - start
             signal.setitimer(signal.ITIMER_REAL, max(left - passed, 1e-6), interval)
