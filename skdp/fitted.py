@@ -148,7 +148,8 @@ class FittedMethods:
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Of the models that the exact one might have been, the share that predicts the label of
-            the released one: near 1 where noise does not decide.
+            the released one: near 1 where noise does not decide. One that cannot predict, since a
+            step refuses what noise made of one before it, predicts no label.
 
         Raises
         ------

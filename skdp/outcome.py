@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import pickle
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -207,7 +208,8 @@ class Release:
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Of the models that the exact one might have been, the share that predicts the label of
-            the released one: near 1 where noise does not decide.
+            the released one: near 1 where noise does not decide. One that cannot predict, since a
+            step refuses what noise made of one before it, predicts no label.
 
         Raises
         ------
@@ -219,7 +221,11 @@ class Release:
         self._check_is(is_classifier, "predict_stability", FOR_REGRESSORS)
         models = self._models("predict_stability", n_draws, random_state)
         label = self.value.predict(X)
-        return np.mean([model.predict(X) == label for model in models], axis=0)
+        same = np.zeros(np.shape(label))
+        for model in models:
+            with suppress(ValueError):  # a step of it refuses what noise made of one before it
+                same += model.predict(X) == label
+        return same / len(models)
 
     def might_have_been(
         self, *, n_draws: int | None = None, random_state: int | None = None

@@ -231,7 +231,7 @@ class ReleasePlan:
         """Make what is handed out of the released value."""
         restored = self.target.restore(value)
         numbers = None if self.mechanism.chooses else self._named(value)
-        surprise = self._surprise(value)
+        surprise = self._surprise(value, errors)
         said = contradiction(surprise, guarantee.gamma)
         if said and guarantee.gamma:
             warn(said)
@@ -250,16 +250,18 @@ class ReleasePlan:
             repaired=repaired(restored, numbers),
         )
 
-    def _surprise(self, value: NDArray[np.float64]) -> float:
-        """How many standard deviations of the prior a number is from its mean, at most."""
+    def _surprise(self, value: NDArray[np.float64], errors: Any) -> float:
+        """How many standard deviations of prior and error a number is from the prior mean, at most.
+
+        Noise alone can bring a number far from it where little is known of it.
+        """
         code = self.mechanism.geometry.basis
-        if code.mean is None or code.deviations is None:
+        if code.mean is None or code.deviations is None or errors is None:
             return 0.0
         away, least = np.abs(np.ravel(value) - code.mean), 1e-8 * np.abs(code.mean)  # of rounding
-        surprises = np.divide(
-            away, code.deviations, out=np.zeros_like(away), where=code.deviations > least
-        )
-        return float(surprises.max(initial=0))
+        scale = np.hypot(code.deviations, np.ravel(errors))
+        known = code.deviations > least
+        return float(np.divide(away, scale, out=np.zeros_like(away), where=known).max(initial=0))
 
     @property
     def _simulator(self) -> Simulator | None:

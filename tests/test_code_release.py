@@ -290,6 +290,28 @@ def test_errors_of_rounded_quantiles_allow_for_an_oracle_that_is_a_little_off():
     assert 0.3 < np.sqrt(np.mean(np.square(off))) < 1.5
 
 
+def test_noise_is_no_contradiction():
+    """A code for little noise reads all numbers; at a hundredth of its epsilon most is noise."""
+
+    def means(X, y):
+        return X.mean(axis=0)
+
+    plan = plan_release(
+        means, n_samples=len(X), mechanism=LaplaceMechanism(5.0), sensitivity=SAMPLER
+    )
+    assert plan.mechanism.geometry.basis.n_released == 6
+    for seed in range(40):
+        noisy = release(
+            means,
+            X,
+            y,
+            mechanism=LaplaceMechanism(0.05),
+            sensitivity=plan.sensitivity,
+            random_state=seed,
+        )
+        assert noisy.surprise < 3
+
+
 def test_rounding_is_no_contradiction():
     """Of a number that differs by rounding only between public fits, such as a sum of shares."""
 
@@ -302,8 +324,10 @@ def test_rounding_is_no_contradiction():
     code = plan.mechanism.geometry.basis
     assert 0 < code.deviations[1] < 1e-14
     assert plan.execute(X, y).surprise < 5
-    assert plan._surprise(np.add(code.mean, [0, 1e-12])) == 0
-    assert plan._surprise(np.add(code.mean, [100 * code.deviations[0], 0])) == pytest.approx(100)
+    assert plan._surprise(np.add(code.mean, [0, 1e-12]), [0, 0]) == 0
+    assert plan._surprise(
+        np.add(code.mean, [100 * code.deviations[0], 0]), [0, 0]
+    ) == pytest.approx(100)
 
 
 @pytest.mark.slow

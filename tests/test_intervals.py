@@ -5,9 +5,11 @@ import pytest
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.neighbors import KernelDensity
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skdp import (
     BernsteinTransformer,
@@ -186,6 +188,43 @@ def test_a_fitted_estimator_has_the_intervals_of_its_numbers():
     assert ((ends[:, 0] < released) & (released < ends[:, 1])).all()
     again = model.plan_.execute(X, y, random_state=0)
     np.testing.assert_array_equal(again.value_interval(0.8, n_draws=39, random_state=0), ends)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in log1p")
+@pytest.mark.filterwarnings("ignore:This is nearly the oracle's model")
+@pytest.mark.filterwarnings("ignore:What was released contradicts the oracle")
+def test_a_simulated_model_that_cannot_predict_predicts_no_label():
+    """Noise moves a median below -1, of which there is no logarithm."""
+    rng = np.random.default_rng(0)
+    amounts = rng.lognormal(0, 1, size=(600, 2))
+    amounts[rng.random(amounts.shape) < 0.1] = np.nan
+    labels = rng.integers(2, size=600)
+    pipeline = make_pipeline(
+        SimpleImputer(strategy="median"),
+        FunctionTransformer(np.log1p),
+        StandardScaler(),
+        LogisticRegression(),
+    )
+    public = PublicDataOracle(amounts[:300], labels[:300])
+    amounts, labels = amounts[300:], labels[300:]
+    sampler = SensitivitySampler(public, gamma=0.2, random_state=0)
+    mechanism = LaplaceMechanism(0.3, decode=False)
+    model = PrivateEstimator(
+        pipeline, mechanism=mechanism, sensitivity=sampler, random_state=1
+    ).fit(amounts, labels)
+    fails = 0
+    for each in model.plan_.execute(amounts, labels, random_state=1).might_have_been(
+        n_draws=39, random_state=0
+    ):
+        try:
+            each.predict(amounts)
+        except ValueError:
+            fails += 1
+    assert 0 < fails < 39
+    share = model.predict_stability(amounts, n_draws=39, random_state=0)
+    assert share.shape == (300,)
+    assert share.min() >= 0
+    assert share.max() <= 1 - fails / 39
 
 
 def test_calls_that_cannot_be_served_are_refused():
