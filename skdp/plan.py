@@ -250,7 +250,7 @@ class ReleasePlan:
             repaired=repaired(restored, numbers),
         )
 
-    def _surprise(self, value: NDArray[np.float64], errors: Any) -> float:
+    def _surprise(self, value: NDArray[np.float64], errors: NDArray[np.float64] | None) -> float:
         """How many standard deviations of prior and error a number is from the prior mean, at most.
 
         Noise alone can bring a number far from it where little is known of it.
