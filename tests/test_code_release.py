@@ -188,8 +188,10 @@ def test_a_release_that_contradicts_the_prior_says_so_and_has_larger_errors(tmp_
     with pytest.warns(
         UserWarning, match="contradicts the oracle: a number is .* deviations"
     ) as said:
-        far = release(scaled_means, X + 100, y, mechanism=MECHANISMS[0], sensitivity=SAMPLER)
-    near = release(scaled_means, X, y, mechanism=MECHANISMS[0], sensitivity=SAMPLER)
+        far = release(
+            scaled_means, X + 100, y, mechanism=MECHANISMS[0], sensitivity=SAMPLER, random_state=0
+        )
+    near = release(scaled_means, X, y, mechanism=MECHANISMS[0], sensitivity=SAMPLER, random_state=0)
     assert np.all(far.standard_errors >= near.standard_errors)
     assert np.median(far.standard_errors / near.standard_errors) > 2
     assert said[0].filename == __file__
@@ -206,7 +208,9 @@ def test_with_a_bound_on_paper_a_prior_that_is_far_off_is_no_reason_to_warn():
     prior = UniformOracle([(0.4, 0.6)])
     bound = replace(mean_l1(200, ranges=(0, 1)), prior=prior, random_state=0)
     records = np.random.default_rng(0).uniform(0, 0.1, size=200)
-    released = release(np.mean, records, mechanism=LaplaceMechanism(3.0), sensitivity=bound)
+    released = release(
+        np.mean, records, mechanism=LaplaceMechanism(3.0), sensitivity=bound, random_state=0
+    )
     assert released.surprise > 5
     assert "The prior is far from the records" in str(released.summary())
     assert "The promise does not depend on it." in str(released.summary())
@@ -222,10 +226,10 @@ def test_a_contradiction_is_seen_where_all_directions_are_read():
     mechanism = LaplaceMechanism(20.0)
     plan = plan_release(means, n_samples=len(X), mechanism=mechanism, sensitivity=SAMPLER)
     assert plan.mechanism.geometry.basis.n_released == 6
-    near = plan.execute(X, y)
+    near = plan.execute(X, y, random_state=0)
     assert near.surprise < 3
     with pytest.warns(UserWarning, match="the noise may be too small"):
-        far = plan.execute(1000 * X, y)
+        far = plan.execute(1000 * X, y, random_state=0)
     assert far.surprise > 100
     np.testing.assert_allclose(far.standard_errors, near.standard_errors, rtol=0.1)
 
@@ -323,7 +327,7 @@ def test_rounding_is_no_contradiction():
     )
     code = plan.mechanism.geometry.basis
     assert 0 < code.deviations[1] < 1e-14
-    assert plan.execute(X, y).surprise < 5
+    assert plan.execute(X, y, random_state=0).surprise < 5
     far = [100 * code.deviations[0], 0]
     assert plan._surprise(np.add(code.mean, [0, 1e-12]), [0, 0]) == 0
     assert plan._surprise(np.add(code.mean, far), [0, 0]) == pytest.approx(100)
