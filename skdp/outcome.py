@@ -70,8 +70,9 @@ class Release:
     simulator : Simulator or None, default=None
         Repeats the release in public, for intervals; None where a response was chosen.
     surprise : float of at least 0, default=0.0
-        How many standard deviations of the prior of a code a released number is from its mean, at
-        most: with a large one the private records are unlike the oracle's.
+        How many standard deviations, of the prior of a code and of its own error together, a
+        released number is from the prior mean, at most: with a large one the private records are
+        unlike the oracle's.
     repaired : ndarray of shape (n_numbers,) or None, default=None
         The released numbers as they are in the model, where they were brought into range, such as a
         variance below 0; NaN where they are as released.

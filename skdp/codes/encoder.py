@@ -189,13 +189,12 @@ def _learn_dense(
 ) -> PublicCode | None:
     center, reach = values.mean(axis=0), shift * n_samples
     feared = with_rare_changes(values, differences)
-    room = _room(values, differences, shift, n_samples)
     # The size of all values does not matter, so this only keeps squares from over- and underflow.
     size = np.abs(feared).max()
+    values, differences = (values - center) / size, differences / size
     units = OutputUnits.of(feared / size, metric, local)
-    values, changes = ((values - center) / size) @ units.to, differences / size @ units.to
-
-    room = units.to.T @ (room[:, None] * units.to) / size**2
+    room = units.to.T @ (_room(values, differences, reach, n_samples)[:, None] * units.to)
+    values, changes = values @ units.to, differences @ units.to
 
     def view(rows: Any) -> Pilots:
         prior = Prior.of(values[rows], changes[rows], reach)
@@ -243,7 +242,7 @@ def _learn_dense(
     )
 
 
-def _room(values: Matrix, differences: Matrix, shift: float, n_samples: int) -> Matrix:
+def _room(values: Matrix, differences: Matrix, reach: float, n_samples: int) -> Matrix:
     """What is missing of the prior variance that allows for a shift, where changes were not seen.
 
     By Efron and Stein's inequality a function of n independent records has a variance of at most
@@ -252,7 +251,7 @@ def _room(values: Matrix, differences: Matrix, shift: float, n_samples: int) -> 
     """
     least = 2 / n_samples * values.var(axis=0)
     missing = np.maximum(least - np.mean(differences**2, axis=0), 0)
-    return np.where(seldom_change(differences), shift**2 * n_samples**2 / 2 * missing, 0)
+    return np.where(seldom_change(differences), reach**2 / 2 * missing, 0)
 
 
 class _Part(NamedTuple):

@@ -261,10 +261,10 @@ def test_room_for_a_shift_is_made_where_hardly_any_pair_changes_a_number():
     values, differences = rng.normal(size=(59, 4)), np.zeros((59, 4))
     differences[7, 1:3] = 0.01, 10
     differences[:, 3] = 1e-6
-    room = module._room(values, differences, 0.2, 2000)
-    whole = 0.2**2 * 2000 * values.var(axis=0)
+    room = module._room(values, differences, 400.0, 2000)
+    whole = 400**2 / 2000 * values.var(axis=0)
     np.testing.assert_allclose(room[0], whole[0])
-    np.testing.assert_allclose(room[1], whole[1] - 0.2**2 * 2000**2 / 2 * 0.01**2 / 59)
+    np.testing.assert_allclose(room[1], whole[1] - 400**2 / 2 * 0.01**2 / 59)
     assert not room[2:].any()
 
 
