@@ -81,7 +81,8 @@ class FittedMethods:
         Returns
         -------
         ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
-            Lower and upper ends.
+            Lower and upper ends. A simulated model that cannot predict, since a step refuses what
+            noise made of one before it, might have said anything: too many make an end infinite.
 
         Raises
         ------

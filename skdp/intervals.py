@@ -179,10 +179,15 @@ def kind_name(kind: Callable[[Estimator], bool]) -> str:
 
 
 def interval(outputs: Sequence[NDArray] | NDArray, level: float) -> NDArray:
-    """Return between which two outputs of models that might have been that of the exact one is."""
+    """Return between which two outputs of models that might have been that of the exact one is.
+
+    NaN, where a model has none, might have been anything: it counts at both ends.
+    """
     rank = _rank(level, len(outputs))
-    ordered = np.sort(outputs, axis=0)
-    return np.stack([ordered[rank - 1], ordered[-rank]], axis=-1)
+    is_open = np.isnan(outputs)
+    low = np.sort(np.where(is_open, -np.inf, outputs), axis=0)[rank - 1]
+    high = np.sort(np.where(is_open, np.inf, outputs), axis=0)[-rank]
+    return np.stack([low, high], axis=-1)
 
 
 def _rank(level: float, n_draws: int) -> int:

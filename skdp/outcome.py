@@ -170,7 +170,8 @@ class Release:
         Returns
         -------
         ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
-            Lower and upper ends.
+            Lower and upper ends. A simulated model that cannot predict, since a step refuses what
+            noise made of one before it, might have said anything: too many make an end infinite.
 
         Raises
         ------
@@ -187,7 +188,11 @@ class Release:
         """
         self._check_is(is_regressor, "predict_interval", FOR_CLASSIFIERS)
         models = self._models("predict_interval", n_draws, random_state)
-        return interval([model.predict(X) for model in models], level)
+        outputs = np.full((len(models), *np.shape(self.value.predict(X))), np.nan)
+        for output, model in zip(outputs, models, strict=True):
+            with suppress(ValueError):  # a step of it refuses what noise made of one before it
+                output[...] = model.predict(X)
+        return interval(outputs, level)
 
     def predict_stability(
         self, X: Container, *, n_draws: int | None = None, random_state: int | None = None

@@ -190,39 +190,53 @@ def test_a_fitted_estimator_has_the_intervals_of_its_numbers():
     np.testing.assert_array_equal(again.value_interval(0.8, n_draws=39, random_state=0), ends)
 
 
-@pytest.mark.filterwarnings("ignore:invalid value encountered in log1p")  # which is the subject
-def test_a_simulated_model_that_cannot_predict_predicts_no_label():
-    """Noise moves a median below -1, of which there is no logarithm."""
+def released_where_noise_refuses_to_be_logged(model, labels):
+    """Noise moves a median below -1, of which there is no logarithm. How many models of 39 fail?"""
     rng = np.random.default_rng(0)
     amounts = rng.lognormal(0, 1, size=(600, 2))
     amounts[rng.random(amounts.shape) < 0.1] = np.nan
-    labels = rng.integers(2, size=600)
     pipeline = make_pipeline(
-        SimpleImputer(strategy="median"),
-        FunctionTransformer(np.log1p),
-        StandardScaler(),
-        LogisticRegression(),
+        SimpleImputer(strategy="median"), FunctionTransformer(np.log1p), StandardScaler(), model
     )
-    public = PublicDataOracle(amounts[:300], labels[:300])
+    sampler = SensitivitySampler(
+        PublicDataOracle(amounts[:300], labels[:300]), gamma=0.2, random_state=0
+    )
     amounts, labels = amounts[300:], labels[300:]
-    sampler = SensitivitySampler(public, gamma=0.2, random_state=0)
     mechanism = LaplaceMechanism(0.3, decode=False)
-    model = PrivateEstimator(
-        pipeline, mechanism=mechanism, sensitivity=sampler, random_state=1
-    ).fit(amounts, labels)
-    fails = 0
-    for each in model.plan_.execute(amounts, labels, random_state=1).might_have_been(
-        n_draws=39, random_state=0
-    ):
+    private = PrivateEstimator(pipeline, mechanism=mechanism, sensitivity=sampler, random_state=1)
+    private.fit(amounts, labels)
+    release, fails = private.plan_.execute(amounts, labels, random_state=1), 0
+    for each in release.might_have_been(n_draws=39, random_state=0):
         try:
             each.predict(amounts)
         except ValueError:
             fails += 1
-    assert 0 < fails < 39
-    share = model.predict_stability(amounts, n_draws=39, random_state=0)
+    assert 2 < fails < 20
+    return private, amounts, fails
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in log1p")  # which is the subject
+def test_a_simulated_model_that_cannot_predict_predicts_no_label():
+    labels = np.random.default_rng(1).integers(2, size=600)
+    private, amounts, fails = released_where_noise_refuses_to_be_logged(
+        LogisticRegression(), labels
+    )
+    share = private.predict_stability(amounts, n_draws=39, random_state=0)
     assert share.shape == (300,)
     assert share.min() >= 0
     assert share.max() <= 1 - fails / 39
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in log1p")
+def test_a_simulated_model_that_cannot_predict_might_have_said_anything():
+    labels = np.random.default_rng(1).uniform(size=600)
+    private, amounts, fails = released_where_noise_refuses_to_be_logged(Ridge(), labels)
+    closed, opened = 1 - (fails + 1.5) / 20, 1 - (fails + 0.5) / 20  # the rank is of 40 draws
+    low, high = private.predict_interval(amounts, closed, n_draws=39, random_state=0).T
+    assert (low < high).all()
+    assert np.isfinite([low, high]).all()
+    low, high = private.predict_interval(amounts, opened, n_draws=39, random_state=0).T
+    assert (np.isneginf(low) & np.isposinf(high)).all()
 
 
 def test_calls_that_cannot_be_served_are_refused():
