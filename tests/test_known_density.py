@@ -186,27 +186,28 @@ def test_a_kernel_that_numbers_do_not_resolve_is_refused():
 
 
 def test_a_bandwidth_far_below_the_spacing_is_pointed_out():
-    """Exactly where, without noise, the density is no better than a constant."""
+    """Where fewer than ten records are near a point, and the density is rough without noise."""
     X = np.random.default_rng(0).beta(3, 3, size=(20, 200, 1))
-    grid = np.linspace(0, 1, 99)
+    grid = np.linspace(0, 1, 99)[:, None]
+    exact = beta(3, 3).pdf(grid[:, 0])
     oracle = RandomDensityOracle([(0, 1)])
     sampler = SensitivitySampler(oracle, gamma=None, n_pairs=49, random_state=0)
-    for bandwidth, is_narrow in ((1e-4, True), (2e-3, False)):
+    errors = {}
+    for bandwidth, near in ((1e-4, 0.1), (2e-3, 2), (9e-3, 9), (11e-3, 0), (0.05, 0)):
         model = private(KernelDensity(bandwidth=bandwidth))
-        narrow = pytest.warns(UserWarning, match=f"{bandwidth:g}, is far below the spacing .*0.1:")
-        with narrow if is_narrow else nullcontext([]) as record:
+        said = f"{bandwidth:g}, is far below the spacing .* 0.1: of 200 .* about {near} are"
+        with pytest.warns(UserWarning, match=said) if near else nullcontext([]) as record:
             plan = model.plan(200, like=X[0])
-            if is_narrow:
+            if near:
                 clone(model).set_params(sensitivity=sampler).plan(200)
-        assert len(record) == 2 * is_narrow
+        assert len(record) == 2 * bool(near)
         assert all(each.filename == __file__ for each in record)
         released = [
-            np.exp(plan.target.restore(plan.target(each, seed=0)).score_samples(grid[:, None]))
-            for each in X
+            np.exp(plan.target.restore(plan.target(each, seed=0)).score_samples(grid)) for each in X
         ]
-        exact = beta(3, 3).pdf(grid)
-        error, of_constant = np.mean((released - exact) ** 2), np.mean((1 - exact) ** 2)
-        assert (error > of_constant) == is_narrow
+        errors[bandwidth] = np.mean(np.abs(released - exact))
+    ratios = np.array(list(errors.values())) / errors[0.05]
+    np.testing.assert_allclose(ratios, [6.1, 2.5, 1.5, 1.4, 1], rtol=0.05)
 
 
 def test_a_box_that_is_a_part_of_the_records_is_pointed_out():
