@@ -20,7 +20,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
-from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multiclass import OneVsRestClassifier, OutputCodeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KernelDensity
 from sklearn.neural_network import MLPRegressor
@@ -46,6 +46,7 @@ from skdp import (
     release,
 )
 from skdp.accounting import PrivacyAccountant
+from skdp.estimators.labels import labels_of
 
 pd = pytest.importorskip("pandas", reason="needs the 'dataframe' extra")
 
@@ -153,6 +154,15 @@ def test_members_are_given_numbers_of_classes_but_named_after_them(ensemble, lab
     assert model.summary().remark == remark
     toward = 100 * np.atleast_2d(model.estimator_.named_estimators_["line"].coef_)
     assert model.predict(pd.DataFrame(toward, columns=two[0][0].columns)) == high
+
+
+def test_a_bit_of_a_code_names_no_class():
+    """As bit 1 may stand for the first class."""
+    bits = OutputCodeClassifier(GaussianNB(), code_size=1.5, random_state=5)
+    X, y = PRIVATE
+    fitted = make_pipeline(bits).fit(X[y < 2], np.where(y[y < 2], "b", "a"))
+    means = {"outputcodeclassifier__estimators_[1]__theta_": np.zeros((2, X.shape[1]))}
+    assert labels_of(fitted, means) == {next(iter(means)): (None, list(X.columns))}
 
 
 def test_of_more_classes_or_of_none_nothing_is_said_of_signs():

@@ -193,12 +193,12 @@ def _learn_dense(
     size = np.abs(feared).max()
     values, differences = (values - center) / size, differences / size
     units = OutputUnits.of(feared / size, metric, local)
-    room = units.to.T @ (_room(values, differences, reach, n_samples)[:, None] * units.to)
+    unseen = units.to.T @ (_unseen(values, differences, n_samples)[:, None] * units.to)
     values, changes = values @ units.to, differences @ units.to
 
     def view(rows: Any) -> Pilots:
-        prior = Prior.of(values[rows], changes[rows], reach)
-        return Pilots(changes[rows], prior._replace(covariance=prior.covariance + room), units)
+        prior = Prior.of(values[rows], changes[rows], reach, unseen)
+        return Pilots(changes[rows], prior, units)
 
     whole = view(slice(None))
     parts = []
@@ -242,16 +242,15 @@ def _learn_dense(
     )
 
 
-def _room(values: Matrix, differences: Matrix, reach: float, n_samples: int) -> Matrix:
-    """What is missing of the prior variance that allows for a shift, where changes were not seen.
+def _unseen(values: Matrix, differences: Matrix, n_samples: int) -> Matrix:
+    """What is missing of the mean square of a change, of numbers that hardly any pair changes.
 
     By Efron and Stein's inequality a function of n independent records has a variance of at most
-    n / 2 times the mean square of a change. So that is at least 2 / n times the former, also of
-    numbers that hardly any pilot pair changes.
+    n / 2 times the mean square of a change. So that is at least 2 / n times the former.
     """
     least = 2 / n_samples * values.var(axis=0)
     missing = np.maximum(least - np.mean(differences**2, axis=0), 0)
-    return np.where(seldom_change(differences), reach**2 / 2 * missing, 0)
+    return np.where(seldom_change(differences), missing, 0)
 
 
 class _Part(NamedTuple):

@@ -50,15 +50,18 @@ class Prior(NamedTuple):
     change: Matrix
 
     @classmethod
-    def of(cls, values: Matrix, changes: Matrix, reach: float) -> Prior:
+    def of(
+        cls, values: Matrix, changes: Matrix, reach: float, unseen: Matrix | float = 0.0
+    ) -> Prior:
         """Estimate from rows in output units; `reach` is the number of records that may be unlike.
 
         The covariance is that of a further value around the mean of these, ``(1 + 1/m)`` times S.
+        `unseen` is what these changes do not show of their second moment.
         """
         m = len(values)
         mean = values.mean(axis=0)
         spread = (values - mean) * np.sqrt((1 + 1 / m) / (m - 1))
-        change = shrunk(changes.T @ changes / len(changes), len(changes))
+        change = shrunk(changes.T @ changes / len(changes), len(changes)) + unseen
         return cls(mean, shrunk(spread.T @ spread, m) + reach**2 / 2 * change, change)
 
 

@@ -61,11 +61,13 @@ def _changed(released: Matrix, there: object) -> Matrix:
 def _labels(fitted: Estimator, name: str) -> tuple[Labels, Labels]:
     path, attribute = split_name(fitted, name)
     part, columns = fitted, getattr(fitted, "feature_names_in_", None)
+    of_bits = False  # of a code, as members of an OutputCodeClassifier are
     for step in path:
         before = _columns_before(part, step, columns)
+        of_bits = of_bits or hasattr(part, "code_book_")
         part = reach(part, (step,))
         columns = getattr(part, "feature_names_in_", before)
-    classes = _classes_of(part, fitted)
+    classes = None if of_bits else _classes_of(part, fitted)
     if attribute in BY_NEITHER:
         return None, None
     return classes, classes if attribute in BY_CLASS else _as_text(columns)

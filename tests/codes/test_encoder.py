@@ -255,17 +255,17 @@ def test_a_jump_that_no_pilot_pair_shows_costs_as_much_as_other_changes(order):
     assert norms[0] < 10 * norms[1]
 
 
-def test_room_for_a_shift_is_made_where_hardly_any_pair_changes_a_number():
+def test_what_is_not_seen_of_a_change_follows_from_how_far_pilots_differ():
     """Of four numbers the first never changes, two by a jump, little or large, the last often."""
     rng = np.random.default_rng(0)
     values, differences = rng.normal(size=(59, 4)), np.zeros((59, 4))
     differences[7, 1:3] = 0.01, 10
     differences[:, 3] = 1e-6
-    room = module._room(values, differences, 400.0, 2000)
-    whole = 400**2 / 2000 * values.var(axis=0)
-    np.testing.assert_allclose(room[0], whole[0])
-    np.testing.assert_allclose(room[1], whole[1] - 400**2 / 2 * 0.01**2 / 59)
-    assert not room[2:].any()
+    unseen = module._unseen(values, differences, 2000)
+    whole = values.var(axis=0) / 1000
+    np.testing.assert_allclose(unseen[0], whole[0])
+    np.testing.assert_allclose(unseen[1], whole[1] - 0.01**2 / 59)
+    assert not unseen[2:].any()
 
 
 @pytest.mark.parametrize("order", ORDERS)

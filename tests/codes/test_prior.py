@@ -59,6 +59,10 @@ def test_mean_and_covariance_are_those_of_the_formula(seed, m, d, reach):
     np.testing.assert_allclose(prior.change, drawn(second), atol=1e-12)
     expected = drawn(cov) + reach**2 / 2 * drawn(second)
     np.testing.assert_allclose(prior.covariance, expected, atol=1e-9)
+    unseen = np.diag(np.arange(d))
+    more = Prior.of(values, changes, reach, unseen)
+    np.testing.assert_allclose(more.change, prior.change + unseen)
+    np.testing.assert_allclose(more.covariance, prior.covariance + reach**2 / 2 * unseen)
 
 
 @given(seeds)
