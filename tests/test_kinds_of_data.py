@@ -471,6 +471,19 @@ def test_what_compositions_take():
     assert not takes(make_pipeline(Scaler(), Ridge()), "allow_nan")
 
 
+@pytest.mark.parametrize("wrap", [make_pipeline, FrozenEstimator, make_union])
+def test_gaps_are_followed_through_steps_in_steps(wrap):
+    """A frozen pipeline says of itself that it takes none; one of scalers leaves them."""
+    fill, scale = wrap(make_pipeline(StandardScaler(), SimpleImputer())), wrap(StandardScaler())
+    assert takes(make_pipeline(fill, Ridge()), "allow_nan")
+    assert not takes(make_pipeline(scale, Ridge()), "allow_nan")
+    assert takes(make_pipeline(scale, SimpleImputer(), Ridge()), "allow_nan")
+    columns = make_column_transformer((fill, ["a"]), (scale, ["b"]))
+    assert takes(make_pipeline(wrap(columns), Ridge()), "allow_nan")
+    columns = make_column_transformer((scale, ["a"]), ("passthrough", ["b"]))
+    assert not takes(make_pipeline(wrap(columns), Ridge()), "allow_nan")
+
+
 def test_transformers_that_pass_gaps_on_are_known():
     tree = DecisionTreeRegressor(max_depth=2, random_state=0)
     for name, kind in all_estimators("transformer"):

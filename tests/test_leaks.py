@@ -126,7 +126,7 @@ def test_labels_leave_no_trace():
 
 BOX = BernsteinTransformer(2, 1, feature_range=(-6, 6))
 MACHINES = [
-    KernelDensity(),
+    KernelDensity(bandwidth=2.0),
     SVC(),
     KNeighborsRegressor(),
     KNeighborsClassifier(weights="distance"),

@@ -88,8 +88,10 @@ class Releases(RuleBasedStateMachine):
     @rule(which=st.integers(0, 1), name=st.sampled_from(sorted(BAD)))
     def fit_to_what_is_unfit(self, which, name):
         model, before = self.models[which], fitted_state(self.models[which])
-        with pytest.raises((ValueError, TypeError)):
+        with pytest.raises((ValueError, TypeError, BudgetExceededError)) as refused:
             model.fit(*BAD[name])
+        if refused.type is BudgetExceededError:  # which is seen first
+            assert self.accountant.remaining() < model.mechanism.epsilon
         assert fitted_state(model) == before
 
     @rule(which=st.integers(0, 1), epsilon=EPSILONS)

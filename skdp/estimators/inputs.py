@@ -13,7 +13,7 @@ from skdp.core.classes import isinstance_by_name, public_name
 from skdp.core.dataset import Dataset
 from skdp.core.types import Estimator
 from skdp.estimators.catalog import CATALOG, entry_of, is_stateless, traits_of
-from skdp.estimators.catalog.compositions import is_pipeline
+from skdp.estimators.catalog.compositions import is_frozen, is_pipeline
 from skdp.estimators.members import configured_members, is_composition, last_step
 
 
@@ -25,6 +25,8 @@ def takes(estimator: Estimator, kind: str) -> bool:
     """
     if estimator is None or isinstance(estimator, str):
         return True
+    if is_frozen(estimator):
+        return takes(estimator.estimator, kind)
     if is_pipeline(estimator):
         return _pipeline_takes([step for _, step in estimator.steps], kind)
     traits = traits_of(estimator)
@@ -45,9 +47,21 @@ def _pipeline_takes(steps: list, kind: str) -> bool:
     for step in steps:
         if not takes(step, kind):
             return False
-        if kind != "allow_nan" or not traits_of(step).passes_gaps:
+        if kind != "allow_nan" or not _passes_gaps(step):
             return True
     return bool(steps)
+
+
+def _passes_gaps(estimator: Estimator) -> bool:
+    """Return whether gaps are still there after it; where columns go apart, in all of them."""
+    if estimator is None or isinstance(estimator, str):
+        return True
+    if is_frozen(estimator):
+        return _passes_gaps(estimator.estimator)
+    traits = traits_of(estimator)
+    if traits.steps is not None:
+        return all(map(_passes_gaps, traits.steps(estimator)))
+    return traits.passes_gaps
 
 
 def takes_weights(estimator: Estimator) -> bool:

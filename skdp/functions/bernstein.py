@@ -7,8 +7,11 @@ is a linear map or a repair of what is already released, so it costs no privacy.
 
 from __future__ import annotations
 
-import functools
 import math
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,18 +20,26 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.core.checks import check_count, shown
 from skdp.core.dataset import validate_rows
+from skdp.core.types import Matrix
 from skdp.functions.bernstein_basis import (
     MAX_BASIS,
     MAX_DEGREE,
     MAX_ORDER,
+    as_coefficients,
     as_tensor,
     bernstein_basis,
     multiply_axes,
+    refinement_matrix,
     row_chunks,
 )
 
-ORDERS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128)
-"""Among these ``order="auto"`` chooses: powers of the root of two."""
+ORDERS = (1, 2, 3, 4, 6, 8, 11, 16)
+RATIOS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+"""Among these ``order="auto"`` chooses; a lattice is refined for a low order only, and little where
+it has few steps or many points."""
+LOW_ORDER = 4
+LEAST_STEPS = 3
+MAX_FINE = 2**15
 COST = 1.2
 """What a degree of freedom costs in the choice; with 1 it follows the noise too often."""
 
@@ -49,9 +60,10 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     degree : int in [1, 1000], default=10
         Degree k in every column; the lattice has ``(degree + 1) ** n_features`` points.
     order : int in [1, 1000] or "auto", default="auto"
-        How often the Bernstein operator is iterated [1]_. "auto" takes the order that generalized
-        cross-validation of the released values finds best: few iterations where they are noisy,
-        many where they are precise. It sees nothing else, so it costs no privacy.
+        How often the Bernstein operator is iterated [1]_. "auto" takes the order, and the degree,
+        that generalized cross-validation of the released values finds best: a smooth function where
+        they are noisy, one that follows them where they are precise. For a higher degree they are
+        first interpolated on a finer lattice. It sees nothing else, so it costs no privacy.
     feature_range : pair of float, or array-like of shape (n_features, 2)
         The box: lowest and highest value, of all columns or column by column. It is part of the
         released function, so it is the user's decision and never taken from the data.
@@ -76,10 +88,12 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     `fit` reads the number and the names of the columns and not one value, so it may be called on
     any table of the right width. Relative accuracy of the basis at degree 200 is 1e-13.
 
-    On the lattice the function of order h is S v, with S = I - (I - M)^h a linear smoother of the
-    N values v, M being the basis at the lattice points. "auto" minimizes
-    ``|v - S v|^2 / (1 - 1.2 tr(S) / N)^2`` over 14 orders from 1 to 128 [2]_. The factor 1.2
-    keeps few values from being followed too closely [3]_.
+    With the N values v interpolated by L v on a lattice with r times the steps, and M the basis of
+    that degree there, the function of order h has the values S v on the lattice, with S the rows of
+    (I - (I - M)^h) L that belong to it: a linear smoother. "auto" minimizes ``|v - S v|^2 / (1 -
+    1.2 tr(S) / N)^2`` [2]_ over 8 orders from 1 to 16 for r = 1, and orders 1 to 4 for 9 ratios r
+    from 2 to 32, of which the degree must be at least three times. The factor 1.2 keeps few values
+    from being followed too closely [3]_.
 
     References
     ----------
@@ -96,8 +110,8 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     >>> from skdp import BernsteinTransformer
     >>> bernstein = BernsteinTransformer(degree=25, feature_range=(0, 1)).fit(np.zeros((1, 1)))
     >>> values = bernstein.lattice_[:, 0] * np.sin(10 * bernstein.lattice_[:, 0])
-    >>> bernstein.evaluate(bernstein.coefficients(values), [[0.2], [0.5]]).round(6)
-    array([ 0.181858, -0.479461])
+    >>> bernstein.evaluate(bernstein.coefficients(values), [[0.2], [0.5]]).round(2)
+    array([ 0.18, -0.48])
     """
 
     def __init__(
@@ -229,7 +243,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
 
         They are ``sum_{j < order} (I - M)^j values`` with M the basis at the lattice points. M is
         the Kronecker product of one small matrix a column, and is applied column by column. With
-        ``order="auto"`` all columns of values get the same order.
+        ``order="auto"`` all columns of values get the same order and degree.
 
         Parameters
         ----------
@@ -238,45 +252,54 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of the shape of values
-            The coefficients, for :meth:`evaluate`.
+        ndarray of shape (n_coefficients,) or (n_coefficients, n_outputs)
+            The coefficients, for :meth:`evaluate`: `n_basis` of them, or more where "auto" has
+            chosen a higher degree.
 
         Raises
         ------
         ValueError
             If there is not one finite value, or row, for every lattice point.
         """
-        missed = self._tensor(values, "values")
-        steps = np.arange(self.degree + 1) / self.degree
-        factors = [bernstein_basis(steps, self.degree)] * self.n_features_in_
-        orders = ORDERS if isinstance(self.order, str) else (self.order,)
-        tensor, best, least = np.zeros_like(missed), missed, math.inf
-        unit = np.abs(missed).max() or 1.0  # squares of the largest floats overflow
-        for order in range(1, orders[-1] + 1):
-            tensor = tensor + missed
-            missed = missed - multiply_axes(factors, missed)  # of the values, by this order
-            if order in orders:
-                left = 1 - COST * self._freedom(order)
-                score = float(np.linalg.norm(missed / unit)) / left if left > 0 else math.inf
-                if score < least or order == orders[0]:
-                    best, least = tensor, score
-        return best.reshape(np.shape(values)).copy()
+        check_is_fitted(self)
+        tensor = as_tensor(values, "values", self.degree, self.n_features_in_)
+        if isinstance(self.order, str):
+            found = self._chosen(tensor)
+        else:
+            iterates = _Smoother.of(self.degree, 1, 0).iterates(tensor)
+            found, _ = next(islice(iterates, self.order - 1, None))
+        return found.reshape(-1, *np.shape(values)[1:])
 
-    def _freedom(self, order: int) -> float:
-        """Return the degrees of freedom of the smoother on the lattice, as a share of its points.
-
-        The eigenvalues of M are the products of k! / ((k - j)! k^j), j = 0, ..., k, k the degree.
-        """
-        of_one = np.cumprod(np.append(1.0, 1 - np.arange(self.degree) / self.degree))
-        of_all = functools.reduce(np.multiply.outer, [of_one] * self.n_features_in_)
-        return float(1 - np.mean((1 - of_all) ** order))
+    def _chosen(self, values: Matrix) -> Matrix:
+        """Iterate as often, on a lattice as fine, as cross-validation finds best."""
+        best, least = values, math.inf
+        unit = np.abs(values).max() or 1.0  # squares of the largest floats overflow
+        d = self.n_features_in_
+        for ratio in RATIOS:
+            degree = ratio * self.degree
+            too_fine = degree > MAX_DEGREE or (degree + 1) ** d > MAX_FINE
+            if ratio > 1 and (self.degree < LEAST_STEPS * ratio or too_fine):
+                break
+            orders = [order for order in ORDERS if ratio == 1 or order <= LOW_ORDER]
+            smoother = _Smoother.of(self.degree, ratio, orders[-1])
+            on_lattice = (slice(None, None, ratio),) * d
+            iterates = islice(smoother.iterates(values), orders[-1])
+            for order, (coefficients, missed) in enumerate(iterates, 1):
+                if order not in orders:
+                    continue
+                left = 1 - COST * smoother.freedom(order, d)
+                size = float(np.linalg.norm(missed[on_lattice] / unit))
+                score = size / left if left > 0 else math.inf
+                if score < least:
+                    best, least = coefficients, score
+        return best
 
     def evaluate(self, coefficients: ArrayLike, X: ArrayLike) -> NDArray[np.float64]:
         """Evaluate the function with these coefficients, without the matrix of the basis.
 
         Parameters
         ----------
-        coefficients : array-like of shape (n_basis,) or (n_basis, n_outputs)
+        coefficients : array-like of shape (n_coefficients,) or (n_coefficients, n_outputs)
             As returned by :meth:`coefficients`.
         X : array-like of shape (n_samples, n_features)
             Points of the box.
@@ -284,18 +307,18 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            ``transform(X) @ coefficients``.
+            ``transform(X) @ coefficients`` if they are `n_basis`.
 
         Raises
         ------
         ValueError
             If a point is outside the box and `clip` is False, or the coefficients do not fit.
         """
-        tensor = self._tensor(coefficients, "coefficients")
+        tensor = self._tensor(coefficients)
         U = self._unit(X)
         result = np.empty((len(U), tensor.shape[-1]))
-        for rows in row_chunks(len(U), tensor.size // (self.degree + 1)):
-            factors = [bernstein_basis(column, self.degree) for column in U[rows].T]
+        for rows in row_chunks(len(U), tensor.size // len(tensor)):
+            factors = [bernstein_basis(column, len(tensor) - 1) for column in U[rows].T]
             partial = np.tensordot(factors[0], tensor, axes=1)
             for factor in factors[1:]:
                 partial = np.einsum("np,np...->n...", factor, partial)
@@ -305,11 +328,11 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     def integral(self, coefficients: ArrayLike) -> NDArray[np.float64] | float:
         """Integrate the function with these coefficients over the box, exactly.
 
-        Every basis function has the same integral, the volume of the box divided by `n_basis_`.
+        Every basis function has the same integral, the volume of the box divided by their number.
 
         Parameters
         ----------
-        coefficients : array-like of shape (n_basis,) or (n_basis, n_outputs)
+        coefficients : array-like of shape (n_coefficients,) or (n_coefficients, n_outputs)
             As returned by :meth:`coefficients`.
 
         Returns
@@ -322,10 +345,14 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         ValueError
             If the coefficients do not fit.
         """
-        tensor = self._tensor(coefficients, "coefficients")
-        mean = tensor.reshape(self.n_basis_, -1).mean(axis=0)
+        tensor = self._tensor(coefficients)
+        mean = tensor.reshape(-1, tensor.shape[-1]).mean(axis=0)
         total = math.prod(np.ptp(self.feature_range_, axis=1).tolist()) * mean
         return float(total[0]) if np.ndim(coefficients) == 1 else total
+
+    def _tensor(self, coefficients: ArrayLike) -> Matrix:
+        check_is_fitted(self)
+        return as_coefficients(coefficients, self.degree, self.n_features_in_)
 
     def _unit(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scale points of the box to the unit cube."""
@@ -341,9 +368,45 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
             )
         return (points - low) / (high - low)
 
-    def _tensor(self, values: ArrayLike, name: str) -> NDArray[np.float64]:
-        check_is_fitted(self)
-        return as_tensor(values, name, self.degree, self.n_features_in_)
+
+class _Smoother(NamedTuple):
+    """The Bernstein operator on a lattice of `ratio` times the steps, along one axis.
+
+    `powers` are the traces of its powers, as they act on the values of the lattice itself.
+    """
+
+    refine: Matrix
+    basis: Matrix
+    powers: Matrix
+
+    @classmethod
+    @lru_cache(maxsize=16)
+    def of(cls, degree: int, ratio: int, n_powers: int) -> Self:
+        """Make it for a lattice of so many steps, and orders up to `n_powers`."""
+        refine = refinement_matrix(degree, ratio)
+        n_steps = degree * ratio
+        basis = bernstein_basis(np.arange(n_steps + 1) / n_steps, n_steps)
+        power, powers = refine, [degree + 1.0]
+        for _ in range(n_powers):
+            power = basis @ power
+            powers.append(float(np.trace(power[::ratio])))
+        return cls(refine, basis, np.array(powers))
+
+    def iterates(self, values: Matrix) -> Iterator[tuple[Matrix, Matrix]]:
+        """Yield coefficients by values, and what they miss on the finer lattice, by order."""
+        d = values.ndim - 1
+        missed = multiply_axes([self.refine] * d, values)
+        coefficients = np.zeros_like(missed)
+        while True:
+            coefficients = coefficients + missed
+            missed = missed - multiply_axes([self.basis] * d, missed)
+            yield coefficients, missed
+
+    def freedom(self, order: int, n_features: int) -> float:
+        """Return the degrees of freedom as a share of the points: 1 - tr((I - M)^order) / N."""
+        signed = [math.comb(order, j) * (-1) ** j for j in range(order + 1)]
+        traces = (self.powers[: order + 1] / self.powers[0]) ** n_features
+        return 1 - math.fsum(signed * traces)
 
 
 def _box(feature_range: ArrayLike, n_features: int) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import CubicHermiteSpline
 from sklearn.utils.validation import check_array
 
 MAX_DEGREE = 1000
@@ -42,6 +43,19 @@ def elevation_matrix(degree: int, higher: int) -> NDArray[np.float64]:
     possible = (i >= j) & (i - j <= rest)
     ways = _binomials(degree)[j] * _binomials(rest)[np.where(possible, i - j, 0)]
     return np.where(possible, ways / _binomials(higher)[i], 0.0)
+
+
+def refinement_matrix(degree: int, ratio: int) -> NDArray[np.float64]:
+    """Return the matrix that interpolates values on a lattice on one with `ratio` times the steps.
+
+    By cubic pieces with the mean slopes of both sides, and those of a parabola at the ends.
+    """
+    identity = np.eye(degree + 1)
+    if ratio == 1:
+        return identity
+    steps = np.arange(degree + 1)
+    pieces = CubicHermiteSpline(steps, identity, np.gradient(identity, axis=0, edge_order=2))
+    return np.asarray(pieces(np.arange(ratio * degree + 1) / ratio), dtype=np.float64)
 
 
 def gram_matrix(degree: int) -> NDArray[np.float64]:
@@ -94,6 +108,13 @@ def as_tensor(values: ArrayLike, name: str, degree: int, n_features: int) -> NDA
             f"({n_basis}, n_outputs). Got {array.shape}."
         )
     return array.reshape((degree + 1,) * n_features + (-1,))
+
+
+def as_coefficients(coefficients: ArrayLike, degree: int, n_features: int) -> NDArray[np.float64]:
+    """Give coefficients, of this degree or a multiple, an axis for each feature and of outputs."""
+    own = round(len(np.atleast_1d(coefficients)) ** (1 / n_features)) - 1
+    is_multiple = own > 0 and own % degree == 0
+    return as_tensor(coefficients, "coefficients", own if is_multiple else degree, n_features)
 
 
 def _binomials(degree: int) -> NDArray[np.float64]:

@@ -14,6 +14,7 @@ from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.bernstein_basis import (
     MAX_BASIS,
     MAX_DEGREE,
+    as_coefficients,
     as_tensor,
     elevation_matrix,
     multiply_axes,
@@ -89,11 +90,11 @@ class BernsteinDensity:
         ----------
         transformer : BernsteinTransformer
             The basis, fitted.
-        coefficients : array-like of shape (n_basis,)
+        coefficients : array-like of shape (n_coefficients,)
             As returned by its ``coefficients``.
         degree : int or None, default=None
-            Degree of the density, at least that of the transformer. None takes four times that
-            degree, or less where 10 million basis functions do not allow it.
+            Degree of the density, at least that of the coefficients. None takes four times that
+            of the transformer, or less where 10 million basis functions do not allow it.
 
         Returns
         -------
@@ -103,17 +104,18 @@ class BernsteinDensity:
         Raises
         ------
         ValueError
-            If the degree is lower than that of the transformer, or the coefficients do not fit.
+            If the degree is lower than that of the coefficients, or these do not fit.
         """
         tensor = _one_function(transformer, coefficients)
+        own = len(tensor) - 1
         if degree is None:
             affordable = int(round(MAX_BASIS ** (1 / tensor.ndim), 6)) - 1
-            degree = max(transformer.degree, min(4 * transformer.degree, affordable, MAX_DEGREE))
+            degree = max(own, min(4 * transformer.degree, affordable, MAX_DEGREE))
         check_count(
             "degree",
             degree,
             "BernsteinDensity.from_coefficients",
-            at_least=transformer.degree,
+            at_least=own,
             at_most=MAX_DEGREE,
         )
         fine = BernsteinTransformer(
@@ -122,7 +124,7 @@ class BernsteinDensity:
         fine.fit(transformer.feature_range_.T)
         if hasattr(transformer, "feature_names_in_"):
             fine.feature_names_in_ = transformer.feature_names_in_
-        factors = [elevation_matrix(transformer.degree, degree)] * tensor.ndim
+        factors = [elevation_matrix(own, degree)] * tensor.ndim
         weights = np.maximum(multiply_axes(factors, tensor), 0).ravel()
         return cls(fine, weights if weights.any() else np.ones_like(weights))
 
@@ -176,7 +178,7 @@ def _one_function(
 ) -> NDArray[np.float64]:
     """Check the coefficients of a single function and give them one axis for each feature."""
     check_is_fitted(transformer)
-    tensor = as_tensor(coefficients, "coefficients", transformer.degree, transformer.n_features_in_)
+    tensor = as_coefficients(coefficients, transformer.degree, transformer.n_features_in_)
     if tensor.shape[-1] != 1:
         raise ValueError(
             f"A density needs the coefficients of one function. Got {tensor.shape[-1]}."

@@ -27,7 +27,7 @@ class ReleasedFunction(BaseEstimator):
     ----------
     transformer : BernsteinTransformer
         The basis, fitted.
-    coefficients : ndarray of shape (n_basis,) or (n_basis, n_outputs)
+    coefficients : ndarray of shape (n_coefficients,) or (n_coefficients, n_outputs)
         As returned by its ``coefficients``.
 
     Attributes
@@ -111,7 +111,7 @@ class ReleasedRegressor(RegressorMixin, ReleasedFunction):
     ----------
     transformer : BernsteinTransformer
         The basis, fitted.
-    coefficients : ndarray of shape (n_basis,) or (n_basis, n_outputs)
+    coefficients : ndarray of shape (n_coefficients,) or (n_coefficients, n_outputs)
         As returned by its ``coefficients``.
 
     Examples
@@ -146,7 +146,7 @@ class ReleasedOutlierDetector(OutlierMixin, ReleasedFunction):
     ----------
     transformer : BernsteinTransformer
         The basis, fitted.
-    coefficients : ndarray of shape (n_basis,)
+    coefficients : ndarray of shape (n_coefficients,)
         As returned by its ``coefficients``.
 
     Examples
@@ -200,7 +200,7 @@ class ReleasedClassifier(ClassifierMixin, ReleasedFunction):
     ----------
     transformer : BernsteinTransformer
         The basis, fitted.
-    coefficients : ndarray of shape (n_basis,) or (n_basis, n_classes)
+    coefficients : ndarray of shape (n_coefficients,) or (n_coefficients, n_classes)
         Of the decision function or of the probabilities; with two classes those of the second
         class alone.
     classes : ndarray of shape (n_classes,)

@@ -1,5 +1,6 @@
 """The Bernstein basis against its theory, against exact fractions, and against dense algebra."""
 
+import functools
 import math
 from fractions import Fraction
 
@@ -135,37 +136,68 @@ def test_coefficients_are_a_copy():
     assert values[0] == 0
 
 
+def cubic(values, places):
+    """Cubic convolution (Keys 1981, equation 25): a value is a mean of the four around it."""
+    first, last = values[0] * 3 - values[1] * 3 + values[2], values[-1] * 3 - values[-2] * 3
+    around = [first, *values, last + values[-3]]
+
+    def weight(t):
+        t = abs(t)
+        near, far = 1.5 * t**3 - 2.5 * t**2 + 1, -0.5 * t**3 + 2.5 * t**2 - 4 * t + 2
+        return near if t <= 1 else far if t <= 2 else 0.0
+
+    return [sum(weight(x - i + 1) * v for i, v in enumerate(around)) for x in places]
+
+
 @pytest.mark.loop("n_features", [1, 2])
-def test_the_order_is_chosen_by_cross_validation_of_the_values(n_features):
-    """Against the matrices of the definition; near the best of all orders, whatever the noise."""
+def test_order_and_degree_are_chosen_by_cross_validation_of_the_values(n_features):
+    """Against the matrices of the definition; near the best of all, whatever the noise."""
     rng, degree = np.random.default_rng(n_features), 12
-    bernstein, errors = fitted(n_features, degree=degree, order="auto"), []
-    lattice = bernstein.lattice_
-    basis, grid = bernstein.transform(lattice), rng.uniform(size=(500, n_features))
-    rest = {order: np.linalg.matrix_power(np.eye(len(basis)) - basis, order) for order in ORDERS}
+    bernstein = fitted(n_features, degree=degree, order="auto")
+    lattice, grid = bernstein.lattice_, rng.uniform(size=(500, n_features))
+    identity = np.eye(degree + 1)
+    candidates = {}
+    for ratio in (1, 2, 3, 4):
+        fine = fitted(n_features, degree=ratio * degree, order=1)
+        places = np.arange(ratio * degree + 1) / ratio
+        along = np.transpose([cubic(values, places) for values in identity])
+        refine = functools.reduce(np.kron, [along] * n_features)
+        at = np.isclose(refine.max(axis=1), 1).nonzero()[0]
+        rest = np.eye(fine.n_basis_) - fine.transform(fine.lattice_)
+        missed, coefficients = refine, np.zeros_like(refine)
+        for order in range(1, 17 if ratio == 1 else 5):
+            coefficients, missed = coefficients + missed, rest @ missed
+            if order in ORDERS:
+                candidates[ratio, order] = fine.transform(grid) @ coefficients, missed[at]
     exact = np.exp(-((grid - 0.4) ** 2).sum(axis=1) / 0.02)
+    chosen, errors = set(), []
     for noise in (0.0, 0.01, 0.1, 1.0):
         values = np.exp(-((lattice - 0.4) ** 2).sum(axis=1) / 0.02)
         values += noise * rng.normal(size=len(values))
         scores = {
-            order: np.mean((left @ values) ** 2) / (1 - 1.2 * (1 - np.trace(left) / len(left))) ** 2
-            for order, left in rest.items()
+            key: np.mean((left @ values) ** 2) / (1 - 1.2 * (1 - np.trace(left) / len(left))) ** 2
+            for key, (_, left) in candidates.items()
             if 1.2 * (1 - np.trace(left) / len(left)) < 1
         }
-        orders = [min(scores, key=scores.__getitem__), "auto", 3, *ORDERS]
-        released = {
-            order: each.evaluate(each.coefficients(values), grid)
-            for order in orders
-            for each in [fitted(n_features, degree=degree, order=order)]
-        }
-        np.testing.assert_allclose(released["auto"], released[orders[0]], rtol=1e-6, atol=1e-9)
+        best = min(scores, key=scores.__getitem__)
+        coefficients = bernstein.coefficients(values)
+        assert coefficients.shape == ((best[0] * degree + 1) ** n_features,)
+        auto = bernstein.evaluate(coefficients, grid)
+        np.testing.assert_allclose(auto, candidates[best][0] @ values, rtol=1e-6, atol=1e-9)
+        both = bernstein.coefficients(np.column_stack([values, values]))
+        np.testing.assert_allclose(bernstein.evaluate(both, grid), np.c_[auto, auto])
         huge = bernstein.evaluate(bernstein.coefficients(values * 1e300), grid)
-        np.testing.assert_allclose(huge, released["auto"] * 1e300)
-        errors.append([np.std(released[order] - exact) for order in ("auto", 3, *ORDERS)])
-    auto, of_three, *others = np.transpose(errors)
-    assert (auto < 2 * np.min(others, axis=0)).all()
+        np.testing.assert_allclose(huge, auto * 1e300)
+        mean = np.mean(auto)
+        assert bernstein.integral(coefficients) == pytest.approx(mean, abs=6 * np.std(auto) / 22)
+        chosen.add(best)
+        of_all = [np.std(by @ values - exact) for by, _ in candidates.values()]
+        errors.append([np.std(auto - exact), min(of_all), of_all[2]])
+    auto, least, of_three = np.transpose(errors)
+    assert (auto < 4 * least).all()
     assert (auto < 1.05 * of_three).all()
     assert (auto[:2] < of_three[:2] / 2).all()
+    assert len({ratio for ratio, _ in chosen}) > 1
 
 
 def test_higher_order_converges_faster():
