@@ -21,6 +21,7 @@ from skdp.core.checks import check_count
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.types import AxisLabels, Container, Estimator, Values
 from skdp.folder import check_free, read_folder, write_folder
+from skdp.functions.released_density import ReleasedDensity, remark_on_density
 from skdp.intervals import (
     FOR_CLASSIFIERS,
     FOR_REGRESSORS,
@@ -33,7 +34,7 @@ from skdp.intervals import (
 )
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.summary import ReleaseSummary, flat_names, flat_numbers, remark_on_sign
+from skdp.summary import ERR_TOGETHER, ReleaseSummary, flat_names, flat_numbers, remark_on_sign
 
 CONTRADICTED = 5.0
 """Beyond so many standard deviations one must be told that the records are unlike the oracle's."""
@@ -139,7 +140,12 @@ class Release:
                 learned = np.clip(1 - left**2, 0, 1)
         names, said = flat_names(self.numbers, self.labels), [str(self.guarantee), self._warning]
         promise = "\n".join(filter(None, said))
-        remark = remark_on_sign(self.numbers, self.labels)
+        remarks = [remark_on_sign(self.numbers, self.labels)]
+        if self.prior_errors is not None and len(values) > 1:
+            remarks.append(ERR_TOGETHER)
+        if isinstance(self.value, ReleasedDensity):
+            remarks.append(remark_on_density(self.value, values))
+        remark = " ".join(filter(None, remarks))
         return ReleaseSummary(promise, names, values, errors, learned, self.repaired, remark)
 
     def predict_interval(

@@ -113,7 +113,7 @@ class ReleasePlan:
       data: 100 records (a public number), X numpy.ndarray of ['float64']
       evaluations: 236 on public records (... s), then 1 on the data
       noise: LaplaceMechanism
-      read off the data: 96% of what could differ between models of this oracle
+      read off the data: 96% of what could differ between models of this oracle, were 20% ...
       standard error after decoding: 0.01
     >>> X = np.random.default_rng(0).uniform(size=(100, 1))
     >>> plan.execute(X).guarantee == plan.guarantee
@@ -399,8 +399,10 @@ class ReleasePlan:
             errors = "after decoding"
             if isinstance(self.sensitivity, KnownSensitivity) and self.oracle is not None:
                 prior = [f"prior from {self.oracle.description}, for utility only"]
+            shift = self.mechanism.geometry.basis.shift
+            unlike = f", were {shift:.0%} of its records unlike" if shift else ""
             share = f"{self.share_learned:.0%} of what could differ between models of this oracle"
-            decoded = [f"read off the data: {share}"]
+            decoded = [f"read off the data: {share}{unlike}"]
         lines = [
             f"promise: {self.guarantee}",
             *prior,

@@ -25,6 +25,10 @@ FIXED = "the same in all public fits"
 # An error of a smaller share of its number is the rounding of a number that no public fit varies.
 ROUNDING = 1e-8
 
+ERR_TOGETHER = (
+    "Numbers that were decoded together err together: a prediction may be known better than they."
+)
+
 MOST_ROWS = 20
 
 # A number in brackets belongs to the attribute if more of its name follows.
@@ -54,7 +58,8 @@ class ReleaseSummary:
     repaired : ndarray of shape (n_numbers,) or None, default=None
         The numbers as they are in the model, where they were brought into range; else NaN.
     remark : str, default=""
-        How to read them, below the table: of two classes, for which one the coefficients speak.
+        How to read them, below the table: of two classes, for which one the coefficients speak;
+        what a density is made of them.
 
     See Also
     --------

@@ -478,6 +478,7 @@ def test_gaps_are_followed_through_steps_in_steps(wrap):
     assert takes(make_pipeline(fill, Ridge()), "allow_nan")
     assert not takes(make_pipeline(scale, Ridge()), "allow_nan")
     assert takes(make_pipeline(scale, SimpleImputer(), Ridge()), "allow_nan")
+    assert not takes(make_pipeline(wrap(make_union(fill, scale)), Ridge()), "allow_nan")
     columns = make_column_transformer((fill, ["a"]), (scale, ["b"]))
     assert takes(make_pipeline(wrap(columns), Ridge()), "allow_nan")
     columns = make_column_transformer((scale, ["a"]), ("passthrough", ["b"]))

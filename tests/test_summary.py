@@ -3,6 +3,7 @@
 import json
 import pickle
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -174,7 +175,7 @@ def test_of_more_classes_or_of_none_nothing_is_said_of_signs():
     for model in models:
         summary = model.fit(*PRIVATE).summary()
         assert any("coef_[" in name for name in summary.names)
-        assert not summary.remark
+        assert "speaks" not in summary.remark
 
 
 @pytest.mark.slow
@@ -220,6 +221,30 @@ def test_a_function_is_summarized_by_its_coefficients():
     assert model.summary().names == [f"value[{x}]" for x in ("0", "0.333333", "0.666667", "1")]
 
 
+@pytest.mark.parametrize("of_noise", [True, False])
+def test_a_summary_says_what_becomes_of_the_values_of_a_density(of_noise, tmp_path):
+    """Half of the mass is below 0, outside of the box; rounding is no name for it."""
+    X = np.linspace(-1, 1, 4001)[:, None]
+    box = BernsteinTransformer(degree=33, feature_range=(0, 3.3))
+    noise = 1.0 if of_noise else 1e9
+    model = private(KernelDensity(bandwidth=0.1), release=box, epsilon=noise)
+    model.set_params(sensitivity="known").fit(X).save(tmp_path)
+    summary = model.summary()
+    said = re.search(r"integral of ([\d.]+); the density", summary.remark)
+    assert float(said[1]) == pytest.approx(0.5, abs=0.1 if of_noise else 1e-3)
+    assert load(tmp_path).summary().remark == summary.remark
+    assert summary.remark in (tmp_path / "README.md").read_text()
+    shifted = BernsteinTransformer(degree=33, feature_range=(-1, 2.3))
+    names = model.set_params(release=shifted).fit(X).summary().names
+    assert names[10] == "value[0]"
+
+
+def test_numbers_that_were_decoded_together_are_said_to_err_together():
+    for decode in (True, False):
+        model = private(RidgeClassifier(), decode=decode).fit(*PRIVATE)
+        assert ("err together" in model.summary().remark) == decode
+
+
 def release_of(function, X, **others):
     return release(function, X, mechanism=LaplaceMechanism(1.0), sensitivity=0.1, **others)
 
@@ -248,6 +273,9 @@ def test_names_are_of_the_last_axis_or_one_by_one():
     assert release_of(np.mean, X, names=["mean"]).summary().names == ["value[mean]"]
     corners = release_of(lambda X: np.ones((2, 2)), X, names=["a", "b"]).summary().names
     assert corners == ["value[0, a]", "value[0, b]", "value[1, a]", "value[1, b]"]
+    sides = [["up", "down"], ["left", "right"]]
+    corners = release_of(lambda X: np.ones((2, 2)), X, names=sides).summary().names
+    assert corners == [f"value[{row}, {column}]" for row in sides[0] for column in sides[1]]
     corners = release_of(lambda X: np.ones((2, 2)), X, names=list("abcd")).summary().names
     assert corners == [f"value[{name}]" for name in "abcd"]
     with pytest.raises(ValueError, match=r"the 4 numbers of the value, or the 2 along its last"):

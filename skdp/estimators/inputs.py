@@ -53,15 +53,21 @@ def _pipeline_takes(steps: list, kind: str) -> bool:
 
 
 def _passes_gaps(estimator: Estimator) -> bool:
-    """Return whether gaps are still there after it; where columns go apart, in all of them."""
+    """Return whether gaps may still be there after it; where columns go apart, in all of them."""
     if estimator is None or isinstance(estimator, str):
         return True
     if is_frozen(estimator):
         return _passes_gaps(estimator.estimator)
     traits = traits_of(estimator)
-    if traits.steps is not None:
-        return all(map(_passes_gaps, traits.steps(estimator)))
-    return traits.passes_gaps
+    if traits.steps is None:
+        return traits.passes_gaps
+    goes_to_each = traits.takes_if is all and not is_pipeline(estimator)  # as in a union
+    steps = (step for step in traits.steps(estimator) if not _is_dropped(step))
+    return (any if goes_to_each else all)(map(_passes_gaps, steps))
+
+
+def _is_dropped(step: Estimator) -> bool:
+    return isinstance(step, str) and step == "drop"
 
 
 def takes_weights(estimator: Estimator) -> bool:

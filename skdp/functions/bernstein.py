@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import islice
 from typing import NamedTuple, Self
 
@@ -25,7 +25,6 @@ from skdp.functions.bernstein_basis import (
     MAX_BASIS,
     MAX_DEGREE,
     MAX_ORDER,
-    as_coefficients,
     as_tensor,
     bernstein_basis,
     multiply_axes,
@@ -33,7 +32,7 @@ from skdp.functions.bernstein_basis import (
     row_chunks,
 )
 
-ORDERS = (1, 2, 3, 4, 6, 8, 11, 16)
+ORDERS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128)
 RATIOS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 """Among these ``order="auto"`` chooses; a lattice is refined for a low order only, and little where
 it has few steps or many points."""
@@ -91,7 +90,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     With the N values v interpolated by L v on a lattice with r times the steps, and M the basis of
     that degree there, the function of order h has the values S v on the lattice, with S the rows of
     (I - (I - M)^h) L that belong to it: a linear smoother. "auto" minimizes ``|v - S v|^2 / (1 -
-    1.2 tr(S) / N)^2`` [2]_ over 8 orders from 1 to 16 for r = 1, and orders 1 to 4 for 9 ratios r
+    1.2 tr(S) / N)^2`` [2]_ over 14 orders from 1 to 128 for r = 1, and orders 1 to 4 for 9 ratios r
     from 2 to 32, of which the degree must be at least three times. The factor 1.2 keeps few values
     from being followed too closely [3]_.
 
@@ -266,9 +265,9 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         if isinstance(self.order, str):
             found = self._chosen(tensor)
         else:
-            iterates = _Smoother.of(self.degree, 1, 0).iterates(tensor)
+            iterates = _Smoother.of(self.degree, 1).iterates(tensor)
             found, _ = next(islice(iterates, self.order - 1, None))
-        return found.reshape(-1, *np.shape(values)[1:])
+        return found.reshape(-1, *np.shape(values)[1:]).copy()
 
     def _chosen(self, values: Matrix) -> Matrix:
         """Iterate as often, on a lattice as fine, as cross-validation finds best."""
@@ -281,13 +280,13 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
             if ratio > 1 and (self.degree < LEAST_STEPS * ratio or too_fine):
                 break
             orders = [order for order in ORDERS if ratio == 1 or order <= LOW_ORDER]
-            smoother = _Smoother.of(self.degree, ratio, orders[-1])
+            smoother = _Smoother.of(self.degree, ratio)
             on_lattice = (slice(None, None, ratio),) * d
             iterates = islice(smoother.iterates(values), orders[-1])
             for order, (coefficients, missed) in enumerate(iterates, 1):
                 if order not in orders:
                     continue
-                left = 1 - COST * smoother.freedom(order, d)
+                left = 1 - COST * _freedom(self.degree, ratio, order, d)
                 size = float(np.linalg.norm(missed[on_lattice] / unit))
                 score = size / left if left > 0 else math.inf
                 if score < least:
@@ -351,8 +350,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         return float(total[0]) if np.ndim(coefficients) == 1 else total
 
     def _tensor(self, coefficients: ArrayLike) -> Matrix:
-        check_is_fitted(self)
-        return as_coefficients(coefficients, self.degree, self.n_features_in_)
+        return as_coefficients(coefficients, self)
 
     def _unit(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scale points of the box to the unit cube."""
@@ -370,27 +368,18 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
 
 
 class _Smoother(NamedTuple):
-    """The Bernstein operator on a lattice of `ratio` times the steps, along one axis.
-
-    `powers` are the traces of its powers, as they act on the values of the lattice itself.
-    """
+    """The Bernstein operator on a lattice of `ratio` times the steps, along one axis."""
 
     refine: Matrix
     basis: Matrix
-    powers: Matrix
 
     @classmethod
     @lru_cache(maxsize=16)
-    def of(cls, degree: int, ratio: int, n_powers: int) -> Self:
-        """Make it for a lattice of so many steps, and orders up to `n_powers`."""
-        refine = refinement_matrix(degree, ratio)
+    def of(cls, degree: int, ratio: int) -> Self:
+        """Make it for a lattice of so many steps."""
         n_steps = degree * ratio
         basis = bernstein_basis(np.arange(n_steps + 1) / n_steps, n_steps)
-        power, powers = refine, [degree + 1.0]
-        for _ in range(n_powers):
-            power = basis @ power
-            powers.append(float(np.trace(power[::ratio])))
-        return cls(refine, basis, np.array(powers))
+        return cls(refinement_matrix(degree, ratio), basis)
 
     def iterates(self, values: Matrix) -> Iterator[tuple[Matrix, Matrix]]:
         """Yield coefficients by values, and what they miss on the finer lattice, by order."""
@@ -402,11 +391,36 @@ class _Smoother(NamedTuple):
             missed = missed - multiply_axes([self.basis] * d, missed)
             yield coefficients, missed
 
-    def freedom(self, order: int, n_features: int) -> float:
-        """Return the degrees of freedom as a share of the points: 1 - tr((I - M)^order) / N."""
-        signed = [math.comb(order, j) * (-1) ** j for j in range(order + 1)]
-        traces = (self.powers[: order + 1] / self.powers[0]) ** n_features
-        return 1 - math.fsum(signed * traces)
+
+@lru_cache(maxsize=256)
+def _freedom(degree: int, ratio: int, order: int, n_features: int) -> float:
+    """Return the degrees of freedom as a share of the points: 1 - tr((I - M)^order) / N.
+
+    The eigenvalues of M are the products of k! / ((k - j)! k^j), j = 0, ..., k, k the degree. On
+    a finer lattice only the traces of its powers are products, which is good for a low order.
+    """
+    if ratio == 1:
+        of_one = np.cumprod(np.append(1.0, 1 - np.arange(degree) / degree))
+        of_all = reduce(np.multiply.outer, [of_one] * n_features)
+        return float(1 - np.mean((1 - of_all) ** order))
+    smoother = _Smoother.of(degree, ratio)
+    power, left = smoother.refine, 1.0
+    for j in range(1, order + 1):
+        power = smoother.basis @ power
+        share = float(np.trace(power[::ratio])) / (degree + 1)
+        left += (-1) ** j * math.comb(order, j) * share**n_features
+    return 1 - left
+
+
+def as_coefficients(coefficients: ArrayLike, transformer: BernsteinTransformer) -> Matrix:
+    """Give coefficients that a transformer has made an axis for each feature, and of outputs."""
+    check_is_fitted(transformer)
+    degree, n_features = transformer.degree, transformer.n_features_in_
+    own = round(len(np.atleast_1d(coefficients)) ** (1 / n_features)) - 1
+    may_be_finer = isinstance(transformer.order, str) and own <= MAX_DEGREE
+    possible = [degree * r for r in RATIOS if LEAST_STEPS * r <= degree]
+    own = own if may_be_finer and own in possible else degree
+    return as_tensor(coefficients, "coefficients", own, n_features)
 
 
 def _box(feature_range: ArrayLike, n_features: int) -> NDArray[np.float64]:

@@ -110,13 +110,6 @@ def as_tensor(values: ArrayLike, name: str, degree: int, n_features: int) -> NDA
     return array.reshape((degree + 1,) * n_features + (-1,))
 
 
-def as_coefficients(coefficients: ArrayLike, degree: int, n_features: int) -> NDArray[np.float64]:
-    """Give coefficients, of this degree or a multiple, an axis for each feature and of outputs."""
-    own = round(len(np.atleast_1d(coefficients)) ** (1 / n_features)) - 1
-    is_multiple = own > 0 and own % degree == 0
-    return as_tensor(coefficients, "coefficients", own if is_multiple else degree, n_features)
-
-
 def _binomials(degree: int) -> NDArray[np.float64]:
     """Row of Pascal's triangle, exact and then rounded."""
     return np.array([math.comb(degree, j) for j in range(degree + 1)], dtype=np.float64)

@@ -10,11 +10,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.checks import check_count
-from skdp.functions.bernstein import BernsteinTransformer
+from skdp.functions.bernstein import BernsteinTransformer, as_coefficients
 from skdp.functions.bernstein_basis import (
     MAX_BASIS,
     MAX_DEGREE,
-    as_coefficients,
     as_tensor,
     elevation_matrix,
     multiply_axes,
@@ -177,8 +176,7 @@ def _one_function(
     transformer: BernsteinTransformer, coefficients: ArrayLike
 ) -> NDArray[np.float64]:
     """Check the coefficients of a single function and give them one axis for each feature."""
-    check_is_fitted(transformer)
-    tensor = as_coefficients(coefficients, transformer.degree, transformer.n_features_in_)
+    tensor = as_coefficients(coefficients, transformer)
     if tensor.shape[-1] != 1:
         raise ValueError(
             f"A density needs the coefficients of one function. Got {tensor.shape[-1]}."

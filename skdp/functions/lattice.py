@@ -177,8 +177,10 @@ def place_labels(
     step = (high - low) / transformer.degree
     needed = np.log10(np.maximum(abs(low), abs(high))) - np.log10(step)
     digits = np.clip(2 + np.ceil(needed), 6, 17).astype(int)  # or neighbors look alike
+    lattice = transformer.lattice_
+    lattice[np.abs(lattice) < 1e-9 * step] = 0  # which may be a rounding error
     places = [
         ", ".join(f"{name}{x:.{n}g}" for name, x, n in zip(columns, point, digits, strict=True))
-        for point in transformer.lattice_
+        for point in lattice
     ]
     return {"value": (places, places if getattr(numbers, "ndim", 0) == 1 else of_last)}
