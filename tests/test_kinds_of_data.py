@@ -27,7 +27,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, Ri
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import make_pipeline, make_union
+from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
 from sklearn.preprocessing import (
     FunctionTransformer,
     MaxAbsScaler,
@@ -479,6 +479,8 @@ def test_gaps_are_followed_through_steps_in_steps(wrap):
     assert not takes(make_pipeline(scale, Ridge()), "allow_nan")
     assert takes(make_pipeline(scale, SimpleImputer(), Ridge()), "allow_nan")
     assert not takes(make_pipeline(wrap(make_union(fill, scale)), Ridge()), "allow_nan")
+    alone = FeatureUnion([("fill", fill), ("none", "drop")])
+    assert takes(make_pipeline(wrap(alone), Ridge()), "allow_nan")
     columns = make_column_transformer((fill, ["a"]), (scale, ["b"]))
     assert takes(make_pipeline(wrap(columns), Ridge()), "allow_nan")
     columns = make_column_transformer((scale, ["a"]), ("passthrough", ["b"]))

@@ -273,6 +273,8 @@ def test_names_are_of_the_last_axis_or_one_by_one():
     assert release_of(np.mean, X, names=["mean"]).summary().names == ["value[mean]"]
     corners = release_of(lambda X: np.ones((2, 2)), X, names=["a", "b"]).summary().names
     assert corners == ["value[0, a]", "value[0, b]", "value[1, a]", "value[1, b]"]
+    mixed = release_of(lambda X: X.mean(axis=0), X, names=[["age"], "income"])
+    assert mixed.summary().names == ["value[['age']]", "value[income]"]
     sides = [["up", "down"], ["left", "right"]]
     corners = release_of(lambda X: np.ones((2, 2)), X, names=sides).summary().names
     assert corners == [f"value[{row}, {column}]" for row in sides[0] for column in sides[1]]
