@@ -239,6 +239,17 @@ def test_a_summary_says_what_becomes_of_the_values_of_a_density(of_noise, tmp_pa
     assert names[10] == "value[0]"
 
 
+def test_large_ratios_are_written_as_numbers():
+    values = np.array([156.0, 1.25e4, 99.4, 1.0])
+    summary = ReleaseSummary("", list("abcd"), values, np.ones(4), np.ones(4))
+    assert [line.split()[3] for line in str(summary).splitlines()[2:]] == [
+        "156",
+        "1.2e+04",
+        "99",
+        "1",
+    ]
+
+
 def test_numbers_that_were_decoded_together_are_said_to_err_together():
     for decode in (True, False):
         model = private(RidgeClassifier(), decode=decode).fit(*PRIVATE)
