@@ -70,7 +70,8 @@ class FittedMethods:
         X : array-like of shape (n_samples, n_features)
             Records.
         level : float in (0, 1), default=0.9
-            How often the prediction of the exact model is inside, record by record.
+            How often the prediction of the exact model is inside, record by record, over many
+            releases: the records of one release err together.
         n_draws : int, default=199
             How often the release is simulated. With a public code each takes two fits to records of
             the oracle, unless there is a closed form; `save` and further calls use them again.
