@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -195,9 +195,8 @@ class Release:
         self._check_is(is_regressor, "predict_interval", FOR_CLASSIFIERS)
         models = self._models("predict_interval", n_draws, random_state)
         outputs = np.full((len(models), *np.shape(self.value.predict(X))), np.nan)
-        for output, model in zip(outputs, models, strict=True):
-            with suppress(ValueError):  # a step of it refuses what noise made of one before it
-                output[...] = model.predict(X)
+        for output, predicted in zip(outputs, _predicted(models, X), strict=False):
+            output[...] = predicted
         return interval(outputs, level)
 
     def predict_stability(
@@ -234,9 +233,8 @@ class Release:
         models = self._models("predict_stability", n_draws, random_state)
         label = self.value.predict(X)
         same = np.zeros(np.shape(label))
-        for model in models:
-            with suppress(ValueError):  # a step of it refuses what noise made of one before it
-                same += model.predict(X) == label
+        for predicted in _predicted(models, X):
+            same += predicted == label
         return same / len(models)
 
     def might_have_been(
@@ -404,6 +402,13 @@ class Release:
         except Exception:  # a target of the user's own, which need not be written
             return None
         return kept
+
+
+def _predicted(models: list[Estimator], X: Container) -> Iterator[NDArray]:
+    """Predict with each model that can."""
+    for model in models:
+        with suppress(ValueError):  # a step of it refuses what noise made of one before it
+            yield model.predict(X)
 
 
 def contradiction(surprise: float, gamma: float) -> str:

@@ -21,7 +21,7 @@ from skdp.core.oracle import Oracle
 from skdp.core.room import evaluate_privately, spare
 from skdp.core.schema import Schema, canonical, describe_columns, describe_key
 from skdp.core.target import Target, replaces, target_key
-from skdp.core.types import AxisLabels, Container, Values
+from skdp.core.types import AxisLabels, Container, Names, Values
 from skdp.estimators.labels import labels_of, repaired
 from skdp.estimators.validation import check_labels
 from skdp.functions.choice import ChoiceTarget
@@ -72,8 +72,9 @@ class ReleasePlan:
     settled : tuple of Target, sensitivity and str, or None, default=None
         Which target was found to have which sensitivity, and what it was known by then. Where it is
         not these two, what the sensitivity is known by must be that of the target.
-    names : list of str or None, default=None
-        What the numbers are called, one by one or along the last axis, for the summary.
+    names : list of str, or two of these, or None, default=None
+        What the numbers are called, one by one or along the last axis, for the summary; two lists
+        are of the rows and the columns of a table.
 
     Attributes
     ----------
@@ -133,7 +134,7 @@ class ReleasePlan:
     settled: tuple[Target, SensitivityEstimate | KnownSensitivity | None, str] | None = field(
         default=None, repr=False
     )
-    names: list[str] | None = None
+    names: Names | None = None
 
     def __post_init__(self) -> None:
         """Refuse parts that do not belong together, as `dataclasses.replace` may bring in."""
@@ -280,7 +281,8 @@ class ReleasePlan:
     ) -> AxisLabels | None:
         """Say what the numbers are called: as the caller says, or the target, or the estimator."""
         if self.names is not None:
-            return {"value": (None, self.names)}
+            of_sides = self.names if isinstance(self.names, tuple) else (None, self.names)
+            return {"value": of_sides}
         if numbers is None:
             return None
         return self.target.labels(numbers) or labels_of(fitted, numbers)

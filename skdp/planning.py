@@ -25,7 +25,7 @@ from skdp.core.room import spare
 from skdp.core.schema import Schema, canonical
 from skdp.core.streams import OUTPUT_DATASET
 from skdp.core.target import FunctionTarget, Target, replaces, target_key
-from skdp.core.types import Container
+from skdp.core.types import Container, Names
 from skdp.estimators.public_fit import synthetic_dataset
 from skdp.functions.choice import ChoiceTarget
 from skdp.functions.lattice import BernsteinTarget
@@ -159,9 +159,19 @@ def make_plan(
     return plan
 
 
-def _check_names(names: list[str] | None, shape: tuple[int, ...] | None) -> None:
-    """Refuse names that are neither one for each number nor one for each along the last axis."""
-    if names is None or shape is None or len(names) in (math.prod(shape), *shape[-1:]):
+def _check_names(names: Names | None, shape: tuple[int, ...] | None) -> None:
+    """Refuse names that are one for each of neither the numbers, nor the last axis, nor both."""
+    if names is None or shape is None:
+        return
+    if isinstance(names, tuple):
+        of_sides = tuple(map(len, names))
+        if of_sides != shape:
+            raise ValueError(
+                "Two lists in the 'names' parameter of release must name the rows and the columns "
+                f"of a value of shape {shape}. Got {of_sides[0]} and {of_sides[1]} names."
+            )
+        return
+    if len(names) in (math.prod(shape), *shape[-1:]):
         return
     along = f", or the {shape[-1]} along its last axis" if len(shape) > 1 else ""
     raise ValueError(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
-from itertools import product
 
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant, paying
 from skdp.core.checks import check_count, shown
 from skdp.core.dataset import as_dataset, n_records
 from skdp.core.target import Target, as_target
-from skdp.core.types import Container
+from skdp.core.types import Container, Names
 from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
@@ -30,7 +29,7 @@ def release(
     mechanism: Mechanism,
     sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
     responses: Iterable[object] | None = None,
-    names: Sequence[str] | Sequence[list[str]] | None = None,
+    names: Sequence[str | list[str]] | None = None,
     sample_weight: Container = None,
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
@@ -62,10 +61,11 @@ def release(
     responses : iterable of object or None, default=None
         For the ExponentialMechanism: what to choose from, anything at all. The target returns one
         score for each, and the value is one of them. None releases the position of the choice.
-    names : sequence of str, or of a list of str for each axis, or None, default=None
+    names : sequence of str, or two lists of str, or None, default=None
         What the numbers are called in the summary and on the card, such as columns or bins: along
-        the last axis of an array, or one by one, or along each axis. They are public. Where it is
-        not known before how many numbers there are, names of another number are left out.
+        the last axis of an array, or one by one; two lists are of the rows and the columns of a
+        table. They are public. Where it is not known before how many numbers there are, names of
+        another number are left out.
     sample_weight : array-like of n_samples weights or None, default=None
         The private weights of the records, if the target takes them after `y`.
     accountant : PrivacyAccountant or None, default=None
@@ -173,7 +173,7 @@ def plan_release(
     mechanism: Mechanism,
     sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
     responses: Iterable[object] | None = None,
-    names: Sequence[str] | Sequence[list[str]] | None = None,
+    names: Sequence[str | list[str]] | None = None,
 ) -> ReleasePlan:
     """Settle all that is public about a release, without private data.
 
@@ -195,7 +195,7 @@ def plan_release(
         ranges one record must not move them by more.
     responses : iterable of object or None, default=None
         As for :func:`release`.
-    names : sequence of str, or of a list of str for each axis, or None, default=None
+    names : sequence of str, or two lists of str, or None, default=None
         As for :func:`release`.
 
     Returns
@@ -246,9 +246,7 @@ def _check_mechanism(mechanism: object) -> None:
         )
 
 
-def _check_names(
-    names: Sequence[str] | Sequence[list[str]] | None, mechanism: Mechanism
-) -> list[str] | None:
+def _check_names(names: Sequence[str | list[str]] | None, mechanism: Mechanism) -> Names | None:
     """Refuse what is no list of names; how many there must be is seen with the value's shape."""
     if names is None:
         return None
@@ -258,8 +256,10 @@ def _check_names(
             "The 'names' parameter of release must list what the numbers are called, in order. "
             + (f"{type(mechanism).__name__} releases none." if mechanism.chooses else got)
         )
-    if len(names) and all(isinstance(each, list) for each in names):
-        return [", ".join(map(str, each)) for each in product(*names)]
+    sides = [each for each in names if isinstance(each, list)]
+    if len(sides) == len(names) == 2:
+        rows, columns = ([str(name) for name in side] for side in sides)
+        return rows, columns
     return list(map(str, names))
 
 

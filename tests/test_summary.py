@@ -289,6 +289,9 @@ def test_names_are_of_the_last_axis_or_one_by_one():
     sides = [["up", "down"], ["left", "right"]]
     corners = release_of(lambda X: np.ones((2, 2)), X, names=sides).summary().names
     assert corners == [f"value[{row}, {column}]" for row in sides[0] for column in sides[1]]
+    for function in (lambda X: np.ones((3, 2)), lambda X: np.ones(4)):
+        with pytest.raises(ValueError, match=r"rows and the columns .* Got 2 and 2 names"):
+            release_of(function, X, names=sides)
     corners = release_of(lambda X: np.ones((2, 2)), X, names=list("abcd")).summary().names
     assert corners == [f"value[{name}]" for name in "abcd"]
     with pytest.raises(ValueError, match=r"the 4 numbers of the value, or the 2 along its last"):

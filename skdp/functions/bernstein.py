@@ -8,10 +8,6 @@ is a linear map or a repair of what is already released, so it costs no privacy.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from functools import lru_cache, reduce
-from itertools import islice
-from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,20 +23,9 @@ from skdp.functions.bernstein_basis import (
     MAX_ORDER,
     as_tensor,
     bernstein_basis,
-    multiply_axes,
-    refinement_matrix,
     row_chunks,
 )
-
-ORDERS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128)
-RATIOS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
-"""Among these ``order="auto"`` chooses; a lattice is refined for a low order only, and little where
-it has few steps or many points."""
-LOW_ORDER = 4
-LEAST_STEPS = 3
-MAX_FINE = 2**15
-COST = 1.2
-"""What a degree of freedom costs in the choice; with 1 it follows the noise too often."""
+from skdp.functions.bernstein_order import chosen, degrees, iterated
 
 
 class BernsteinTransformer(TransformerMixin, BaseEstimator):
@@ -262,36 +247,8 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         tensor = as_tensor(values, "values", self.degree, self.n_features_in_)
-        if isinstance(self.order, str):
-            found = self._chosen(tensor)
-        else:
-            iterates = _Smoother.of(self.degree, 1).iterates(tensor)
-            found, _ = next(islice(iterates, self.order - 1, None))
+        found = chosen(tensor) if isinstance(self.order, str) else iterated(tensor, self.order)
         return found.reshape(-1, *np.shape(values)[1:]).copy()
-
-    def _chosen(self, values: Matrix) -> Matrix:
-        """Iterate as often, on a lattice as fine, as cross-validation finds best."""
-        best, least = values, math.inf
-        unit = np.abs(values).max() or 1.0  # squares of the largest floats overflow
-        d = self.n_features_in_
-        for ratio in RATIOS:
-            degree = ratio * self.degree
-            too_fine = degree > MAX_DEGREE or (degree + 1) ** d > MAX_FINE
-            if ratio > 1 and (self.degree < LEAST_STEPS * ratio or too_fine):
-                break
-            orders = [order for order in ORDERS if ratio == 1 or order <= LOW_ORDER]
-            smoother = _Smoother.of(self.degree, ratio)
-            on_lattice = (slice(None, None, ratio),) * d
-            iterates = islice(smoother.iterates(values), orders[-1])
-            for order, (coefficients, missed) in enumerate(iterates, 1):
-                if order not in orders:
-                    continue
-                left = 1 - COST * _freedom(self.degree, ratio, order, d)
-                size = float(np.linalg.norm(missed[on_lattice] / unit))
-                score = size / left if left > 0 else math.inf
-                if score < least:
-                    best, least = coefficients, score
-        return best
 
     def evaluate(self, coefficients: ArrayLike, X: ArrayLike) -> NDArray[np.float64]:
         """Evaluate the function with these coefficients, without the matrix of the basis.
@@ -367,60 +324,13 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         return (points - low) / (high - low)
 
 
-class _Smoother(NamedTuple):
-    """The Bernstein operator on a lattice of `ratio` times the steps, along one axis."""
-
-    refine: Matrix
-    basis: Matrix
-
-    @classmethod
-    @lru_cache(maxsize=16)
-    def of(cls, degree: int, ratio: int) -> Self:
-        """Make it for a lattice of so many steps."""
-        n_steps = degree * ratio
-        basis = bernstein_basis(np.arange(n_steps + 1) / n_steps, n_steps)
-        return cls(refinement_matrix(degree, ratio), basis)
-
-    def iterates(self, values: Matrix) -> Iterator[tuple[Matrix, Matrix]]:
-        """Yield coefficients by values, and what they miss on the finer lattice, by order."""
-        d = values.ndim - 1
-        missed = multiply_axes([self.refine] * d, values)
-        coefficients = np.zeros_like(missed)
-        while True:
-            coefficients = coefficients + missed
-            missed = missed - multiply_axes([self.basis] * d, missed)
-            yield coefficients, missed
-
-
-@lru_cache(maxsize=256)
-def _freedom(degree: int, ratio: int, order: int, n_features: int) -> float:
-    """Return the degrees of freedom as a share of the points: 1 - tr((I - M)^order) / N.
-
-    The eigenvalues of M are the products of k! / ((k - j)! k^j), j = 0, ..., k, k the degree. On
-    a finer lattice only the traces of its powers are products, which is good for a low order.
-    """
-    if ratio == 1:
-        of_one = np.cumprod(np.append(1.0, 1 - np.arange(degree) / degree))
-        of_all = reduce(np.multiply.outer, [of_one] * n_features)
-        return float(1 - np.mean((1 - of_all) ** order))
-    smoother = _Smoother.of(degree, ratio)
-    power, left = smoother.refine, 1.0
-    for j in range(1, order + 1):
-        power = smoother.basis @ power
-        share = float(np.trace(power[::ratio])) / (degree + 1)
-        left += (-1) ** j * math.comb(order, j) * share**n_features
-    return 1 - left
-
-
 def as_coefficients(coefficients: ArrayLike, transformer: BernsteinTransformer) -> Matrix:
     """Give coefficients that a transformer has made an axis for each feature, and of outputs."""
     check_is_fitted(transformer)
     degree, n_features = transformer.degree, transformer.n_features_in_
     own = round(len(np.atleast_1d(coefficients)) ** (1 / n_features)) - 1
-    may_be_finer = isinstance(transformer.order, str) and own <= MAX_DEGREE
-    possible = [degree * r for r in RATIOS if LEAST_STEPS * r <= degree]
-    own = own if may_be_finer and own in possible else degree
-    return as_tensor(coefficients, "coefficients", own, n_features)
+    finer = isinstance(transformer.order, str) and own in degrees(degree, n_features)
+    return as_tensor(coefficients, "coefficients", own if finer else degree, n_features)
 
 
 def _box(feature_range: ArrayLike, n_features: int) -> NDArray[np.float64]:

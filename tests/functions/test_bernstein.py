@@ -17,8 +17,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from skdp.functions import bernstein_basis as _bernstein_basis
-from skdp.functions.bernstein import ORDERS, BernsteinTransformer
+from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.bernstein_basis import bernstein_basis, elevation_matrix, multiply_axes
+from skdp.functions.bernstein_order import ORDERS
 
 
 def fitted(n_features, **params):
