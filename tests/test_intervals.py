@@ -227,7 +227,7 @@ def test_a_simulated_model_that_cannot_predict_predicts_no_label():
     assert share.max() <= 1 - fails / 39
 
 
-@pytest.mark.filterwarnings("ignore:invalid value encountered in log1p")
+@pytest.mark.filterwarnings("ignore:invalid value encountered in log1p")  # as above
 def test_a_simulated_model_that_cannot_predict_might_have_said_anything():
     labels = np.random.default_rng(1).uniform(size=600)
     private, amounts, fails = released_where_noise_refuses_to_be_logged(Ridge(), labels)
