@@ -185,7 +185,7 @@ class ReleaseSummary:
                 yield (attribute,)
             for i, entry in rows[:most]:
                 name = f"  {entry}" if len(rows) > 1 else self.names[i]
-                ratio = f"{ratios[i]:.0f}" if 100 <= ratios[i] < 1e4 else f"{ratios[i]:.2g}"
+                ratio = f"{ratios[i]:.0f}" if 10 <= ratios[i] < 1e4 else f"{ratios[i]:.2g}"
                 yield name, f"{self.values[i]:.4g}", f"{self.errors[i]:.2g}", ratio, notes[i]
             if len(rows) > most:
                 yield (f"  ... {len(rows) - most} more: see to_frame()",)

@@ -240,14 +240,10 @@ def test_a_summary_says_what_becomes_of_the_values_of_a_density(of_noise, tmp_pa
 
 
 def test_large_ratios_are_written_as_numbers():
-    values = np.array([156.0, 1.25e4, 99.4, 1.0])
-    summary = ReleaseSummary("", list("abcd"), values, np.ones(4), np.ones(4))
-    assert [line.split()[3] for line in str(summary).splitlines()[2:]] == [
-        "156",
-        "1.2e+04",
-        "99",
-        "1",
-    ]
+    values = np.array([156.0, 1.25e4, 99.6, 12.4, 0.123])
+    summary = ReleaseSummary("", list("abcde"), values, np.ones(5), np.ones(5))
+    written = [line.split()[3] for line in str(summary).splitlines()[2:]]
+    assert written == ["156", "1.2e+04", "100", "12", "0.12"]
 
 
 def test_numbers_that_were_decoded_together_are_said_to_err_together():
