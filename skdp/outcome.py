@@ -34,7 +34,14 @@ from skdp.intervals import (
 )
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.summary import ERR_TOGETHER, ReleaseSummary, flat_names, flat_numbers, remark_on_sign
+from skdp.summary import (
+    ERR_TOGETHER,
+    ReleaseSummary,
+    flat_names,
+    flat_numbers,
+    remark_on_sign,
+    two_digits,
+)
 
 CONTRADICTED = 5.0
 """Beyond so many standard deviations one must be told that the records are unlike the oracle's."""
@@ -416,8 +423,8 @@ def contradiction(surprise: float, gamma: float) -> str:
     if surprise <= CONTRADICTED:
         return ""
     seen = (
-        f"a number is {surprise:.2g} standard deviations from what public records would say. "
-        "What was not read off the records is the oracle's"
+        f"a number is {two_digits(surprise)} standard deviations from what public records would "
+        "say. What was not read off the records is the oracle's"
     )
     if not gamma:
         return f"The prior is far from the records: {seen}. The promise does not depend on it."

@@ -32,7 +32,7 @@ from skdp.outcome import Release, contradiction
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.trial import check_is_public
-from skdp.summary import flat_names, flat_numbers
+from skdp.summary import flat_names, flat_numbers, two_digits
 
 LONGEST_NAME = 200
 
@@ -387,7 +387,7 @@ class ReleasePlan:
         for name, values in (errors if isinstance(errors, dict) else {"value": errors}).items():
             numbers, names = flat_numbers({name: values}), flat_names({name: values}, labels)
             at = numbers.argmin(), numbers.argmax()
-            ends = [f"{numbers[i]:.2g}" for i in at]
+            ends = [two_digits(numbers[i]) for i in at]
             if ends[0] != ends[1]:
                 inner = (names[i].removeprefix(name) for i in at)
                 ends = [" ".join(end) for end in zip(ends, inner, strict=True)]
@@ -409,8 +409,8 @@ class ReleasePlan:
             f"promise: {self.guarantee}",
             *prior,
             f"data: {self.n_samples} records (a public number), {self.schema}",
-            f"evaluations: {self.n_evaluations} on public records ({self.seconds:.2g} s), then 1 "
-            "on the data",
+            f"evaluations: {self.n_evaluations} on public records ({two_digits(self.seconds)} s), "
+            "then 1 on the data",
             f"noise: {type(self.mechanism).__name__}",
             *decoded,
             *self._describe_errors(errors),

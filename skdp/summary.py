@@ -185,10 +185,15 @@ class ReleaseSummary:
                 yield (attribute,)
             for i, entry in rows[:most]:
                 name = f"  {entry}" if len(rows) > 1 else self.names[i]
-                ratio = f"{ratios[i]:.0f}" if 10 <= ratios[i] < 1e4 else f"{ratios[i]:.2g}"
-                yield name, f"{self.values[i]:.4g}", f"{self.errors[i]:.2g}", ratio, notes[i]
+                error, ratio = two_digits(self.errors[i]), two_digits(ratios[i])
+                yield name, f"{self.values[i]:.4g}", error, ratio, notes[i]
             if len(rows) > most:
                 yield (f"  ... {len(rows) - most} more: see to_frame()",)
+
+
+def two_digits(number: float) -> str:
+    """Write a number of which no more than two digits matter, below 10,000 without an exponent."""
+    return f"{number:.0f}" if 10 <= number < 1e4 else f"{number:.2g}"
 
 
 def split_entry(name: str) -> tuple[str, str]:
