@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer
-from skdp.accounting.spend import DOWN, UP, above, below, exact, short_label
+from skdp.accounting.spend import DOWN, SHORT_DOWN, SHORT_UP, UP, above, below, exact, short_label
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count, warn
 from skdp.core.dataset import Dataset, as_dataset, n_records
@@ -435,8 +435,20 @@ def of_all(gamma: float, confidence: float | None, n: int) -> tuple[float, float
         return gamma, confidence
     if confidence is not None:
         doubt = UP.multiply(UP.subtract(1, exact(confidence)), n)
-        confidence = below(DOWN.subtract(1, doubt))
-    return above(UP.multiply(exact(gamma), n)), confidence
+        confidence = float(SHORT_DOWN.subtract(1, doubt))
+    return float(SHORT_UP.multiply(exact(gamma), n)), confidence
+
+
+def of_each(
+    gamma: float | None, confidence: float | None, n: int
+) -> tuple[float | None, float | None]:
+    """Return which gamma and confidence so many estimates need to have these together."""
+    if gamma is not None:
+        gamma = below(DOWN.divide(SHORT_DOWN.plus(exact(gamma)), n))
+    if confidence is not None:
+        doubt = DOWN.divide(DOWN.subtract(1, exact(confidence)), n)
+        confidence = above(UP.subtract(1, doubt))
+    return gamma, confidence
 
 
 def settled_again(plan: ReleasePlan) -> ReleasePlan:

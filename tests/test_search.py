@@ -33,6 +33,7 @@ from skdp import (
     public_search,
 )
 from skdp.accounting import PrivacyAccountant
+from skdp.plan import of_all, of_each
 from skdp.sensitivity.svm_bounds import linear_svc_l1
 
 RNG = np.random.default_rng(0)
@@ -319,14 +320,31 @@ def test_every_candidate_counts_in_gamma():
     alone = search(fixed, ONE).fit(X, Y)
     assert alone.sensitivity_.gamma == alone.plan_.guarantee.gamma == 0.2
     three = search(fixed).fit(X, Y)
-    assert 0.199 / 3 < three.sensitivity_.gamma <= 0.2 / 3
+    assert three.sensitivity_.gamma == 0.06666666666666665
     assert len(three.sensitivity_.norms) >= 3 * len(alone.sensitivity_.norms)
-    assert 0.199 < three.guarantee_.gamma <= 0.2  # the sensitivity of the scores is known
+    assert three.guarantee_.gamma == 0.2  # the sensitivity of the scores is known
     sure = {"calibration": "conditional", "confidence": 0.9}
     three = search(ridge(sensitivity=sampler(**sure))).fit(X, Y)
     assert_allclose(three.sensitivity_.confidence, 1 - 0.1 / 3)
     assert_allclose(three.guarantee_.confidence, 0.9)
     assert_allclose(three.guarantee_.gamma, 0.2)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 10, 4095])
+@pytest.mark.parametrize("level", [0.03, 0.1, 1 / 3, 1e-9, 0.95])
+def test_shares_of_gamma_and_confidence_are_added_up_again(n, level):
+    gamma, confidence = of_all(*of_each(level, level, n), n)
+    assert float(f"{level:.14g}") * (1 - 1e-14) <= gamma <= level
+    assert level - 1e-15 < confidence <= level + n * 2**-52
+    for level in (0.03, 0.1, 0.2, 0.15, 0.0125):
+        assert of_all(*of_each(level, None, n), n) == (level, None)
+
+
+@pytest.mark.parametrize("flaw", [{"gamma": -1}, {"gamma": True}, {"confidence": np.nan}])
+def test_a_gamma_is_refused_as_it_was_given_and_not_as_its_share(flaw):
+    bad = sampler(**({"calibration": "conditional"} | flaw))
+    with pytest.raises((TypeError, ValueError), match=f"Got {next(iter(flaw.values()))}"):
+        search(ridge(sensitivity=bad)).fit(X, Y)
 
 
 @pytest.mark.slow

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 # Sums are of decimals as they were typed, and exact whatever floats they are of: ten times .1 is 1.
 UP = Context(prec=700, rounding=ROUND_CEILING)
 DOWN = Context(prec=700, rounding=ROUND_FLOOR)
+# So many digits any float keeps: a third of .1, times three, is .1 again.
+SHORT_UP = Context(prec=15, rounding=ROUND_CEILING)
+SHORT_DOWN = Context(prec=15, rounding=ROUND_FLOOR)
 
 
 @lru_cache(1024)

@@ -28,7 +28,7 @@ from skdp.fitted import FittedMethods, fitted_attributes
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.outcome import Release
-from skdp.plan import ReleasePlan, settled_again, spend_of
+from skdp.plan import ReleasePlan, of_each, settled_again, spend_of
 from skdp.planning import least_spend
 from skdp.preparation import prepare
 from skdp.release import plan_release
@@ -146,7 +146,7 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
     ... )
     >>> search.fit(X[100:], y[100:]).predict(X[:2]).shape
     (2,)
-    >>> search.guarantee_.epsilon, round(search.guarantee_.gamma, 9)
+    >>> search.guarantee_.epsilon, search.guarantee_.gamma
     (1.5, 0.4)
     """
 
@@ -359,10 +359,9 @@ def _set(model: PrivateEstimator, params: Mapping[str, Any], n_candidates: int) 
     copied = clone(model).set_params(**clone(dict(params), safe=False))
     sampler = copied.sensitivity
     if n_candidates > 1 and isinstance(sampler, SensitivitySampler):
-        if sampler.gamma is not None:
-            sampler.set_params(gamma=sampler.gamma / n_candidates * (1 - 2.0**-50))
-        if sampler.confidence is not None:
-            sampler.set_params(confidence=1 - (1 - sampler.confidence) / n_candidates)
+        sampler.plan(1)  # refuses what is no gamma or confidence, as it was given
+        gamma, confidence = of_each(sampler.gamma, sampler.confidence, n_candidates)
+        sampler.set_params(gamma=gamma, confidence=confidence)
     return copied
 
 
