@@ -347,7 +347,7 @@ def _box(feature_range: ArrayLike, n_features: int) -> NDArray[np.float64]:
     if not good:
         raise ValueError(
             "The 'feature_range' parameter of BernsteinTransformer must be a pair (low, high) or "
-            f"an array of shape ({n_features}, 2), finite and with low below high. "
+            f"list one for each column, here {n_features}, finite and with low below high. "
             f"Got {shown(feature_range)}. Declare the box in which the function is wanted, such as "
             "feature_range=(0, 1), from what is known without the data."
         )
