@@ -14,6 +14,7 @@ from sklearn.utils import get_tags
 from skdp.core.checks import shown
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset
+from skdp.core.metric import KnownMetric
 from skdp.core.moments import Moments
 from skdp.core.target import Target
 from skdp.core.types import AxisLabels, Container, Estimator, Values
@@ -212,7 +213,7 @@ class FittedFunctionTarget(Target):
         classes = None if self._classes is None else [str(label) for label in self._classes]
         return place_labels(self.transformer, numbers, classes)
 
-    def output_metric(self, *dataset: Container) -> NDArray[np.float64] | None:
+    def output_metric(self, *dataset: Container) -> KnownMetric:
         columns = np.shape(dataset[1])[1:] if self._kind == "regressor" else self._columns
         return lattice_metric(self.transformer, self.transformer.n_basis_ * int(np.prod(columns)))
 

@@ -100,8 +100,8 @@ def warn_if_narrow(target: Target, public_fit: Estimator, n_samples: int) -> Non
         warn(
             f"The bandwidth of KernelDensity, {bandwidth:g}, is far below the spacing of the "
             f"lattice, {spacing:g}: of {n_samples} records that are spread over the box about "
-            f"{n_near:.2g} are near a point of it, and the rest are not seen. The released density "
-            "would be rough, even without noise. Take a bandwidth near the spacing."
+            f"{n_near:.2g} are near each point of it, and those between are not seen. The released "
+            "density would be rough, even without noise. Take a bandwidth near the spacing."
         )
 
 

@@ -151,7 +151,7 @@ class Release:
         if self.prior_errors is not None and len(values) > 1:
             remarks.append(ERR_TOGETHER)
         if isinstance(self.value, ReleasedDensity):
-            remarks.append(remark_on_density(self.value, values))
+            remarks.append(remark_on_density(self.value))
         remark = " ".join(filter(None, remarks))
         return ReleaseSummary(promise, names, values, errors, learned, self.repaired, remark)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Set, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -141,6 +141,7 @@ class ReleasePlan:
         self.sensitivity.check_fits(self.n_samples, self.schema, self.mechanism.geometry)
         check_chooses(self.mechanism, self.target)
         check_count("n_alternatives", self.n_alternatives, "ReleasePlan")
+        object.__setattr__(self, "names", as_names(self.names, self.mechanism))
         settled = self.settled or (self.target, None, target_key(self.target))
         target, sensitivity, key = settled
         if target is not self.target and key != target_key(self.target):
@@ -280,9 +281,11 @@ class ReleasePlan:
         self, numbers: NDArray[np.float64] | Values | None, fitted: object
     ) -> AxisLabels | None:
         """Say what the numbers are called: as the caller says, or the target, or the estimator."""
+        if isinstance(self.names, list):
+            return {"value": (None, self.names)}
         if self.names is not None:
-            of_sides = self.names if isinstance(self.names, tuple) else (None, self.names)
-            return {"value": of_sides}
+            fit = getattr(numbers, "shape", None) == tuple(map(len, self.names))
+            return {"value": self.names} if fit else None
         if numbers is None:
             return None
         return self.target.labels(numbers) or labels_of(fitted, numbers)
@@ -402,7 +405,7 @@ class ReleasePlan:
             if isinstance(self.sensitivity, KnownSensitivity) and self.oracle is not None:
                 prior = [f"prior from {self.oracle.description}, for utility only"]
             shift = self.mechanism.geometry.basis.shift
-            unlike = f", were {shift:.0%} of its records unlike" if shift else ""
+            unlike = f", were {100 * shift:g}% of the private records unlike" if shift else ""
             share = f"{self.share_learned:.0%} of what could differ between models of this oracle"
             decoded = [f"read off the data: {share}{unlike}"]
         lines = [
@@ -417,6 +420,34 @@ class ReleasePlan:
         ]
         what = short_label(" ".join(self.target.description.split()), LONGEST_NAME)
         return "\n  ".join([f"ReleasePlan of {what}", *lines])
+
+
+def as_names(names: Any, mechanism: Mechanism) -> Names | None:
+    """Refuse what is no list of names; how many there must be is seen with the value's shape."""
+    if names is None:
+        return None
+    if mechanism.chooses or isinstance(names, str | bytes | Set):
+        got = f"Got a {type(names).__name__}."
+        raise ValueError(
+            "The 'names' parameter of release must list what the numbers are called, in order. "
+            + (f"{type(mechanism).__name__} releases none." if mechanism.chooses else got)
+        )
+    names, of_levels = list(names), hasattr(names, "levels")  # a tuple for each name
+    sides = [] if of_levels else [each for each in names if _is_side(each)]
+    if len(sides) == len(names) == 2:
+        rows, columns = ([str(name) for name in side] for side in sides)
+        return rows, columns
+    if any(not isinstance(side, tuple) for side in sides):
+        raise ValueError(
+            "The 'names' parameter of release must list names, or hold one list for the rows and "
+            f"one for the columns. Got {len(sides)} lists among {len(names)} entries."
+        )
+    return list(map(str, names))
+
+
+def _is_side(each: object) -> bool:
+    is_several = isinstance(each, Iterable) and isinstance(each, Sized)
+    return is_several and not isinstance(each, str | bytes)
 
 
 def spend_of(plan: ReleasePlan, guarantee: PrivacyGuarantee) -> dict[str, Any]:

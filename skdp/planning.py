@@ -20,7 +20,7 @@ from skdp.core.checks import warn
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import weaknesses
-from skdp.core.metric import LocalMetric
+from skdp.core.metric import OutputMetric
 from skdp.core.room import spare
 from skdp.core.schema import Schema, canonical
 from skdp.core.streams import OUTPUT_DATASET
@@ -272,7 +272,7 @@ def _best(options: list[Any], shape: tuple[int, ...] | None) -> Any:
 
 def _output_metric(
     target: Target, source: SensitivitySampler | KnownSensitivity, schema: Schema
-) -> NDArray[np.float64] | LocalMetric | None:
+) -> OutputMetric | None:
     """How the output depends on the value, from records of the oracle."""
     if not replaces(target, "output_metric"):
         return None

@@ -145,13 +145,14 @@ def known_sensitivity(
     first, l2 = map(target.bound, (1, 2))
     in_l1 = mechanism.geometry.order == 1
     declared = "the box" if isinstance(target, KnownDensityTarget) else "labels, bounds"
+    gap = "0 after the steps, unless one fills them" if target.steps.steps else "0"
     return KnownSensitivity(
         first if in_l1 else l2,
         "l1" if in_l1 else "l2",
         target.n_samples,
         l2_value=min(first, l2) if len(mechanism.alternatives) > 1 else None,
         preconditions=f"that {declared} and frozen steps are public, missing numbers counted "
-        "as 0 unless a step fills them",
+        f"as {gap}",
         source="user guide, 'Sensitivities on paper'",
         shape=target.shape,
         key=target_key(target),

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Collection, Iterable
 
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant, paying
 from skdp.core.checks import check_count, shown
 from skdp.core.dataset import as_dataset, n_records
 from skdp.core.target import Target, as_target
-from skdp.core.types import Container, Names
+from skdp.core.types import Container
 from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.outcome import Release
-from skdp.plan import ReleasePlan
+from skdp.plan import ReleasePlan, as_names
 from skdp.planning import example_dataset, least_spend, make_plan, settle_form
 from skdp.sensitivity.bounds import KnownSensitivity, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -29,7 +29,7 @@ def release(
     mechanism: Mechanism,
     sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
     responses: Iterable[object] | None = None,
-    names: Sequence[str | list[str]] | None = None,
+    names: Iterable[str | Collection[str]] | None = None,
     sample_weight: Container = None,
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
@@ -173,7 +173,7 @@ def plan_release(
     mechanism: Mechanism,
     sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
     responses: Iterable[object] | None = None,
-    names: Sequence[str | list[str]] | None = None,
+    names: Iterable[str | Collection[str]] | None = None,
 ) -> ReleasePlan:
     """Settle all that is public about a release, without private data.
 
@@ -234,7 +234,7 @@ def plan_release(
     known = as_sensitivity(sensitivity, mechanism, n_samples)
     example = example_dataset(n_samples, like, known, "plan_release", target.allow_nan)
     known, schema, example = settle_form(known, example, target.allow_nan)
-    names = _check_names(names, mechanism)
+    names = as_names(names, mechanism)
     return make_plan(target, schema, example, mechanism=mechanism, sensitivity=known, names=names)
 
 
@@ -244,23 +244,6 @@ def _check_mechanism(mechanism: object) -> None:
             "The 'mechanism' parameter of release must be a Mechanism, such as "
             f"LaplaceMechanism(epsilon=1.0). Got {shown(mechanism)}."
         )
-
-
-def _check_names(names: Sequence[str | list[str]] | None, mechanism: Mechanism) -> Names | None:
-    """Refuse what is no list of names; how many there must be is seen with the value's shape."""
-    if names is None:
-        return None
-    if mechanism.chooses or isinstance(names, str | bytes | Set):
-        got = f"Got a {type(names).__name__}."
-        raise ValueError(
-            "The 'names' parameter of release must list what the numbers are called, in order. "
-            + (f"{type(mechanism).__name__} releases none." if mechanism.chooses else got)
-        )
-    sides = [each for each in names if isinstance(each, list)]
-    if len(sides) == len(names) == 2:
-        rows, columns = ([str(name) for name in side] for side in sides)
-        return rows, columns
-    return list(map(str, names))
 
 
 def _prepare_target(

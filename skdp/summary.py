@@ -26,7 +26,8 @@ FIXED = "the same in all public fits"
 ROUNDING = 1e-8
 
 ERR_TOGETHER = (
-    "Numbers that were decoded together err together: a prediction may be known better than they."
+    "Numbers that were decoded together may err together: what is made of several, such as a "
+    "prediction, may be known better or worse than each."
 )
 
 MOST_ROWS = 20
@@ -246,9 +247,10 @@ def _indexed(name: str, shape: tuple[int, ...], labels: tuple[Labels, Labels]) -
         axes[0] = of_first
     if shape and of_last is not None and len(of_last) == shape[-1]:
         axes[-1] = of_last
-    if len(shape) > 1 and shape[0] == 1:  # the only row, as of two classes
+    has_name = of_first is not None and len(of_first) == 1
+    if len(shape) > 1 and shape[0] == 1 and not has_name:  # as of two classes
         axes, shape = axes[1:], shape[1:]
-    if of_last is not None and len(of_last) == math.prod(shape):
+    if not has_name and of_last is not None and len(of_last) == math.prod(shape):
         return [f"{name}[{label}]" for label in of_last]
     entries = np.ndindex(*shape)
     inner = (", ".join(axis[i] for axis, i in zip(axes, at, strict=True)) for at in entries)

@@ -296,7 +296,7 @@ def test_what_no_budget_pays_for_is_refused_before_pairs_are_sampled():
             model.fit(X, Y)
     grid = {"estimator__alpha": [1.0, 2.0]}  # of several estimates the one that is used is new
     choice = {"mechanism": ExponentialMechanism(0.75), "sensitivity": 0.5}
-    with pytest.raises(BudgetExceededError, match=r"asked for was .* for 2 releases"):
+    with pytest.raises(BudgetExceededError, match=r"asked for was at least .* for 2 releases"):
         PrivateSearchCV(model.set_params(sensitivity__gamma=0.1), grid, **choice).fit(X, Y)
 
 
@@ -388,7 +388,7 @@ def half(**details):
 def test_a_rehearsal_refuses_what_is_not_allowed_together_and_spends_nothing():
     accountant = PrivacyAccountant(":memory:", epsilon=1.2, gamma=0.2)
     accountant.rehearse(half(), half())
-    said = r"spent is \(epsilon=0\) for 0 releases; asked for was \(epsilon=1.5, gamma=0.2\) for 3 "
+    said = r"spent is \(epsilon=0\) for 0 .* at least \(epsilon=1.5, gamma=0.2\) for 3 "
     with pytest.raises(BudgetExceededError, match=said) as caught:
         accountant.rehearse(half(), half(sensitivity_key="a"), half(sensitivity_key="a"))
     assert caught.value.spent.epsilon == 0

@@ -12,10 +12,12 @@ from sklearn.datasets import make_classification
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
 from sklearn.metrics import r2_score
+from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skdp import (
+    BernsteinTransformer,
     GaussianOracle,
     Geometry,
     KnownSensitivity,
@@ -167,7 +169,7 @@ def test_the_share_learned_is_said_and_grows_with_epsilon():
     for epsilon in (0.3, 10.0):
         plan = private(LaplaceMechanism(epsilon)).plan(len(X), like=(X, y))
         share = f"{plan.share_learned:.0%} of what could differ between models of this oracle"
-        assert f"read off the data: {share}, were 20% of its records unlike\n" in str(plan)
+        assert f"read off the data: {share}, were 20% of the private records unlike\n" in str(plan)
         shares.append(plan.share_learned)
     assert 0 < shares[0] < shares[1] < 1
     for mechanism in (LaplaceMechanism(1.0, decode=False), LaplaceMechanism(1.0, basis="identity")):
@@ -577,3 +579,28 @@ def test_a_single_number_has_a_code_where_most_pairs_change_it():
     assert abs(released.value - people.mean()) < 3 * released.standard_errors < 6
     with pytest.raises(ValueError, match="sensitivity is zero"):
         plan_of(np.max)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_a_density_beyond_the_records_of_a_public_table_spoils_no_other_value(seed):
+    """Same law: one record out of its range changes values there by 10^11 times any of its own."""
+    rng, box = np.random.default_rng(seed), (0, 3.5)
+    public, records = (rng.normal(1.7, 0.33, (n, 1)) for n in (1200, 8000))
+    lattice = BernsteinTransformer(degree=30, feature_range=box)
+    model = PrivateEstimator(
+        KernelDensity(bandwidth=0.1),
+        mechanism=LaplaceMechanism(epsilon=0.5),
+        sensitivity=SensitivitySampler(PublicDataOracle(public), random_state=seed),
+        release=lattice,
+        random_state=seed,
+    ).fit(records)
+    at = lattice.fit(records).lattice_
+    exact = np.exp(KernelDensity(bandwidth=0.1).fit(records).score_samples(at))
+    summary = model.summary()
+    assert np.abs(summary.values - exact).mean() < 0.15 * exact.mean()
+    off = (summary.values - exact) / summary.errors
+    assert np.mean(np.abs(off) < 2.6) > 0.85
+    assert (summary.errors > 1e-5 * exact.max()).all()
+    low, high = model.value_interval(0.9, random_state=0).T
+    assert np.mean((low <= exact) & (exact <= high)) > 0.75

@@ -96,7 +96,7 @@ def test_one_word_gives_a_plain_promise(data, scaler):
     assert str(model.plan_.guarantee) == (
         "epsilon=3 differential privacy, replace-one, n=300, sensitivity 0.018687 known on paper, "
         "assuming that labels, bounds and frozen steps are public, missing numbers "
-        "counted as 0 unless a step fills them"
+        "counted as 0 after the steps, unless one fills them"
     )
 
 

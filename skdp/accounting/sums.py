@@ -16,6 +16,8 @@ from skdp.exceptions import BudgetExceededError, LedgerError
 class Sums:
     """What the rows of a ledger add up to; rows that were counted once are not read again."""
 
+    asked = "asked for was"
+
     def __init__(self, ledger: Ledger):
         self.ledger = ledger
         self._counted: tuple[Tally, int, Spend | None] = (Tally(), 0, None)
@@ -95,7 +97,7 @@ class Sums:
             remedy = "Nothing is left: stop here"
         return BudgetExceededError(
             f"The budget {self.ledger.path!r} does not allow {which}. Its limits are "
-            f"{numbers(vars(limits))}; spent is {spent}; asked for was {what}. Nothing "
+            f"{numbers(vars(limits))}; spent is {spent}; {self.asked} {what}. Nothing "
             f"was spent and nothing released. {remedy}, or agree on larger limits, begin a new "
             "ledger with them, and spend there first what is spent here.",
             spent,
@@ -125,6 +127,8 @@ class Sums:
 
 class Rehearsal(Sums):
     """The sums, and what is added on trial: nothing is written."""
+
+    asked = "asked for was at least"  # a sampler may find an estimate that is counted already
 
     def __init__(self, sums: Sums):
         super().__init__(sums.ledger)

@@ -27,11 +27,11 @@ import numpy as np
 from scipy import linalg
 
 from skdp.codes.encoder import LEAST_PILOTS, NUMBERS
-from skdp.codes.learning import MAX_DENSE, MAX_RANK, check_pilots
+from skdp.codes.learning import MAX_DENSE, MAX_RANK, check_pilots, least_changes, with_least_changes
 from skdp.codes.prior import OutputUnits, Prior
 from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
-from skdp.core.metric import LocalMetric
+from skdp.core.metric import OutputMetric
 from skdp.core.types import Matrix
 
 # A norm stays so far below its bound that its own rounding does not matter.
@@ -50,7 +50,7 @@ def with_bounded_code(
     sensitivity: float,
     values: Matrix,
     differences: Matrix,
-    metric: Matrix | LocalMetric | None,
+    metric: OutputMetric | None,
     *,
     n_samples: int,
 ) -> Any:
@@ -95,11 +95,12 @@ def _learn(
     sensitivity: float,
     values: Matrix,
     differences: Matrix,
-    metric: Matrix | LocalMetric | None,
+    metric: OutputMetric | None,
     reach: float,
 ) -> PublicCode:
     center, d = values.mean(axis=0), values.shape[1]
     changes, matrix, local = check_pilots(differences / sensitivity, metric)
+    changes = with_least_changes(changes, least_changes(changes, metric))
     pilots = _Pilots((values - center) / sensitivity, changes, matrix, local, reach)
     learned = (_dense if d <= MAX_DENSE else _wide)(mechanism, pilots)
     covariance = learned.covariance

@@ -40,8 +40,10 @@ from skdp.codes.learning import (
     MAX_DENSE,
     check_pilots,
     folds,
+    least_changes,
     seldom_change,
     with_learned_basis,
+    with_least_changes,
     with_rare_changes,
 )
 from skdp.codes.prior import OutputUnits, Prior
@@ -49,7 +51,7 @@ from skdp.codes.span import learn_in_span
 from skdp.codes.water import FIRST_RATIO, Noise, fill
 from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
-from skdp.core.metric import LocalMetric
+from skdp.core.metric import OutputMetric
 from skdp.core.types import Matrix
 
 # How many rows a code is tried with, where its noise depends on that.
@@ -111,7 +113,7 @@ def with_learned_code(
     mechanism: Any,
     values: Matrix,
     differences: Matrix,
-    metric: Matrix | LocalMetric | None = None,
+    metric: OutputMetric | None = None,
     *,
     n_samples: int,
     level: float,
@@ -150,7 +152,7 @@ def noises_of(mechanism: Any, level: float) -> list[Noise]:
 def learn_code(
     values: Matrix,
     differences: Matrix,
-    metric: Matrix | LocalMetric | None,
+    metric: OutputMetric | None,
     *noises: Noise,
     n_samples: int,
     shift: float = 0.2,
@@ -175,12 +177,15 @@ def learn_code(
     if not fits or n_pilots < LEAST_PILOTS or not differences.any():
         return plain
     learn = _learn_dense if d <= MAX_DENSE else learn_in_span
-    return learn(values, differences, matrix, local, noises, n_samples, float(shift)) or plain
+    least = least_changes(differences, metric)
+    pilots = values, differences, least
+    return learn(*pilots, matrix, local, noises, n_samples, float(shift)) or plain
 
 
 def _learn_dense(
     values: Matrix,
     differences: Matrix,
+    least: Matrix,
     metric: Matrix | None,
     local: bool,
     noises: Sequence[Noise],
@@ -188,12 +193,13 @@ def _learn_dense(
     shift: float,
 ) -> PublicCode | None:
     center, reach = values.mean(axis=0), shift * n_samples
-    feared = with_rare_changes(values, differences)
+    feared = with_least_changes(with_rare_changes(values, differences), least)
     # The size of all values does not matter, so this only keeps squares from over- and underflow.
     size = np.abs(feared).max()
     values, differences = (values - center) / size, differences / size
     units = OutputUnits.of(feared / size, metric, local)
-    unseen = units.to.T @ (_unseen(values, differences, n_samples)[:, None] * units.to)
+    missing = _unseen(values, differences, n_samples) + (least / size) ** 2
+    unseen = units.to.T @ (missing[:, None] * units.to)
     values, changes = values @ units.to, differences @ units.to
 
     def view(rows: Any) -> Pilots:

@@ -32,7 +32,7 @@ from scipy import linalg
 from skdp.core.basis import compact, reflect
 from skdp.core.code import KINDS, PublicCode
 from skdp.core.geometry import Geometry, MechanismType
-from skdp.core.metric import LocalMetric
+from skdp.core.metric import KnownMetric, LocalMetric, OutputMetric
 from skdp.core.types import Matrix
 
 # Beyond this many values a predictive basis is low rank plus diagonal.
@@ -46,6 +46,7 @@ MAX_LOW_RANK = 100_000
 _LEAST_METRIC = 1e-6
 _LEAST_LOCAL_METRIC = 1e-4
 _LEAST_CHANGE = 1e-3  # of the largest a_j: coordinates said to change less are not believed
+_LEAST_KNOWN_CHANGE = 0.03  # of the largest change of a number, where a metric says what matters
 _RARE = 3  # pairs that change a number
 _ROUNDING = 1e-9  # of a number: what differs by less does not differ
 _N_FOLDS = 5
@@ -94,7 +95,7 @@ def with_rare_changes(values: Matrix, differences: Matrix) -> Matrix:
 
 
 def with_learned_basis(
-    mechanism: MechanismType, differences: Matrix, metric: Matrix | LocalMetric | None = None
+    mechanism: MechanismType, differences: Matrix, metric: OutputMetric | None = None
 ) -> MechanismType:
     """Return a mechanism in the basis that it asks for, learned from pilot differences."""
     basis = learn_basis(mechanism.basis, differences, metric, mechanism.order)
@@ -102,7 +103,7 @@ def with_learned_basis(
 
 
 def learn_basis(
-    kind: str, differences: Matrix, metric: Matrix | LocalMetric | None, order: int
+    kind: str, differences: Matrix, metric: OutputMetric | None, order: int
 ) -> PublicCode:
     """Learn a basis from the differences of pilot pairs.
 
@@ -113,6 +114,7 @@ def learn_basis(
     the norm that the mechanism is calibrated to.
     """
     differences, matrix, local = check_pilots(differences, metric)
+    differences = with_least_changes(differences, least_changes(differences, metric))
     if differences.shape[1] == 1 or not differences.any():
         return PublicCode("identity", len(differences))
     # The size of T does not matter, so this only keeps squares from over- and underflow.
@@ -132,7 +134,7 @@ def learn_basis(
 
 
 def check_pilots(
-    differences: Matrix, metric: Matrix | LocalMetric | None
+    differences: Matrix, metric: OutputMetric | None
 ) -> tuple[Matrix, Matrix | None, bool]:
     """Return one finite row per pilot pair, a metric of such rows, and whether it is local."""
     local = isinstance(metric, LocalMetric)
@@ -145,7 +147,7 @@ def check_pilots(
     if metric is None:
         return differences, None, False
     d = differences.shape[1]
-    given = metric.matrix if isinstance(metric, LocalMetric) else metric
+    given = metric if isinstance(metric, np.ndarray) else getattr(metric, "matrix", metric)
     matrix = np.asarray(given, dtype=np.float64)
     if matrix.shape not in ((d,), (d, d)) or not np.isfinite(matrix).all():
         raise ValueError(
@@ -153,6 +155,34 @@ def check_pilots(
             f"Got shape {matrix.shape}."
         )
     return differences, matrix if matrix.any() else None, local
+
+
+def least_changes(differences: Matrix, metric: OutputMetric | None) -> Matrix:
+    """Return which change of each number is to be feared at least; 0 where pilots say enough.
+
+    Where a function is all but 0 on the pilots' datasets, as a density is beyond their records, one
+    record there changes it by many orders of magnitude more than any of theirs. Where a metric says
+    what matters, each number is therefore said to change by what matters 3 % of the largest change
+    of its output.
+    """
+    if not isinstance(metric, KnownMetric):
+        return np.zeros(differences.shape[1])
+    matters = np.sqrt(_diagonal_of(metric.matrix))
+    sizes = np.abs(differences).mean(axis=0)
+    largest = (sizes * matters).reshape(-1, metric.n_outputs).max(axis=0)
+    least = np.tile(_LEAST_KNOWN_CHANGE * largest, len(sizes) // metric.n_outputs) / matters
+    return np.where(sizes < least, least, 0)
+
+
+def with_least_changes(differences: Matrix, least: Matrix) -> Matrix:
+    """Add what is to be feared at least, with random signs: nothing is known of two together."""
+    low = np.flatnonzero(least)
+    if not len(low):
+        return differences
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (len(differences), len(low)))
+    differences = differences.copy()
+    differences[:, low] += signs * least[low]
+    return differences
 
 
 def _identity(differences: Matrix, metric: Matrix | None, order: int, local: bool) -> Learned:

@@ -2,11 +2,12 @@
 
 In output units z, which here differ by a scale for each value, the prior covariance is
 
-    S = p C + (1 - p) diag(C) + (the same of A, times rho^2 n^2 / 2),
+    S = p C + (1 - p) diag(C) + (the same of A, times rho^2 n^2 / 2) + a diagonal,
 
-C the covariance of the pilot values. p is the share of a new value that lies in the span of the
-pilots, estimated by leaving one out: where values have no structure the prior is a diagonal, and
-where they fill a small space the span of the pilots is all there is. There are two candidates:
+C the covariance of the pilot values, and the diagonal for changes that they do not show. p is the
+share of a new value that lies in the span of the pilots, estimated by leaving one out: where values
+have no structure the prior is a diagonal, and where they fill a small space the span of the pilots
+is all there is. There are two candidates:
 
 - Axes of the part of S that lies in the span, at most `MAX_RANK`. They, and the changes of pilots
   along them, are combinations of pilots, and follow from the products of pilots.
@@ -44,13 +45,15 @@ _RIDGE = 1e-10  # of the mean squared length of pilots: their rounding errors
 class _Pilots(NamedTuple):
     """Values around their mean and changes, the scale of output units, and the products of rows.
 
-    The rows of `products` and its columns are those of values, and then those of changes.
+    The rows of `products` and its columns are those of values, and then those of changes. `unseen`
+    is what the changes that are to be feared at least add to the variance of each value.
     """
 
     values: Matrix
     center: Matrix
     changes: Matrix
     scale: Matrix
+    unseen: Matrix
     products: Matrix
     reach: float
     shift: float
@@ -82,6 +85,7 @@ class _Axes(NamedTuple):
 def learn_in_span(
     values: Matrix,
     differences: Matrix,
+    least: Matrix,
     metric: Matrix | None,
     local: bool,
     noises: Sequence[Noise],
@@ -94,12 +98,15 @@ def learn_in_span(
     sizes = np.zeros(values.shape[1])
     for row in differences:
         sizes += np.abs(row)
-    units, metric = in_units(sizes[None] / len(differences), metric, least_share(local))
+    sizes = np.maximum(sizes / len(differences), least)
+    units, metric = in_units(sizes[None], metric, least_share(local))
     scale, center = np.sqrt(metric) / units, values.mean(axis=0)
     products = np.zeros((2 * len(values),) * 2)
     for _, block in _blocks(values, center, differences, scale):
         products += block @ block.T
-    pilots = _Pilots(values, center, differences, scale, products, shift * n_samples, shift)
+    reach = shift * n_samples
+    unseen = (reach * least * scale) ** 2 / 2
+    pilots = _Pilots(values, center, differences, scale, unseen, products, reach, shift)
     best, most = None, -1.0
     for noise in noises:
         for learn in (_by_value, _in_axes):
@@ -146,8 +153,9 @@ def _in_axes(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
     encoder = np.empty((len(whole.variances), d), dtype=np.float32)
     for columns, block in pilots.blocks():
         of_value, of_change = _moments(block, reach)
-        spread[columns] = of_value + of_change
-        outside[columns] = (1 - shares[0]) * of_value + (1 - shares[1]) * of_change
+        unseen = pilots.unseen[columns]
+        spread[columns] = of_value + of_change + unseen
+        outside[columns] = (1 - shares[0]) * of_value + (1 - shares[1]) * of_change + unseen
         encoder[:, columns] = whole.combinations @ block
 
     def weights_of(axes: _Axes, changes: Matrix, ratio: float) -> Matrix:
@@ -240,6 +248,7 @@ def _by_value(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
     for columns, block in pilots.blocks():
         for each, rows in zip(found, [block, *(block[half] for half in halves)], strict=True):
             each[0, columns] = np.sum(_moments(rows, pilots.reach), axis=0)
+            each[0, columns] += pilots.unseen[columns]
             changes = np.abs(rows[len(rows) // 2 :]) ** order
             each[1, columns] = np.mean(changes, axis=0) ** (1 / order)
     if not found[:, 1].any(axis=1).all():

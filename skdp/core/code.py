@@ -360,24 +360,23 @@ class PublicCode:
             return np.zeros(self.encoder.shape[-1])
         spectrum = self._spectrum
         shares, gains = spectrum.mixture(noisy, variance, self.shift)
-        widenings = shares * WIDENINGS[: len(shares)]
         apart = np.zeros_like(gains)  # what the widenings say of the value, around their mean
         if noisy is not None:
             apart = (gains - shares @ gains) * spectrum.along(np.asarray(noisy, dtype=np.float64))
             apart *= np.sqrt(shares)[:, None]
         scale = 1 / np.where(self.deviations > 0, self.deviations, np.inf)
-        left = np.full_like(self.deviations, widenings.sum())
+        left = np.full_like(self.deviations, shares @ WIDENINGS[: len(shares)])
         if self.covariance is None:
             kept = self._kept
-            loadings = (self._loadings * scale[kept]) ** 2
-            left[kept] += loadings * (np.sum(apart**2, axis=0) - widenings @ gains)
+            left[kept] = spectrum.noise_left(shares, variance)
+            left[kept] += (self._loadings * scale[kept]) ** 2 * np.sum(apart**2, axis=0)
         for values, covariances in self.covariances():
-            for each in apart[apart.any(axis=1)]:
-                left[values] += (covariances @ spectrum.back(each) * scale[values]) ** 2
             loadings = covariances @ spectrum.axes
             loadings *= scale[values, None]  # in place: it may be large
             loadings *= loadings
-            left[values] -= loadings @ (widenings @ gains)
+            left[values] = spectrum.left_open(loadings, shares, variance)
+            for each in apart[apart.any(axis=1)]:
+                left[values] += (covariances @ spectrum.back(each) * scale[values]) ** 2
         return self.deviations * np.sqrt(np.maximum(left, 0))
 
     def share_learned(self, variance: float, noisy: ArrayLike | None = None) -> float:

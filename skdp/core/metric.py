@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,3 +19,19 @@ class LocalMetric:
     """
 
     matrix: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class KnownMetric:
+    """A metric of the output that follows from no records, as that of a function on given points.
+
+    So of any two numbers of an output it says which matters more, and their changes can be
+    compared. The numbers of one point lie side by side, one for each of `n_outputs`.
+    """
+
+    matrix: NDArray[np.float64]
+    n_outputs: int = 1
+
+
+OutputMetric: TypeAlias = NDArray[np.float64] | LocalMetric | KnownMetric
+"""A plain array holds for changes of any size, and comes from records of the oracle."""

@@ -26,8 +26,8 @@ from numpy.typing import ArrayLike
 
 from skdp.core.types import Matrix
 
-# By how much the variance of the prior may be multiplied.
-WIDENINGS = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0, 1e4])
+# By how much the variance of the prior may be multiplied: a wrong unit may be a factor of 10^9.
+WIDENINGS = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0, 1e4, 1e6, 1e8, 1e12, 1e16, 1e20])
 # How likely each of these is beside 1 before the release is seen, were it not for a shift.
 _LIKELY = 0.02
 # Laplace noise is normal noise of which the variance is s^2 times an exponential variable.
@@ -35,6 +35,8 @@ _TIMES, _WEIGHTS = laggauss(6)
 
 # Of the largest variance of the code: the rounding errors of H are about as large.
 _LEAST_VARIANCE = 1e-15
+# Of the prior variance of a number: less than that is not left unread, but lost to rounding.
+_ROUNDING = 1e-12
 
 
 class Spectrum(NamedTuple):
@@ -75,3 +77,25 @@ class Spectrum(NamedTuple):
         likely = np.log(prior) + np.logaddexp.reduce(laws, axis=-1).sum(axis=-1)
         shares = np.exp(likely - likely.max())
         return shares / shares.sum(), gains
+
+    def noise_left(self, shares: Matrix, variance: float) -> Matrix:
+        """Along each axis the mean over the alphas of what noise leaves open, as a share of S."""
+        widenings = WIDENINGS[: len(shares)]
+        total = np.multiply.outer(widenings, self.variances) + variance
+        left = np.divide(variance, total, out=np.zeros_like(total), where=total > 0)
+        return (shares * widenings) @ left
+
+    def left_open(self, loadings: Matrix, shares: Matrix, variance: float) -> Matrix:
+        """The mean over the alphas of what is left open of numbers, as a share of S.
+
+        `loadings` are the squares of C along the axes, a row per number, as shares of its variance.
+        What the code does not reach, times alpha, and the noise in what it does are added: these
+        are no differences of large numbers, whatever alpha is.
+        """
+        least = _LEAST_VARIANCE * len(self.variances) * self.variances.max(initial=0)
+        reached = np.zeros_like(self.variances)
+        np.divide(1, self.variances, out=reached, where=self.variances > least)
+        unread = 1 - loadings @ reached
+        unread[unread < _ROUNDING] = 0
+        wider = shares @ WIDENINGS[: len(shares)]
+        return wider * unread + loadings @ (reached * self.noise_left(shares, variance))

@@ -15,7 +15,7 @@ from skdp.core.checks import shown
 from skdp.core.dataset import Dataset, belongs_to, neighboring_pair
 from skdp.core.default import class_name, default
 from skdp.core.fingerprint import key_of
-from skdp.core.metric import LocalMetric
+from skdp.core.metric import OutputMetric
 from skdp.core.moments import Moments
 from skdp.core.types import AxisLabels, Container, Values
 
@@ -150,7 +150,7 @@ class Target(ABC):
             With what to change.
         """
 
-    def output_metric(self, *records: Container) -> NDArray[np.float64] | LocalMetric | None:
+    def output_metric(self, *records: Container) -> OutputMetric | None:
         """Measure how much the output depends on each number, for learning a basis.
 
         Parameters

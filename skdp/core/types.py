@@ -34,7 +34,7 @@ Labels: TypeAlias = Sequence[str] | None
 """What the entries along an axis are called, if that is known."""
 
 Names: TypeAlias = list[str] | tuple[list[str], list[str]]
-"""What a user calls numbers, one by one or along the last axis, or the sides of a table."""
+"""What a user calls numbers, one by one or along the last axis, or the two sides of a table."""
 
 AxisLabels: TypeAlias = dict[str, tuple[Labels, Labels]]
 """By attribute what the entries along its first and along its last axis are called."""

@@ -201,8 +201,8 @@ class PrivateDensityDisplay:
         What the noise leaves open of the exact density, if that is known, are bars at the points of
         the lattice. Where the line leaves many of them it is too smooth; where all are below it,
         kernels reach beyond the box, on which the line has an integral of one. On the image it is
-        lines: beyond that of 50%, the exact density is between half the drawn one and one and a
-        half of it.
+        lines: inside of that of 50%, where the density is high, the exact one is between half the
+        drawn one and one and a half of it.
 
         Parameters
         ----------

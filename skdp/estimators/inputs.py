@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Integral
 
 import numpy as np
@@ -37,7 +38,8 @@ def takes(estimator: Estimator, kind: str) -> bool:
     if isinstance_by_name(estimator, "sklearn.preprocessing.FunctionTransformer"):
         return not estimator.validate  # its function may take anything, and does not say
     walked = configured_members(estimator) if is_composition(estimator) else []
-    members = [member for path, member, _ in walked if len(path) == 1]
+    unseen = () if getattr(estimator, "passthrough", False) else ("final_estimator",)
+    members = [member for path, member, _ in walked if len(path) == 1 and path[0] not in unseen]
     return bool(members) and all(takes(member, kind) for member in members)
 
 
@@ -49,7 +51,7 @@ def _pipeline_takes(steps: list, kind: str) -> bool:
             return False
         if kind != "allow_nan" or not _passes_gaps(step):
             return True
-    return bool(steps)
+    return True
 
 
 def _passes_gaps(estimator: Estimator) -> bool:
@@ -60,7 +62,8 @@ def _passes_gaps(estimator: Estimator) -> bool:
         return _passes_gaps(estimator.estimator)
     traits = traits_of(estimator)
     if traits.steps is None:
-        return traits.passes_gaps
+        filled = getattr(estimator, "encoded_missing_value", math.nan)
+        return traits.passes_gaps and math.isnan(filled)
     goes_to_each = traits.takes_if is all and not is_pipeline(estimator)  # as in a union
     steps = (step for step in traits.steps(estimator) if not _is_dropped(step))
     return (any if goes_to_each else all)(map(_passes_gaps, steps))

@@ -19,7 +19,7 @@ from sklearn.base import is_classifier
 from skdp.core.checks import shown
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset, take_records
-from skdp.core.metric import LocalMetric
+from skdp.core.metric import OutputMetric
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import CATALOG, RECORD_ATTRIBUTES, entry_of
@@ -126,7 +126,7 @@ class KnownTarget(Target):
             entry.finish(model, _learner(self.public_fit)[0])
         return released
 
-    def output_metric(self, *dataset: Container) -> NDArray[np.float64] | LocalMetric | None:
+    def output_metric(self, *dataset: Container) -> OutputMetric | None:
         """Measure how much the output depends on each number, on public records."""
         value = self(*dataset, seed=0)
         if len(value) > MAX_EVALUATED:

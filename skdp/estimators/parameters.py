@@ -16,7 +16,7 @@ from sklearn.base import clone
 from skdp.core.checks import shown
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset, find_non_finite
-from skdp.core.metric import LocalMetric
+from skdp.core.metric import OutputMetric
 from skdp.core.moments import Moments
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Values
@@ -164,7 +164,7 @@ class ParameterTarget(Target):
         numbers = iter(np.asarray(vector, dtype=np.float64))
         return {name: take(numbers, self._like[name]) for name in self.names}
 
-    def output_metric(self, *dataset: Container) -> NDArray[np.float64] | LocalMetric | None:
+    def output_metric(self, *dataset: Container) -> OutputMetric | None:
         """Measure how much the output depends on each released value, on public records."""
         vector = self.flatten(self.public_fit)
         if len(vector) <= MAX_EVALUATED:

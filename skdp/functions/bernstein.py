@@ -34,10 +34,10 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     With the columns of X scaled to [0, 1], there is one basis function for every lattice point
     ``q / degree``, the product over the columns of ``C(degree, q_j) u_j^q_j (1 - u_j)^(degree -
     q_j)``. :meth:`coefficients` turns (noisy) values on `lattice_` into coefficients of this
-    basis, and ``transform(X) @ coefficients(values)``, or :meth:`evaluate` without the large
-    matrix, is the released function. For ``order=1`` the coefficients are the values and the
-    function is the Bernstein polynomial; a higher order comes closer to the values, and enlarges
-    their noise by at most ``2**order - 1``.
+    basis, and :meth:`evaluate` makes the released function of them: with a given order it is
+    ``transform(X) @ coefficients(values)``, without the large matrix. For ``order=1`` the
+    coefficients are the values and the function is the Bernstein polynomial; a higher order comes
+    closer to the values, and enlarges their noise by at most ``2**order - 1``.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            ``transform(X) @ coefficients`` if they are `n_basis`.
+            ``transform(X) @ coefficients`` if they are `n_basis`, as with a given order.
 
         Raises
         ------

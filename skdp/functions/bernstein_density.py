@@ -35,6 +35,11 @@ class BernsteinDensity:
     coefficients : ndarray of shape (n_basis,)
         Nonnegative and not all zero. They are divided by the integral of their function.
 
+    Attributes
+    ----------
+    mass : float
+        What they were divided by.
+
     Raises
     ------
     ValueError
@@ -56,6 +61,7 @@ class BernsteinDensity:
 
     transformer: BernsteinTransformer
     coefficients: NDArray[np.float64] = field(repr=False)
+    mass: float = field(init=False, repr=False, default=1.0)
 
     def __post_init__(self) -> None:
         check_is_fitted(self.transformer)
@@ -68,8 +74,11 @@ class BernsteinDensity:
                 "BernsteinDensity needs one function whose coefficients are nonnegative and not "
                 "all zero. Make it with BernsteinDensity.from_coefficients."
             )
-        scaled = weights.ravel() / weights.max()
-        object.__setattr__(self, "coefficients", scaled / transformer.integral(scaled))
+        largest = weights.max()
+        scaled = weights.ravel() / largest
+        integral = transformer.integral(scaled)
+        object.__setattr__(self, "coefficients", scaled / integral)
+        object.__setattr__(self, "mass", float(largest * integral))
 
     @classmethod
     def from_coefficients(

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skdp.core.checks import shown
+from skdp.core.metric import KnownMetric
 from skdp.core.target import Target, ValueFormError, as_function_target
 from skdp.core.types import AxisLabels, Container, Estimator, Labels, Matrix, Values
 from skdp.functions.bernstein import BernsteinTransformer
@@ -99,7 +100,7 @@ class BernsteinTarget(Target):
     def labels(self, numbers: NDArray[np.float64] | Values) -> AxisLabels | None:
         return place_labels(self.transformer, numbers)
 
-    def output_metric(self, *dataset: Container) -> NDArray[np.float64] | None:
+    def output_metric(self, *dataset: Container) -> KnownMetric | None:
         try:
             n_values = self(*dataset, seed=0).size
         except Exception:  # whatever it is, the function has no value here, as on some pair
@@ -107,17 +108,18 @@ class BernsteinTarget(Target):
         return lattice_metric(self.transformer, n_values)
 
 
-def lattice_metric(transformer: BernsteinTransformer, n_values: int) -> NDArray[np.float64] | None:
+def lattice_metric(transformer: BernsteinTransformer, n_values: int) -> KnownMetric:
     """Return the squared change of a released function as a quadratic form in its values.
 
     With c = A v the coefficients of values v and G the integrals of the products of two basis
     functions, the mean over the box of the squared function is v' A'GA v, which is exact: the
-    product of two Bernstein polynomials is a multiple of a third, of twice the degree. None for
-    more than 2000 values.
+    product of two Bernstein polynomials is a multiple of a third, of twice the degree. For more
+    than 2000 values it is the mean of their squares.
     """
-    if n_values > MAX_METRIC:
-        return None
     n_basis, n_features = transformer.n_basis_, transformer.n_features_in_
+    n_outputs = n_values // n_basis
+    if n_values > MAX_METRIC:
+        return KnownMetric(np.ones(n_values), n_outputs)
     if transformer.order == "auto":
         transformer = fit_transformer(clone(transformer).set_params(order=MODERATE), n_features)
     coefficients = transformer.coefficients(np.eye(n_basis))
@@ -125,8 +127,8 @@ def lattice_metric(transformer: BernsteinTransformer, n_values: int) -> NDArray[
     factors = [gram_matrix(transformer.degree)] * n_features
     metric = coefficients.T @ multiply_axes(factors, tensor).reshape(n_basis, -1)
     # Values of one point lie side by side, so each output gets its own copy, interleaved.
-    both = np.kron((metric + metric.T) / 2, np.eye(n_values // n_basis))
-    return np.asarray(both, dtype=np.float64)
+    both = np.kron((metric + metric.T) / 2, np.eye(n_outputs))
+    return KnownMetric(np.asarray(both, dtype=np.float64), n_outputs)
 
 
 def stretch(transformer: BernsteinTransformer, seen: Matrix) -> float:

@@ -95,13 +95,9 @@ class ReleasedDensity(ReleasedFunction):
         return self.density.sample(n_samples, random_state)
 
 
-def remark_on_density(density: ReleasedDensity, values: NDArray[np.float64]) -> str:
-    """Say what becomes of the values on the lattice that a density was made of."""
-    box = density.transformer.feature_range_
-    degree = round(len(values) ** (1 / len(box))) - 1
-    bernstein = BernsteinTransformer(degree, feature_range=box).fit(box.T)
-    mass = bernstein.integral(bernstein.coefficients(values))
+def remark_on_density(released: ReleasedDensity) -> str:
+    """Say what became of the numbers that a density was made of."""
     return (
-        f"On the box these numbers have an integral of {mass:.3g}; the density that is made of "
-        "them has one of 1, and flattens narrow peaks."
+        f"The density that is made of these numbers was divided by {released.density.mass:.3g}, "
+        "its integral on the box without what was below 0, and flattens narrow peaks."
     )

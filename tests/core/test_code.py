@@ -70,7 +70,7 @@ def posterior(mean, covariance, encoder, noisy, variance):
     return mean + gain @ noisy, joint[:d, :d] - gain @ joint[d:, :d]
 
 
-WIDENINGS = np.array([1, 2, 4, 8, 16, 64, 256, 1e4])
+WIDENINGS = np.array([1, 2, 4, 8, 16, 64, 256, 1e4, 1e6, 1e8, 1e12, 1e16, 1e20])
 
 
 def log_with_laplace_noise(values, variances, variance):
@@ -146,6 +146,23 @@ def test_six_laws_are_near_to_the_law_with_laplace_noise(ratio):
     ]
     near = log_with_laplace_noise(values, np.ones(8), ratio**2)
     np.testing.assert_allclose(near, np.log(exact), atol=0.3)
+
+
+@pytest.mark.parametrize("size", [1e4, 1e6, 1e9])
+@pytest.mark.parametrize("diagonal", [True, False])
+def test_of_all_numbers_a_contradiction_of_any_size_leaves_what_the_noise_does(size, diagonal):
+    """A wrong unit: no prior can be had for it, and it spoils nothing."""
+    code, mean, covariance = random_code(5, 5)
+    matrix = code.encoder
+    if diagonal:
+        scales, deviations = np.arange(1.0, 6), np.sqrt(np.diag(covariance))
+        matrix = np.diag(scales)
+        code = PublicCode(encoder=scales, mean=mean, deviations=deviations, removable=np.ones(5))
+    values = mean + size * np.array([1.0, -1, 2, -2, 0.5])
+    noisy, variance = code.forward(values), 0.01
+    np.testing.assert_allclose(code.decode(noisy, variance), values, atol=0.3)
+    noise = np.sqrt(variance * np.sum(np.linalg.inv(matrix) ** 2, axis=1))
+    np.testing.assert_allclose(code.standard_errors(variance, noisy), noise, rtol=0.01)
 
 
 def test_one_large_noise_is_no_contradiction():

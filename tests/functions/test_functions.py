@@ -400,12 +400,12 @@ def test_metric_is_the_mean_square_of_the_function(n_features, n_outputs):
     mesh = np.stack(np.meshgrid(*[4.5 + 2.5 * nodes] * n_features), -1).reshape(-1, n_features)
     weight = weights / 2 if n_features == 1 else np.outer(weights, weights).ravel() / 4
     function = transformer.evaluate(transformer.coefficients(values), mesh)
-    metric = lattice_metric(transformer, values.size)
+    metric = lattice_metric(transformer, values.size).matrix
     v = values.ravel()
     assert v @ metric @ v == pytest.approx(weight @ np.sum(function**2, axis=1))
     # an order that values will choose is not known yet: it is that of a moderate one
     unknown = fitted(5, "auto", [(2.0, 7.0)] * n_features, n_features)
-    np.testing.assert_array_equal(lattice_metric(unknown, values.size), metric)
+    np.testing.assert_array_equal(lattice_metric(unknown, values.size).matrix, metric)
 
 
 def test_a_target_of_other_class_labels_has_another_key():
@@ -422,15 +422,16 @@ def test_targets_offer_the_metric():
     svr = FittedFunctionTarget(
         SVR(), BernsteinTransformer(4, 1, feature_range=MOON_BOX), SVR().fit(MOONS, MOONS[:, 0])
     )
-    assert svr.output_metric(MOONS, MOONS[:, 0]).shape == (25, 25)
-    assert BernsteinTarget(lambda X, p: p, fitted(4)).output_metric(UNIT).shape == (5, 5)
+    assert svr.output_metric(MOONS, MOONS[:, 0]).matrix.shape == (25, 25)
+    assert BernsteinTarget(lambda X, p: p, fitted(4)).output_metric(UNIT).matrix.shape == (5, 5)
 
-    assert svr.output_metric(MOONS, MOONS).shape == (50, 50)
+    both = svr.output_metric(MOONS, MOONS)
+    assert (both.matrix.shape, both.n_outputs) == ((50, 50), 2)
     knn = KNeighborsClassifier().fit(IRIS, SPECIES)
     iris = FittedFunctionTarget(knn, BernsteinTransformer(4, 1, feature_range=IRIS_BOX), knn)
-    assert iris.output_metric(IRIS, SPECIES).shape == (75, 75)
+    assert iris.output_metric(IRIS, SPECIES).matrix.shape == (75, 75)
     big = BernsteinTarget(lambda X, p: p[:, 0], fitted(50, n_features=2))
-    assert big.output_metric(UNIT) is None
+    np.testing.assert_array_equal(big.output_metric(UNIT).matrix, np.ones(51**2))
 
 
 def test_metric_of_a_function_that_fails_is_unknown():
