@@ -14,10 +14,18 @@ from scipy import optimize
 from scipy.linalg import qr
 from sklearn.base import clone
 
-from skdp.codes.learning import LEARNERS, folds, learn_basis, with_learned_basis, with_rare_changes
+from skdp.codes.learning import (
+    LEARNERS,
+    folds,
+    learn_basis,
+    least_changes,
+    with_learned_basis,
+    with_least_changes,
+    with_rare_changes,
+)
 from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
-from skdp.core.metric import LocalMetric
+from skdp.core.metric import KnownMetric, LocalMetric
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.lattice import lattice_metric
 from skdp.mechanisms.exponential import ExponentialMechanism
@@ -503,3 +511,17 @@ def test_axes_that_are_singular_are_passed_over_by_auto(n_pairs, order):
     np.testing.assert_allclose(basis.decode(basis.forward(value)), value, rtol=1e-9)
     believed = learn_basis("predictive", differences, known, order)  # and no number hardly changes
     np.testing.assert_allclose(believed.decode(believed.forward(value)), value, rtol=1e-9)
+
+
+def test_of_a_function_no_number_changes_less_than_matters_three_percent_of_the_largest_change():
+    """Of two outputs in units of their own, one of which is all but 0 at two of three points."""
+    changes = np.tile([5.0, 1e-3, 1e-12, 4e-3, 0.0, 2e-3], (40, 1))
+    known = KnownMetric(np.diag([1.0, 1.0, 4.0, 1.0, 1.0, 1.0]), n_outputs=2)
+    least = least_changes(changes, known)
+    np.testing.assert_allclose(least, [0, 0, 0.15 / 2, 0, 0.15, 0])
+    feared = with_least_changes(changes, least)
+    np.testing.assert_array_equal(feared[:, least == 0], changes[:, least == 0])
+    np.testing.assert_allclose(np.abs(feared).mean(axis=0)[[2, 4]], [0.075, 0.15])
+    assert -20 < np.sign(feared[:, [2, 4]]).prod(axis=1).sum() < 20  # not together
+    for plain in (None, known.matrix, LocalMetric(known.matrix)):
+        assert not least_changes(changes, plain).any()
