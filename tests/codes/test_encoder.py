@@ -11,7 +11,7 @@ from scipy import optimize
 from skdp.codes import encoder as module
 from skdp.codes.encoder import learn_code
 from skdp.codes.water import Noise
-from skdp.core.metric import LocalMetric
+from skdp.core.metric import KnownMetric, LocalMetric
 
 seeds = st.integers(0, 10**6)
 ORDERS = [1, 2]
@@ -341,3 +341,14 @@ def test_a_local_metric_and_a_diagonal_one_are_taken():
 def test_pilots_that_do_not_fit_or_are_not_finite_are_refused(values, differences):
     with pytest.raises(ValueError, match="pilot"):
         learn(values, differences)
+
+
+@pytest.mark.parametrize("shift", [0.1, 1.0])
+def test_where_a_function_is_all_but_zero_errors_allow_for_one_record_that_is_there(shift):
+    values, differences = np.random.default_rng(0).normal(size=(2, 60, 6))
+    for pilots in (values, differences):
+        pilots[:, 4:] *= 1e-15
+    code = learn(values, differences, KnownMetric(np.ones(6)), shift=shift)
+    size = np.abs(differences[:, :4]).mean(axis=0).max()
+    np.testing.assert_allclose(code.deviations[4:], 0.03 * size * shift * 100 / np.sqrt(2))
+    assert learn(values, differences, shift=shift).deviations[4:].max() < 1e-12
