@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Set, Sized
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -432,12 +432,12 @@ def as_names(names: Any, mechanism: Mechanism) -> Names | None:
             "The 'names' parameter of release must list what the numbers are called, in order. "
             + (f"{type(mechanism).__name__} releases none." if mechanism.chooses else got)
         )
-    names, of_levels = list(names), hasattr(names, "levels")  # a tuple for each name
-    sides = [] if of_levels else [each for each in names if _is_side(each)]
+    names = list(names)
+    sides = [each for each in names if _is_side(each)]
     if len(sides) == len(names) == 2:
         rows, columns = ([str(name) for name in side] for side in sides)
         return rows, columns
-    if any(not isinstance(side, tuple) for side in sides):
+    if sides:
         raise ValueError(
             "The 'names' parameter of release must list names, or hold one list for the rows and "
             f"one for the columns. Got {len(sides)} lists among {len(names)} entries."
@@ -445,9 +445,9 @@ def as_names(names: Any, mechanism: Mechanism) -> Names | None:
     return list(map(str, names))
 
 
-def _is_side(each: object) -> bool:
-    is_several = isinstance(each, Iterable) and isinstance(each, Sized)
-    return is_several and not isinstance(each, str | bytes)
+def _is_side(each: Any) -> bool:
+    """Return whether it holds names; a tuple is one name, as of columns that have levels."""
+    return not isinstance(each, str | bytes | tuple | Set) and np.ndim(each) == 1
 
 
 def spend_of(plan: ReleasePlan, guarantee: PrivacyGuarantee) -> dict[str, Any]:

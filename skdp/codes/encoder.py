@@ -51,7 +51,7 @@ from skdp.codes.span import learn_in_span
 from skdp.codes.water import FIRST_RATIO, Noise, fill
 from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
-from skdp.core.metric import OutputMetric
+from skdp.core.metric import KnownMetric, OutputMetric
 from skdp.core.types import Matrix
 
 # How many rows a code is tried with, where its noise depends on that.
@@ -177,7 +177,9 @@ def learn_code(
     if not fits or n_pilots < LEAST_PILOTS or not differences.any():
         return plain
     learn = _learn_dense if d <= MAX_DENSE else learn_in_span
-    least = least_changes(differences, metric)
+    is_known = isinstance(metric, KnownMetric)
+    seen = with_rare_changes(values, differences) if is_known else differences
+    least = least_changes(seen, metric)
     pilots = values, differences, least
     return learn(*pilots, matrix, local, noises, n_samples, float(shift)) or plain
 

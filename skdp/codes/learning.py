@@ -47,6 +47,7 @@ _LEAST_METRIC = 1e-6
 _LEAST_LOCAL_METRIC = 1e-4
 _LEAST_CHANGE = 1e-3  # of the largest a_j: coordinates said to change less are not believed
 _LEAST_KNOWN_CHANGE = 0.03  # of the largest change of a number, where a metric says what matters
+_FEW = 6  # times the mean change: beyond it the largest one is no usual one
 _RARE = 3  # pairs that change a number
 _ROUNDING = 1e-9  # of a number: what differs by less does not differ
 _N_FOLDS = 5
@@ -161,17 +162,18 @@ def least_changes(differences: Matrix, metric: OutputMetric | None) -> Matrix:
     """Return which change of each number is to be feared at least; 0 where pilots say enough.
 
     Where a function is all but 0 on the pilots' datasets, as a density is beyond their records, one
-    record there changes it by many orders of magnitude more than any of theirs. Where a metric says
-    what matters, each number is therefore said to change by what matters 3 % of the largest change
-    of its output.
+    record there changes it by many orders of magnitude more than any of theirs. It shows in changes
+    of which a few are far larger than the rest. Where a metric says what matters, each number that
+    changes in such a way is said to change by what matters 3 % of the largest change of its output.
     """
     if not isinstance(metric, KnownMetric):
         return np.zeros(differences.shape[1])
     matters = np.sqrt(_diagonal_of(metric.matrix))
     sizes = np.abs(differences).mean(axis=0)
+    by_few = np.abs(differences).max(axis=0) > min(_FEW, len(differences) / 2) * sizes
     largest = (sizes * matters).reshape(-1, metric.n_outputs).max(axis=0)
     least = np.tile(_LEAST_KNOWN_CHANGE * largest, len(sizes) // metric.n_outputs) / matters
-    return np.where(sizes < least, least, 0)
+    return np.where(by_few & (sizes < least), least, 0)
 
 
 def with_least_changes(differences: Matrix, least: Matrix) -> Matrix:

@@ -374,7 +374,7 @@ class PublicCode:
             loadings = covariances @ spectrum.axes
             loadings *= scale[values, None]  # in place: it may be large
             loadings *= loadings
-            left[values] = spectrum.left_open(loadings, shares, variance)
+            left[values] = spectrum.left_open(loadings, shares, variance, self._is_square)
             for each in apart[apart.any(axis=1)]:
                 left[values] += (covariances @ spectrum.back(each) * scale[values]) ** 2
         return self.deviations * np.sqrt(np.maximum(left, 0))

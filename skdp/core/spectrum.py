@@ -26,8 +26,9 @@ from numpy.typing import ArrayLike
 
 from skdp.core.types import Matrix
 
-# By how much the variance of the prior may be multiplied: a wrong unit may be a factor of 10^9.
-WIDENINGS = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0, 1e4, 1e6, 1e8, 1e12, 1e16, 1e20])
+# By how much the variance of the prior may be multiplied: a wrong unit may be a factor of 10^6, and
+# of a variance 10^12.
+WIDENINGS = np.array([1, 2, 4, 8, 16, 64, 256, 1e4, 1e6, 1e8, 1e12, 1e16, 1e20, 1e24])
 # How likely each of these is beside 1 before the release is seen, were it not for a shift.
 _LIKELY = 0.02
 # Laplace noise is normal noise of which the variance is s^2 times an exponential variable.
@@ -85,17 +86,17 @@ class Spectrum(NamedTuple):
         left = np.divide(variance, total, out=np.zeros_like(total), where=total > 0)
         return (shares * widenings) @ left
 
-    def left_open(self, loadings: Matrix, shares: Matrix, variance: float) -> Matrix:
+    def left_open(self, loadings: Matrix, shares: Matrix, variance: float, whole: bool) -> Matrix:
         """The mean over the alphas of what is left open of numbers, as a share of S.
 
         `loadings` are the squares of C along the axes, a row per number, as shares of its variance.
-        What the code does not reach, times alpha, and the noise in what it does are added: these
-        are no differences of large numbers, whatever alpha is.
+        What the code does not reach, times alpha, and the noise in what it does are added, which
+        are no differences of large numbers. A code of the `whole` value reaches all.
         """
         least = _LEAST_VARIANCE * len(self.variances) * self.variances.max(initial=0)
         reached = np.zeros_like(self.variances)
         np.divide(1, self.variances, out=reached, where=self.variances > least)
-        unread = 1 - loadings @ reached
+        unread = (1 - loadings @ reached) * (not whole)
         unread[unread < _ROUNDING] = 0
         wider = shares @ WIDENINGS[: len(shares)]
         return wider * unread + loadings @ (reached * self.noise_left(shares, variance))

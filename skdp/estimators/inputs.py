@@ -63,7 +63,7 @@ def _passes_gaps(estimator: Estimator) -> bool:
     traits = traits_of(estimator)
     if traits.steps is None:
         filled = getattr(estimator, "encoded_missing_value", math.nan)
-        return traits.passes_gaps and math.isnan(filled)
+        return traits.passes_gaps and isinstance(filled, float) and math.isnan(filled)
     goes_to_each = traits.takes_if is all and not is_pipeline(estimator)  # as in a union
     steps = (step for step in traits.steps(estimator) if not _is_dropped(step))
     return (any if goes_to_each else all)(map(_passes_gaps, steps))

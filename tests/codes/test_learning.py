@@ -516,7 +516,11 @@ def test_axes_that_are_singular_are_passed_over_by_auto(n_pairs, order):
 def test_of_a_function_no_number_changes_less_than_matters_three_percent_of_the_largest_change():
     """Of two outputs in units of their own, one of which is all but 0 at two of three points."""
     changes = np.tile([5.0, 1e-3, 1e-12, 4e-3, 0.0, 2e-3], (40, 1))
+    changes[2:, [2, 3, 4]] *= 1e-3
     known = KnownMetric(np.diag([1.0, 1.0, 4.0, 1.0, 1.0, 1.0]), n_outputs=2)
+    least = least_changes(changes, known)
+    np.testing.assert_allclose(least, [0, 0, 0.15 / 2, 0, 0, 0])
+    changes[0, 4] = 1e-300
     least = least_changes(changes, known)
     np.testing.assert_allclose(least, [0, 0, 0.15 / 2, 0, 0.15, 0])
     feared = with_least_changes(changes, least)

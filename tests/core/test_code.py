@@ -70,7 +70,7 @@ def posterior(mean, covariance, encoder, noisy, variance):
     return mean + gain @ noisy, joint[:d, :d] - gain @ joint[d:, :d]
 
 
-WIDENINGS = np.array([1, 2, 4, 8, 16, 64, 256, 1e4, 1e6, 1e8, 1e12, 1e16, 1e20])
+WIDENINGS = np.array([1, 2, 4, 8, 16, 64, 256, 1e4, 1e6, 1e8, 1e12, 1e16, 1e20, 1e24])
 
 
 def log_with_laplace_noise(values, variances, variance):
