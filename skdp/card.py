@@ -17,6 +17,10 @@ LEGEND = (
     "The standard error is what the noise leaves open of a number; the ratio says how many of them "
     f"it is from zero, and below {TOLD_FROM_ZERO:g} it is not told from 0."
 )
+OF_STEPS = (
+    " What a step of a pipeline has learned is in the units in which the steps before it leave the "
+    "columns, such as logarithms, whatever these are called."
+)
 OF_ORACLE = (
     " A number is indistinguishable from the oracle if it is nearly what public records alone "
     "would say. Its standard error is then mostly the room for private records that are unlike the "
@@ -44,6 +48,7 @@ def model_card(
         notes = " ".join(summary.notes)
         legend = LEGEND + (OF_ORACLE if AS_ORACLE in notes else "")
         legend += OF_ALL if FIXED in notes else ""
+        legend += OF_STEPS if any("__" in name for name in summary.names) else ""
         numbers = ["## What was released", _code(summary.table(ROWS)), legend]
     first, *lines = plan.splitlines()  # of which one repeats the promise
     described = "\n".join([first, *(line for line in lines if not line.startswith("  promise: "))])

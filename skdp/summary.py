@@ -30,7 +30,7 @@ ERR_TOGETHER = (
     "prediction, may be known better or worse than each."
 )
 
-MOST_ROWS = 20
+MOST_ROWS = 40
 
 # A number in brackets belongs to the attribute if more of its name follows.
 ENTRY = re.compile(r"((?:[^\[\]]|\[\d+\](?=[\[_]))+)\[(.*)\]", re.DOTALL)
@@ -144,7 +144,7 @@ class ReleaseSummary:
 
         Parameters
         ----------
-        most_rows : int, default=20
+        most_rows : int, default=40
             About how many; all of them if there are no more.
 
         Returns
@@ -177,19 +177,21 @@ class ReleaseSummary:
         for i, name in enumerate(self.names):
             attribute, entry = split_entry(name)
             attributes.setdefault(attribute, []).append((i, entry))
-        most = max(2, most_rows // max(1, len(attributes)))
-        if len(self.names) <= most_rows:
-            most = most_rows
+        sizes = np.array([len(rows) for rows in attributes.values()])
+        most = 2
+        while most < most_rows and np.minimum(sizes, most + 1).sum() <= most_rows:
+            most += 1
         ratios, notes = self.ratios, self.notes
         for attribute, rows in attributes.items():
             if len(rows) > 1:
                 yield (attribute,)
-            for i, entry in rows[:most]:
+            shown = rows if len(rows) == most + 1 else rows[:most]  # in place of "1 more"
+            for i, entry in shown:
                 name = f"  {entry}" if len(rows) > 1 else self.names[i]
                 error, ratio = two_digits(self.errors[i]), two_digits(ratios[i])
                 yield name, f"{self.values[i]:.4g}", error, ratio, notes[i]
-            if len(rows) > most:
-                yield (f"  ... {len(rows) - most} more: see to_frame()",)
+            if len(rows) > len(shown):
+                yield (f"  ... {len(rows) - len(shown)} more: see to_frame()",)
 
 
 def two_digits(number: float) -> str:

@@ -111,7 +111,8 @@ def test_text_and_html_hold_the_same_rows(model):
     assert f"{summary.values[0]:.4g}" in text
     assert f"<td>{summary.values[0]:.4g}</td>" in html
     assert "more" not in text
-    assert "  ... 7 more: see to_frame()" in summary.table(10).splitlines()
+    assert "  ... 5 more: see to_frame()" in summary.table(10).splitlines()  # of 12 and of 3
+    assert "more:" not in summary.table(14)  # which would stand in the place of the last
     assert "\nridgeclassifier__coef_\n  0, sepal length (cm) " in text
 
 
@@ -683,3 +684,11 @@ def test_the_promise_stands_above_the_diagram(model):
     assert html.index("random differential privacy") < html.index("sk-")
     assert model._release._repr_html_().startswith(html[: html.index("</p>")])
     assert repr(model._release).startswith("Release of Pipeline: (epsilon=2")
+
+
+def test_a_card_says_in_which_units_the_steps_of_a_pipeline_are(tmp_path):
+    said = "in the units in which the steps before it leave the columns"
+    scaled = private(make_pipeline(StandardScaler(), RidgeClassifier())).fit(*PRIVATE)
+    for each, is_said in ((scaled, True), (private(RidgeClassifier()).fit(*PRIVATE), False)):
+        each.save(tmp_path)
+        assert (said in (tmp_path / "README.md").read_text()) == is_said
