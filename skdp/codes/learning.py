@@ -148,7 +148,7 @@ def check_pilots(
     if metric is None:
         return differences, None, False
     d = differences.shape[1]
-    given = metric if isinstance(metric, np.ndarray) else getattr(metric, "matrix", metric)
+    given = metric.matrix if isinstance(metric, LocalMetric | KnownMetric) else metric
     matrix = np.asarray(given, dtype=np.float64)
     if matrix.shape not in ((d,), (d, d)) or not np.isfinite(matrix).all():
         raise ValueError(

@@ -160,7 +160,7 @@ class Target(ABC):
 
         Returns
         -------
-        ndarray of shape (d, d) or (d,), LocalMetric or None
+        ndarray of shape (d, d) or (d,), LocalMetric, KnownMetric or None
             The squared change of the output as a quadratic form, or its diagonal. None, the
             default, where it is not known.
         """
