@@ -386,9 +386,9 @@ class PrivacyAccountant:
     def as_default(self, label: str | None = None) -> Iterator[Self]:
         """Let this accountant count all releases of a block that are given no other one.
 
-        Other threads count here too while the block lasts; where blocks of several accountants are
-        open in different threads, they must be given theirs. Worker processes count here where they
-        are handed a PrivateEstimator from within the block; give all else its accountant.
+        Other threads and worker processes count here too while the block lasts; where blocks of
+        several accountants are open in different threads, they must be given theirs. A process
+        knows the blocks of the one that started it after skdp was imported there.
 
         Parameters
         ----------

@@ -1,9 +1,18 @@
-"""Which accountant counts in a block and in the threads that run meanwhile."""
+"""Which accountant counts in a block, and in the threads and processes that work meanwhile.
+
+A worker process inherits no block, and may have been started before it. So a process keeps a small
+file that says which accountant counts at the time, and its children find the name of the file in
+their environment.
+"""
 
 from __future__ import annotations
 
+import os
+import pickle
+import tempfile
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
@@ -13,8 +22,11 @@ from skdp.exceptions import LedgerError
 if TYPE_CHECKING:
     from skdp.accounting.accountant import PrivacyAccountant
 
+VARIABLE = "SKDP_IN_FORCE"
 _in_force: ContextVar[tuple[PrivacyAccountant, ...]] = ContextVar("in_force", default=())
 _blocks: tuple[tuple[PrivacyAccountant, ...], ...] = ()  # for threads, which inherit no context
+_at_fork: PrivacyAccountant | None = None  # the parent may have ended since
+_files: list[str] = []  # that of this process, of its parent, and so on
 
 
 @contextmanager
@@ -26,22 +38,96 @@ def put_in_force(accountant: PrivacyAccountant) -> Iterator[None]:
     with lock:
         _blocks = (*_blocks, block)
     try:
+        _tell_children()
         yield
     finally:
-        with lock:
-            place = _blocks.index(block)
-            _blocks = _blocks[:place] + _blocks[place + 1 :]
         _in_force.reset(token)
+        with lock:
+            _blocks = tuple(each for each in _blocks if each is not block)
+        _tell_children()
 
 
 def accountant_in_force() -> PrivacyAccountant | None:
     """Return the accountant of the innermost block of `as_default`, if there is one."""
-    given, blocks = _in_force.get(), _blocks
-    if not given and blocks:
-        given = max(blocks, key=len)
-        if any(block != given[: len(block)] for block in blocks):
+    given = _in_force.get()
+    if given:
+        return given[-1]
+    return _of_threads() if _blocks else _of_parents() or _at_fork
+
+
+def _of_threads() -> PrivacyAccountant:
+    """Return the accountant of the innermost block of all threads, if these agree."""
+    blocks = _blocks
+    given = max(blocks, key=len)
+    if any(block != given[: len(block)] for block in blocks):
+        raise LedgerError(
+            "Blocks of as_default are open for several accountants, and which of them counts "
+            "here cannot be told. Give the release its accountant."
+        )
+    return given[-1]
+
+
+def _of_parents() -> PrivacyAccountant | None:
+    """Return the accountant that counts in the nearest parent that has one."""
+    for name in _files[1:]:
+        with suppress(FileNotFoundError), open(name, "rb") as file:
+            found = pickle.load(file)
+            if isinstance(found, LedgerError):
+                raise found
+            return found
+    return None
+
+
+def _tell_children() -> None:
+    """Write who counts into the file of this process, or why that cannot be told."""
+    with lock:
+        if not _blocks:
+            _tell_nothing()
+            return
+        try:
+            told = pickle.dumps(_of_threads())
+        except (TypeError, LedgerError) as error:  # it is in memory, or one of several
+            told = pickle.dumps(LedgerError(str(error)))
+        folder, prefix = os.path.split(_files[0])
+        try:
+            handle, name = tempfile.mkstemp(prefix=prefix, dir=folder)  # for this user alone
+            with open(handle, "wb") as file:
+                file.write(told)
+            os.replace(name, _files[0])
+        except OSError as error:
+            _tell_nothing()  # rather than who counted before
             raise LedgerError(
-                "Blocks of as_default are open for several accountants, and which of them counts "
-                "in this thread cannot be told. Give the release its accountant."
-            )
-    return given[-1] if given else None
+                f"Worker processes cannot be told which accountant counts: {error}. Let TMPDIR be "
+                "a folder that can be written to, or give each release its accountant."
+            ) from error
+
+
+def _tell_nothing() -> None:
+    with suppress(OSError):
+        os.unlink(_files[0])
+
+
+def _begin() -> None:
+    """Name the file of this process, for its children, before those of its parents."""
+    parents = filter(None, os.environ.get(VARIABLE, "").split(os.pathsep))
+    try:
+        folder = tempfile.gettempdir()
+    except FileNotFoundError:  # nothing can be written anywhere, which blocks will say
+        folder = os.getcwd()
+    _files[:] = [os.path.join(folder, f"skdp-{uuid.uuid4().hex}"), *parents]
+    os.environ[VARIABLE] = os.pathsep.join(_files)
+
+
+def _begin_as_fork() -> None:
+    """Heed the blocks of the parent as they are at the time, not as they were at the fork."""
+    global _blocks, _at_fork
+    given = _in_force.get() or max(_blocks, key=len, default=())
+    _at_fork = given[-1] if given else _at_fork
+    _blocks = ()
+    _in_force.set(())
+    _begin()
+
+
+_begin()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_as_fork)

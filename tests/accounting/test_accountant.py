@@ -7,7 +7,7 @@ import multiprocessing
 import pickle
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import nullcontext
 
 import joblib
@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from skdp import BudgetExceededError, LaplaceMechanism, LedgerError, PrivacyGuarantee, release
-from skdp.accounting import PrivacyAccountant, default_accountant
+from skdp.accounting import PrivacyAccountant, default_accountant, in_force
 
 ONE = PrivacyGuarantee(epsilon=1.0)
 TENTH = PrivacyGuarantee(epsilon=0.1)
@@ -161,6 +161,55 @@ def test_workers_of_joblib_share_the_ledger(path, backend):
     run = joblib.Parallel(n_jobs=2, backend=backend)
     admitted = run(joblib.delayed(spend_often)(accountant, 8) for _ in range(3))
     assert sum(admitted) == accountant.total().n_releases == 10
+
+
+def release_mean(accountant=None):
+    release(np.mean, np.ones(9), accountant=accountant, **KNOWN)
+
+
+@pytest.mark.parametrize("method", ["spawn", pytest.param("fork", marks=forks)])
+def test_workers_count_where_their_parent_does_at_the_time(tmp_path, method):
+    """They were started before, in another block, and serve several."""
+    context = multiprocessing.get_context(method)
+    one, other = (PrivacyAccountant(tmp_path / name, epsilon=9.0) for name in ("one", "other"))
+
+    def labels():
+        return [[row["label"] for row in ledger.rows()] for ledger in (one, other)]
+
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        with one.as_default("Monday"):
+            pool.submit(release_mean).result()
+        with other.as_default("Tuesday"):
+            pool.submit(release_mean).result()
+            with one.as_default():
+                pool.submit(release_mean).result()
+            pool.submit(release_mean, one).result()
+            pool.submit(release_mean).result()
+        in_memory = PrivacyAccountant(":memory:", epsilon=9.0)
+        with in_memory.as_default(), pytest.raises(LedgerError, match="in memory"):
+            pool.submit(release_mean).result()
+    mean = "numpy.mean"
+    assert labels() == [[f"Monday: {mean}", mean, mean], [f"Tuesday: {mean}"] * 2]
+
+
+def test_a_worker_is_not_told_which_of_two_accountants_counts(tmp_path):
+    ledgers = [PrivacyAccountant(tmp_path / name, epsilon=9.0) for name in ("one", "other")]
+    context, other = multiprocessing.get_context("spawn"), ledgers[1].as_default()
+    with ThreadPoolExecutor(1) as threads, ProcessPoolExecutor(1, mp_context=context) as pool:
+        with ledgers[0].as_default():
+            threads.submit(other.__enter__).result()
+            with pytest.raises(LedgerError, match="cannot be told"):
+                pool.submit(release_mean).result()
+            threads.submit(other.__exit__, None, None, None).result()
+            pool.submit(release_mean).result()
+    assert [ledger.total().n_releases for ledger in ledgers] == [1, 0]
+
+
+def test_a_block_that_no_worker_can_be_told_of_is_refused(path, monkeypatch):
+    monkeypatch.setattr(in_force, "_files", [str(path / "nowhere" / "file")])
+    with pytest.raises(LedgerError, match="TMPDIR"):
+        PrivacyAccountant(path, epsilon=1.0).as_default().__enter__()
+    assert default_accountant().limits["epsilon"] == math.inf
 
 
 @forks
