@@ -21,7 +21,7 @@ from skdp.core.checks import check_count
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.types import AxisLabels, Container, Estimator, Values
 from skdp.folder import check_free, read_folder, write_folder
-from skdp.functions.released_density import ReleasedDensity, remark_on_density
+from skdp.functions.released_density import ReleasedDensity, misplaced, remark_on_density
 from skdp.intervals import (
     FOR_CLASSIFIERS,
     FOR_REGRESSORS,
@@ -344,7 +344,8 @@ class Release:
 
     @property
     def _warning(self) -> str:
-        return contradiction(self.surprise, self.guarantee.gamma)
+        contradicted = contradiction(self.surprise, self.guarantee.gamma)
+        return " ".join(filter(None, (contradicted, misplaced(self.value))))
 
     @property
     def _as_released(self) -> NDArray[np.float64] | None:

@@ -25,6 +25,7 @@ from skdp.core.types import AxisLabels, Container, Names, Values
 from skdp.estimators.labels import labels_of, repaired
 from skdp.estimators.validation import check_labels
 from skdp.functions.choice import ChoiceTarget
+from skdp.functions.released_density import misplaced
 from skdp.intervals import Simulator
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
@@ -234,8 +235,8 @@ class ReleasePlan:
         restored = self.target.restore(value)
         numbers = None if self.mechanism.chooses else self._named(value)
         surprise = self._surprise(value, errors)
-        said = contradiction(surprise, guarantee.gamma)
-        if said and guarantee.gamma:
+        contradicted = contradiction(surprise, guarantee.gamma) if guarantee.gamma else ""
+        for said in filter(None, (contradicted, misplaced(restored))):
             warn(said)
         return Release(
             restored,

@@ -335,6 +335,25 @@ def test_the_exact_density_is_in_the_intervals_as_often_as_said(epsilon):
     assert 0.8 < np.mean(inside) < 0.98
 
 
+def test_a_picture_says_what_its_density_was_divided_by():
+    """A third of the wines has more than 13.5 percent of alcohol."""
+    drawn = []
+    for box in ([(11, 13.5)], [(11, 13.5), (1, 4)], [(10, 16)]):
+        model = PrivateEstimator(
+            KernelDensity(bandwidth=0.1),
+            mechanism=LaplaceMechanism(1e4),
+            sensitivity="known",
+            release=BernsteinTransformer(degree=30, feature_range=box),
+            random_state=0,
+        ).fit(wine(len(box)))
+        drawn.append(PrivateDensityDisplay.from_estimator(model).plot())
+    line, image, whole = drawn
+    assert [round(display.mass, 1) for display in drawn] == [0.7, 0.7, 1.0]
+    assert line.ax_.get_legend_handles_labels()[1] == [f"released, divided by {line.mass:.2g}"]
+    assert image.mesh_.colorbar.ax.get_ylabel().endswith(f"), divided by {image.mass:.2g}")
+    assert whole.ax_.get_legend() is None
+
+
 def test_a_density_is_a_line_over_one_column_and_an_image_over_two(model):
     one = PrivateDensityDisplay.from_estimator(density_of(1), n_points=101).plot()
     x, y = one.line_.get_data()

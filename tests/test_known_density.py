@@ -47,6 +47,20 @@ def test_without_noise_it_is_the_density():
         np.testing.assert_allclose(plan.target(X, seed=0), expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("unit", [1, 100])
+def test_who_gives_the_box_in_another_unit_is_told_so(unit, tmp_path):
+    """Nothing else tells a density of noise from that of the records."""
+    X = unit * np.random.default_rng(0).beta(3, 5, size=(2000, 1))
+    model = private(KernelDensity(bandwidth=0.05), 20, 10.0, random_state=0)
+    with (
+        nullcontext() if unit == 1 else pytest.warns(UserWarning, match=r"integral of 0\.00.*units")
+    ):
+        model.fit(X)
+    model.save(tmp_path / "density")
+    for text in (str(model.summary()), (tmp_path / "density" / "README.md").read_text()):
+        assert ("and bandwidth the units" in text) == (unit == 100)
+
+
 def test_it_is_released_with_a_plain_promise_whatever_the_records_are():
     rng = np.random.default_rng(0)
     X = rng.beta(3, 5, size=(2000, 1))
@@ -172,7 +186,7 @@ def test_frozen_scalers_may_stand_in_front():
     X[:3] = np.array([np.nan, np.inf, -1e300])[:, None]
     names = ["age", "size"]
     named = FrozenEstimator(MinMaxScaler().fit(pd.DataFrame(box.T, columns=names)))
-    model = private(make_pipeline(named, KernelDensity()), release=bernstein)
+    model = private(make_pipeline(named, KernelDensity(bandwidth=0.1)), release=bernstein)
     table = pd.DataFrame(X, columns=names)
     assert np.isfinite(model.fit(table).score_samples(table[3:])).all()
 
@@ -214,7 +228,7 @@ def test_a_box_that_is_a_part_of_the_records_is_pointed_out():
     X = np.sort(np.random.default_rng(0).uniform(size=(30, 1)), axis=0)
     box = BernsteinTransformer(4, feature_range=X[::29, 0])
     with pytest.warns(PrivacyLeakWarning, match="part of the private records"):
-        private(KernelDensity(), release=box).fit(X)
+        private(KernelDensity(bandwidth=0.1), release=box).fit(X)
 
 
 def test_a_record_that_a_step_takes_does_not_move_those_that_it_refuses():

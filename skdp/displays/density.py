@@ -44,6 +44,9 @@ class PrivateDensityDisplay:
         Between what the exact density is there, that of these records with their kernels.
     level : float in (0, 1) or None, default=None
         How often it is there, point by point.
+    mass : float, default=1.0
+        What the values that were released were divided by, so that the density has an integral of
+        one; the intervals were not. Unless it is from 0.95 to 1.05 the legend says it.
 
     Attributes
     ----------
@@ -85,6 +88,7 @@ class PrivateDensityDisplay:
         lattice: list[NDArray[np.float64]] | None = None,
         intervals: NDArray[np.float64] | None = None,
         level: float | None = None,
+        mass: float = 1.0,
     ):
         self.grid = grid
         self.values = values
@@ -92,6 +96,7 @@ class PrivateDensityDisplay:
         self.lattice = lattice
         self.intervals = intervals
         self.level = level
+        self.mass = mass
 
     @classmethod
     def from_estimator(
@@ -193,16 +198,17 @@ class PrivateDensityDisplay:
         basis = bernstein_basis(np.linspace(0, 1, n_points), transformer.degree)
         tensor = density.density.coefficients.reshape((transformer.degree + 1,) * n_columns)
         values = multiply_axes([basis] * n_columns, tensor)
-        return cls(grid=grid, values=values, names=[str(name) for name in names])
+        mass = density.density.mass
+        return cls(grid=grid, values=values, names=[str(name) for name in names], mass=mass)
 
     def plot(self, ax: Axes | None = None, **artist_kw: Any) -> PrivateDensityDisplay:
         """Draw the density: a line over one column, an image over two.
 
         What the noise leaves open of the exact density, if that is known, are bars at the points of
         the lattice. Where the line leaves many of them it is too smooth; where all are below it,
-        kernels reach beyond the box, on which the line has an integral of one. On the image it is
-        lines: inside of that of 50%, where the density is high, the exact one is between half the
-        drawn one and one and a half of it.
+        kernels reach beyond the box, on which the line has an integral of one: the legend says what
+        it was divided by. On the image it is lines: inside of that of 50%, where the density is
+        high, the exact one is between half the drawn one and one and a half of it.
 
         Parameters
         ----------
@@ -222,22 +228,23 @@ class PrivateDensityDisplay:
             _, ax = plt.subplots(layout="constrained")
         look: dict[str, Any]
         units = r" $\times$ ".join(f"unit of {name}" for name in self.names)
+        divided = "" if 0.95 <= self.mass <= 1.05 else f", divided by {self.mass:.2g}"
         if len(self.grid) == 1:
             if self.intervals is not None and self.lattice is not None:
                 often = "" if self.level is None else f", {self.level:.0%}"
                 look = {"color": VERMILION, "lw": 3, "capstyle": "round", "zorder": 3}
                 look |= {"alpha": 0.6, "label": f"exact{often}"}
                 self.bars_ = ax.vlines(self.lattice[0], *self.intervals.T, **look)
-            look = {"color": BLUE, "label": "released"}
+            look = {"color": BLUE, "label": f"released{divided}"}
             (self.line_,) = ax.plot(*self.grid, self.values, **(look | artist_kw))
-            if self.intervals is not None:
+            if self.intervals is not None or divided:
                 ax.legend()
             ax.set_ylim(bottom=0)
             ax.set_ylabel(f"probability per {units}")
         else:
             look = {"cmap": "viridis", "vmin": 0, "shading": "nearest"}
             self.mesh_ = ax.pcolormesh(*self.grid, self.values.T, **(look | artist_kw))
-            ax.figure.colorbar(self.mesh_, ax=ax, label=f"probability per ({units})")
+            ax.figure.colorbar(self.mesh_, ax=ax, label=f"probability per ({units}){divided}")
             ax.set_ylabel(self.names[1])
             if self.intervals is not None and self.lattice is not None:
                 self._draw_errors(ax, self.lattice, self.intervals)

@@ -280,23 +280,28 @@ def _refused(step: Estimator, X: Container, places: NDArray[np.intp]) -> Iterato
 def _check_public(step: Estimator) -> None:
     """Refuse a step that is fitted to private records, or that may mix them."""
     frozen = public_name(type(step)) == FROZEN
+    for inner in _thawed(step):
+        if not _treats_each_alone(inner):
+            raise ValueError(
+                f"It is not known of the step {type(inner).__name__} that it treats each record by "
+                "itself, as scalers, PCA and selections of columns do, so no sensitivity is known "
+                "on paper. If it does and is public, let it transform the records beforehand, as "
+                "in model.fit(step.transform(X), y); else sample the sensitivity."
+            )
     if not (frozen or _learns_nothing(step)):
         raise ValueError(
             f"The step {type(step).__name__} in front of the estimator is fitted to the private "
-            "records, or may mix them, so that one of them moves all others: no sensitivity is "
-            "known on paper. Fit it to public records and wrap it in "
-            "sklearn.frozen.FrozenEstimator, or sample the sensitivity."
+            "records, so that one of them moves all others: no sensitivity is known on paper. Fit "
+            "it to public records and wrap it in sklearn.frozen.FrozenEstimator, or sample the "
+            "sensitivity."
         )
-    for inner in _flat(step.estimator) if frozen else ():
-        # a function that a user wrote may remember records
-        foreign = any(callable(vars(inner).get(name)) for name in ("transform", "kernel"))
-        by_record = type(inner) in (ClipBox, ClipNorm) or entry_of(inner).by_record
-        if foreign or not by_record:
-            raise ValueError(
-                f"It is not known of the frozen step {type(inner).__name__} that it treats each "
-                "record by itself, as scalers, PCA and selections of columns do, so no sensitivity "
-                "is known on paper. Use one of those, or sample the sensitivity."
-            )
+
+
+def _treats_each_alone(step: Estimator) -> bool:
+    # a function that a user wrote may remember records
+    foreign = any(callable(vars(step).get(name)) for name in ("transform", "kernel"))
+    known = type(step) in (ClipBox, ClipNorm) or entry_of(step).by_record
+    return known and not foreign
 
 
 def _learns_nothing(step: Estimator) -> bool:

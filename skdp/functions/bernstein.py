@@ -174,7 +174,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a point is outside the box and `clip` is False.
+            If a number is missing, or a point is outside the box and `clip` is False.
         """
         U = self._unit(X)
         basis = np.empty((len(U), self.n_basis_))
@@ -312,7 +312,12 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     def _unit(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scale points of the box to the unit cube."""
         check_is_fitted(self)
-        points = validate_rows(self, X, dtype=np.float64)
+        points = validate_rows(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        if np.isnan(points).any():
+            raise ValueError(
+                "X has missing numbers (NaN), at which a function on a box has no value. Drop "
+                "these rows, or fill them."
+            )
         low, high = self.feature_range_.T
         if self.clip:
             points = np.clip(points, low, high)

@@ -10,6 +10,9 @@ from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.bernstein_density import BernsteinDensity
 from skdp.functions.released import ReleasedFunction
 
+LEAST_MASS = 0.5
+"""A density with less on its box is no longer that of the records."""
+
 
 class ReleasedDensity(ReleasedFunction):
     """A released density: never negative, of integral one over its box.
@@ -100,4 +103,15 @@ def remark_on_density(released: ReleasedDensity) -> str:
     return (
         f"The density that is made of these numbers was divided by {released.density.mass:.3g}, "
         "its integral on the box without what was below 0, and flattens narrow peaks."
+    )
+
+
+def misplaced(released: object) -> str:
+    """Say that a density is mostly outside of its box, if it is one and is."""
+    if not isinstance(released, ReleasedDensity) or released.density.mass >= LEAST_MASS:
+        return ""
+    return (
+        f"The released density had an integral of {released.density.mass:.2g} on its box, and was "
+        "divided by it: most of the records, or of their kernels, are outside of the box, or the "
+        "noise is as large as the density. Have box and bandwidth the units that they should?"
     )

@@ -195,13 +195,16 @@ def test_workers_count_where_their_parent_does_at_the_time(tmp_path, method):
 def test_a_worker_is_not_told_which_of_two_accountants_counts(tmp_path):
     ledgers = [PrivacyAccountant(tmp_path / name, epsilon=9.0) for name in ("one", "other")]
     context, other = multiprocessing.get_context("spawn"), ledgers[1].as_default()
-    with ThreadPoolExecutor(1) as threads, ProcessPoolExecutor(1, mp_context=context) as pool:
-        with ledgers[0].as_default():
-            threads.submit(other.__enter__).result()
-            with pytest.raises(LedgerError, match="cannot be told"):
-                pool.submit(release_mean).result()
-            threads.submit(other.__exit__, None, None, None).result()
+    with (
+        ThreadPoolExecutor(1) as threads,
+        ProcessPoolExecutor(1, mp_context=context) as pool,
+        ledgers[0].as_default(),
+    ):
+        threads.submit(other.__enter__).result()
+        with pytest.raises(LedgerError, match="cannot be told"):
             pool.submit(release_mean).result()
+        threads.submit(other.__exit__, None, None, None).result()
+        pool.submit(release_mean).result()
     assert [ledger.total().n_releases for ledger in ledgers] == [1, 0]
 
 

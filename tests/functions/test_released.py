@@ -73,6 +73,11 @@ def test_pickle_keeps_the_function():
         np.testing.assert_array_equal(copy.evaluate(POINTS), released.evaluate(POINTS))
 
 
+def test_a_function_has_no_value_at_a_missing_number():
+    with pytest.raises(ValueError, match=r"X has missing numbers \(NaN\).*fill them"):
+        ReleasedRegressor(SQUARE, COEFFICIENTS).predict([[0.5, 0.5], [0.5, np.nan]])
+
+
 def test_zero_density_has_log_density_minus_infinity():
     interval = BernsteinTransformer(2, feature_range=(0, 1)).fit(np.zeros((1, 1)))
     density = ReleasedDensity(BernsteinDensity(interval, np.array([0.0, 1.0, 0.0])))
