@@ -434,6 +434,10 @@ def test_the_display_of_a_budget_shows_what_is_left(path, by):
     display.labels[:] = ["a" * 500, f"coef_ of Ridge({'a' * 500})", "Monday: " + "mean" * 9]
     names = [label.get_text() for label in display.plot().ax_.get_xticklabels()]
     assert names[1:] == ["a" * 32 + " ...", "Ridge", f"Monday: {'mean' * 6} ..."]
+    display.labels[:] = ["mean", "mean", ""]
+    ax = display.plot().ax_
+    names = [label.get_text() for label in ax.get_xticklabels()]
+    assert (names, [*ax.get_xticks()]) == (["start", "mean (2)", "release 3"], [0, 2, 3])
     plt.close("all")
 
 

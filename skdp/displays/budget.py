@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,7 +129,8 @@ class BudgetDisplay:
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         by : {"release", "time"}, default="release"
-            What the axis counts: rows of the ledger, each with its label, or time.
+            What the axis counts: rows of the ledger, with the label of each, or of as many alike as
+            the number in brackets says; or time.
         **line_kw : dict
             Passed to the line.
 
@@ -161,9 +163,11 @@ class BudgetDisplay:
         ax.set_ylabel("$\\epsilon$ left")
         ax.set_ylim(bottom=min(0, self.left.min()) - 0.03 * self.left[0])
         if by == "release":
-            names = [_short(label) for label in self.labels]
-            names = ["start", *(name or f"release {i}" for i, name in enumerate(names, 1))]
-            ax.set_xticks(at, names, rotation=30, ha="right", rotation_mode="anchor")
+            names = [_short(label) or f"release {i}" for i, label in enumerate(self.labels, 1)]
+            alike = [(name, len([*group])) for name, group in groupby(["start", *names])]
+            ticks = np.cumsum([n for _, n in alike]) - 1
+            names = [name if n == 1 else f"{name} ({n})" for name, n in alike]
+            ax.set_xticks(ticks, names, rotation=30, ha="right", rotation_mode="anchor")
         else:
             locator = AutoDateLocator()
             ax.xaxis.set_major_locator(locator)
