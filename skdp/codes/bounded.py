@@ -21,6 +21,7 @@ the L2 problem with all columns stretched to their bound.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -176,11 +177,14 @@ class _Problem(NamedTuple):
         return (self.axes @ (vectors / total[:, None])).T[::-1], values[::-1]
 
     def gain(self, encoder: Matrix, deviation: float) -> tuple[float, Matrix]:
-        """J of T, and half of its gradient."""
+        """J of T, and half of its gradient; no gain at all where rounding makes it singular."""
         signal = encoder @ self.covariance
         total = signal @ encoder.T + deviation**2 * np.eye(len(encoder))
         output = signal @ self.to
-        half = np.linalg.solve(total, output)
+        try:
+            half = np.linalg.solve(total, output)
+        except np.linalg.LinAlgError:
+            return -math.inf, np.zeros_like(encoder)
         gradient = half @ (self.to.T @ self.covariance) - (half @ half.T) @ signal
         return float(np.sum(output * half)), gradient
 

@@ -174,7 +174,6 @@ def test_method_may_be_chosen():
     assert private(logistic, (MOONS, MOON_LABELS), MOON_BOX).estimator_.method != target.method
 
 
-@pytest.mark.filterwarnings("ignore:The released density had an integral")  # of noise
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 10.0])
 @pytest.mark.parametrize("n_features", [1, 2])
 def test_released_density_is_a_density(epsilon, n_features):
