@@ -102,7 +102,8 @@ class BernsteinDensity:
             As returned by its ``coefficients``.
         degree : int or None, default=None
             Degree of the density, at least that of the coefficients. None takes four times that
-            of the transformer, or less where 10 million basis functions do not allow it.
+            of the transformer or, if more, twice that of the coefficients; less where 10 million
+            basis functions do not allow it.
 
         Returns
         -------
@@ -118,7 +119,8 @@ class BernsteinDensity:
         own = len(tensor) - 1
         if degree is None:
             affordable = int(round(MAX_BASIS ** (1 / tensor.ndim), 6)) - 1
-            degree = max(own, min(4 * transformer.degree, affordable, MAX_DEGREE))
+            wanted = max(4 * transformer.degree, 2 * own)
+            degree = max(own, min(wanted, affordable, MAX_DEGREE))
         check_count(
             "degree",
             degree,

@@ -1,6 +1,6 @@
 """Coefficients by values on a lattice: as often iterated as said, or as the values themselves say.
 
-A lattice is refined for a low order only, and little where it has few steps or many points.
+A lattice is refined for the lower orders only, and little where it has few steps or many points.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import lru_cache, reduce
-from itertools import islice
-from typing import NamedTuple, Self
+from itertools import accumulate, islice, repeat
 
 import numpy as np
 
@@ -22,8 +21,8 @@ from skdp.functions.bernstein_basis import (
 )
 
 ORDERS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128)
-RATIOS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
-LOW_ORDER = 4
+RATIOS = (1, 2, 3, 4, 6, 8, 12, 16)
+LOW_ORDER = 16
 LEAST_STEPS = 3
 MAX_FINE = 2**15
 COST = 1.2
@@ -32,28 +31,25 @@ COST = 1.2
 
 def iterated(values: Matrix, order: int) -> Matrix:
     """Return the coefficients of an order; the axes of `values` but the last are of a lattice."""
-    coefficients, _ = next(islice(_iterates_of(values, 1), order - 1, None))
-    return coefficients
+    return sum(islice(_missed(values), order), np.zeros_like(values))
 
 
 def chosen(values: Matrix) -> Matrix:
     """Return those of the order and the degree that cross-validation finds best."""
-    best, least = values, math.inf
-    unit = np.abs(values).max() or 1.0  # squares of the largest floats overflow
+    best, least = (1, 1), math.inf
+    scaled = values / (np.abs(values).max() or 1.0)  # squares of the largest floats overflow
     degree, d = len(values) - 1, values.ndim - 1
     for ratio in (fine // degree for fine in degrees(degree, d)):
-        orders = [order for order in ORDERS if ratio == 1 or order <= LOW_ORDER]
-        on_lattice = (slice(None, None, ratio),) * d
-        iterates = islice(_iterates_of(values, ratio), orders[-1])
-        for order, (coefficients, missed) in enumerate(iterates, 1):
-            if order not in orders:
+        all_missed = _missed(scaled) if ratio == 1 else _missed_by_finer(scaled, ratio)
+        for order, missed in enumerate(islice(all_missed, ORDERS[-1] + 1)):
+            if order not in ORDERS:
                 continue
             left = 1 - COST * _freedom(degree, ratio, order, d)
-            size = float(np.linalg.norm(missed[on_lattice] / unit))
-            score = size / left if left > 0 else math.inf
+            score = float(np.linalg.norm(missed)) / left if left > 0 else math.inf
             if score < least:
-                best, least = coefficients, score
-    return best
+                best, least = (ratio, order), score
+    ratio, order = best
+    return iterated(multiply_axes([refinement_matrix(degree, ratio)] * d, values), order)
 
 
 def degrees(degree: int, n_features: int) -> list[int]:
@@ -63,47 +59,56 @@ def degrees(degree: int, n_features: int) -> list[int]:
     return [degree, *fits]
 
 
-def _iterates_of(values: Matrix, ratio: int) -> Iterator[tuple[Matrix, Matrix]]:
-    """Yield coefficients by values, and what they miss on the finer lattice, by order."""
-    d, smoother = values.ndim - 1, _Smoother.of(len(values) - 1, ratio)
-    missed = multiply_axes([smoother.refine] * d, values)
-    coefficients = np.zeros_like(missed)
+def _missed(values: Matrix) -> Iterator[Matrix]:
+    """Yield what the orders 0, 1, ... miss on the lattice: (I - M)^order v."""
+    basis = _basis_on_lattice(len(values) - 1)
     while True:
-        coefficients = coefficients + missed
-        missed = missed - multiply_axes([smoother.basis] * d, missed)
-        yield coefficients, missed
+        yield values
+        values = values - multiply_axes([basis] * (values.ndim - 1), values)
 
 
-class _Smoother(NamedTuple):
-    """The Bernstein operator on a lattice of `ratio` times the steps, along one axis."""
+def _missed_by_finer(values: Matrix, ratio: int) -> Iterator[Matrix]:
+    """Yield what those of a finer lattice miss on that of the values, without an array as fine."""
+    d = values.ndim - 1
+    powers = _powers(len(values) - 1, ratio)
+    return _differences(np.stack([multiply_axes([power] * d, values) for power in powers]))
 
-    refine: Matrix
-    basis: Matrix
 
-    @classmethod
-    @lru_cache(maxsize=16)
-    def of(cls, degree: int, ratio: int) -> Self:
-        """Make it for a lattice of so many steps."""
-        n_steps = degree * ratio
-        basis = bernstein_basis(np.arange(n_steps + 1) / n_steps, n_steps)
-        return cls(refinement_matrix(degree, ratio), basis)
+def _differences(terms: Matrix) -> Iterator[Matrix]:
+    """Turn terms in M^j, j = 0, 1, ..., into those in (I - M)^order, order = 0, 1, ...
+
+    The rounding is multiplied by up to 2^order, which is good for a low one.
+    """
+    while len(terms):
+        yield terms[0]
+        terms = terms[:-1] - terms[1:]
+
+
+@lru_cache(maxsize=16)
+def _basis_on_lattice(degree: int) -> Matrix:
+    """Return M along one axis."""
+    return bernstein_basis(np.arange(degree + 1) / degree, degree)
+
+
+@lru_cache(maxsize=16)
+def _powers(degree: int, ratio: int) -> Matrix:
+    """Return M^j L, j = 0, ..., LOW_ORDER, along one axis, at the points that were not added."""
+    basis = _basis_on_lattice(degree * ratio)
+    refine = refinement_matrix(degree, ratio)
+    powers = accumulate(repeat(basis, LOW_ORDER), lambda power, m: m @ power, initial=refine)
+    return np.stack([power[::ratio] for power in powers])
 
 
 @lru_cache(maxsize=256)
 def _freedom(degree: int, ratio: int, order: int, n_features: int) -> float:
-    """Return the degrees of freedom as a share of the points: 1 - tr((I - M)^order) / N.
+    """Return the degrees of freedom as a share of the points: 1 - tr((I - M)^order L) / N.
 
     The eigenvalues of M are the products of k! / ((k - j)! k^j), j = 0, ..., k, k the degree. On
-    a finer lattice only the traces of its powers are products, which is good for a low order.
+    a finer lattice only the traces of its powers are products.
     """
     if ratio == 1:
         of_one = np.cumprod(np.append(1.0, 1 - np.arange(degree) / degree))
         of_all = reduce(np.multiply.outer, [of_one] * n_features)
         return float(1 - np.mean((1 - of_all) ** order))
-    smoother = _Smoother.of(degree, ratio)
-    power, left = smoother.refine, 1.0
-    for j in range(1, order + 1):
-        power = smoother.basis @ power
-        share = float(np.trace(power[::ratio])) / (degree + 1)
-        left += (-1) ** j * math.comb(order, j) * share**n_features
-    return 1 - left
+    shares = np.trace(_powers(degree, ratio), axis1=1, axis2=2) / (degree + 1)
+    return 1 - float(next(islice(_differences(shares**n_features), order, None)))

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.interpolate import RectBivariateSpline
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
@@ -180,7 +181,7 @@ def test_order_and_degree_are_chosen_by_cross_validation_of_the_values(n_feature
         at = np.isclose(refine.max(axis=1), 1).nonzero()[0]
         rest = np.eye(fine.n_basis_) - fine.transform(fine.lattice_)
         missed, coefficients = refine, np.zeros_like(refine)
-        for order in range(1, 129 if ratio == 1 else 5):
+        for order in range(1, 129 if ratio == 1 else 17):
             coefficients, missed = coefficients + missed, rest @ missed
             if order in ORDERS:
                 candidates[ratio, order] = fine.transform(grid) @ coefficients, missed[at]
@@ -210,10 +211,27 @@ def test_order_and_degree_are_chosen_by_cross_validation_of_the_values(n_feature
         of_all = [np.std(by @ values - exact) for by, _ in candidates.values()]
         errors.append([np.std(auto - exact), min(of_all), of_all[2]])
     auto, least, of_three = np.transpose(errors)
-    assert (auto < 4 * least).all()
+    assert (auto < 6 * least).all()
     assert (auto < 1.05 * of_three).all()
     assert (auto[:2] < of_three[:2] / 2).all()
     assert len({ratio for ratio, _ in chosen}) > 1
+
+
+def test_peaks_as_narrow_as_a_step_are_followed_over_two_columns():
+    """Precise values of them serve about as well as their interpolation by cubic splines."""
+    rng, degree = np.random.default_rng(0), 14
+    bernstein = fitted(2, degree=degree, order="auto")
+    grid, steps = rng.uniform(size=(1000, 2)), np.linspace(0, 1, degree + 1)
+
+    def peaks(x):
+        left, right = ((((x - at) * degree) ** 2).sum(axis=1) for at in ([0.35, 0.6], [0.7, 0.3]))
+        return np.exp(-left / 3) + np.exp(-right / 6) / 2
+
+    values = peaks(bernstein.lattice_) + rng.laplace(scale=0.003, size=bernstein.n_basis_)
+    spline = RectBivariateSpline(steps, steps, values.reshape(degree + 1, -1)).ev(*grid.T)
+    auto = bernstein.evaluate(bernstein.coefficients(values), grid)
+    error, of_spline = (np.abs(each - peaks(grid)).mean() for each in (auto, spline))
+    assert error < 1.25 * of_spline
 
 
 def test_a_finer_lattice_has_no_more_points_than_is_quick():

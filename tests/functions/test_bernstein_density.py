@@ -82,6 +82,13 @@ def test_nothing_positive_gives_the_uniform_density():
     np.testing.assert_allclose(density.evaluate([[0.0], [1.7], [4.0]]), 0.25)
 
 
+def test_coefficients_of_a_finer_lattice_get_a_higher_degree_too():
+    bernstein = BernsteinTransformer(12, feature_range=(0, 1)).fit([[0.0]])
+    for n, degree in ((13, 48), (25, 48), (49, 96)):
+        density = BernsteinDensity.from_coefficients(bernstein, np.ones(n))
+        assert density.transformer.degree == degree
+
+
 @pytest.mark.slow
 def test_default_degree_stays_affordable():
     bernstein = BernsteinTransformer(40, feature_range=(0, 1)).fit(np.zeros((1, 4)))
