@@ -350,7 +350,7 @@ def test_a_picture_says_what_its_density_was_divided_by():
     line, image, whole = drawn
     assert [round(display.mass, 1) for display in drawn] == [0.7, 0.7, 1.0]
     assert line.ax_.get_legend_handles_labels()[1] == [f"released, divided by {line.mass:.2g}"]
-    assert image.mesh_.colorbar.ax.get_ylabel().endswith(f"), divided by {image.mass:.2g}")
+    assert image.mesh_.colorbar.ax.get_ylabel().endswith(f")\ndivided by {image.mass:.2g}")
     assert whole.ax_.get_legend() is None
 
 

@@ -228,14 +228,14 @@ class PrivateDensityDisplay:
             _, ax = plt.subplots(layout="constrained")
         look: dict[str, Any]
         units = r" $\times$ ".join(f"unit of {name}" for name in self.names)
-        divided = "" if 0.95 <= self.mass <= 1.05 else f", divided by {self.mass:.2g}"
+        divided = "" if 0.95 <= self.mass <= 1.05 else f"divided by {self.mass:.2g}"
         if len(self.grid) == 1:
             if self.intervals is not None and self.lattice is not None:
                 often = "" if self.level is None else f", {self.level:.0%}"
                 look = {"color": VERMILION, "lw": 3, "capstyle": "round", "zorder": 3}
                 look |= {"alpha": 0.6, "label": f"exact{often}"}
                 self.bars_ = ax.vlines(self.lattice[0], *self.intervals.T, **look)
-            look = {"color": BLUE, "label": f"released{divided}"}
+            look = {"color": BLUE, "label": ", ".join(filter(None, ["released", divided]))}
             (self.line_,) = ax.plot(*self.grid, self.values, **(look | artist_kw))
             if self.intervals is not None or divided:
                 ax.legend()
@@ -244,7 +244,8 @@ class PrivateDensityDisplay:
         else:
             look = {"cmap": "viridis", "vmin": 0, "shading": "nearest"}
             self.mesh_ = ax.pcolormesh(*self.grid, self.values.T, **(look | artist_kw))
-            ax.figure.colorbar(self.mesh_, ax=ax, label=f"probability per ({units}){divided}")
+            label = f"probability per ({units})\n{divided}".strip()
+            ax.figure.colorbar(self.mesh_, ax=ax, label=label)
             ax.set_ylabel(self.names[1])
             if self.intervals is not None and self.lattice is not None:
                 self._draw_errors(ax, self.lattice, self.intervals)
