@@ -38,7 +38,7 @@ class BernsteinDensity:
     Attributes
     ----------
     mass : float
-        What they were divided by.
+        What they were divided by; 0 where the uniform density was taken since none was positive.
 
     Raises
     ------
@@ -136,7 +136,11 @@ class BernsteinDensity:
             fine.feature_names_in_ = transformer.feature_names_in_
         factors = [elevation_matrix(own, degree)] * tensor.ndim
         weights = np.maximum(multiply_axes(factors, tensor), 0).ravel()
-        return cls(fine, weights if weights.any() else np.ones_like(weights))
+        if weights.any():
+            return cls(fine, weights)
+        uniform = cls(fine, np.ones_like(weights))
+        object.__setattr__(uniform, "mass", 0.0)
+        return uniform
 
     def evaluate(self, X: ArrayLike) -> NDArray[np.float64]:
         """Evaluate the density.

@@ -100,6 +100,8 @@ class ReleasedDensity(ReleasedFunction):
 
 def remark_on_density(released: ReleasedDensity) -> str:
     """Say what became of the numbers that a density was made of."""
+    if not released.density.mass:
+        return "The function of these numbers is nowhere above 0, so that the density is uniform."
     return (
         f"The density that is made of these numbers was divided by {released.density.mass:.3g}, "
         "its integral on the box without what was below 0, and flattens narrow peaks."
@@ -108,10 +110,12 @@ def remark_on_density(released: ReleasedDensity) -> str:
 
 def misplaced(released: object) -> str:
     """Say that a density is mostly outside of its box, if it is one and is."""
-    if not isinstance(released, ReleasedDensity) or released.density.mass >= LEAST_MASS:
+    mass = released.density.mass if isinstance(released, ReleasedDensity) else 1.0
+    if mass >= LEAST_MASS:
         return ""
+    became = "was divided by it" if mass else "is uniform now"
     return (
-        f"The released density had an integral of {released.density.mass:.2g} on its box, and was "
-        "divided by it: most of the records, or of their kernels, are outside of the box, or the "
-        "noise is as large as the density. Have box and bandwidth the units that they should?"
+        f"The released density had an integral of {mass:.2g} on its box, and {became}: most of the "
+        "records, or of their kernels, are outside of the box, or the noise is as large as the "
+        "density. Have box and bandwidth the units that they should?"
     )

@@ -80,6 +80,7 @@ def test_nothing_positive_gives_the_uniform_density():
     bernstein = BernsteinTransformer(3, feature_range=(0, 4)).fit([[0.0]])
     density = BernsteinDensity.from_coefficients(bernstein, [-1.0, -2.0, 0.0, -1.0])
     np.testing.assert_allclose(density.evaluate([[0.0], [1.7], [4.0]]), 0.25)
+    assert density.mass == 0
 
 
 def test_coefficients_of_a_finer_lattice_get_a_higher_degree_too():
