@@ -29,7 +29,7 @@ OF_ORACLE = (
 )
 OF_ALL = (
     " A number that is the same in all public fits is released as that, whatever the private "
-    "records say: its standard error tells nothing."
+    "records say: it has no standard error."
 )
 
 

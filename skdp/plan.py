@@ -33,9 +33,10 @@ from skdp.outcome import Release, contradiction
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.trial import check_is_public
-from skdp.summary import flat_names, flat_numbers, two_digits
+from skdp.summary import FIXED, flat_names, flat_numbers, two_digits
 
 LONGEST_NAME = 200
+MOST_FIXED = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -390,13 +391,22 @@ class ReleasePlan:
         lines = []
         for name, values in (errors if isinstance(errors, dict) else {"value": errors}).items():
             numbers, names = flat_numbers({name: values}), flat_names({name: values}, labels)
-            at = numbers.argmin(), numbers.argmax()
-            ends = [two_digits(numbers[i]) for i in at]
-            if ends[0] != ends[1]:
-                inner = (names[i].removeprefix(name) for i in at)
-                ends = [" ".join(end) for end in zip(ends, inner, strict=True)]
+            inner = [each.removeprefix(name) for each in names]
+            fixed = (numbers == 0) & self.mechanism.geometry.basis.has_prior
+            said = []
+            if not fixed.all():
+                rows = np.flatnonzero(~fixed)
+                at = rows[numbers[rows].argmin()], rows[numbers[rows].argmax()]
+                ends = [two_digits(numbers[i]) for i in at]
+                if ends[0] != ends[1]:
+                    ends = [" ".join((end, inner[i])) for end, i in zip(ends, at, strict=True)]
+                said.append(" to ".join(dict.fromkeys(ends)))
+            if fixed.any():
+                which = [inner[i] for i in np.flatnonzero(fixed)[:MOST_FIXED]]
+                more = ["..."] if fixed.sum() > MOST_FIXED else []
+                said.append(" ".join((FIXED, *which, *more)))
             where = f" in {name}" if isinstance(errors, dict) else ""
-            lines.append(f"standard error {what}{where}: {' to '.join(dict.fromkeys(ends))}")
+            lines.append(f"standard error {what}{where}: {'; '.join(said)}")
         return lines
 
     def __str__(self) -> str:

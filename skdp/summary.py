@@ -188,8 +188,9 @@ class ReleaseSummary:
             shown = rows if len(rows) == most + 1 else rows[:most]  # in place of "1 more"
             for i, entry in shown:
                 name = f"  {entry}" if len(rows) > 1 else self.names[i]
-                error, ratio = two_digits(self.errors[i]), two_digits(ratios[i])
-                yield name, f"{self.values[i]:.4g}", error, ratio, notes[i]
+                errors = map(two_digits, (self.errors[i], ratios[i]))
+                known = ("", "") if notes[i].startswith(FIXED) else errors
+                yield name, f"{self.values[i]:.4g}", *known, notes[i]
             if len(rows) > len(shown):
                 yield (f"  ... {len(rows) - len(shown)} more: see to_frame()",)
 

@@ -21,6 +21,7 @@ from sklearn.ensemble import ExtraTreesClassifier, StackingClassifier, VotingCla
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.multiclass import OneVsRestClassifier, OutputCodeClassifier
 from sklearn.naive_bayes import GaussianNB
@@ -500,6 +501,32 @@ def test_a_number_that_no_public_fit_varies_says_so(tmp_path):
     card = (tmp_path / "README.md").read_text()
     assert "whatever the private records say" in card
     assert "the room for private records" not in card
+
+
+def test_what_no_public_fit_varies_is_not_read_beside_what_it_goes_with():
+    """With gaps in all columns the metric mixes what they are filled with."""
+    rng = np.random.default_rng(0)
+
+    def visits(n_samples, rng):
+        X = np.column_stack([rng.poisson(1.1, size=n_samples), rng.normal(size=(n_samples, 2))])
+        y = rng.random(n_samples) < 1 / (1 + np.exp((1 - X[:, 0]) / 2 - X[:, 1]))
+        return np.where(rng.random(X.shape) < 0.1, np.nan, X), y
+
+    model = PrivateEstimator(
+        make_pipeline(SimpleImputer(strategy="median"), StandardScaler(), LogisticRegression()),
+        mechanism=LaplaceMechanism(3.0),
+        sensitivity=SensitivitySampler(visits, gamma=0.2, random_state=0),
+        random_state=0,
+    )
+    X, y = visits(2000, rng)
+    X[:, 0] += rng.poisson(1.0, size=2000)  # a median of 2
+    where = "simpleimputer__statistics_"
+    assert re.search(rf"{where}: .*; the same in all public fits \[0\]", str(model.plan(2000)))
+    summary = model.fit(X, y).summary()
+    assert summary.notes[0] == "the same in all public fits"
+    assert summary.values[0] == 1
+    assert re.search(r"^  0 +1 +the same in all public fits$", str(summary), re.M)
+    assert "public fits" not in summary.notes[1]
 
 
 def test_what_was_chosen_has_no_summary():

@@ -194,11 +194,18 @@ def _learn_dense(
     n_samples: int,
     shift: float,
 ) -> PublicCode | None:
-    center, reach = values.mean(axis=0), shift * n_samples
+    # Nothing says how much a number varies that no pilot varies, so that it is not read.
+    varies = (values != values[0]).any(axis=0) | differences.any(axis=0) | (least > 0)
+    kept = np.eye(len(varies))[:, varies]
+    center, reach = np.where(varies, values.mean(axis=0), values[0]), shift * n_samples
+    values, differences, least = values[:, varies], differences[:, varies], least[varies]
+    if metric is not None:
+        metric = metric[varies] if metric.ndim == 1 else metric[np.ix_(varies, varies)]
+        metric = metric if metric.any() else None
     feared = with_least_changes(with_rare_changes(values, differences), least)
     # The size of all values does not matter, so this only keeps squares from over- and underflow.
     size = np.abs(feared).max()
-    values, differences = (values - center) / size, differences / size
+    values, differences = (values - center[varies]) / size, differences / size
     units = OutputUnits.of(feared / size, metric, local)
     missing = _unseen(values, differences, n_samples) + (least / size) ** 2
     unseen = units.to.T @ (missing[:, None] * units.to)
@@ -242,10 +249,10 @@ def _learn_dense(
         kind=kind,
         n_pilot_pairs=len(values),
         shift=shift,
-        encoder=encoder @ units.to.T / size,
+        encoder=encoder @ units.to.T / size @ kept.T,
         mean=center,
-        covariance=units.back.T @ with_code * size,
-        deviations=size * np.sqrt(np.sum(units.back * (covariance @ units.back), axis=0)),
+        covariance=kept @ units.back.T @ with_code * size,
+        deviations=size * kept @ np.sqrt(np.sum(units.back * (covariance @ units.back), axis=0)),
         removable=with_code.T @ with_code / np.trace(covariance),
     )
 

@@ -64,6 +64,32 @@ def expected_error(encoder, covariance):
     return np.trace(covariance) - np.sum(with_code * np.linalg.solve(total, with_code))
 
 
+def test_what_no_pilot_varies_is_not_read_and_does_not_matter_to_the_rest():
+    """Nothing says its unit; the metric mixes it with others, which must not make one up."""
+    values, differences = pilots(d=6)
+    fixed, rest = [1, 4], [0, 2, 3, 5]
+    values[:, fixed], differences[:, fixed] = 0.1, 0.0
+    for metric in (None, metric_of(6), LocalMetric(metric_of(6)), np.arange(6.0)):
+        given = metric.matrix if isinstance(metric, LocalMetric) else metric
+        part = given if given is None or given.ndim == 1 else given[:, rest]
+        part = part if part is None else part[rest]
+        if isinstance(metric, LocalMetric):
+            part = LocalMetric(part)
+        for deviation in (1e-3, 1.0):
+            code = learn(values, differences, metric, deviation=deviation)
+            alone = learn(values[:, rest], differences[:, rest], part, deviation=deviation)
+            assert not code.encoder[:, fixed].any()
+            noisy = np.ones(code.n_released)
+            assert code.decode(noisy, 1.0)[fixed].tolist() == [0.1, 0.1]
+            for errors in (code.standard_errors(1.0), code.standard_errors(1.0, noisy)):
+                assert errors[fixed].tolist() == [0, 0]
+                assert errors[rest].all()
+            of_prior = code.standard_errors(1.0)[rest]
+            np.testing.assert_allclose(of_prior, alone.standard_errors(1.0), rtol=1e-6)
+    nothing = np.where(np.isin(np.arange(6), fixed), 1.0, 0.0)  # all else does not matter
+    assert learn(values, differences, nothing).n_released
+
+
 # Against theory.
 
 
