@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import RegularGridInterpolator
+from scipy.ndimage import binary_opening, label
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.checks import check_count
@@ -46,7 +47,7 @@ class PrivateDensityDisplay:
         How often it is there, point by point.
     mass : float, default=1.0
         What the values that were released were divided by, so that the density has an integral of
-        one; the intervals were not. Unless it is from 0.95 to 1.05 the legend says it.
+        one; the intervals were not. The legend says it.
 
     Attributes
     ----------
@@ -228,7 +229,7 @@ class PrivateDensityDisplay:
             _, ax = plt.subplots(layout="constrained")
         look: dict[str, Any]
         units = r" $\times$ ".join(f"unit of {name}" for name in self.names)
-        divided = "" if 0.95 <= self.mass <= 1.05 else f"divided by {self.mass:.2g}"
+        divided = "" if f"{self.mass:.3g}" == "1" else f"divided by {self.mass:.3g}"
         if len(self.grid) == 1:
             if self.intervals is not None and self.lattice is not None:
                 often = "" if self.level is None else f", {self.level:.0%}"
@@ -262,7 +263,12 @@ class PrivateDensityDisplay:
         error = np.abs(intervals - values[..., None]).max(axis=-1)
         relative = np.full_like(error, MOST)
         np.divide(error, values, out=relative, where=values > error / MOST)
-        levels = [level for level in LEVELS if relative.min() < level < relative.max()]
+        for level in LEVELS:  # no lines around points of which no four are together
+            inside = relative <= level
+            parts, _ = label(inside)
+            whole = parts[binary_opening(inside, np.ones((2, 2)))]
+            relative[inside & ~np.isin(parts, whole)] = level * (1 + 1e-6)
+        levels = [level for level in LEVELS if relative.min() <= level < relative.max()]
         if not levels:  # matplotlib warns of none
             return
         styles = [LEVELS[level] for level in levels]

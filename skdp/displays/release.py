@@ -23,6 +23,9 @@ MOST_SPREAD = 100
 UNSEEN = 0.005
 """A standard error of a smaller share of the largest number has an interval that no dot shows."""
 
+WIDEST = 40
+"""Longer names, in characters, would leave little of a figure to the numbers."""
+
 
 class ReleaseDisplay:
     """The released numbers, each with the interval that its noise leaves.
@@ -40,6 +43,8 @@ class ReleaseDisplay:
         Their standard errors.
     learned : ndarray of float of shape (n_numbers,)
         Which share of its prior variance the release took away, in [0, 1].
+    n_more : int, default=0
+        How many numbers were released that are not among these; the figure says it.
 
     Attributes
     ----------
@@ -74,11 +79,13 @@ class ReleaseDisplay:
         values: NDArray[np.float64],
         errors: NDArray[np.float64],
         learned: NDArray[np.float64],
+        n_more: int = 0,
     ):
         self.names = names
         self.values = values
         self.errors = errors
         self.learned = learned
+        self.n_more = n_more
 
     @classmethod
     def from_estimator(
@@ -93,7 +100,7 @@ class ReleaseDisplay:
         attribute : str or None, default=None
             Only this one, such as ``"coef_"``. None takes all.
         max_numbers : int of at least 1, default=40
-            The first of so many.
+            The first of so many; the figure says how many more there are.
 
         Returns
         -------
@@ -148,20 +155,23 @@ class ReleaseDisplay:
                 "The 'attribute' parameter of ReleaseDisplay.from_summary must be one of "
                 f"{list(dict.fromkeys(of))}. Got {shown(attribute)}."
             )
-        rows = [i for i, name in enumerate(of) if attribute in (None, name)][:max_numbers]
+        all_rows = [i for i, name in enumerate(of) if attribute in (None, name)]
+        rows = all_rows[:max_numbers]
         return cls(
             names=[summary.names[i] for i in rows],
             values=summary.values[rows],
             errors=summary.errors[rows],
             learned=summary.learned[rows],
+            n_more=len(all_rows) - len(rows),
         )
 
     def plot(self, ax: Axes | None = None, **errorbar_kw: Any) -> ReleaseDisplay:
         """Draw each number with an interval of 1.96 standard errors to either side.
 
         Attributes of other sizes, such as the variances and coefficients of a pipeline, have axes
-        of their own where one would hide the intervals. Where some numbers of one hide others, as
-        of columns in other units, the axis is linear around zero and logarithmic beyond.
+        of their own where one would hide the intervals, and where names are long. Where some
+        numbers of one hide others, as of columns in other units, the axis is linear around zero and
+        logarithmic beyond.
 
         Parameters
         ----------
@@ -197,7 +207,8 @@ class ReleaseDisplay:
             where: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 2}
             where["borderaxespad"] = 1.6  # above the name of an attribute
             self.ax_.legend(handles=[filled, hollow], frameon=False, **where)
-        self.axes_[-1].set_xlabel("released number ± 1.96 standard errors", loc="right")
+        more = f"\n{self.n_more} more are not drawn: see max_numbers" if self.n_more else ""
+        self.axes_[-1].set_xlabel(f"released number ± 1.96 standard errors{more}", loc="right")
         return self
 
     def _panels(self) -> list[NDArray[np.intp]]:
@@ -207,7 +218,8 @@ class ReleaseDisplay:
         largest = np.array([np.max(self._sizes(each)) for each in panels])
         usual = np.array([np.median(self._widths(each)) for each in panels])
         seen_alone = (usual > UNSEEN * largest) & (usual < UNSEEN * largest.max(initial=0))
-        if _times(largest) > MOST_SPREAD or seen_alone.any():
+        long = max(map(len, self.names), default=0) > WIDEST
+        if _times(largest) > MOST_SPREAD or seen_alone.any() or long:
             return panels
         return [np.arange(len(of))]
 
@@ -247,10 +259,19 @@ class ReleaseDisplay:
         """Write the names beside the numbers; an attribute that all share once, above them."""
         names = [self.names[i] for i in rows]
         attributes, entries = zip(*map(split_entry, names), strict=True)
-        if len(names) > 1 and len(set(attributes)) == 1:
-            ax.annotate(attributes[0], (0, 1), (0, 4), "axes fraction", "offset points")
+        long = max(len(split_entry(name)[0]) for name in self.names) > WIDEST
+        if len(set(attributes)) == 1 and (long or any(entries)):
+            # The layout knows of no width of a title: long ones end where the axes do.
+            title = _within(attributes[0], 2 * WIDEST)
+            ax.set_title(title, fontsize="medium", loc="right" if long else "left")
             names = list(entries)
-        ax.set_yticks(range(len(names)), names)
+        ax.set_yticks(range(len(names)), [_within(name, WIDEST) for name in names])
+
+
+def _within(name: str, widest: int) -> str:
+    """Shorten a name in its middle: attributes differ in their last words, columns in any."""
+    half = (widest - len(" ... ")) // 2
+    return name if len(name) <= widest else f"{name[:half]} ... {name[-half:]}"
 
 
 def _times(numbers: NDArray[np.float64]) -> float:
