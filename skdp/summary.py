@@ -22,9 +22,6 @@ TOLD_FROM_ZERO = 2.0
 AS_ORACLE = "indistinguishable from the oracle"
 FIXED = "the same in all public fits"
 
-# An error of a smaller share of its number is the rounding of a number that no public fit varies.
-ROUNDING = 1e-8
-
 ERR_TOGETHER = (
     "Numbers that were decoded together may err together: what is made of several, such as a "
     "prediction, may be known better or worse than each."
@@ -105,7 +102,7 @@ class ReleaseSummary:
         """What to beware of, number by number; mostly empty."""
         as_oracle = self.learned < LEAST_LEARNED
         near = self.ratios < TOLD_FROM_ZERO
-        fixed = as_oracle & (self.errors <= ROUNDING * np.abs(self.values))
+        fixed = as_oracle & (self.errors == 0)  # the prior leaves it no room
         notes = [
             FIXED if always else AS_ORACLE if same else "not told from 0" if low else ""
             for always, same, low in zip(fixed, as_oracle, near, strict=True)

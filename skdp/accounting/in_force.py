@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from skdp.accounting.accountant import PrivacyAccountant
 
 VARIABLE = "SKDP_IN_FORCE"
+SEPARATOR = "\n"  # a path may hold any other character
 _in_force: ContextVar[tuple[PrivacyAccountant, ...]] = ContextVar("in_force", default=())
 _blocks: tuple[tuple[PrivacyAccountant, ...], ...] = ()  # for threads, which inherit no context
 _at_fork: PrivacyAccountant | None = None  # the parent may have ended since
@@ -41,10 +42,12 @@ def put_in_force(accountant: PrivacyAccountant) -> Iterator[None]:
         _tell_children()
         yield
     finally:
-        _in_force.reset(token)
         with lock:
             _blocks = tuple(each for each in _blocks if each is not block)
-        _tell_children()
+        try:
+            _tell_children()
+        finally:
+            _in_force.reset(token)  # fails in another context, as where a generator is closed
 
 
 def accountant_in_force() -> PrivacyAccountant | None:
@@ -71,11 +74,21 @@ def _of_parents() -> PrivacyAccountant | None:
     """Return the accountant that counts in the nearest parent that has one."""
     for name in _files[1:]:
         with suppress(FileNotFoundError), open(name, "rb") as file:
+            _check_own(file.fileno(), name)
             found = pickle.load(file)
             if isinstance(found, LedgerError):
                 raise found
             return found
     return None
+
+
+def _check_own(handle: int, name: str) -> None:
+    """Refuse what another user wrote where many may: to read a pickle is to run it."""
+    if hasattr(os, "geteuid") and os.fstat(handle).st_uid != os.geteuid():
+        raise LedgerError(
+            f"{name!r} should say which accountant counts, and is of another user. Give the "
+            "release its accountant."
+        )
 
 
 def _tell_children() -> None:
@@ -109,13 +122,13 @@ def _tell_nothing() -> None:
 
 def _begin() -> None:
     """Name the file of this process, for its children, before those of its parents."""
-    parents = filter(None, os.environ.get(VARIABLE, "").split(os.pathsep))
+    parents = filter(None, os.environ.get(VARIABLE, "").split(SEPARATOR))
     try:
         folder = tempfile.gettempdir()
     except FileNotFoundError:  # nothing can be written anywhere, which blocks will say
         folder = os.getcwd()
     _files[:] = [os.path.join(folder, f"skdp-{uuid.uuid4().hex}"), *parents]
-    os.environ[VARIABLE] = os.pathsep.join(_files)
+    os.environ[VARIABLE] = SEPARATOR.join(_files)
 
 
 def _begin_as_fork() -> None:

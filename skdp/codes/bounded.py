@@ -28,7 +28,14 @@ import numpy as np
 from scipy import linalg
 
 from skdp.codes.encoder import LEAST_PILOTS, NUMBERS
-from skdp.codes.learning import MAX_DENSE, MAX_RANK, check_pilots, least_changes, with_least_changes
+from skdp.codes.learning import (
+    MAX_DENSE,
+    MAX_RANK,
+    center_of,
+    check_pilots,
+    least_changes,
+    with_least_changes,
+)
 from skdp.codes.prior import OutputUnits, Prior
 from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
@@ -99,7 +106,7 @@ def _learn(
     metric: OutputMetric | None,
     reach: float,
 ) -> PublicCode:
-    center, d = values.mean(axis=0), values.shape[1]
+    center, d = center_of(values), values.shape[1]
     changes, matrix, local = check_pilots(differences / sensitivity, metric)
     changes = with_least_changes(changes, least_changes(changes, metric))
     pilots = _Pilots((values - center) / sensitivity, changes, matrix, local, reach)

@@ -38,6 +38,7 @@ from scipy import linalg
 
 from skdp.codes.learning import (
     MAX_DENSE,
+    center_of,
     check_pilots,
     folds,
     least_changes,
@@ -197,7 +198,7 @@ def _learn_dense(
     # Nothing says how much a number varies that no pilot varies, so that it is not read.
     varies = (values != values[0]).any(axis=0) | differences.any(axis=0) | (least > 0)
     kept = np.eye(len(varies))[:, varies]
-    center, reach = np.where(varies, values.mean(axis=0), values[0]), shift * n_samples
+    center, reach = center_of(values), shift * n_samples
     values, differences, least = values[:, varies], differences[:, varies], least[varies]
     if metric is not None:
         metric = metric[varies] if metric.ndim == 1 else metric[np.ix_(varies, varies)]

@@ -65,6 +65,14 @@ class Learned(NamedTuple):
     error: float
 
 
+def center_of(values: Matrix) -> Matrix:
+    """Return the means of pilot values; of a number that is the same in all of them, that number.
+
+    The mean of equal numbers need not be the number, and its rounding would pass for a deviation.
+    """
+    return np.where((values == values[0]).all(axis=0), values[0], values.mean(axis=0))
+
+
 def seldom_change(differences: Matrix) -> NDArray[np.bool_]:
     """Return which numbers fewer pilot pairs change than tell how often they change."""
     return np.count_nonzero(differences, axis=0) < _RARE

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.codes.learning import MAX_RANK, folds, in_units, least_share
+from skdp.codes.learning import MAX_RANK, center_of, folds, in_units, least_share
 from skdp.codes.water import FIRST_RATIO, Noise, fill
 from skdp.core.code import Owned, PublicCode
 from skdp.core.types import Matrix
@@ -100,7 +100,7 @@ def learn_in_span(
         sizes += np.abs(row)
     sizes = np.maximum(sizes / len(differences), least)
     units, metric = in_units(sizes[None], metric, least_share(local))
-    scale, center = np.sqrt(metric) / units, values.mean(axis=0)
+    scale, center = np.sqrt(metric) / units, center_of(values)
     products = np.zeros((2 * len(values),) * 2)
     for _, block in _blocks(values, center, differences, scale):
         products += block @ block.T

@@ -116,6 +116,6 @@ def misplaced(released: object) -> str:
     became = "was divided by it" if mass else "is uniform now"
     return (
         f"The released density had an integral of {mass:.2g} on its box, and {became}: most of the "
-        "records, or of their kernels, are outside of the box, or the noise is as large as the "
-        "density. Have box and bandwidth the units that they should?"
+        "records, or of their kernels, are outside of the box, the kernels are narrower than the "
+        "lattice is fine, or the noise is as large as the density. Have box and bandwidth the units that they should?"
     )

@@ -4,11 +4,13 @@ import contextvars
 import copy
 import math
 import multiprocessing
+import os
 import pickle
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import nullcontext
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -206,6 +208,32 @@ def test_a_worker_is_not_told_which_of_two_accountants_counts(tmp_path):
         threads.submit(other.__exit__, None, None, None).result()
         pool.submit(release_mean).result()
     assert [ledger.total().n_releases for ledger in ledgers] == [1, 0]
+
+
+def test_a_block_that_ends_in_another_context_is_over(path):
+    """As where an event loop closes a generator: the token is of no use there."""
+    block = PrivacyAccountant(path, epsilon=1.0).as_default()
+    contextvars.copy_context().run(block.__enter__)
+    assert in_force.accountant_in_force() is not None
+    with pytest.raises(ValueError, match="Context"):
+        block.__exit__(None, None, None)
+    assert in_force.accountant_in_force() is None
+    assert not Path(in_force._files[0]).exists()
+
+
+def test_a_worker_reads_the_file_of_its_parent_alone(tmp_path, monkeypatch):
+    """The name is free when no block is open, and in a folder of all users anybody may take it."""
+    of_parent = tmp_path / "of: a parent"
+    monkeypatch.setenv(in_force.VARIABLE, str(of_parent))
+    monkeypatch.setattr(in_force, "_files", [])
+    in_force._begin()
+    assert in_force.accountant_in_force() is None
+    of_parent.write_bytes(pickle.dumps(PrivacyAccountant(tmp_path / "ledger", epsilon=1.0)))
+    assert in_force.accountant_in_force().limits["epsilon"] == 1
+    if hasattr(os, "geteuid"):
+        monkeypatch.setattr(os, "geteuid", lambda: of_parent.stat().st_uid + 1)
+        with pytest.raises(LedgerError, match="is of another user"):
+            in_force.accountant_in_force()
 
 
 def test_a_block_that_no_worker_can_be_told_of_is_refused(path, monkeypatch):

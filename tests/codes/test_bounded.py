@@ -35,6 +35,19 @@ def norm_of(code, order):
 
 
 @every_mechanism
+@pytest.mark.parametrize("d", [4, 2100])
+def test_a_number_that_no_pilot_varies_has_no_prior_deviation_but_rounding(mechanism, d):
+    """The mean of equal numbers need not be the number."""
+    values, changes = pilots(d)
+    values[:, 2], changes[:, 2] = 0.1, 0.0
+    code = code_of(mechanism, values, changes)
+    assert values[:, 2].mean() != 0.1
+    assert code.mean[2] == 0.1
+    assert code.deviations[2] == code.standard_errors(1.0)[2] == 0
+    assert code.deviations[3] > 0
+
+
+@every_mechanism
 @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 1e6])
 @pytest.mark.parametrize(
     ("d", "n_pilots", "scales"),
