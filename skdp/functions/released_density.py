@@ -117,5 +117,6 @@ def misplaced(released: object) -> str:
     return (
         f"The released density had an integral of {mass:.2g} on its box, and {became}: most of the "
         "records, or of their kernels, are outside of the box, the kernels are narrower than the "
-        "lattice is fine, or the noise is as large as the density. Have box and bandwidth the units that they should?"
+        "steps of the lattice, or the noise is as large as the density. Have box and bandwidth the "
+        "units that they should?"
     )
