@@ -6,11 +6,43 @@ from typing import Any
 
 
 class PrivacyLeakWarning(UserWarning):
-    """Something outside the guarantee was read from private data."""
+    """Something outside the guarantee was read from private data.
+
+    Examples
+    --------
+    Labels that are not declared are read off the records:
+
+    >>> import warnings
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skdp import LaplaceMechanism, PrivacyLeakWarning, PrivateEstimator
+    >>> X, y = np.arange(6.0)[:, None] / 6, [0, 1, 0, 1, 1, 1]
+    >>> model = PrivateEstimator(
+    ...     LogisticRegression(), mechanism=LaplaceMechanism(1.0), sensitivity=0.5
+    ... )
+    >>> with warnings.catch_warnings(record=True) as given:
+    ...     warnings.simplefilter("always")
+    ...     model = model.fit(X, y)
+    >>> any(each.category is PrivacyLeakWarning for each in given)
+    True
+    """
 
 
 class PrivateEvaluationError(ValueError):
-    """The target failed on the private data; the message says nothing of the data."""
+    """The target failed on the private data; the message says nothing of the data.
+
+    Examples
+    --------
+    >>> from skdp import LaplaceMechanism, PrivateEvaluationError, release
+    >>> def share_of_smokers(X):
+    ...     return sum(x == "smokes" for x in X) / sum(x != "unknown" for x in X)
+    >>> records, mechanism = ["unknown"] * 9, LaplaceMechanism(1.0)
+    >>> try:
+    ...     release(share_of_smokers, records, mechanism=mechanism, sensitivity=0.1)
+    ... except PrivateEvaluationError as error:
+    ...     print("division" in str(error))
+    False
+    """
 
 
 class ReproductionWarning(UserWarning):
@@ -18,11 +50,28 @@ class ReproductionWarning(UserWarning):
 
     Given by the functions of `skdp.risk.paper`. Their values are for comparison with the
     publication; no guarantee is ever computed from them.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from skdp import ReproductionWarning
+    >>> warnings.simplefilter("ignore", ReproductionWarning)  # who knows what they are
     """
 
 
 class LedgerError(RuntimeError):
-    """The ledger of a budget cannot be read or written; nothing was released for it."""
+    """The ledger of a budget cannot be read or written; nothing was released for it.
+
+    Examples
+    --------
+    >>> from skdp import LedgerError
+    >>> from skdp.accounting import PrivacyAccountant
+    >>> try:
+    ...     PrivacyAccountant("/dev/null/ledger", epsilon=1.0)
+    ... except LedgerError:
+    ...     print("no such folder")
+    no such folder
+    """
 
 
 class BudgetExceededError(RuntimeError):
@@ -30,6 +79,19 @@ class BudgetExceededError(RuntimeError):
 
     Its attributes are `spent`, the total so far; `asked`, the guarantee of the release; and
     `left`, the largest epsilon that one more release may have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import BudgetExceededError, LaplaceMechanism, release
+    >>> from skdp.accounting import PrivacyAccountant
+    >>> ledger = PrivacyAccountant(":memory:", epsilon=1.0)
+    >>> mechanism, records = LaplaceMechanism(3.0), np.ones(9)
+    >>> try:
+    ...     release(np.mean, records, mechanism=mechanism, sensitivity=1, accountant=ledger)
+    ... except BudgetExceededError as error:
+    ...     print(error.left)
+    1.0
     """
 
     def __init__(self, message: str, spent: Any, asked: Any, left: float):

@@ -24,9 +24,9 @@ COMPLETE = SUMMARY | SECTIONS | PARAMETERS | RETURNS
 def required(obj):
     """Codes that may not occur for `obj`; some kinds have no parameters or example of their own."""
     if inspect.isclass(obj):
-        if issubclass(obj, enum.Enum | Exception) or getattr(obj, "_is_protocol", False):
-            return SUMMARY | SECTIONS
-        return COMPLETE if inspect.isabstract(obj) else COMPLETE | EXAMPLES
+        if issubclass(obj, enum.Enum | Exception):
+            return SUMMARY | SECTIONS | EXAMPLES
+        return COMPLETE | EXAMPLES
     if isinstance(obj, property):
         return SUMMARY | SECTIONS
     return COMPLETE

@@ -42,7 +42,7 @@ def test_densities_above_and_loss_below():
 def test_atoms_are_bars_with_error_bars():
     x, y = outputs(RandomizedResponse(0.75), (0, 1))
     figure, axes = plt.subplots(2, 1)
-    display = PrivacyLossDisplay.from_loss(estimate_privacy_loss(x, y)).plot(axes)
+    display = PrivacyLossDisplay.from_loss(estimate_privacy_loss(x, y)).plot(ax=axes)
     assert display.figure_ is figure
     assert axes[0].get_ylabel() == "probability"
     assert len(axes[0].containers) == 2

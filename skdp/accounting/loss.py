@@ -25,6 +25,14 @@ class PrivacyLossDistribution(ABC):
 
     L is positive where the outcome speaks for the dataset it came from. The two datasets of a
     pair may be exchanged without changing any number here.
+
+    Examples
+    --------
+    >>> from skdp import LaplaceMechanism
+    >>> from skdp.risk import PrivacyLossDistribution, privacy_loss_distribution
+    >>> loss = privacy_loss_distribution(LaplaceMechanism(epsilon=1.0))
+    >>> isinstance(loss, PrivacyLossDistribution), round(float(loss.cdf(0.5)), 3)
+    (True, 0.389)
     """
 
     def cdf(self, loss: ArrayLike) -> Any:

@@ -15,7 +15,14 @@ LEAST_CONFIDENCE = 0.5
 
 
 class NeighboringRelation(Enum):
-    """Which two datasets count as neighboring."""
+    """Which two datasets count as neighboring.
+
+    Examples
+    --------
+    >>> from skdp import NeighboringRelation, PrivacyGuarantee
+    >>> PrivacyGuarantee(epsilon=1.0).relation is NeighboringRelation.REPLACE_ONE
+    True
+    """
 
     REPLACE_ONE = "replace-one"
     """Both have n records and differ in one of them; n is public."""

@@ -94,13 +94,13 @@ class PrivacyLossDisplay:
         return cls(loss=loss, claimed_epsilon=claimed_epsilon)
 
     def plot(
-        self, axes: Sequence[Axes] | None = None, *, names: tuple[str, str] = ("x", "x'")
+        self, ax: Sequence[Axes] | None = None, *, names: tuple[str, str] = ("x", "x'")
     ) -> Self:
         """Draw the densities and the loss.
 
         Parameters
         ----------
-        axes : sequence of two matplotlib Axes or None, default=None
+        ax : sequence of two matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
         names : tuple of two str, default=("x", "x'")
             Names of the two datasets in the legend.
@@ -110,11 +110,11 @@ class PrivacyLossDisplay:
         PrivacyLossDisplay
             Itself.
         """
-        if axes is None:
+        if ax is None:
             import matplotlib.pyplot as plt
 
-            _, axes = plt.subplots(2, 1, sharex=True, layout="constrained")
-        self.axes_ = np.asarray(axes)
+            _, ax = plt.subplots(2, 1, sharex=True, layout="constrained")
+        self.axes_ = np.asarray(ax)
         self.figure_ = self.axes_[0].figure
         self._plot_densities(self.axes_[0], names)
         self._plot_loss(self.axes_[1])

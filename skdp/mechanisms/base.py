@@ -52,6 +52,29 @@ class Mechanism(BaseEstimator, ABC):
     ----------
     .. [1] Rubinstein and Aldà, "Pain-Free Random Differential Privacy with Sensitivity Sampling",
        ICML 2017, definition 9.
+
+    Examples
+    --------
+    Randomized response, of a bit: it is wrong with probability 1 / (1 + exp(epsilon)).
+
+    >>> import numpy as np
+    >>> from skdp import Geometry, Mechanism, PrivacyGuarantee, release
+    >>> class RandomizedResponse(Mechanism):
+    ...     geometry = Geometry(1)
+    ...
+    ...     def __init__(self, epsilon):
+    ...         self.epsilon = epsilon
+    ...
+    ...     def release(self, value, sensitivity, rng):
+    ...         draw = int.from_bytes(rng.bytes(4), "little") / 2**32
+    ...         return np.where(draw < 1 / (1 + np.exp(self.epsilon)), 1 - value, value)
+    ...
+    ...     def guarantee(self, gamma=0.0):
+    ...         return PrivacyGuarantee(epsilon=self.epsilon, gamma=gamma)
+    >>> mechanism = RandomizedResponse(epsilon=3.0)
+    >>> released = release(np.max, [0, 1, 0], mechanism=mechanism, sensitivity=1)
+    >>> float(released.value) in (0, 1), released.guarantee.epsilon
+    (True, 3.0)
     """
 
     basis: BasisParameter = None
