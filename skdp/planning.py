@@ -15,7 +15,7 @@ from sklearn.base import clone
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.codes.bounded import with_bounded_code
 from skdp.codes.encoder import with_learned_code
-from skdp.codes.learning import with_learned_basis, with_rare_changes
+from skdp.codes.learning import with_learned_basis, with_rare_changes, without_rounding
 from skdp.core.checks import warn
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.geometry import Geometry
@@ -206,6 +206,7 @@ def _learn_coordinates(
     """Fix the code or basis before a pair is measured, by learning it from pilot pairs."""
     values, differences = sampler.pilots(target, n_samples, schema, mechanism)
     metric = _output_metric(target, sampler, schema)
+    values, differences = without_rounding(values, differences, metric)
     if not mechanism.learns_code:
         return with_learned_basis(mechanism, with_rare_changes(values, differences), metric)
     statistic = sampler.plan(n_samples, mechanism).order_statistic

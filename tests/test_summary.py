@@ -6,6 +6,7 @@ import platform
 import re
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
@@ -527,6 +528,43 @@ def test_what_no_public_fit_varies_is_not_read_beside_what_it_goes_with():
     assert summary.values[0] == 1
     assert re.search(r"^  0 +1 +the same in all public fits$", str(summary), re.M)
     assert "public fits" not in summary.notes[1]
+
+
+@pytest.mark.parametrize("basis", [None, "diagonal"])
+@pytest.mark.parametrize(
+    ("estimator", "units"),
+    [
+        (Ridge(), 1.0),
+        (Ridge(), 1e-7),  # the other columns'
+        (make_pipeline(StandardScaler(), LogisticRegression()), 1.0),
+        (make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()), 1e6),
+    ],
+)
+def test_what_public_fits_vary_by_rounding_is_not_read_to_its_last_digit(estimator, units, basis):
+    """The coefficient of a column that is constant in public, and not in private records."""
+
+    def records(n_samples, rng):
+        X = rng.normal(size=(n_samples, 3)) * [units, units, 0] + [0, 0, 0.1]
+        return X, (X[:, 0] - X[:, 1] > rng.normal(size=n_samples) * 0.3 * units).astype(int)
+
+    X, y = records(600, np.random.default_rng(0))
+    X[:100, 2], y[:100] = 0.2, 1
+    model = PrivateEstimator(
+        estimator,
+        mechanism=LaplaceMechanism(1.0) if basis is None else LaplaceMechanism(1.0, basis=basis),
+        sensitivity=SensitivitySampler(records, gamma=0.2, random_state=0),
+        random_state=0,
+    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "What was released contradicts")  # other numbers do
+        summary = model.fit(X, y).summary()
+    (place,) = (i for i, name in enumerate(summary.names) if name.endswith("coef_[2]"))
+    if basis is None:
+        assert summary.notes[place] == "the same in all public fits"
+        assert summary.values[place] == pytest.approx(0, abs=1e-9)
+        assert summary.errors[place] == 0
+    else:  # noise as of a number of which nothing is known
+        assert summary.errors[place] > 1e-9
 
 
 def test_what_was_chosen_has_no_summary():

@@ -389,7 +389,8 @@ class PrivacyAccountant:
         Other threads and worker processes count here too while the block lasts; where blocks of
         several accountants are open in different threads, they must be given theirs. A process
         knows the blocks of the one that started it after skdp was imported there, by a file in
-        TMPDIR: who deletes that while the block lasts must give releases their accountant.
+        TMPDIR. If that is deleted while the block lasts, its end warns that workers may have
+        counted nowhere.
 
         Parameters
         ----------

@@ -17,6 +17,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from skdp.accounting.ledger import lock
+from skdp.core.checks import warn
 from skdp.exceptions import LedgerError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ _in_force: ContextVar[tuple[PrivacyAccountant, ...]] = ContextVar("in_force", de
 _blocks: tuple[tuple[PrivacyAccountant, ...], ...] = ()  # for threads, which inherit no context
 _at_fork: PrivacyAccountant | None = None  # the parent may have ended since
 _files: list[str] = []  # that of this process, of its parent, and so on
+_is_told = False  # whether the first of them was written and should be there
 
 
 @contextmanager
@@ -93,7 +95,15 @@ def _check_own(handle: int, name: str) -> None:
 
 def _tell_children() -> None:
     """Write who counts into the file of this process, or why that cannot be told."""
+    global _is_told
     with lock:
+        was_told, _is_told = _is_told, False
+        if was_told and not os.path.exists(_files[0]):
+            warn(
+                f"{_files[0]!r} was deleted, by which worker processes know which accountant "
+                "counts: what they have released since may count nowhere. Give releases of such "
+                "processes their accountant, or let TMPDIR be a folder that nobody cleans."
+            )
         if not _blocks:
             _tell_nothing()
             return
@@ -107,6 +117,7 @@ def _tell_children() -> None:
             with open(handle, "wb") as file:
                 file.write(told)
             os.replace(name, _files[0])
+            _is_told = True
         except OSError as error:
             _tell_nothing()  # rather than who counted before
             raise LedgerError(
@@ -122,6 +133,8 @@ def _tell_nothing() -> None:
 
 def _begin() -> None:
     """Name the file of this process, for its children, before those of its parents."""
+    global _is_told
+    _is_told = False
     parents = filter(None, os.environ.get(VARIABLE, "").split(SEPARATOR))
     try:
         folder = tempfile.gettempdir()

@@ -73,6 +73,29 @@ def center_of(values: Matrix) -> Matrix:
     return np.where((values == values[0]).all(axis=0), values[0], values.mean(axis=0))
 
 
+def without_rounding(
+    values: Matrix, differences: Matrix, metric: OutputMetric | None
+) -> tuple[Matrix, Matrix]:
+    """Return pilots in which a number that differs by its rounding alone is the same in all.
+
+    Such as the coefficient of a column that is constant in the oracle's records: it would be read
+    in units of its rounding, and so almost as it is where the column varies in private ones. It
+    hardly changes beside its value, or is 0 beside the changes of others; and what it does to the
+    output is nothing beside what others do. One of the two does not tell it: a fill matters little
+    where few records have gaps, and units are anything.
+    """
+    if metric is None or isinstance(metric, KnownMetric):
+        return values, differences
+    center, change = center_of(values), np.abs(differences).max(axis=0)
+    size = np.maximum(np.abs(values - center).max(axis=0), change)
+    matrix = metric.matrix if isinstance(metric, LocalMetric) else metric
+    effect = size * np.sqrt(_diagonal_of(matrix))
+    is_same = size <= _ROUNDING * np.abs(center)
+    is_zero = np.maximum(np.abs(values).max(axis=0), change) <= _ROUNDING * size.max()
+    rounded = (is_same | is_zero) & (effect <= _ROUNDING * effect.max())
+    return np.where(rounded, center, values), np.where(rounded, 0.0, differences)
+
+
 def seldom_change(differences: Matrix) -> NDArray[np.bool_]:
     """Return which numbers fewer pilot pairs change than tell how often they change."""
     return np.count_nonzero(differences, axis=0) < _RARE

@@ -243,6 +243,16 @@ def test_a_block_that_no_worker_can_be_told_of_is_refused(path, monkeypatch):
     assert default_accountant().limits["epsilon"] == math.inf
 
 
+def test_who_deletes_what_workers_read_is_told_so(path):
+    accountant = PrivacyAccountant(path, epsilon=1.0)
+    with accountant.as_default():
+        pass
+    with pytest.warns(UserWarning, match="may count nowhere"), accountant.as_default():
+        Path(in_force._files[0]).unlink()
+    with accountant.as_default():
+        pass
+
+
 @forks
 def test_a_fork_shares_the_ledger(path):
     accountant = PrivacyAccountant(path, epsilon=1.0)
