@@ -79,20 +79,25 @@ def without_rounding(
     """Return pilots in which a number that differs by its rounding alone is the same in all.
 
     Such as the coefficient of a column that is constant in the oracle's records: it would be read
-    in units of its rounding, and so almost as it is where the column varies in private ones. It
-    hardly changes beside its value, or is 0 beside the changes of others; and what it does to the
-    output is nothing beside what others do. One of the two does not tell it: a fill matters little
-    where few records have gaps, and units are anything.
+    in units of its rounding, and so almost as it is where the column varies in private ones. The
+    output does not heed it, and it hardly changes beside its value, or is 0 beside 1 and beside
+    what the output heeds. One of the two does not tell it: a fill is not heeded where no record has
+    gaps, and units are anything.
     """
     if metric is None or isinstance(metric, KnownMetric):
         return values, differences
-    center, change = center_of(values), np.abs(differences).max(axis=0)
-    size = np.maximum(np.abs(values - center).max(axis=0), change)
+    center = center_of(values)
+    changes = np.concatenate([values - center, differences])
     matrix = metric.matrix if isinstance(metric, LocalMetric) else metric
-    effect = size * np.sqrt(_diagonal_of(matrix))
+    size = np.abs(changes).max(axis=0)
+    outputs = np.sum(changes * (changes * matrix if matrix.ndim == 1 else changes @ matrix), axis=1)
+    heeded = size * np.sqrt(_diagonal_of(matrix)) > _ROUNDING * np.sqrt(np.abs(outputs).max())
+    if not heeded.any():
+        return values, differences
+    usual = min(1.0, np.exp(np.log(size[heeded]).mean()))
     is_same = size <= _ROUNDING * np.abs(center)
-    is_zero = np.maximum(np.abs(values).max(axis=0), change) <= _ROUNDING * size.max()
-    rounded = (is_same | is_zero) & (effect <= _ROUNDING * effect.max())
+    is_zero = np.abs(center) + size <= _ROUNDING * usual
+    rounded = ~heeded & (is_same | is_zero)
     return np.where(rounded, center, values), np.where(rounded, 0.0, differences)
 
 

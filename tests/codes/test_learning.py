@@ -22,6 +22,7 @@ from skdp.codes.learning import (
     with_learned_basis,
     with_least_changes,
     with_rare_changes,
+    without_rounding,
 )
 from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
@@ -529,3 +530,43 @@ def test_of_a_function_no_number_changes_less_than_matters_three_percent_of_the_
     assert -20 < np.sign(feared[:, [2, 4]]).prod(axis=1).sum() < 20  # not together
     for plain in (None, known.matrix, LocalMetric(known.matrix)):
         assert not least_changes(changes, plain).any()
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-12, 1e12])
+@pytest.mark.parametrize("diagonal", [True, False])
+def test_rounding_is_what_the_output_does_not_heed_and_is_nothing_beside_the_number(unit, diagonal):
+    """Beside two numbers of use, one in a unit of its own."""
+    rng = np.random.default_rng(0)
+    kinds = {  # center, spread, how the output heeds it
+        "useful": (1.0, 0.1, 1.0),
+        "useful in a unit": (1.0 * unit, 0.1 * unit, 1 / unit),
+        "a fill where no record has gaps": (3.0, 0.1, 0.0),
+        "a fill of a column of shares": (1e-3, 1e-6, 0.0),
+        "a fill that few records need": (3.0, 0.1, 1e-4),
+        "a time in seconds": (1.7e9, 60.0, 0.0),
+        "rounding of 0": (1e-15, 1e-14, 0.0),
+        "rounding of 0 that is heeded": (1e-15, 1e-14, 1.0),
+        "rounding of a number": (0.1, 1e-16, 0.0),
+        "rounding of a heeded number": (30.0, 1e-14, 1e-2),
+    }
+    if unit == 1e-12:  # 0 beside what is of use is not told from its rounding
+        del kinds["rounding of 0"], kinds["rounding of 0 that is heeded"]
+    center, spread, heeds = np.array(list(kinds.values())).T
+    values = center + spread * rng.normal(size=(40, len(kinds)))
+    differences = spread * rng.normal(size=(40, len(kinds))) / 50
+    metric = heeds**2 if diagonal else np.outer(heeds, heeds)
+    for each in (LocalMetric(metric), metric):
+        plain, plain_differences = without_rounding(values, differences, each)
+        for place, kind in enumerate(kinds):
+            if kind.startswith("rounding"):
+                assert (plain[:, place] == plain[0, place]).all()
+                assert plain[0, place] == pytest.approx(center[place], rel=1e-9, abs=1e-13)
+                assert not plain_differences[:, place].any()
+            else:
+                np.testing.assert_array_equal(plain[:, place], values[:, place])
+                np.testing.assert_array_equal(plain_differences[:, place], differences[:, place])
+    for each in (None, KnownMetric(metric), 0 * metric):
+        for same, before in zip(
+            without_rounding(values, differences, each), (values, differences), strict=True
+        ):
+            np.testing.assert_array_equal(same, before)
