@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import os
 import signal
 import sys
 import threading
@@ -28,6 +29,8 @@ from skdp.exceptions import PrivateEvaluationError
 T = TypeVar("T")
 
 _key = threading.RLock()  # one thread at a time: what is silenced belongs to the process
+_fork = threading.local()
+_PATIENCE = 30.0  # seconds that a fork waits: an evaluation may in turn wait for a fork
 
 
 def evaluate_privately(
@@ -184,3 +187,29 @@ def put_back(handlers: dict[int, Callable | int | None]) -> None:
     finally:
         if handlers:
             put_back(handlers)
+
+
+def _wait_for_key() -> None:
+    """Fork no process while another thread evaluates: there it would never end."""
+    _fork.has_key = _key.acquire(timeout=_PATIENCE)
+
+
+def _give_key_back() -> None:
+    if _fork.has_key:
+        _key.release()
+
+
+def _give_child_a_key() -> None:
+    global _key
+    if _fork.has_key:
+        _key.release()
+    else:
+        _key = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_wait_for_key,
+        after_in_parent=_give_key_back,
+        after_in_child=_give_child_a_key,
+    )

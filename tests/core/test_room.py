@@ -36,6 +36,7 @@ from skdp import (
     SensitivitySampler,
     release,
 )
+from skdp.core import room
 from skdp.estimators.configuration import without_side_effects
 from skdp.mechanisms.noise import OperatingSystemBytes
 
@@ -700,3 +701,35 @@ def test_interrupts_at_any_moment_find_no_exact_value(seed):
     assert handled
     assert_gone(alive)
     del error  # it was alive until here, with all that it leads to
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+@pytest.mark.parametrize("patience", [30.0, 0.01])
+def test_a_fork_beside_an_evaluation_has_a_room_of_its_own(patience, monkeypatch):
+    """It waits for the other thread, and at length takes a key of its own: both may be needed."""
+    monkeypatch.setattr(room, "_PATIENCE", patience)
+    inside, child_ended, ended = threading.Event(), threading.Event(), []
+
+    def slow(records):
+        inside.set()
+        child_ended.wait(0.5 if patience > 1 else 60)
+        ended.append(True)
+        return records.mean()
+
+    with ThreadPoolExecutor(1) as threads:
+        answer = threads.submit(released, slow)
+        assert inside.wait(60)
+        child = os.fork()
+        if child == 0:
+            try:
+                signal.alarm(60)  # it ends, though it hangs
+                released(np.mean)
+                os._exit(0 if bool(ended) == (patience > 1) else 1)
+            finally:
+                os._exit(2)
+        status = os.waitpid(child, 0)[1]
+        child_ended.set()
+        assert os.waitstatus_to_exitcode(status) == 0
+        assert np.isfinite(answer.result(60))
+    assert np.isfinite(released(np.mean))
