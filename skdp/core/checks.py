@@ -172,17 +172,14 @@ def check_levels(
 
 def check_ranges(name: str, ranges: object, owner: str) -> NDArray[np.float64]:
     """Return pairs (low, high), finite and in order, in an array."""
-    pairs = floats(ranges)
-    if (
-        pairs is None
-        or pairs.ndim != 2
-        or pairs.shape[1] != 2
-        or not len(pairs)
-        or not np.isfinite(pairs).all()
-        or (pairs[:, 0] > pairs[:, 1]).any()
-    ):
+    pairs, where = floats(ranges), ""
+    fits = pairs is not None and pairs.ndim == 2 and pairs.shape[1] == 2 and len(pairs) > 0
+    if pairs is not None and fits:
+        fit = np.isfinite(pairs).all(axis=1) & (pairs[:, 0] <= pairs[:, 1])
+        where, fits = f", of which row {np.argmin(fit)} is no such pair", bool(fit.all())
+    if pairs is None or not fits:
         one = pairs is not None and pairs.shape[1:] == (2,) and len(np.unique(pairs, axis=0)) == 1
-        got = tuple(pairs[0].tolist()) if pairs is not None and one else shown(ranges)
+        got = tuple(pairs[0].tolist()) if pairs is not None and one else f"{shown(ranges)}{where}"
         raise ValueError(
             f"The {name!r} parameter of {owner} must give finite (low, high) with low at most "
             f"high, a pair for each column. Got {got}."
