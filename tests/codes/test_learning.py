@@ -541,9 +541,12 @@ def test_rounding_is_what_the_output_does_not_heed_and_is_nothing_beside_the_num
         "useful": (1.0, 0.1, 1.0),
         "useful in a unit": (1.0 * unit, 0.1 * unit, 1 / unit),
         "a fill where no record has gaps": (3.0, 0.1, 0.0),
-        "a fill of a column of shares": (1e-3, 1e-6, 0.0),
+        "a fill of a column of small shares": (1e-8, 1e-9, 0.0),
+        "a fill that varies little": (1e-3, 2e-11, 0.0),
+        "a median that one pair changes": (3.0, 0.0, 0.0),
         "a fill that few records need": (3.0, 0.1, 1e-4),
         "a time in seconds": (1.7e9, 60.0, 0.0),
+        "a number that hardly varies, and is heeded": (1e6, 1e-4, 1e3),
         "rounding of 0": (1e-15, 1e-14, 0.0),
         "rounding of 0 that is heeded": (1e-15, 1e-14, 1.0),
         "rounding of a number": (0.1, 1e-16, 0.0),
@@ -554,6 +557,7 @@ def test_rounding_is_what_the_output_does_not_heed_and_is_nothing_beside_the_num
     center, spread, heeds = np.array(list(kinds.values())).T
     values = center + spread * rng.normal(size=(40, len(kinds)))
     differences = spread * rng.normal(size=(40, len(kinds))) / 50
+    differences[0, list(kinds).index("a median that one pair changes")] = 1.0
     metric = heeds**2 if diagonal else np.outer(heeds, heeds)
     for each in (LocalMetric(metric), metric):
         plain, plain_differences = without_rounding(values, differences, each)
