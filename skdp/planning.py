@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -206,7 +207,8 @@ def _learn_coordinates(
     """Fix the code or basis before a pair is measured, by learning it from pilot pairs."""
     values, differences = sampler.pilots(target, n_samples, schema, mechanism)
     metric = _output_metric(target, sampler, schema)
-    values, differences = without_rounding(values, differences, metric)
+    shaken = partial(sampler.shaken_pilots, target, n_samples, schema, values.shape[1])
+    values, differences = without_rounding(values, differences, metric, shaken)
     if not mechanism.learns_code:
         return with_learned_basis(mechanism, with_rare_changes(values, differences), metric)
     statistic = sampler.plan(n_samples, mechanism).order_statistic

@@ -137,7 +137,7 @@ def _begin() -> None:
     _is_told = False
     parents = filter(None, os.environ.get(VARIABLE, "").split(SEPARATOR))
     try:
-        folder = tempfile.gettempdir()
+        folder = os.path.abspath(tempfile.gettempdir())  # children may work in another folder
     except FileNotFoundError:  # nothing can be written anywhere, which blocks will say
         folder = os.getcwd()
     _files[:] = [os.path.join(folder, f"skdp-{uuid.uuid4().hex}"), *parents]

@@ -50,6 +50,8 @@ _LEAST_KNOWN_CHANGE = 0.03  # of the largest change of a number, where a metric 
 _FEW = 6  # times the mean change: beyond it the largest one is no usual one
 _RARE = 3  # pairs that change a number
 _ROUNDING = 1e-9  # of a number: what differs by less does not differ
+_HEEDED = 1e-6  # of the output's change: less may be the rounding of single precision
+_MATTERS = 0.1  # of a deviation: by so much no rounding changes what is learned from records
 _N_FOLDS = 5
 _LEVEL = 0.95  # of the norms that are compared, as a calibration at gamma = .05 would
 
@@ -73,32 +75,43 @@ def center_of(values: Matrix) -> Matrix:
     return np.where((values == values[0]).all(axis=0), values[0], values.mean(axis=0))
 
 
+def unheeded(values: Matrix, differences: Matrix, metric: OutputMetric | None) -> NDArray[np.bool_]:
+    """Return which numbers vary in pilots, and by so little that the output does not heed it."""
+    if metric is None or isinstance(metric, KnownMetric):
+        return np.zeros(values.shape[1], dtype=bool)
+    matrix = metric.matrix if isinstance(metric, LocalMetric) else metric
+    with np.errstate(all="ignore"):
+        changes = np.concatenate([values - center_of(values), differences])
+        size = np.abs(changes).max(axis=0)
+        by = changes * matrix if matrix.ndim == 1 else changes @ matrix
+        output = np.sqrt(np.sum(changes * by, axis=1).max())
+        heeded = size * np.sqrt(_diagonal_of(matrix)) > _HEEDED * output
+        return (size > 0) & (output > 0) & ~heeded
+
+
 def without_rounding(
-    values: Matrix, differences: Matrix, metric: OutputMetric | None
+    values: Matrix,
+    differences: Matrix,
+    metric: OutputMetric | None,
+    shaken: Callable[[], tuple[Matrix, Matrix]],
 ) -> tuple[Matrix, Matrix]:
     """Return pilots in which a number that differs by its rounding alone is the same in all.
 
     Such as the coefficient of a column that is constant in the oracle's records: it would be read
-    in units of its rounding, and so almost as it is where the column varies in private ones. The
-    output does not heed it, and it hardly changes beside its value, or is 0 beside 1 and beside
-    what the output heeds. One of the two does not tell it: a fill is not heeded where no record has
-    gaps, and units are anything.
+    in units of its rounding, and so almost as it is where the column varies in private ones. What
+    is small need not be rounding, for units are anything. But rounding it is where the output does
+    not heed it, and where the last bits of the records matter to it as the records do. `shaken`
+    evaluates some pilots, and the same with other last bits.
     """
-    if metric is None or isinstance(metric, KnownMetric):
+    rounded = unheeded(values, differences, metric)
+    if not rounded.any():
         return values, differences
-    center = center_of(values)
-    changes = np.concatenate([values - center, differences])
-    matrix = metric.matrix if isinstance(metric, LocalMetric) else metric
-    size = np.abs(changes).max(axis=0)
-    outputs = np.sum(changes * (changes * matrix if matrix.ndim == 1 else changes @ matrix), axis=1)
-    heeded = size * np.sqrt(_diagonal_of(matrix)) > _ROUNDING * np.sqrt(np.abs(outputs).max())
-    if not heeded.any():
-        return values, differences
-    usual = min(1.0, np.exp(np.log(size[heeded]).mean()))
-    is_same = size <= _ROUNDING * np.abs(center)
-    is_zero = np.abs(center) + size <= _ROUNDING * usual
-    rounded = ~heeded & (is_same | is_zero)
-    return np.where(rounded, center, values), np.where(rounded, 0.0, differences)
+    some, again = shaken()
+    with np.errstate(all="ignore"):
+        by_rounding, deviations = np.abs(again - some), np.abs(some - np.median(values, axis=0))
+    matter = (by_rounding > 0) & (by_rounding >= _MATTERS * deviations)
+    rounded &= 2 * np.count_nonzero(matter, axis=0) > len(some)
+    return np.where(rounded, center_of(values), values), np.where(rounded, 0.0, differences)
 
 
 def seldom_change(differences: Matrix) -> NDArray[np.bool_]:

@@ -373,6 +373,9 @@ def target_key(target: Target) -> str:
     return identity if isinstance(identity, str) else key_of(identity)
 
 
+_SCRIPTS = ("__main__", "__mp_main__")  # the second is the first in a spawned process
+
+
 def _name_of(function: Callable) -> str:
     """Return what people call a function: also one that was given a name, or some arguments."""
     while isinstance(function, functools.partial):
@@ -382,7 +385,7 @@ def _name_of(function: Callable) -> str:
     name = name.rpartition("<locals>.")[2]
     given = getattr(function, "__name__", name)
     name = name if name.endswith(given) else given
-    return name if module == "__main__" else f"{module}.{name}"
+    return name if module in _SCRIPTS else f"{module}.{name}"
 
 
 def _check_key(key: object, owner: str) -> str:

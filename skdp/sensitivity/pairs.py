@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry
 from skdp.core.schema import Schema
-from skdp.core.streams import pair_key, streams
+from skdp.core.streams import Key, pair_key, streams
 from skdp.core.target import LabeledValueError, Target
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.interrupts import raise_noted
+from skdp.sensitivity.rounding import shaken
 from skdp.sensitivity.time_limit import OverdueError, within
 
 ROUNDING = 2.0**-46
@@ -97,17 +98,24 @@ class PairSource:
         """Draw records in the form in which the target gets them."""
         return draw(self.oracle, n_records, rng, schema=self.schema)
 
-    def values(self, *key: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Evaluate the target on both datasets of a pair, or raise NoValueError if that fails."""
+    def values(
+        self, *key: int, shake: bool = False
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Evaluate the target on both datasets of a pair, or raise NoValueError if that fails.
+
+        The records may be shaken: that tells what is the rounding of a value.
+        """
         try:
-            return within(self.timeout, self._values, *key)
+            return within(self.timeout, self._values, key, shake)
         except OverdueError as error:
             raise NoValueError(f"took longer than timeout={self.timeout:g} s") from error
 
-    def _values(self, *key: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _values(self, key: Key, shake: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         rng, target_seed = streams(self.seed, key)
         records = self.draw(self.n_samples + 1, rng)
         position = int(rng.integers(self.n_samples))
+        if shake:
+            records = shaken(records, rng)
         try:
             value, other = self._evaluate(records, position, target_seed)
         except LabeledValueError:

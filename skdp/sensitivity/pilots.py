@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -21,6 +21,7 @@ from skdp.sensitivity.pairs import NoValueError, PairSource, within_rounding
 MAX_PILOT_PAIRS = 1000
 MAX_PILOT_VALUES = 2**25
 CHUNK_VALUES = 2**20
+N_SHAKEN = 5  # most of them are to tell; each takes four evaluations
 
 
 def pilot_pair(source: PairSource, pair: int) -> NDArray[np.float64] | None:
@@ -67,6 +68,24 @@ def gather_pilots(
                 n_kept += 1
     values, differences = kept[:, :n_kept]
     return values, differences
+
+
+def gather_shaken(source: PairSource, size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a few pilot values of so many numbers, and the same shaken; none that fails."""
+    evaluated = run_chunk(partial(_plain_and_shaken, source), range(N_SHAKEN))
+    kept = [both for both in evaluated if {value.size for value in both} == {size}]
+    plain, shaken = np.reshape(kept, (-1, 2, size)).swapaxes(0, 1)
+    return plain, shaken
+
+
+def _plain_and_shaken(source: PairSource, pairs: range) -> list[list[NDArray[np.float64]]]:
+    rows = []
+    for pair in pairs:
+        with suppress(NoValueError):
+            rows.append(
+                [source.values(*pilot_key(pair), shake=shake)[0] for shake in (False, True)]
+            )
+    return rows
 
 
 def _pilot_pairs(source: PairSource, pairs: range) -> list[NDArray[np.float64] | None]:

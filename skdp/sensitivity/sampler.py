@@ -33,7 +33,7 @@ from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.execution import Evaluate, check_resources, run
 from skdp.sensitivity.pairs import SHAPE_CHANGED, Outcomes, PairSource
-from skdp.sensitivity.pilots import MAX_PILOT_PAIRS, gather_pilots
+from skdp.sensitivity.pilots import MAX_PILOT_PAIRS, gather_pilots, gather_shaken
 from skdp.sensitivity.plan import SamplingPlan
 from skdp.sensitivity.progress import follow
 from skdp.sensitivity.responses import without_response
@@ -330,6 +330,31 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
 
         least_size = 1 if has_code or mechanism is None else 2
         return gather_pilots(pairs, n_pairs, least_size, run_pilots)
+
+    def shaken_pilots(
+        self, target: Target, n_samples: int, schema: Schema, size: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Evaluate a few pilots, and the same with records that differ in their last bits.
+
+        Parameters
+        ----------
+        target : Target
+            What is to be released.
+        n_samples : int
+            Number of records of the private dataset.
+        schema : Schema
+            As for `sample`.
+        size : int
+            How many numbers a value holds.
+
+        Returns
+        -------
+        values, shaken : ndarray of shape (n_evaluated, d)
+            The first values of pilot pairs, raveled, and what rounding makes of them. Those that
+            could not be evaluated are left out.
+        """
+        pairs, _ = self.with_fixed_seed()._prepare(target, n_samples, schema)
+        return gather_shaken(pairs, size)
 
     def _prepare(
         self, target: Target, n_samples: int, schema: Schema

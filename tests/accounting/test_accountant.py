@@ -6,6 +6,7 @@ import math
 import multiprocessing
 import os
 import pickle
+import tempfile
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -226,7 +227,9 @@ def test_a_worker_reads_the_file_of_its_parent_alone(tmp_path, monkeypatch):
     of_parent = tmp_path / "of: a parent"
     monkeypatch.setenv(in_force.VARIABLE, str(of_parent))
     monkeypatch.setattr(in_force, "_files", [])
+    monkeypatch.setattr(tempfile, "tempdir", ".")  # and children may work in another folder
     in_force._begin()
+    assert in_force._files[0] == os.path.abspath(os.path.basename(in_force._files[0]))
     assert in_force.accountant_in_force() is None
     of_parent.write_bytes(pickle.dumps(PrivacyAccountant(tmp_path / "ledger", epsilon=1.0)))
     assert in_force.accountant_in_force().limits["epsilon"] == 1
