@@ -17,15 +17,14 @@ _EXACT = 2.0**31  # integers below it, codes and counts, are exact, and so are t
 def shaken(records: Dataset, rng: Generator) -> Dataset:
     """Return records in another order but for the last, with features of other last bits."""
     n = records.n_records
-    X, *rest = records.take(np.append(rng.permutation(n - 1), n - 1)).parts
+    X, *rest = records.take(np.append(rng.permutation(n - 1), n - 1)).parts  # a copy
     return Dataset(_moved(X, rng), *rest)
 
 
 def _moved(X: Container, rng: Generator) -> Container:
     if sparse.issparse(X):
-        moved = X.copy()
-        moved.data = _lessened(X.data, rng)
-        return moved
+        X.data = _lessened(X.data, rng)
+        return X
     if belongs_to(X, "pandas", "polars"):
         if len(X.shape) == 1 or len(set(X.columns)) < len(X.columns):
             return X

@@ -593,7 +593,23 @@ def test_most_pilots_tell_that_a_number_is_rounding():
         again[:still, 1] = values[:still, 1]
         plain, _ = without_rounding(values, values, metric, lambda kept=again: (values[:5], kept))
         assert bool(np.ptp(plain[:, 1]) == 0) is rounded
+    values[20:, 1] = 1.0  # where rounding is a rare thing in others, it is told by the usual ones
+    values[:30, 1] = np.linspace(-1, 1, 30) * 1e-14
+    plain, _ = without_rounding(
+        values, values * 0, metric * [1, 1e-20], lambda: (values[:5], shaken)
+    )
+    assert np.ptp(plain[:, 1]) == 0
     none = np.empty((0, 2))  # on which nothing could be evaluated
     np.testing.assert_array_equal(
         without_rounding(values, values, metric, lambda: (none, none))[0], values
     )
+
+
+def test_nothing_is_evaluated_again_where_all_that_varies_is_heeded():
+    def evaluate():
+        raise AssertionError("needless")
+
+    values = np.column_stack([np.linspace(0, 1, 40), np.full(40, 0.1)])
+    for metric in (np.array([1.0, 1.0]), np.array([1.0, 0.0])):
+        plain, _ = without_rounding(values, values * [1, 0], metric, evaluate)
+        np.testing.assert_array_equal(plain, values)

@@ -11,7 +11,8 @@ from sklearn.preprocessing import PowerTransformer
 
 from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler
 from skdp.core.dataset import Dataset
-from skdp.core.schema import Form
+from skdp.core.schema import Form, Schema
+from skdp.core.target import as_target
 from skdp.sensitivity.rounding import shaken
 
 N = 200
@@ -74,6 +75,40 @@ def test_records_of_other_kinds_only_change_their_order(X):
     assert moved[-1] == X[-1]
     assert sorted(moved) == sorted(X)
     assert list(moved) != list(X)
+    assert Form.of(moved) == Form.of(X)
+
+
+def test_no_column_is_lost_where_names_repeat_or_there_is_one():
+    frame = table("pandas")
+    frame.columns = ["a", "a", "b", "c"]
+    for X in (frame, frame["b"], pl.Series("b", np.arange(N) / 3)):
+        moved = shaken(Dataset(X), np.random.default_rng(1)).X
+        assert Form.of(moved) == Form.of(X)
+        assert moved.shape == X.shape
+
+
+def test_integers_that_no_sum_holds_exactly_are_moved():
+    X = np.column_stack([np.full(N, 1.7e18), np.full(N, 2.0**31 - 1)])
+    moved = shaken(Dataset(X), np.random.default_rng(1)).X
+    assert (moved[:, 0] != X[:, 0]).mean() > 0.9
+    assert (moved[:, 1] == X[:, 1]).all()
+
+
+def test_values_of_another_size_tell_nothing():
+    """Such as those of a function that heeds the order of the records."""
+
+    def rising(X):
+        return X[: 2 + (X[0] < X[1]), 0].copy()
+
+    def run(size):
+        sampler = SensitivitySampler(lambda n, rng: rng.normal(size=(n, 1)), random_state=0)
+        schema = Schema.of(Dataset(np.zeros((9, 1))))
+        return sampler.shaken_pilots(as_target(rising), 9, schema, size)
+
+    (two, two_shaken), (three, _) = run(2), run(3)
+    assert two.shape == two_shaken.shape == (len(two), 2)
+    assert three.shape == (len(three), 3)
+    assert len(two) + len(three) < 5
 
 
 def hormones(n_samples, rng):
