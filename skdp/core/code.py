@@ -347,11 +347,13 @@ class PublicCode:
         -------
         ndarray of shape (d,) or None
             In the units of the values. None for the identity, where all are that of the noise, and
-            in a basis of more than 2,000 values.
+            in a predictive basis of more than 2,000 values.
         """
         if self.encoder is None:
             return None
         if self.deviations is None:
+            if self.encoder.ndim == 1 and self.reflectors is None:
+                return np.sqrt(variance) / np.abs(self.encoder)
             if len(self.encoder) > _MAX_SPREAD:
                 return None
             inverse = np.array([self.decode(unit) for unit in np.eye(len(self.encoder))])

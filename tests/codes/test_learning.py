@@ -613,3 +613,13 @@ def test_nothing_is_evaluated_again_where_all_that_varies_is_heeded():
     for metric in (np.array([1.0, 1.0]), np.array([1.0, 0.0])):
         plain, _ = without_rounding(values, values * [1, 0], metric, evaluate)
         np.testing.assert_array_equal(plain, values)
+
+
+def test_the_errors_of_a_diagonal_basis_are_known_for_any_number_of_values():
+    encoder = np.geomspace(0.1, 10, 2001)
+    for wide in (encoder, encoder[:3]):
+        code = PublicCode("diagonal", 9, encoder=wide)
+        inverse = [code.decode(unit) for unit in np.eye(3, len(wide))]
+        errors = code.standard_errors(4.0)
+        np.testing.assert_allclose(errors[:3], 2 * np.sum(inverse, axis=0)[:3])
+        assert errors.shape == wide.shape
