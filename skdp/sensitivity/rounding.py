@@ -12,7 +12,7 @@ from scipy import sparse
 from skdp.core.dataset import Dataset, belongs_to
 from skdp.core.types import Container
 
-_MOST_ULPS = 64  # what a dozen operations and the sum of a thousand numbers may lose
+_LAST = 0.2  # of the digits: what a thousand operations may lose
 _EXACT = 2.0**31  # integers below it, codes and counts, are exact, and so are their sums
 
 
@@ -39,9 +39,10 @@ def _moved(X: Container, rng: Generator) -> Container:
 
 
 def _lessened(values: NDArray, rng: Generator) -> NDArray:
-    """Move floats toward zero by a few of their last bits; none leaves a range around it."""
+    """Change floats in the last fifth of their digits, toward zero: no range around it is left."""
     if values.dtype.kind != "f":
         return values
-    ulps = rng.integers(_MOST_ULPS + 1, size=values.shape).astype(values.dtype)
+    most = np.finfo(values.dtype).eps ** (1 - _LAST)
     exact = (values == np.rint(values)) & (np.abs(values) < _EXACT)
-    return np.where(exact, values, values * (1 - ulps * np.finfo(values.dtype).eps))
+    lessened = values * (1 - rng.uniform(0, most, size=values.shape)).astype(values.dtype)
+    return np.where(exact, values, lessened)

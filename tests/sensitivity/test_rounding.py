@@ -56,10 +56,10 @@ def test_records_are_the_same_but_for_their_last_bits(kind, dtype):
     assert Form.of(moved.X) == Form.of(X)
     np.testing.assert_array_equal(dense(X), before)  # the given one is as it was
     np.testing.assert_array_equal(moved.y, y)
-    np.testing.assert_allclose(moved.sample_weight, weights, rtol=1e-13)
+    np.testing.assert_allclose(moved.sample_weight, weights, rtol=1e-12)
     assert (moved.sample_weight != weights).mean() > 0.9
     after, same = dense(moved.X).astype(dtype), before.astype(dtype)
-    np.testing.assert_allclose(after, same, rtol=65 * np.finfo(dtype).eps, atol=0)
+    np.testing.assert_allclose(after, same, rtol=1.05 * np.finfo(dtype).eps ** 0.8, atol=0)
     np.testing.assert_array_equal(after[:, 2], same[:, 2])
     assert (np.abs(after) <= np.abs(same))[~np.isnan(same)].all()
     for column in (0, 1, 3):
