@@ -29,6 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skdp import (
+    FunctionTarget,
     LaplaceMechanism,
     PrivateEstimator,
     PrivateEvaluationError,
@@ -48,13 +49,17 @@ SECRET = "the record of somebody"
 HAS_CALLBACKS = hasattr(LogisticRegression, "set_callbacks")  # scikit-learn 1.9
 
 
-def released(target, mechanism=None, **options):
-    """Evaluate a function on private records only: made-up ones are fewer."""
+def released(target, mechanism=None, key=None, **options):
+    """Evaluate a function on private records only: made-up ones are fewer.
+
+    A function needs a key if another thread changes what it reads, a waiter of an event too.
+    """
 
     def on_private(records):
         return target(records) if len(records) == len(X) else 0.0
 
     mechanism = LaplaceMechanism(1.0) if mechanism is None else mechanism
+    on_private = FunctionTarget(on_private, key=key)
     return release(on_private, X, mechanism=mechanism, sensitivity=0.1, **options).value
 
 
@@ -436,7 +441,7 @@ def test_threads_enter_one_by_one():
 
     before = sys.stdout, sys.stderr, logging.root.manager.disable, os.fstat(1).st_ino
     with ThreadPoolExecutor(3) as pool:
-        assert len(list(pool.map(lambda _: released(target), range(6)))) == 6
+        assert len(list(pool.map(lambda _: released(target, key="one by one"), range(6)))) == 6
     assert (sys.stdout, sys.stderr, logging.root.manager.disable, os.fstat(1).st_ino) == before
 
 
@@ -718,7 +723,7 @@ def test_a_fork_beside_an_evaluation_has_a_room_of_its_own(patience, monkeypatch
         return records.mean()
 
     with ThreadPoolExecutor(1) as threads:
-        answer = threads.submit(released, slow)
+        answer = threads.submit(released, slow, key="slow")
         assert inside.wait(60)
         child = os.fork()
         if child == 0:
