@@ -102,7 +102,7 @@ model = PrivateEstimator(
     mechanism=LaplaceMechanism(epsilon=1.0),
     sensitivity="known",
     prior=RandomDensityOracle(box),
-    release=BernsteinTransformer(degree=14, feature_range=list(box.values())),
+    release=BernsteinTransformer(degree=14, feature_range=box),
 )
 displays = {}
 for epsilon in (1.0, 3.0):

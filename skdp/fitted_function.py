@@ -113,9 +113,8 @@ class FittedFunctionTarget(Target):
         method: str = "auto",
     ):
         self.estimator = without_side_effects(estimator)
-        self.transformer = fit_transformer(transformer, public_fit.n_features_in_)
-        if hasattr(public_fit, "feature_names_in_"):
-            self.transformer.feature_names_in_ = public_fit.feature_names_in_
+        names = getattr(public_fit, "feature_names_in_", None)
+        self.transformer = fit_transformer(transformer, public_fit.n_features_in_, names)
         self.allow_nan = takes(estimator, "allow_nan")
         self.method = _choose_method(public_fit, method)
         self._kind = get_tags(public_fit).estimator_type
@@ -136,7 +135,7 @@ class FittedFunctionTarget(Target):
         )
         configured = describe(estimator)
         self.description = f"{self.method} of {configured} {describe_lattice(self.transformer)}"
-        if not hasattr(public_fit, "feature_names_in_"):
+        if names is None:
             # refuses what can be refused before any record
             self._evaluate(public_fit, self._points)
 

@@ -200,6 +200,21 @@ def test_frozen_scalers_may_stand_in_front():
     assert np.isfinite(model.fit(table).score_samples(table[3:])).all()
 
 
+def test_a_box_by_name_is_that_of_the_columns():
+    X = pd.DataFrame({"hour": [6.0, 12.0, 18.0], "minutes": [10.0, 80.0, 15.0]})
+    boxes = {"minutes": (0, 90), "hour": (0, 24)}, [(0, 24), (0, 90)]
+    densities = []
+    for box in boxes:
+        release = BernsteinTransformer(4, feature_range=box)
+        model = private(KernelDensity(bandwidth=10), release=release).fit(X)
+        densities.append(model.estimator_.score_samples(X))
+    np.testing.assert_array_equal(*densities)
+    with pytest.raises(ValueError, match="must name each column"):
+        private(KernelDensity(), release=BernsteinTransformer(feature_range={"hour": (0, 1)})).fit(
+            X
+        )
+
+
 def test_a_kernel_that_numbers_do_not_resolve_is_refused():
     """Rounding in a number below 1e-308 is no share of it."""
     X = np.full((50, 2), 0.5)

@@ -500,7 +500,7 @@ def test_messages_name_the_remedy():
     words = np.where(Y, "yes", "no").astype(object)
     words[3] = None
     unlabeled, private = sampler(PublicDataOracle(PUBLIC[0])), model().fit(X, Y)
-    released, real = private.plan_.execute(X, Y), sampler(RandomTaskOracle(PUBLIC[0]))
+    released, real = private.plan_.execute(X, Y), sampler(RandomTaskOracle(PUBLIC[0], y_scale=1.0))
     two = sampler(RandomTaskOracle(PUBLIC[0], classes=["no", "yes"]))
     calls = {
         r"returned X\. .*RandomTaskOracle\(X, classes": fit(sensitivity=unlabeled),

@@ -66,7 +66,7 @@ class PrivacyUtilityDisplay:
     >>> from sklearn.linear_model import Ridge
     >>> from skdp import LaplaceMechanism, MakeOracle, PrivacyUtilityDisplay
     >>> from skdp import PrivateEstimator, SensitivitySampler
-    >>> oracle = MakeOracle(make_regression, n_features=3, coef=False)
+    >>> oracle = MakeOracle(make_regression, n_features=3, noise=50.0)
     >>> model = PrivateEstimator(
     ...     Ridge(),
     ...     mechanism=LaplaceMechanism(epsilon=1.0),

@@ -8,13 +8,15 @@ is a linear map or a repair of what is already released, so it costs no privacy.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp.core.checks import check_count, shown
+from skdp.core.checks import check_count, shorten, shown
 from skdp.core.dataset import validate_rows
 from skdp.core.types import Matrix
 from skdp.functions.bernstein_basis import (
@@ -48,9 +50,10 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         that generalized cross-validation of the released values finds best: a smooth function where
         they are noisy, one that follows them where they are precise. For a higher degree they are
         first interpolated on a finer lattice. It sees nothing else, so it costs no privacy.
-    feature_range : pair of float, or array-like of shape (n_features, 2)
-        The box: lowest and highest value, of all columns or column by column. It is part of the
-        released function, so it is the user's decision and never taken from the data.
+    feature_range : pair of float, array-like of shape (n_features, 2), or dict of name to pair
+        The box: lowest and highest value, of all columns or column by column, or by the name of
+        each column of a frame. It is part of the released function, so it is the user's decision
+        and never taken from the data.
     clip : bool, default=False
         What to do with a point outside the box: move it to the border (True) or refuse it (False).
 
@@ -103,7 +106,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         degree: int = 10,
         order: int | str = "auto",
         *,
-        feature_range: ArrayLike,
+        feature_range: ArrayLike | Mapping[str, tuple[float, float]],
         clip: bool = False,
     ) -> None:
         self.degree = degree
@@ -136,7 +139,8 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         check_count("degree", self.degree, "BernsteinTransformer", at_most=MAX_DEGREE)
         if not (isinstance(self.order, str) and self.order == "auto"):
             check_count("order", self.order, "BernsteinTransformer", at_most=MAX_ORDER)
-        self.feature_range_ = _box(self.feature_range, n_features)
+        rows = rows_by_column(self.feature_range, getattr(self, "feature_names_in_", None))
+        self.feature_range_ = _box(rows, n_features)
         n_basis = (self.degree + 1) ** n_features
         if n_basis > MAX_BASIS:
             raise ValueError(
@@ -336,6 +340,20 @@ def as_coefficients(coefficients: ArrayLike, transformer: BernsteinTransformer) 
     own = round(len(np.atleast_1d(coefficients)) ** (1 / n_features)) - 1
     finer = isinstance(transformer.order, str) and own in degrees(degree, n_features)
     return as_tensor(coefficients, "coefficients", own if finer else degree, n_features)
+
+
+def rows_by_column(feature_range: Any, names: Any) -> Any:
+    """Return a box that names its columns as rows in the order of these; any other as it is."""
+    if not isinstance(feature_range, Mapping):
+        return feature_range
+    columns = [] if names is None else list(names)
+    if set(columns) != set(feature_range):
+        of_records = f"are {shorten(columns)}" if columns else "have no names"
+        raise ValueError(
+            "The 'feature_range' parameter of BernsteinTransformer must name each column, if it is "
+            f"a dict. It names {shorten(feature_range)}, and the columns {of_records}."
+        )
+    return [feature_range[name] for name in columns]
 
 
 def _box(feature_range: ArrayLike, n_features: int) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from skdp.core.checks import shown
 from skdp.core.metric import KnownMetric
 from skdp.core.target import Target, ValueFormError, as_function_target
 from skdp.core.types import AxisLabels, Container, Estimator, Labels, Matrix, Values
-from skdp.functions.bernstein import BernsteinTransformer
+from skdp.functions.bernstein import BernsteinTransformer, rows_by_column
 from skdp.functions.bernstein_basis import gram_matrix, multiply_axes
 from skdp.functions.released import ReleasedRegressor
 
@@ -150,8 +151,10 @@ def stretch(transformer: BernsteinTransformer, seen: Matrix) -> float:
     return float(abs(np.linalg.det(edges)) / np.prod(high - low))
 
 
-def fit_transformer(transformer: Estimator, n_features: int | None = None) -> BernsteinTransformer:
-    """Fit a clone to a table of the right width; its values do not matter."""
+def fit_transformer(
+    transformer: Estimator, n_features: int | None = None, names: Any = None
+) -> BernsteinTransformer:
+    """Fit a clone to a table of the right width, with columns of these names or none."""
     if not isinstance(transformer, BernsteinTransformer):
         raise TypeError(
             f"A function is released on the lattice of a BernsteinTransformer. Got "
@@ -161,7 +164,12 @@ def fit_transformer(transformer: Estimator, n_features: int | None = None) -> Be
         rows = np.shape(transformer.feature_range)
         implied = rows[0] if len(rows) == 2 else 1
         n_features = getattr(transformer, "n_features_in_", implied)
-    return clone(transformer).fit(np.zeros((1, n_features)))
+    made = clone(transformer)
+    made.feature_range = rows_by_column(transformer.feature_range, names)
+    made.fit(np.zeros((1, n_features)))
+    if names is not None:
+        made.feature_names_in_ = names
+    return made
 
 
 def describe_lattice(transformer: BernsteinTransformer) -> str:

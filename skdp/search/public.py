@@ -78,7 +78,7 @@ def public_search(
     >>> from skdp import LaplaceMechanism, MakeOracle, PrivateEstimator, SensitivitySampler
     >>> from skdp import public_search
     >>> from sklearn.datasets import make_regression
-    >>> oracle = MakeOracle(make_regression, n_features=3, coef=False)
+    >>> oracle = MakeOracle(make_regression, n_features=3, noise=50.0)
     >>> model = PrivateEstimator(
     ...     Ridge(),
     ...     mechanism=LaplaceMechanism(epsilon=1.0),

@@ -214,14 +214,17 @@ class MakeOracle(ShippedOracle):
         Whether to keep `y`.
     **kwargs
         Further parameters of the generator. ``shuffle=False`` is refused: sorted records would
-        make the two datasets of a pair differ in a record of the last class only.
+        make the two datasets of a pair differ in a record of the last class only. Where the
+        generator has a parameter `noise`, it must be said: without noise, which is the default of
+        `make_regression` and others, one record hardly changes a fit.
 
     Raises
     ------
     TypeError
         If the generator is not callable or does not take these parameters.
     ValueError
-        If `kwargs` hold `n_samples`, `random_state` or ``shuffle=False``.
+        If `kwargs` hold `n_samples`, `random_state` or ``shuffle=False``, or lack a `noise` that
+        the generator takes.
 
     Examples
     --------
@@ -253,12 +256,16 @@ class MakeOracle(ShippedOracle):
                 f"{type(generator).__name__}."
             )
         try:
-            inspect.signature(generator).bind(n_samples=1, random_state=0, **kwargs)
+            signature = inspect.signature(generator)
+            signature.bind(n_samples=1, random_state=0, **kwargs)
         except TypeError as error:
             raise TypeError(
                 f"The 'generator' parameter of {name} must be a function with the parameters "
                 f"'n_samples', 'random_state' and those given. It is not: {error}."
             ) from None
+        if "noise" in signature.parameters and "noise" not in kwargs:
+            rule = "be said, in the unit of the response or of the records, since without noise one"
+            refuse(name, "noise", f"{rule} record hardly changes a fit", "none")
         self._generator = generator
         self._kwargs = kwargs
         self._with_y = with_y

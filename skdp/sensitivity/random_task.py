@@ -23,6 +23,7 @@ from skdp.sensitivity.shipped import (
 )
 
 _JITTER = 1e-6
+_MIXED = 0.1  # how many labels are shuffled unless it is said
 _GAPS = ("nan", "None", "NaT", "<NA>")  # as frames write what is missing
 _LEAST_PER_CLASS = 2  # one may be the record that a pair leaves out
 
@@ -51,9 +52,12 @@ class RandomTaskOracle(ShippedOracle):
         and lack values: a number that is missing counts as the mean, another value as none.
     classes : array-like of shape (n_classes,), default=None
         The labels; with None the response is real.
-    noise : float, default=0.1
-        With classes, the share of records that shuffle their labels, in [0, 1]. With a real
-        response, the standard deviation of the noise in units of that of the rule, in [0, inf).
+    noise : float or None, default=None
+        With classes, the share of records that shuffle their labels, in [0, 1]; None is .1. With a
+        real response, the standard deviation of what is not in the rule, in units of `y_scale`, in
+        [0, inf); None is 1, so that records deviate from the rule as far as responses vary. One
+        record changes a regression by as much as it deviates: say less only where it is known
+        that the features explain most of the response.
     class_shares : array-like of shape (n_classes,), default=None
         Public shares of the classes, in the order of `classes`; they must be positive and are
         scaled to sum 1. With None each dataset draws its own, none more than three times
@@ -61,9 +65,10 @@ class RandomTaskOracle(ShippedOracle):
         of a pair hold it.
     y_mean : float, default=0.0
         Center of a real response, in its unit.
-    y_scale : float, default=1.0
-        Standard deviation of a real response without its noise, in its unit. The sensitivity of
-        a regression grows with it, so it must be plausible for the private response.
+    y_scale : float, default=None
+        Standard deviation of a real response, in its unit: that of the rule, to which the noise
+        is added. It must be said where there are no `classes`, since the sensitivity of a
+        regression grows with it.
 
     Attributes
     ----------
@@ -74,8 +79,9 @@ class RandomTaskOracle(ShippedOracle):
     ------
     ValueError
         If `X` is empty, not two-dimensional, infinite, or an array that is not numeric or lacks
-        values, or a parameter is outside its range or belongs to the other kind of response; when
-        called, if `n_samples` is below two per class.
+        values, or a parameter is outside its range or belongs to the other kind of response, or
+        neither `classes` nor `y_scale` is given. When called, if `n_samples` is below two per
+        class.
 
     Examples
     --------
@@ -96,10 +102,10 @@ class RandomTaskOracle(ShippedOracle):
         X: Container,
         *,
         classes: ArrayLike | None = None,
-        noise: float = 0.1,
+        noise: float | None = None,
         class_shares: ArrayLike | None = None,
         y_mean: float = 0.0,
-        y_scale: float = 1.0,
+        y_scale: float | None = None,
     ) -> None:
         name = type(self).__name__
         self._X = check_table(X, name)
@@ -108,19 +114,14 @@ class RandomTaskOracle(ShippedOracle):
         self._classes = None if classes is None else check_classes(classes, name)
         self._noise = _check_noise(noise, classes is not None)
         self._class_shares = self._check_shares(class_shares)
-        if classes is not None and (y_mean != 0 or y_scale != 1):
-            got = f"y_mean={y_mean}, y_scale={y_scale}"
-            refuse(name, "y_scale", "be left alone when 'classes' is given, like 'y_mean'", got)
-        if not (np.isfinite(y_mean) and np.isfinite(y_scale) and y_scale > 0):
-            got = f"y_mean={y_mean}, y_scale={y_scale}"
-            refuse(name, "y_scale", "be positive and finite, and 'y_mean' finite", got)
-        self._y_mean, self._y_scale = y_mean, y_scale
+        self._y_mean, self._y_scale = _check_response(y_mean, y_scale, classes is not None)
         self.classes_: Any = None if self._classes is None else np.sort(self._classes)
+        response = f"y_mean={y_mean:g}, y_scale={y_scale:g}" if classes is None else ""
         super().__init__(
             f"n_records={n_records(self._X)}",
             f"n_features={n_columns(self._X)}",
-            describe_y(self.classes_, has_response=True),
-            f"noise={noise:g}",
+            describe_y(self.classes_, has_response=False) or response,
+            f"noise={self._noise:g}",
         )
 
     def _check_shares(self, class_shares: ArrayLike | None) -> NDArray[np.float64] | None:
@@ -192,7 +193,25 @@ class RandomTaskOracle(ShippedOracle):
         return _LEAST_PER_CLASS + np.diff(bounds, prepend=0)
 
 
-def _check_noise(noise: float, has_classes: bool) -> float:
+def _check_response(
+    y_mean: float, y_scale: float | None, has_classes: bool
+) -> tuple[float, float | None]:
+    """Return center and spread of a real response, which must be said, or of none."""
+    got = f"y_mean={y_mean}, y_scale={y_scale}"
+    name, parameter = "RandomTaskOracle", "y_scale"
+    if has_classes and (y_mean != 0 or y_scale is not None):
+        refuse(name, parameter, "be left alone when 'classes' is given, like 'y_mean'", got)
+    if not has_classes and y_scale is None:
+        rule = "be the plausible spread of a real response, 'y_mean' its center, unless"
+        refuse(name, parameter, f"{rule} 'classes' names labels", got)
+    if not (np.isfinite(y_mean) and (y_scale is None or 0 < y_scale < np.inf)):
+        refuse(name, parameter, "be positive and finite, and 'y_mean' finite", got)
+    return y_mean, y_scale
+
+
+def _check_noise(noise: float | None, has_classes: bool) -> float:
+    if noise is None:
+        return _MIXED if has_classes else 1.0
     if not 0 <= noise <= (1 if has_classes else np.finfo(float).max):
         rule = "be in [0, 1] with 'classes'" if has_classes else "be in [0, inf)"
         refuse("RandomTaskOracle", "noise", rule, shown(noise))

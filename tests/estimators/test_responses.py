@@ -116,7 +116,7 @@ def test_oracle_without_response_draws_the_same_records():
     for oracle in (
         PublicDataOracle(X, Y),
         PublicDataOracle(X),
-        RandomTaskOracle(X),
+        RandomTaskOracle(X, y_scale=1.0),
         UniformOracle([(0, 1)], classes=[0, 1]),
         UniformOracle([(0, 1)]),
     ):

@@ -448,6 +448,19 @@ def test_refused_parameters(params, message):
         fitted(3, **params)
 
 
+def test_a_box_may_name_its_columns_in_any_order():
+    box = {"b": (0, 90), "a": (0, 24)}
+    frame = pd.DataFrame({"a": [1.0], "b": [2.0]})
+    bernstein = BernsteinTransformer(degree=2, feature_range=box)
+    np.testing.assert_array_equal(bernstein.fit(frame).feature_range_, [(0, 24), (0, 90)])
+    np.testing.assert_array_equal(
+        bernstein.fit(frame[["b", "a"]]).feature_range_, [(0, 90), (0, 24)]
+    )
+    for X, columns in ((frame[["a"]], r"are \['a'\]"), (frame.to_numpy(), "have no names")):
+        with pytest.raises(ValueError, match=rf"names \['b', 'a'\], and the columns {columns}"):
+            bernstein.fit(X)
+
+
 def test_refused_values():
     bernstein = fitted(2, degree=2)
     for values in (np.zeros(8), np.zeros((3, 3))):

@@ -2,6 +2,7 @@
 
 import importlib.util
 import pickle
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from sklearn.datasets import (
     make_classification,
     make_friedman1,
     make_low_rank_matrix,
+    make_moons,
     make_regression,
 )
 from sklearn.mixture import GaussianMixture
@@ -41,14 +43,14 @@ CONTAINERS = {
 EVERY_ORACLE = {
     "public": PublicDataOracle(TABLE),
     "public, labeled": PublicDataOracle(TABLE, LABELS),
-    "task": RandomTaskOracle(TABLE),
+    "task": RandomTaskOracle(TABLE, y_scale=2.0),
     "task, classes": RandomTaskOracle(TABLE, classes=["x", "y", "z"]),
     "uniform": UniformOracle([(0, 1), (2, 3)]),
     "uniform, named": UniformOracle({"a": (0, 1), "b": (2, 3)}, y_bounds=(0, 1)),
     "gauss": GaussianOracle([0, 1], [1, 2], classes=[0, 1]),
     "gauss, response": GaussianOracle([0, 1], [[1, 0.5], [0.5, 1]], response=True),
     "make": MakeOracle(make_classification),
-    "make, regression": MakeOracle(make_regression, n_features=3),
+    "make, regression": MakeOracle(make_regression, n_features=3, noise=50.0),
 }
 
 
@@ -81,8 +83,8 @@ def test_descriptions_are_short_and_never_show_the_table():
     )
     assert repr(PublicDataOracle(table)) == "PublicDataOracle(n_records=284, n_features=30)"
     assert repr(PublicDataOracle(["a text"] * 3)) == "PublicDataOracle(n_records=3)"
-    assert repr(RandomTaskOracle(table)) == (
-        "RandomTaskOracle(n_records=284, n_features=30, response, noise=0.1)"
+    assert repr(RandomTaskOracle(table, y_mean=5, y_scale=2.5)) == (
+        "RandomTaskOracle(n_records=284, n_features=30, y_mean=5, y_scale=2.5, noise=1)"
     )
     named = without_response(PublicDataOracle(table, labels, name="census 2011"))
     assert repr(named) == "PublicDataOracle('census 2011', n_records=284, n_features=30)"
@@ -117,7 +119,7 @@ def test_public_records_are_picked_uniformly_and_with_their_response():
 
 
 @pytest.mark.loop("kind", CONTAINERS)
-@pytest.mark.loop("cls", [PublicDataOracle, RandomTaskOracle])
+@pytest.mark.loop("cls", [PublicDataOracle, partial(RandomTaskOracle, y_scale=2.0)])
 def test_tables_of_every_kind_give_the_same_records(cls, kind):
     table = CONTAINERS[kind](TABLE)
     before = dense(table).copy()
@@ -134,7 +136,7 @@ def test_tables_of_every_kind_give_the_same_records(cls, kind):
 
 def test_writing_to_records_does_not_reach_the_public_table():
     table = TABLE.copy()
-    for cls in (PublicDataOracle, RandomTaskOracle):
+    for cls in (PublicDataOracle, partial(RandomTaskOracle, y_scale=2.0)):
         X = as_dataset(cls(table)(50, np.random.default_rng(0))).X
         X[...] = -1
     np.testing.assert_array_equal(table, TABLE)
@@ -239,14 +241,17 @@ def test_make_oracle_calls_the_generator():
     X, y = MakeOracle(make_blobs, centers=3, n_features=2)(30, np.random.default_rng(0))
     assert X.shape == (30, 2)
     assert set(y) == {0, 1, 2}
-    assert MakeOracle(make_friedman1, with_y=False)(7, np.random.default_rng(0)).shape == (7, 10)
+    assert MakeOracle(make_friedman1, noise=0, with_y=False)(7, np.random.default_rng(0)).shape == (
+        7,
+        10,
+    )
     X = MakeOracle(make_low_rank_matrix, n_features=4)(8, np.random.default_rng(0))
     assert X.shape == (8, 4)
 
 
 def test_make_oracle_draws_a_new_task_at_each_call():
     def slope(rng):
-        X, y = MakeOracle(make_regression, n_features=1, n_informative=1)(20, rng)
+        X, y = MakeOracle(make_regression, n_features=1, n_informative=1, noise=0)(20, rng)
         return np.linalg.lstsq(X, y, rcond=None)[0][0]
 
     rng = np.random.default_rng(0)
@@ -282,6 +287,11 @@ REFUSED = [
     (lambda: GaussianOracle([0], [1], response=True), "'response' .* single coordinate"),
     (lambda: MakeOracle(make_blobs, n_samples=5), "'n_samples' .* left to the sampler"),
     (lambda: MakeOracle(make_blobs, random_state=0), "'random_state' .* left to the sampler"),
+    (
+        lambda: MakeOracle(make_regression),
+        "'noise' parameter of MakeOracle must be said.* Got none",
+    ),
+    (lambda: MakeOracle(make_moons), "'noise' parameter of MakeOracle"),
     (lambda: MakeOracle(make_blobs, shuffle=False), "'shuffle' parameter of MakeOracle must be Tr"),
 ]
 
