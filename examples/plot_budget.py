@@ -2,7 +2,7 @@
 A quarter of releases from one budget
 =====================================
 
-A team may spend epsilon = 3 on its customers' data in a quarter, with a gamma of at most .2. Each
+A team may spend epsilon = 3 on its customers' data in a quarter, with a gamma of at most .4. Each
 release is paid for in one file, before it looks at the data: a mean, a model, a search for a better
 model, and some more. One that no longer fits is refused. At the end there is a table for the files,
 and a figure for the meeting.
@@ -36,7 +36,7 @@ X, y = X[400:], y[400:]
 
 folder = tempfile.TemporaryDirectory()
 path = Path(folder.name) / "customers.db"
-ledger = PrivacyAccountant(path, epsilon=3.0, gamma=0.2)
+ledger = PrivacyAccountant(path, epsilon=3.0, gamma=0.4)
 
 # %%
 # January: a mean
@@ -53,8 +53,8 @@ print(f"mean {spending.value:.3f}, together {spending.budget}")
 # February: two models from one estimate
 # --------------------------------------
 #
-# A plan samples the sensitivity once. It may be executed more than once: epsilon is spent each
-# time, gamma once.
+# A plan samples the sensitivity once. It may be executed more than once, and each time epsilon and
+# gamma are spent.
 
 model = PrivateEstimator(
     Ridge(alpha=1.0),
@@ -87,7 +87,7 @@ print(f"{search.best_params_}, together {search.budget_}")
 # A colleague, who has opened the same file, asks for more than is left. Nothing is looked at, and
 # the error says what would still be possible.
 
-colleague = PrivacyAccountant(path, epsilon=3.0, gamma=0.2)
+colleague = PrivacyAccountant(path, epsilon=3.0, gamma=0.4)
 for epsilon in (1.5, colleague.remaining(2)):
     mechanism = LaplaceMechanism(epsilon)
     try:
@@ -112,7 +112,7 @@ print(ledger)
 BudgetDisplay.from_accountant(ledger).plot()
 
 # %%
-# The total counts the gamma of the plan once, and those of the search beside it.
+# The total counts the gamma of each release, though two of them share an estimate.
 
 total = ledger.total()
 print(f"gamma {total.gamma:.3g} from {total.n_estimates} estimates")

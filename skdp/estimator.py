@@ -75,8 +75,9 @@ class PrivateEstimator(FittedMethods, DelegatedMethods, MetaEstimatorMixin, Base
     random_state : int or None, default=None
         Source of the noise. None takes the operating system's generator. A seed is for tests and
         examples: whoever knows it can undo the noise, and the difference of two releases that
-        share it shows that of the exact values to everybody. The guarantee says so. The sampling
-        has a seed of its own, in the sampler.
+        share it shows that of the exact values to everybody. The guarantee says so. `set_params`
+        sets none where None was given here: ensembles seed their members. The sampling has a seed
+        of its own, in the sampler.
 
     Attributes
     ----------
@@ -223,7 +224,7 @@ class PrivateEstimator(FittedMethods, DelegatedMethods, MetaEstimatorMixin, Base
         # before a draw, and of the records as given; `execute` asks again, of other data perhaps
         check_holds_no_record(self, Dataset(X, y, sample_weight))
         pays = paying(self.accountant)
-        spend = least_spend(self.mechanism, self.sensitivity, dataset.n_records, pays)
+        spend = least_spend(self.mechanism, self.sensitivity, dataset.n_records)
         pays.rehearse(spend)  # before pairs are sampled
         plan = prepare(self, dataset).plan()  # of the data only the form is used, and labels
         whose, seed = self.accountant, self.random_state

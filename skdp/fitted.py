@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,29 @@ class FittedMethods:
     mechanism_: Mechanism
     plan_: ReleasePlan
     _release: Release
+    random_state: int | None
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, but no seed of the noise where none was given to the constructor.
+
+        BaggingClassifier, AdaBoostClassifier and others seed what they are made of, whether or not
+        they were asked to, and keep the seeds: with one of them the noise could be undone.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters by name, as `get_params` has them.
+
+        Returns
+        -------
+        self : object
+            This estimator.
+        """
+        seed = params.get("random_state")
+        if self.random_state is None and isinstance(seed, Integral) and not isinstance(seed, bool):
+            del params["random_state"]
+        super().set_params(**params)  # type: ignore[misc]  # of BaseEstimator, beside this class
+        return self
 
     @_where_released_is(is_regressor, FOR_CLASSIFIERS)
     def predict_interval(

@@ -58,7 +58,7 @@ class Simulator:
     mechanism: Mechanism
     sensitivity: SensitivityEstimate | KnownSensitivity
     n_samples: int
-    schema: Schema
+    schema: Schema | None
     oracle: Oracle | None
     errors: Matrix | None = None
     had_oracle: bool = False

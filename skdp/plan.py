@@ -272,8 +272,9 @@ class ReleasePlan:
         """What repeats a release of numbers in public."""
         if self.mechanism.chooses:
             return None
+        schema = None if self.oracle is None else self.schema  # or it has categories of the data
         return Simulator(
-            self.target, self.mechanism, self.sensitivity, self.n_samples, self.schema, self.oracle
+            self.target, self.mechanism, self.sensitivity, self.n_samples, schema, self.oracle
         )
 
     def _named(self, numbers: Any) -> NDArray[np.float64] | Values | None:

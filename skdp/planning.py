@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skdp.accounting.accountant import PrivacyAccountant
 from skdp.codes.bounded import with_bounded_code
 from skdp.codes.encoder import with_learned_code
 from skdp.codes.learning import with_learned_basis, with_rare_changes, without_rounding
@@ -75,21 +74,14 @@ def least_spend(
     mechanism: Mechanism,
     sensitivity: object,
     n_samples: int,
-    accountant: PrivacyAccountant,
     n_alternatives: int = 1,
 ) -> dict[str, Any]:
-    """Return what a release will cost at least, whatever is sampled: its noise, and a new gamma.
-
-    A seeded sampler may give an estimate that was counted before, and is then one of its gamma.
-    """
+    """Return what a release will cost at least, whatever is sampled: its noise, and a gamma."""
     promise = mechanism.guarantee()
     if isinstance(sensitivity, SensitivitySampler):
         level = sensitivity.plan(n_samples).order_statistic
         gamma, confidence = of_all(level.gamma, level.confidence, n_alternatives)
-        is_new = sensitivity.random_state is None or n_alternatives > 1
-        counted = () if is_new else accountant.rows()
-        if (gamma, confidence) not in ((row["gamma"], row["confidence"]) for row in counted):
-            promise = replace(mechanism.guarantee(gamma), confidence=confidence)
+        promise = replace(mechanism.guarantee(gamma), confidence=confidence)
     return {"guarantee": promise, "law": mechanism.noise_law}
 
 

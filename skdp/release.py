@@ -152,7 +152,7 @@ def release(
     _check_mechanism(mechanism)
     check_is_public(getattr(sensitivity, "draws_from", None), dataset)
     pays = paying(accountant)
-    pays.rehearse(least_spend(mechanism, sensitivity, lengths[0], pays))  # before pairs are sampled
+    pays.rehearse(least_spend(mechanism, sensitivity, lengths[0]))  # before pairs are sampled
     plan = plan_release(
         target,
         n_samples=lengths[0],

@@ -190,6 +190,25 @@ def test_composition_of_private_classifiers(model):
     assert pickle.loads(pickle.dumps(model)).get_params().keys() == model.get_params().keys()
 
 
+@pytest.mark.parametrize("ensemble", [BaggingClassifier, AdaBoostClassifier])
+def test_ensembles_do_not_seed_the_noise(ensemble):
+    """They seed what they are made of, whether or not they are asked to, and keep the seeds."""
+    X, y = labeled(60, np.random.default_rng(0))
+    model = private(LogisticRegression(), weighted, epsilon=1.0)
+    member = ensemble(model, n_estimators=2, random_state=0).fit(X, y).estimators_[0]
+    if ensemble is BaggingClassifier:  # a pipeline takes no weights, so it gets fewer records
+        search = GridSearchCV(
+            clone(model).set_params(sensitivity__oracle=labeled), {"classes": [[0, 1]]}
+        )
+        step = ensemble(make_pipeline(search), n_estimators=1, random_state=0).fit(X, y)
+        member = step.estimators_[0][-1].best_estimator_
+    assert member.random_state is None
+    assert "seeded" not in str(member.guarantee_)
+    assert model.set_params(random_state=3).random_state is None
+    seeded = private(LogisticRegression(), random_state=0).set_params(random_state=3)
+    assert (seeded.random_state, clone(seeded).random_state) == (3, 3)
+
+
 def test_self_training():
     some = np.where(np.arange(120) < 60, LABELS, -1)
     model = SelfTrainingClassifier(private(LogisticRegression())).fit(X, some)

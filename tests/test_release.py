@@ -1,6 +1,7 @@
 """release(): one path for any function."""
 
 import datetime
+import pickle
 import traceback
 import warnings
 from functools import partial
@@ -26,6 +27,7 @@ from skdp import (
     SensitivitySampler,
     UniformOracle,
     exponential_mean,
+    load,
     release,
 )
 from skdp.accounting import PrivacyAccountant, default_accountant
@@ -517,6 +519,27 @@ def test_a_trial_shows_no_category_of_the_data(capfd):
     X = pd.DataFrame({"kind": pd.Categorical(["rare disease"] * 3)})
     release(talkative, X, mechanism=LaplaceMechanism(1.0), sensitivity=1)
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_a_saved_release_shows_no_category_of_the_data(tmp_path, kind):
+    """Pandas reads them off the records, and one may be of a single person."""
+    towns = ["north", "south"] * 30 + ["Xanadu"]
+    if kind == "pandas":
+        towns = pd.Series(towns).astype("category")
+    else:
+        towns = pl.Series(towns, dtype=pl.Enum(["north", "south", "Xanadu"]))
+    counts = release(
+        lambda t: np.array([sum(x == "north" for x in t), sum(x == "south" for x in t)]),
+        towns,
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=2,
+    )
+    counts.save(tmp_path / "counts")
+    for file in (tmp_path / "counts").iterdir():
+        assert b"Xanadu" not in file.read_bytes()
+    assert b"Xanadu" not in pickle.dumps(counts.simulator.schema)
+    assert load(tmp_path / "counts").value_interval(0.9).shape == (2, 2)
 
 
 def test_a_function_is_called_by_the_name_that_it_was_given():

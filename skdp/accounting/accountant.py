@@ -221,8 +221,9 @@ class PrivacyAccountant:
         oracle : str or None, default=None
             Description of the oracle; None takes that of the guarantee.
         sensitivity_key : str or None, default=None
-            What the sensitivity estimate is known by: the gamma of estimates of the same key is
-            counted once. None is an estimate of its own, for each release.
+            What the sensitivity estimate is known by. Its gamma counts for each release, the doubt
+            that its confidence leaves once for each key. None is an estimate of its own, for each
+            release.
         plan_key : str or None, default=None
             What the plan of the release is known by.
         label : str or None, default=None
@@ -350,7 +351,7 @@ class PrivacyAccountant:
         Parameters
         ----------
         n_releases : int of at least 1, default=1
-            How many, each with delta = 0 and no new gamma.
+            How many, each with delta = 0 and no gamma.
 
         Returns
         -------
@@ -469,7 +470,7 @@ class PrivacyAccountant:
         shares = f"epsilon={left:g} for one release, {of_ten:g} for each of ten"
         if limits["gamma"] is not None:
             gamma = self._sums.gamma_left()
-            none = "no new gamma: only what is known on paper, or an earlier estimate"
+            none = "no gamma: only what is known on paper"
             shares += f"; gamma={gamma:g}" if gamma else f"; {none}"
         return "\n".join(
             [

@@ -63,7 +63,7 @@ class Ledger:
     def __init__(
         self, path: str, timeout: float, limits: Limits | None, identity: str | None = None
     ):
-        self.path = path if path == MEMORY else os.path.abspath(path)
+        self.path = path if path == MEMORY else os.path.realpath(path)
         self.timeout = timeout
         self.read_only = limits is None
         self.identity = identity
@@ -139,7 +139,7 @@ class Ledger:
 
     def _check_files(self) -> None:
         """Refuse files other than those that were opened."""
-        if self._find_files() != self._files:
+        if self._find_files() != self._files or None in self._files:
             raise LedgerError(
                 f"The ledger {self.path!r}, or the log beside it, was removed, replaced or given a "
                 "second name while it was in use. Nothing was released for it. Put it back, or end "

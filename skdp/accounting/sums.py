@@ -82,9 +82,9 @@ class Sums:
         gamma = with_it.joint_gamma
         most = f"One more release may have an epsilon of {left:g}"
         if limits.gamma is not None and not self.gamma_left():
-            most += " and no new gamma (only what is known on paper, or an earlier estimate)"
+            most += " and no gamma (only what is known on paper)"
         if limits.gamma is not None and gamma > exact(limits.gamma):
-            remedy = f"Gamma would be {above(gamma):g}, jointly: release with an earlier estimate"
+            remedy = f"Gamma would be {above(gamma):g}, jointly: sample at a smaller one"
             if with_it.total(limits).epsilon > limits.epsilon:
                 remedy = f"{most}. {remedy}"
         elif with_it.delta > room:

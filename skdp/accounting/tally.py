@@ -87,11 +87,11 @@ class BudgetTotal:
     delta : float in [0, 1]
         Probability mass on which the bound may fail.
     gamma : float in [0, 1]
-        Probability that a pair of datasets is not covered by all sensitivities: the sum over the
-        estimates, whatever the pairs of several oracles have to do with each other. It is the joint
-        probability over the pair and the samplers, or with a `confidence` over the pair alone. It
-        holds if no estimate was chosen by the outcome of a release; who chose one of several pays
-        for them all.
+        Probability that some pair of datasets is not covered by its sensitivity: the sum over the
+        releases, whatever their pairs have to do with each other, since one estimate may cover a
+        person's record in one release and not in the next. It is the joint probability over the
+        pairs and the samplers, or with a `confidence` over the pairs alone. It holds if no estimate
+        was chosen by the outcome of a release; who chose one of several pays for them all.
     confidence : float in (0, 1) or None
         Probability of the two-level statement; None for a joint one.
     composition : {"nothing", "basic", "filter", "advanced", "numerical"}
@@ -177,29 +177,36 @@ class Tally:
         ]
         row = (spend.law, spend.parameter, spend.each_epsilon, spend.each_delta, spend.coin)
         self.rows[spend.partition, spend.part, row] += spend.n_releases
-        estimate = (spend.sensitivity_key, spend.gamma, spend.confidence)
-        if spend.gamma and spend.sensitivity_key is None:
-            self._add_gamma(exact(spend.gamma), spend.confidence, spend.n_releases)
-        elif spend.gamma and estimate not in self.estimates:
-            self.estimates.add(estimate)
-            self._add_gamma(exact(spend.gamma), spend.confidence, 1)
+        if spend.gamma:
+            self._add_gamma(spend)
         return self
 
-    def _add_gamma(self, gamma: Decimal, confidence: float | None, times: int) -> None:
-        """Count so many estimates, by the union bound.
+    def _add_gamma(self, spend: Spend) -> None:
+        """Count the pairs of so many releases, and the estimates, by the union bound.
 
-        With probability c over the sampler a share of at most gamma of the pairs is not covered, so
-        jointly at most ``1 - c (1 - gamma)``. Where all estimates have a confidence, all of their
-        statements hold together with probability 1 - sum (1 - c).
+        Each release has a pair of its own, of other columns, other responses or with another seed,
+        and an estimate that covers one need not cover the next. With probability c over the sampler
+        a share of at most gamma of the pairs is not covered, so jointly at most ``1 - c (1 -
+        gamma)``. Where all estimates have a confidence, all of their statements hold together with
+        probability 1 - sum (1 - c), over the estimates that differ.
         """
-        self.n_estimates += times
-        kept, n = DOWN.subtract(1, gamma), Decimal(times)
-        if confidence is None:
+        gamma, n = exact(spend.gamma), Decimal(spend.n_releases)
+        estimate = (spend.sensitivity_key, spend.gamma, spend.confidence)
+        if spend.sensitivity_key is None:
+            n_new = spend.n_releases
+        else:
+            n_new = int(estimate not in self.estimates)
+            self.estimates.add(estimate)
+        self.n_estimates += n_new
+        kept = DOWN.subtract(1, gamma)
+        if spend.confidence is None:
             self.doubt = None
         else:
-            kept = DOWN.multiply(kept, exact(confidence))
+            confidence = exact(spend.confidence)
+            kept = DOWN.multiply(kept, confidence)
             if self.doubt is not None:
-                self.doubt = UP.add(self.doubt, UP.multiply(n, UP.subtract(1, exact(confidence))))
+                new = UP.multiply(Decimal(n_new), UP.subtract(1, confidence))
+                self.doubt = UP.add(self.doubt, new)
         self.gamma = UP.add(self.gamma, UP.multiply(n, gamma))
         self.joint_gamma = UP.add(self.joint_gamma, UP.multiply(n, UP.subtract(1, kept)))
 

@@ -106,7 +106,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         degree: int = 10,
         order: int | str = "auto",
         *,
-        feature_range: ArrayLike | Mapping[str, tuple[float, float]],
+        feature_range: Any,
         clip: bool = False,
     ) -> None:
         self.degree = degree

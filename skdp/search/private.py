@@ -231,13 +231,9 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
         derived = is_derived(self.estimator)
         dataset = check_data(self.estimator.estimator, True, X, y, any_number=derived)
         pays.rehearse(  # before pairs are sampled
-            least_spend(self.mechanism, self.sensitivity, dataset.n_records, pays),
+            least_spend(self.mechanism, self.sensitivity, dataset.n_records),
             least_spend(
-                self.estimator.mechanism,
-                models[0].sensitivity,
-                dataset.n_records,
-                pays,
-                len(models),
+                self.estimator.mechanism, models[0].sensitivity, dataset.n_records, len(models)
             ),
         )
         prepared = [prepare(model, dataset) for model in models]

@@ -148,13 +148,17 @@ def test_a_ledger_that_was_removed_or_replaced(spent):
 def test_a_log_that_was_removed(tmp_path):
     """Whoever opens the ledger then has a log of its own, and neither sees the other's rows."""
     accountants = {}
-    for removed in (["-wal", "-shm"], ["-wal"]):
-        path = tmp_path / f"ledger{len(removed)}.db"
+    for number, removed in enumerate((["-wal", "-shm"], ["-wal"], ["-wal", "-shm"])):
+        path = tmp_path / f"ledger{number}.db"
+        beside = path
+        if number == 2:  # SQLite keeps the log beside the file that a link leads to
+            beside = tmp_path / "elsewhere.db"
+            path.symlink_to(beside)
         accountants[path] = PrivacyAccountant(path, epsilon=3.0)
         for _ in range(2):
             accountants[path].spend(ONE)
         for name in removed:
-            os.unlink(f"{path}{name}")
+            os.unlink(f"{beside}{name}")
         with pytest.raises(LedgerError, match="or the log beside it"):
             PrivacyAccountant(path, epsilon=3.0)  # which has the log of this process
     subprocess.run([sys.executable, "-c", ONCE, *accountants], check=True)

@@ -175,15 +175,16 @@ def test_no_adversary_beats_the_two_filters():
     ("spends", "expected"),
     [
         ([(0.05, None, "a"), (0.05, None, "b")], (0.1, None, 2)),
-        ([(0.05, None, "a"), (0.05, None, "a")], (0.05, None, 1)),
+        ([(0.05, None, "a"), (0.05, None, "a")], (0.1, None, 1)),
         ([(0.05, None, None), (0.05, None, None)], (0.1, None, 2)),
         ([(0.05, 0.9, "a"), (0.1, 0.95, "b")], (0.15, 0.85, 2)),
-        ([(0.05, 0.9, "a"), (0.05, 0.9, "a")], (0.05, 0.9, 1)),
+        ([(0.05, 0.9, "a"), (0.05, 0.9, "a")], (0.1, 0.9, 1)),
+        ([(0.05, 0.9, "a"), (0.05, 0.9, None)], (0.1, 0.8, 2)),
         ([(0.05, 0.9, "a"), (0.1, None, "b")], (1 - 0.95 * 0.9 + 0.1, None, 2)),
         ([(0.05, 0.5, "a"), (0.1, 0.4, "b")], (1 - 0.95 * 0.5 + 1 - 0.9 * 0.4, None, 2)),
     ],
 )
-def test_gammas_add_up_by_estimate(spends, expected):
+def test_gammas_add_up_by_release_and_doubts_by_estimate(spends, expected):
     accountant = ledger()
     for gamma, confidence, key in spends:
         guarantee = PrivacyGuarantee(epsilon=1.0, gamma=gamma, confidence=confidence)
@@ -229,17 +230,18 @@ def test_disjoint_parts_compose_by_their_maximum():
 
 def test_a_series_is_counted_as_a_whole():
     accountant = ledger(epsilon=5.0, delta=1e-5)
-    guarantee, law = PrivacyGuarantee(epsilon=0.1, gamma=0.01), NoiseLaw("laplace", 0.1)
+    guarantee, law = PrivacyGuarantee(epsilon=0.1, gamma=1e-4), NoiseLaw("laplace", 0.1)
     accountant.spend(guarantee, law=law, n_releases=100, composed_at=1e-5, sensitivity_key="a")
     total = accountant.total()
     assert round(total.epsilon, 3) == 4.220
     assert (total.delta, total.gamma, total.n_releases) == (1e-5, 0.01, 100)
+    assert total.n_estimates == 1
     assert not total.fixed
     with pytest.raises(BudgetExceededError):
         accountant.spend(guarantee, law=law, n_releases=10)
     single = ledger()
     single.spend(guarantee, n_releases=3)
-    assert (single.total().epsilon, single.total().gamma) == (0.3, 0.03)
+    assert (single.total().epsilon, single.total().gamma) == (0.3, 3e-4)
 
 
 @pytest.mark.parametrize(
