@@ -5,10 +5,13 @@ from __future__ import annotations
 import html
 import math
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
+from inspect import CO_ASYNC_GENERATOR, CO_GENERATOR
+from types import FrameType
 from typing import Any, Self
 from weakref import WeakValueDictionary, ref
 
@@ -22,7 +25,11 @@ from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.exceptions import LedgerError
 
 _of_all: PrivacyAccountant | None = None
-_group: ContextVar[tuple[str | None, str, str]] = ContextVar("group", default=(None, "", ""))
+_group: ContextVar[tuple[str | None, str, str, FrameType | None]] = ContextVar(
+    "group", default=(None, "", "", None)
+)
+_SUSPENDED = CO_GENERATOR | CO_ASYNC_GENERATOR  # what may leave a block open and not run
+_OF_BLOCKS = (__name__, "contextlib")
 _reopened: WeakValueDictionary[tuple, PrivacyAccountant] = WeakValueDictionary()
 _opened: dict[object, tuple[str, str, ref[PrivacyAccountant]]] = {}  # path and name, in this order
 
@@ -264,8 +271,14 @@ class PrivacyAccountant:
                 f"The 'composed_at' parameter of {owner} must be in [0, 1). Got "
                 f"{shown(composed_at)}."
             )
-        identity, *group = _group.get()
+        identity, *group, generator = _group.get()
         partition, part = group if identity == self._ledger.identity else ("", "")
+        if partition and generator is not None and generator not in _running():
+            raise ValueError(
+                "A block of PrivacyAccountant.parallel was opened by a generator that does not run "
+                f"now, {generator.f_code.co_name}. Whether this release sees the records of that "
+                "part only cannot be told. Open the block where the release is made."
+            )
         if self._label is not None:
             label = ": ".join(filter(None, (self._label, estimator_first(label or ""))))
         spend = Spend.of(
@@ -425,7 +438,8 @@ class PrivacyAccountant:
 
         A record is in one part of a partition, so of its parts only the costliest counts. Which
         record is in which part must be public, and must not change when a record is replaced; that
-        is assumed, and nobody checks it. Gammas are added up all the same.
+        is assumed, and nobody checks it. Gammas are added up all the same. While a generator that
+        opened a block does not run, a release of the ledger is refused: it would count in the part.
 
         Parameters
         ----------
@@ -457,7 +471,9 @@ class PrivacyAccountant:
             )
         if _group.get()[0] is not None:
             raise ValueError("A block of PrivacyAccountant.parallel must not be within another.")
-        token = _group.set((self._ledger.identity, partition, part))
+        opener = next(f for f in _running() if f.f_globals.get("__name__") not in _OF_BLOCKS)
+        generator = opener if opener.f_code.co_flags & _SUSPENDED else None
+        token = _group.set((self._ledger.identity, partition, part, generator))
         try:
             yield self
         finally:
@@ -509,6 +525,15 @@ class PrivacyAccountant:
         limits = None if ledger.read_only else ledger.limits
         label = self._labeled_here()._label
         return _reopen, (ledger.path, ledger.timeout, limits, ledger.identity, label)
+
+
+def _running() -> list[FrameType]:
+    """List the frames of this thread that run now, the innermost first."""
+    frames, frame = [], sys._getframe(1)
+    while frame is not None:
+        frames.append(frame)
+        frame = frame.f_back  # type: ignore[assignment]  # None at the outermost
+    return frames
 
 
 def default_accountant() -> PrivacyAccountant:

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 import joblib
@@ -547,3 +547,23 @@ def test_a_refusal_names_each_limit_that_is_too_small():
     ledger = PrivacyAccountant(":memory:", epsilon=2.0)
     with pytest.raises(BudgetExceededError, match="Of delta 0 may be spent"):
         ledger.spend(PrivacyGuarantee(1.0, delta=1e-6))
+
+
+def test_a_part_is_not_that_of_whoever_reads_a_generator():
+    accountant = PrivacyAccountant(":memory:", epsilon=9.0)
+
+    def by_hospital():
+        for hospital in ("north", "south"):
+            with accountant.parallel("hospital", hospital):
+                accountant.spend(PrivacyGuarantee(epsilon=1.0))
+                yield hospital
+
+    for _ in by_hospital():
+        with pytest.raises(ValueError, match="generator that does not run now, by_hospital"):
+            accountant.spend(PrivacyGuarantee(epsilon=1.0))
+    assert accountant.total().epsilon == 1.0
+    with ExitStack() as stack:
+        stack.enter_context(accountant.parallel("hospital", "north"))
+        accountant.spend(PrivacyGuarantee(epsilon=1.0))
+    accountant.spend(PrivacyGuarantee(epsilon=1.0))
+    assert [row["part"] for row in accountant.rows()] == ["north", "south", "north", ""]
