@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -291,7 +291,10 @@ class FittedMethods:
 
     def _repr_html_(self) -> str:
         """Show what was promised, alone and with the releases before it, above the diagram."""
-        diagram = estimator_html_repr(self)
+        try:
+            diagram = estimator_html_repr(self)
+        except TypeError:  # scikit-learn 1.9 cannot draw a fitted step that names its columns
+            diagram = estimator_html_repr(clone(self))
         if not hasattr(self, "guarantee_"):
             return diagram
         return below_promise(diagram, self.guarantee_, self.budget_)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import pickle
 import platform
 import secrets
 import shutil
@@ -55,7 +56,15 @@ def write_folder(folder: Path, thing: object, facts: Facts, card: str) -> None:
 def _write(folder: Path, thing: object, facts: Facts, card: str) -> None:
     """Write to an empty folder; it is empty again if that fails."""
     try:
-        joblib.dump(thing, folder / OBJECT)
+        try:
+            joblib.dump(thing, folder / OBJECT)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise ValueError(
+                f"What was released is unharmed, and cannot be written: {error}. A lambda, or a "
+                "function within another, is found by no other process: give the released "
+                "estimator one of a module, as in estimator_.set_params(functiontransformer__func="
+                "numpy.log1p), which costs nothing, and save again."
+            ) from error
         facts = {
             "sha256": _digest(folder / OBJECT),
             "saved": datetime.now(UTC).isoformat(timespec="seconds"),

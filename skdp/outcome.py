@@ -17,7 +17,7 @@ from sklearn.utils import estimator_html_repr
 
 from skdp.accounting.tally import BudgetTotal
 from skdp.card import model_card
-from skdp.core.checks import check_count
+from skdp.core.checks import check_count, warn
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.types import AxisLabels, Container, Estimator, Values
 from skdp.folder import check_free, read_folder, write_folder
@@ -285,8 +285,8 @@ class Release:
             How often an exact number is inside, one by one.
         n_draws : int or None, default=None
             How many simulated releases, as for `predict_interval`. Where these are of noise alone,
-            without a public code, None takes 1,999, or fewer of more than 500 numbers. The ends of
-            two calls then differ by a few percent: a seed repeats them.
+            without a public code, None takes 1,999, or fewer of more than 500 numbers, which takes
+            some seconds. The ends of two calls then differ by a few percent: a seed repeats them.
         random_state : int or None, default=None
             As for `predict_interval`.
 
@@ -374,8 +374,14 @@ class Release:
         Raises
         ------
         ValueError
-            If the folder holds something else, or there is no oracle to simulate with: the
-            sensitivity was given as an estimate.
+            If the folder holds something else, what was released holds a lambda or else cannot be
+            written, or there is no oracle to simulate with: the sensitivity was given as an
+            estimate.
+
+        Warns
+        -----
+        UserWarning
+            If a function or class of it was written in the script or notebook that runs.
 
         See Also
         --------
@@ -384,6 +390,7 @@ class Release:
         check_count("n_draws", n_draws, "Release.save", at_least=0)
         folder = Path(folder)
         check_free(folder)
+        _warn_of_script(self.value)
         simulator = self._kept_simulator(n_draws)
         facts = {
             "promise": str(self.guarantee),
@@ -410,6 +417,17 @@ class Release:
         except Exception:  # a target of the user's own, which need not be written
             return None
         return kept
+
+
+def _warn_of_script(value: object) -> None:
+    """Point out functions that only the script or notebook knows in which they were written."""
+    params = value.get_params() if hasattr(value, "get_params") else {}
+    own = [name for name, each in params.items() if getattr(each, "__module__", "") == "__main__"]
+    if own:
+        warn(
+            f"What is saved holds {', '.join(own)} of this script or notebook, without which it "
+            "cannot be loaded. Write it in a module that whoever loads it can import."
+        )
 
 
 def _predicted(models: list[Estimator], X: Container) -> Iterator[NDArray]:

@@ -61,6 +61,12 @@ def test_who_gives_the_box_in_another_unit_is_told_so(unit, tmp_path):
         assert ("and bandwidth the units" in text) == (unit == 100)
 
 
+def test_kernels_between_the_points_of_the_lattice_are_told_by_an_integral_far_above_1():
+    X = np.full((500, 1), 0.5)
+    with pytest.warns(UserWarning, match=r"integral of [3-9].*: the kernels are narrower"):
+        private(KernelDensity(bandwidth=0.01), 10, 10.0, random_state=0).fit(X)
+
+
 def test_a_density_that_is_nowhere_positive_is_said_to_be_uniform():
     X = np.full((50, 1), 100.0)
     model = private(KernelDensity(bandwidth=0.05), 2)

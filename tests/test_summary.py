@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -721,6 +722,30 @@ def test_a_save_that_fails_leaves_the_earlier_release(tmp_path, monkeypatch, nth
         with pytest.raises(KeyboardInterrupt):
             save_mean(folder, "second")
     assert names_in(folder) == "value[first]"
+
+
+def test_functions_that_no_other_process_finds(tmp_path):
+    """One without a name is refused, with a remedy that costs nothing; a script's own is named."""
+
+    X = np.random.default_rng(0).uniform(1, 5, (60, 1))
+    logs = FunctionTransformer(lambda X: np.log1p(X), feature_names_out="one-to-one")
+    oracle = UniformOracle([(1, 5)], y_bounds=(0, 1))
+    model = PrivateEstimator(
+        make_pipeline(logs, Ridge()),
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=SensitivitySampler(oracle, gamma=0.2, random_state=0),
+    ).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match=r"unharmed.* estimator_.set_params"):
+        model.save(tmp_path)
+    assert "UniformOracle" in model._repr_html_()  # scikit-learn 1.9 draws no such fitted step
+    model.estimator_.set_params(functiontransformer__func=np.log1p)
+    model.save(tmp_path)
+    assert load(tmp_path).value.predict(X).shape == (60,)
+    of_script = partial(np.log1p)
+    of_script.__module__ = "__main__"
+    model.estimator_.set_params(functiontransformer__func=of_script)
+    with pytest.warns(UserWarning, match="holds functiontransformer__func of this script"):
+        model.save(tmp_path)
 
 
 def test_a_first_save_that_fails_leaves_an_empty_folder(tmp_path, monkeypatch):

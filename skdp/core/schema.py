@@ -318,9 +318,9 @@ def describe_columns(given: tuple[Key, ...], asked: tuple[Key, ...]) -> str:
     missing = [name for name in others if name not in names]
     added = [name for name in names if name not in others]
     if missing or added:
-        wrong = {"missing": missing, "too many": added}
-        said = [f"{shorten(some)} are {what}" for what, some in wrong.items() if some]
-        return f" Of the columns {' and '.join(said)}."
+        wrong = {"lacks": missing, "has besides": added}
+        said = [f"{what} {shorten(some)}" for what, some in wrong.items() if some]
+        return f" It {' and '.join(said)}."
     if names != others:
         return " The columns are in another order."
     differ = [

@@ -114,7 +114,7 @@ def _check_finite(numbers: object, tags: Tags) -> None:
     if flaw is not None:
         remedy = (
             " The estimator takes no missing values. Wrap a pipeline that begins with an imputer, "
-            "and let the oracle yield missing values too."
+            "and let the oracle yield missing values too. Leave columns out of X that it drops."
         )
         raise ValueError(flaw + remedy if "NaN" in flaw else flaw)
 

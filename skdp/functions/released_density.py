@@ -11,7 +11,7 @@ from skdp.functions.bernstein_density import BernsteinDensity
 from skdp.functions.released import ReleasedFunction
 
 LEAST_MASS = 0.5
-"""A density with less on its box is no longer that of the records."""
+"""A density with less on its box, or more than its inverse, is no longer that of the records."""
 
 
 class ReleasedDensity(ReleasedFunction):
@@ -109,14 +109,16 @@ def remark_on_density(released: ReleasedDensity) -> str:
 
 
 def misplaced(released: object) -> str:
-    """Say that a density is mostly outside of its box, if it is one and is."""
+    """Say that a density is mostly outside of its box, or far above 1, if it is one and is."""
     mass = released.density.mass if isinstance(released, ReleasedDensity) else 1.0
-    if mass >= LEAST_MASS:
+    if LEAST_MASS <= mass <= 1 / LEAST_MASS:
         return ""
     became = "was divided by it" if mass else "is uniform now"
+    outside = (
+        "most of the records, or of their kernels, are outside of the box, " if mass < 1 else ""
+    )
     return (
-        f"The released density had an integral of {mass:.2g} on its box, and {became}: most of the "
-        "records, or of their kernels, are outside of the box, the kernels are narrower than the "
-        "steps of the lattice, or the noise is as large as the density. Have box and bandwidth the "
-        "units that they should?"
+        f"The released density had an integral of {mass:.2g} on its box, and {became}: {outside}"
+        "the kernels are narrower than the steps of the lattice, or the noise is as large as the "
+        "density. Have box and bandwidth the units that they should?"
     )

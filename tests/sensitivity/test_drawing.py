@@ -250,7 +250,7 @@ def test_draw_brings_records_into_the_form_of_others(dataset, reference):
             (FRAME[["sex", "age"]],),
             r"another order. It has the columns \['age', 'sex'\], .* in this order",
         ),
-        ((FRAME,), (FRAME[["age"]],), r"other columns. Of the columns \['sex'\] are too many"),
+        ((FRAME,), (FRAME[["age"]],), r"other columns. It has besides \['sex'\]"),
         ((FRAME,), (X2,), "its X has column names, which the target does not see"),
         ((X2, [0]), None, "returned 1 responses. It must return n_samples=2"),
         ((np.zeros((3, 2)),), None, "returned 3 records. It must return n_samples=2"),
