@@ -184,6 +184,17 @@ def test_long_names_leave_the_numbers_their_room():
     assert len(label) <= 40
 
 
+def test_long_names_on_one_axis_stay_apart():
+    plt = pytest.importorskip("matplotlib.pyplot", reason="needs the 'plot' extra")
+    steps = ("simpleimputer__statistics_", "standardscaler__mean_", "standardscaler__var_")
+    names = [f"columntransformer__pipeline__{step}[months_homeless]" for step in steps]
+    display = ReleaseDisplay(names=names, values=np.ones(3), errors=np.ones(3), learned=np.ones(3))
+    _, ax = plt.subplots()
+    ticks = [each.get_text() for each in display.plot(ax).ax_.get_yticklabels()]
+    assert len(set(ticks)) == 3
+    plt.close("all")
+
+
 def test_as_many_numbers_as_asked_for(model):
     assert ReleaseDisplay.from_estimator(model, max_numbers=2).names == ["coef_[0]", "coef_[1]"]
     with pytest.raises(ValueError, match=r"one of \['coef_', 'intercept_'\]"):

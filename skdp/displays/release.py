@@ -265,7 +265,12 @@ class ReleaseDisplay:
             title = _within(attributes[0], 2 * WIDEST)
             ax.set_title(title, fontsize="medium", loc="right" if long else "left")
             names = list(entries)
-        ax.set_yticks(range(len(names)), [_within(name, WIDEST) for name in names])
+        ticks = [_within(name, WIDEST) for name in names]
+        if len(set(ticks)) < len(set(names)):  # attributes differ in their last words
+            last = ["__".join(each.split("__")[-2:]) for each in attributes]
+            parts = zip(last, entries, strict=True)
+            ticks = [_within(f"{name} {entry}".strip(), WIDEST) for name, entry in parts]
+        ax.set_yticks(range(len(names)), ticks)
 
 
 def _within(name: str, widest: int) -> str:
