@@ -631,7 +631,7 @@ def test_an_estimate_of_texts_serves_again_with_its_oracle():
         make_pipeline(columns, Ridge()),
         mechanism=LaplaceMechanism(1.0),
         sensitivity=SensitivitySampler(oracle, gamma=0.4, random_state=0),
-        accountant=PrivacyAccountant(":memory:", epsilon=3.0, gamma=0.5),
+        accountant=PrivacyAccountant(":memory:", epsilon=3.0, gamma=0.8),
     ).fit(*data)
     again = clone(first).set_params(sensitivity=first.sensitivity_, mechanism__epsilon=2.0)
     with pytest.raises(ValueError, match="estimate together with its oracle"):
@@ -641,7 +641,8 @@ def test_an_estimate_of_texts_serves_again_with_its_oracle():
         again.fit(*data)
     again.set_params(prior=oracle).fit(*data)
     assert again.sensitivity_ == first.sensitivity_
-    assert (again.budget_.epsilon, again.budget_.gamma) == (3.0, first.guarantee_.gamma)
+    assert (again.budget_.epsilon, again.budget_.gamma) == (3.0, 2 * first.guarantee_.gamma)
+    assert again.budget_.n_estimates == 1
     assert again.predict_interval(data[0], 0.5, n_draws=9).shape == (40, 2)
 
 
