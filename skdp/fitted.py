@@ -51,6 +51,7 @@ class FittedMethods:
     plan_: ReleasePlan
     _release: Release
     random_state: int | None
+    _had_seed = False
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, but no seed of the noise where none was given to the constructor.
@@ -69,7 +70,9 @@ class FittedMethods:
             This estimator.
         """
         seed = params.get("random_state")
-        if self.random_state is None and isinstance(seed, Integral) and not isinstance(seed, bool):
+        if self.random_state is not None:
+            self._had_seed = True  # and takes another, also after None
+        elif isinstance(seed, Integral) and not isinstance(seed, bool) and not self._had_seed:
             del params["random_state"]
         super().set_params(**params)  # type: ignore[misc]  # of BaseEstimator, beside this class
         return self
