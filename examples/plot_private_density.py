@@ -66,7 +66,8 @@ cell = grid[1] - grid[0]
 fig, axes = plt.subplots(1, 3, figsize=(11, 3.4), sharey=True, layout="constrained")
 for ax, epsilon in zip(axes, (0.1, 0.3, 1.0), strict=True):
     for repeat in range(5):
-        model.set_params(mechanism__epsilon=epsilon, random_state=repeat)
+        model.set_params(mechanism__epsilon=epsilon)
+        model.random_state = repeat
         density = np.exp(model.fit(bmi).score_samples(grid))
         ax.plot(grid, density, color="C3", alpha=0.5, label="private" if repeat == 0 else None)
     ax.plot(grid, exact, color="black", label="exact")

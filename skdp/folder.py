@@ -60,10 +60,10 @@ def _write(folder: Path, thing: object, facts: Facts, card: str) -> None:
             joblib.dump(thing, folder / OBJECT)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise ValueError(
-                f"What was released is unharmed, and cannot be written: {error}. A lambda, or a "
-                "function within another, is found by no other process: give the released "
-                "estimator one of a module, as in estimator_.set_params(functiontransformer__func="
-                "numpy.log1p), which costs nothing, and save again."
+                f"What was released is unharmed, and cannot be written: {error}. No other process "
+                "finds a lambda, or a function within another. Replace it by one of a module, such "
+                "as numpy.log1p, in the estimator_ by set_params, and in the copies that a "
+                "ColumnTransformer keeps in named_transformers_; that costs nothing. Save again."
             ) from error
         facts = {
             "sha256": _digest(folder / OBJECT),

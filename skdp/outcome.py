@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -422,7 +423,10 @@ class Release:
 def _warn_of_script(value: object) -> None:
     """Point out functions that only the script or notebook knows in which they were written."""
     params = value.get_params() if hasattr(value, "get_params") else {}
-    own = [name for name, each in params.items() if getattr(each, "__module__", "") == "__main__"]
+    parts = {type(value).__name__: type(value)} | params
+    partials = {name: each for name, each in params.items() if isinstance(each, partial)}
+    parts |= {f"{name}.func": each.func for name, each in partials.items()}
+    own = [name for name, each in parts.items() if getattr(each, "__module__", "") == "__main__"]
     if own:
         warn(
             f"What is saved holds {', '.join(own)} of this script or notebook, without which it "

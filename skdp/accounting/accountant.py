@@ -25,8 +25,8 @@ from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.exceptions import LedgerError
 
 _of_all: PrivacyAccountant | None = None
-_group: ContextVar[tuple[str | None, str, str, FrameType | None]] = ContextVar(
-    "group", default=(None, "", "", None)
+_group: ContextVar[tuple[str | None, str, str, tuple[FrameType, ...]]] = ContextVar(
+    "group", default=(None, "", "", ())
 )
 _SUSPENDED = CO_GENERATOR | CO_ASYNC_GENERATOR  # what may leave a block open and not run
 _OF_BLOCKS = (__name__, "contextlib")
@@ -271,12 +271,14 @@ class PrivacyAccountant:
                 f"The 'composed_at' parameter of {owner} must be in [0, 1). Got "
                 f"{shown(composed_at)}."
             )
-        identity, *group, generator = _group.get()
+        identity, *group, generators = _group.get()
         partition, part = group if identity == self._ledger.identity else ("", "")
-        if partition and generator is not None and generator not in _running():
+        waiting = set(generators).difference(_running())
+        if partition and waiting:
+            names = ", ".join(sorted(frame.f_code.co_name for frame in waiting))
             raise ValueError(
                 "A block of PrivacyAccountant.parallel was opened by a generator that does not run "
-                f"now, {generator.f_code.co_name}. Whether this release sees the records of that "
+                f"now, {names}. Whether this release sees the records of that "
                 "part only cannot be told. Open the block where the release is made."
             )
         if self._label is not None:
@@ -471,9 +473,13 @@ class PrivacyAccountant:
             )
         if _group.get()[0] is not None:
             raise ValueError("A block of PrivacyAccountant.parallel must not be within another.")
-        opener = next(f for f in _running() if f.f_globals.get("__name__") not in _OF_BLOCKS)
-        generator = opener if opener.f_code.co_flags & _SUSPENDED else None
-        token = _group.set((self._ledger.identity, partition, part, generator))
+        generators = tuple(
+            frame
+            for frame in _running()
+            if frame.f_code.co_flags & _SUSPENDED
+            and frame.f_globals.get("__name__") not in _OF_BLOCKS
+        )
+        token = _group.set((self._ledger.identity, partition, part, generators))
         try:
             yield self
         finally:

@@ -139,7 +139,8 @@ class Ledger:
 
     def _check_files(self) -> None:
         """Refuse files other than those that were opened."""
-        if self._find_files() != self._files or None in self._files:
+        is_link = self.path != MEMORY and os.path.islink(self.path)  # it was none at first
+        if is_link or self._find_files() != self._files or None in self._files:
             raise LedgerError(
                 f"The ledger {self.path!r}, or the log beside it, was removed, replaced or given a "
                 "second name while it was in use. Nothing was released for it. Put it back, or end "

@@ -108,6 +108,8 @@ class Sums:
     def left(self, n_releases: int) -> float:
         """Return the largest epsilon that each of so many further releases may have."""
         limits, tally = self.ledger.limits, self.current()
+        if limits.gamma is not None and tally.joint_gamma > exact(limits.gamma):
+            return 0.0  # as of a ledger from when releases shared the gamma of an estimate
         if math.isinf(limits.epsilon):
             return math.inf
         rest = DOWN.subtract(exact(limits.epsilon), tally.epsilon)
@@ -119,7 +121,7 @@ class Sums:
         return max(0.0, best)
 
     def gamma_left(self) -> float:
-        """Return the gamma of further estimates, and 0 where only a rounding of it is left."""
+        """Return the gamma of further releases, and 0 where only a rounding of it is left."""
         limit = exact(self.ledger.limits.gamma or 0.0)
         rest = below(DOWN.subtract(limit, self.current().joint_gamma))
         return rest if rest > 1e-9 * float(limit) else 0.0
@@ -128,7 +130,7 @@ class Sums:
 class Rehearsal(Sums):
     """The sums, and what is added on trial: nothing is written."""
 
-    asked = "asked for was at least"  # a sampler may find an estimate that is counted already
+    asked = "asked for was at least"  # before pairs are sampled, no more is known
 
     def __init__(self, sums: Sums):
         super().__init__(sums.ledger)

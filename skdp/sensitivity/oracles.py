@@ -215,8 +215,8 @@ class MakeOracle(ShippedOracle):
     **kwargs
         Further parameters of the generator. ``shuffle=False`` is refused: sorted records would
         make the two datasets of a pair differ in a record of the last class only. Where the
-        generator has a parameter `noise`, it must be said: without noise, which is the default of
-        `make_regression` and others, one record hardly changes a fit.
+        generator has a `noise` that is none by default, as that of `make_regression`, it must be
+        said: without noise one record hardly changes a fit.
 
     Raises
     ------
@@ -263,7 +263,8 @@ class MakeOracle(ShippedOracle):
                 f"The 'generator' parameter of {name} must be a function with the parameters "
                 f"'n_samples', 'random_state' and those given. It is not: {error}."
             ) from None
-        if "noise" in signature.parameters and "noise" not in kwargs:
+        noise = signature.parameters.get("noise")
+        if noise is not None and noise.default in (0, None) and "noise" not in kwargs:
             rule = "be said, in the unit of the response or of the records, since without noise one"
             refuse(name, "noise", f"{rule} record hardly changes a fit", "none")
         self._generator = generator

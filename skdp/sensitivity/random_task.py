@@ -66,8 +66,8 @@ class RandomTaskOracle(ShippedOracle):
     y_mean : float, default=0.0
         Center of a real response, in its unit.
     y_scale : float, default=None
-        Standard deviation of a real response, in its unit: that of the rule, to which the noise
-        is added. It must be said where there are no `classes`, since the sensitivity of a
+        Spread of a real response, in its unit: the standard deviation of the rule, to which the
+        noise is added. It must be said where there are no `classes`, since the sensitivity of a
         regression grows with it.
 
     Attributes

@@ -558,9 +558,19 @@ def test_a_part_is_not_that_of_whoever_reads_a_generator():
                 accountant.spend(PrivacyGuarantee(epsilon=1.0))
                 yield hospital
 
-    for _ in by_hospital():
-        with pytest.raises(ValueError, match="generator that does not run now, by_hospital"):
-            accountant.spend(PrivacyGuarantee(epsilon=1.0))
+    class Hospital(ExitStack):
+        def __enter__(self):
+            self.enter_context(accountant.parallel("hospital", "north"))
+            return super().__enter__()
+
+    def by_class():
+        with Hospital():
+            yield
+
+    for generator in (by_hospital, by_class):
+        for _ in generator():
+            with pytest.raises(ValueError, match=f"that does not run now, {generator.__name__}"):
+                accountant.spend(PrivacyGuarantee(epsilon=1.0))
     assert accountant.total().epsilon == 1.0
     with ExitStack() as stack:
         stack.enter_context(accountant.parallel("hospital", "north"))

@@ -170,6 +170,30 @@ def test_a_log_that_was_removed(tmp_path):
         assert PrivacyAccountant.open(path).total().n_releases == 3
 
 
+def test_a_link_that_is_made_later(tmp_path):
+    """Who opens the ledger through it has a log beside the file, and this process another."""
+    path = tmp_path / "ledger.db"
+    accountant = PrivacyAccountant(path, epsilon=3.0)
+    accountant.spend(ONE)
+    path.rename(tmp_path / "moved.db")
+    path.symlink_to(tmp_path / "moved.db")
+    with pytest.raises(LedgerError, match="or the log beside it"):
+        accountant.spend(ONE)
+
+
+def test_a_ledger_beyond_its_gamma_has_nothing_left(tmp_path):
+    """As one from when releases with one estimate shared its gamma."""
+    accountant = PrivacyAccountant(tmp_path / "ledger.db", epsilon=3.0, gamma=0.1)
+    accountant.spend(PrivacyGuarantee(epsilon=1.0, gamma=0.05), sensitivity_key="a")
+    ledger = accountant._ledger
+    for _ in range(2):
+        with ledger.transaction():
+            ledger.append(ledger.rows()[0][1])
+    again = PrivacyAccountant.open(tmp_path / "ledger.db")
+    assert again.remaining() == 0
+    assert "left: nothing" in str(again)
+
+
 ONCE = """
 import sys
 from skdp import PrivacyGuarantee
