@@ -28,7 +28,7 @@ from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.trial import check_is_public, shares_memory
-from skdp.targets import check_release, warn_if_fitted
+from skdp.targets import check_release, warn_if_fitted, warn_if_unsaved
 
 
 class Parameters(Protocol):
@@ -106,6 +106,7 @@ def check_fit(
     """Check the parameters and the form of the data."""
     check_parameters(given)
     warn_if_fitted(given.estimator)
+    warn_if_unsaved(given.estimator)
     if sample_weight is not None and (y is None or not takes_weights(given.estimator)):
         needs = "no sample_weight in fit" if y is not None else "sample_weight only beside y"
         name = type(given.estimator).__name__

@@ -217,8 +217,9 @@ class PrivateEstimator(FittedMethods, DelegatedMethods, MetaEstimatorMixin, Base
         UserWarning
             If epsilon is above 20, delta above one over the number of records, gamma above 1/2, or
             the confidence below 1/2; if less than a tenth of what could differ between models of
-            the oracle is read off the private data; or if an encoder takes its categories from
-            public records, and raises where a private one has another.
+            the oracle is read off the private data; if an encoder takes its categories from public
+            records, and raises where a private one has another; or if the model could not be saved,
+            because a parameter holds a lambda.
         """
         dataset = check_fit(self, X, y, sample_weight)
         # before a draw, and of the records as given; `execute` asks again, of other data perhaps

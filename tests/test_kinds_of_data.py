@@ -2,6 +2,7 @@
 
 import inspect
 import warnings
+from datetime import datetime
 from functools import partial
 
 import numpy as np
@@ -228,6 +229,9 @@ def test_a_known_sensitivity_cannot_invent_categories(library):
     model = private(table_model(Ridge()), X_public, sensitivity=1.0)
     with pytest.raises(ValueError, match=r"must be a SensitivitySampler.*'town' does"):
         model.fit(mixed(X, library), y)
+    days = library.DataFrame({"day": library.Series([datetime(2020, 1, 1)] * N)})
+    with pytest.raises(ValueError, match=r"columns \['day'\] hold dates.*Make numbers of them"):
+        model.fit(days, y)
     numbers = mixed(X, library)[["height", "age"]]
     scaled = make_pipeline(StandardScaler(), Ridge())
     assert private(scaled, X_public, sensitivity=1.0).fit(numbers, y).predict(numbers).size == N

@@ -16,7 +16,7 @@ import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.compose import make_column_transformer
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.ensemble import ExtraTreesClassifier, StackingClassifier, VotingClassifier
@@ -29,7 +29,7 @@ from sklearn.multiclass import OneVsRestClassifier, OutputCodeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KernelDensity
 from sklearn.neural_network import MLPRegressor
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeRegressor
@@ -42,6 +42,7 @@ from skdp import (
     LaplaceMechanism,
     LeafTarget,
     PrivateEstimator,
+    PrivateSearchCV,
     PublicDataOracle,
     ReleaseDisplay,
     ReleaseSummary,
@@ -724,6 +725,35 @@ def test_a_save_that_fails_leaves_the_earlier_release(tmp_path, monkeypatch, nth
     assert names_in(folder) == "value[first]"
 
 
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"logs__func": lambda X: np.log1p(X)}, "columns__logs__func"),
+        ({"logs__kw_args": {"where": lambda: True}}, "columns__logs__kw_args"),
+        ({"transformers": [("logs", FunctionTransformer(), lambda X: [0])]}, "columns__transfor"),
+    ],
+    ids=["function", "within", "columns"],
+)
+def test_what_cannot_be_saved_is_said_before_it_is_paid_for(tmp_path, settings, named):
+    """By its full name, by a plan, a fit and a search; a warning that is raised ends these."""
+    columns = ColumnTransformer([("logs", FunctionTransformer(np.log1p), [0])])
+    accountant = PrivacyAccountant(tmp_path / "ledger", epsilon=3.0)
+    model = PrivateEstimator(
+        Pipeline([("columns", columns.set_params(**settings)), ("ridge", Ridge())]),
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=SensitivitySampler(UniformOracle([(1, 5)], y_bounds=(0, 1)), random_state=0),
+        accountant=accountant,
+    )
+    chooses = {"mechanism": ExponentialMechanism(1.0), "sensitivity": model.sensitivity}
+    search = PrivateSearchCV(model, {"estimator__ridge__alpha": [1, 2]}, **chooses)
+    X = np.random.default_rng(0).uniform(1, 5, (60, 1))
+    for call in (model.fit, search.fit, lambda X, y: model.plan(60)):
+        with pytest.raises(UserWarning, match=f"because {named}.* cannot be pickled.* before you"):
+            call(X, X[:, 0])
+    assert accountant.total().n_releases == 0
+
+
+@pytest.mark.filterwarnings("ignore:What is released of this Pipeline cannot be saved")
 def test_functions_that_no_other_process_finds(tmp_path):
     """One without a name is refused, with a remedy that costs nothing; a script's own is named."""
 

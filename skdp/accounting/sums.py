@@ -76,7 +76,7 @@ class Sums:
             alone.add(spend)
         asked = {"epsilon": spend.epsilon, "delta": spend.delta, "gamma": spend.gamma}
         which, what = "this release", numbers(asked)
-        if len(spends) > 1:
+        if alone.n_releases > 1:
             which, what = "these releases", str(alone.total(Limits(math.inf, 1.0, None, 0.0)))
         room = DOWN.subtract(exact(limits.delta), exact(limits.slack))
         gamma = with_it.joint_gamma

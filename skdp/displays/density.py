@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import RegularGridInterpolator
-from scipy.ndimage import binary_opening, label
+from scipy.ndimage import binary_opening
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.checks import check_count
@@ -265,9 +265,8 @@ class PrivateDensityDisplay:
         np.divide(error, values, out=relative, where=values > error / MOST)
         for level in LEVELS:  # no lines around points of which no four are together
             inside = relative <= level
-            parts, _ = label(inside)
-            whole = parts[binary_opening(inside, np.ones((2, 2)))]
-            relative[inside & ~np.isin(parts, whole)] = level * (1 + 1e-6)
+            alone = inside & ~binary_opening(inside, np.ones((2, 2)))
+            relative[alone] = np.sqrt(2) * level  # inside of the next
         levels = [level for level in LEVELS if relative.min() <= level < relative.max()]
         if not levels:  # matplotlib warns of none
             return

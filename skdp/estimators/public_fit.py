@@ -23,6 +23,7 @@ from skdp.estimators.inputs import fit_on
 
 # Entries of a synthetic sparse column: full ones, as many as the private records, may not fit.
 SPARSE_ENTRIES = 20
+NO_DATES = "Make numbers of them before, such as days since a fixed date"
 
 
 def synthetic_dataset(dataset: Dataset, classes: list[NDArray] | None) -> Dataset:
@@ -78,6 +79,12 @@ def _precision(X: Container) -> type[np.floating]:
 def check_numeric(X: Container) -> None:
     """Refuse columns, by their type, for which no records can be invented."""
     names = column_names(X)
+    dates = _dates(X)
+    if dates:
+        raise ValueError(
+            "Without an oracle, the records that stand in for it are numbers, and the columns "
+            f"{shorten(dates)} hold dates or durations. {NO_DATES}."
+        )
     if names is None:
         strange = [] if holds_numbers(X.dtype) else ["X"]
     else:
@@ -90,6 +97,17 @@ def check_numeric(X: Container) -> None:
             "that stand in for it cannot invent categories. Pass an estimate together with its "
             "oracle, as 'prior'; to release what was planned, call execute of the plan."
         )
+
+
+def _dates(X: Container) -> list[str]:
+    """Name the columns of dates and durations."""
+    dtypes = {name: X[name].dtype for name in column_names(X) or []}
+    return [
+        name
+        for name, dtype in dtypes.items()
+        if getattr(dtype, "kind", "") in ("M", "m")  # of pandas
+        or (hasattr(dtype, "is_temporal") and dtype.is_temporal())  # of polars
+    ]
 
 
 def _labels(classes: list[NDArray], shape: tuple[int, ...], rng: np.random.Generator) -> NDArray:
@@ -113,13 +131,12 @@ def fit_seeded(estimator: Estimator, dataset: Dataset) -> Estimator:
     try:
         fit_on(estimator.set_params(**dict.fromkeys(seeds, 0)), dataset)
     except Exception as error:
-        names = column_names(dataset.X) or []
-        dates = [name for name in names if getattr(dataset.X[name].dtype, "kind", "") in ("M", "m")]
+        dates = _dates(dataset.X)
         if dates and isinstance(error, TypeError):
             raise TypeError(
                 f"{type(estimator).__name__} takes no dates or durations, which the columns "
-                f"{shorten(dates)} hold. Make numbers of them before, such as days since a fixed "
-                "date, in the records of the oracle and in the private ones."
+                f"{shorten(dates)} hold. {NO_DATES}, in the records of the oracle and in the "
+                "private ones."
             ) from error
         error.add_note(f"Raised when {type(estimator).__name__} was fitted to public records.")
         raise

@@ -37,7 +37,7 @@ from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public
-from skdp.targets import warn_if_fitted
+from skdp.targets import warn_if_fitted, warn_if_unsaved
 
 
 class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
@@ -221,6 +221,7 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
         models = [_set(self.estimator, params, len(candidates)) for params in candidates]
         self._check_parameters(models)
         warn_if_fitted(self.estimator.estimator, self.param_grid)
+        warn_if_unsaved(*(model.estimator for model in models))
         given = self.accountant or self.estimator.accountant
         pays = paying(given)
         check_is_public(getattr(self.sensitivity, "draws_from", None), Dataset(X, y))
