@@ -194,7 +194,7 @@ def test_composition_of_private_classifiers(model):
 def test_ensembles_do_not_seed_the_noise(ensemble):
     """They seed what they are made of, whether or not they are asked to, and keep the seeds."""
     X, y = labeled(60, np.random.default_rng(0))
-    model = private(LogisticRegression(), weighted, epsilon=1.0)
+    model = private(LogisticRegression(), weighted)
     member = ensemble(model, n_estimators=2, random_state=0).fit(X, y).estimators_[0]
     if ensemble is BaggingClassifier:  # a pipeline takes no weights, so it gets fewer records
         search = GridSearchCV(
