@@ -5,18 +5,15 @@ from __future__ import annotations
 import html
 import math
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from dataclasses import replace
-from inspect import CO_ASYNC_GENERATOR, CO_GENERATOR
-from types import FrameType
 from typing import Any, Self
 from weakref import WeakValueDictionary, ref
 
 from skdp.accounting.in_force import accountant_in_force, put_in_force
 from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
+from skdp.accounting.parts import part_in_force, put_in_part
 from skdp.accounting.spend import Spend, estimator_first
 from skdp.accounting.sums import Rehearsal, Sums, numbers
 from skdp.accounting.tally import BudgetTotal, Limits, Tally, check_limits
@@ -25,11 +22,6 @@ from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.exceptions import LedgerError
 
 _of_all: PrivacyAccountant | None = None
-_group: ContextVar[tuple[str | None, str, str, tuple[FrameType, ...]]] = ContextVar(
-    "group", default=(None, "", "", ())
-)
-_SUSPENDED = CO_GENERATOR | CO_ASYNC_GENERATOR  # what may leave a block open and not run
-_OF_BLOCKS = (__name__, "contextlib")
 _reopened: WeakValueDictionary[tuple, PrivacyAccountant] = WeakValueDictionary()
 _opened: dict[object, tuple[str, str, ref[PrivacyAccountant]]] = {}  # path and name, in this order
 
@@ -271,16 +263,7 @@ class PrivacyAccountant:
                 f"The 'composed_at' parameter of {owner} must be in [0, 1). Got "
                 f"{shown(composed_at)}."
             )
-        identity, *group, generators = _group.get()
-        partition, part = group if identity == self._ledger.identity else ("", "")
-        waiting = set(generators).difference(_running())
-        if partition and waiting:
-            names = ", ".join(sorted(frame.f_code.co_name for frame in waiting))
-            raise ValueError(
-                "A block of PrivacyAccountant.parallel was opened by a generator that does not run "
-                f"now, {names}. Whether this release sees the records of that "
-                "part only cannot be told. Open the block where the release is made."
-            )
+        partition, part = part_in_force(self._ledger.identity)
         if self._label is not None:
             label = ": ".join(filter(None, (self._label, estimator_first(label or ""))))
         spend = Spend.of(
@@ -438,10 +421,11 @@ class PrivacyAccountant:
     def parallel(self, partition: str, part: str) -> Iterator[Self]:
         """Declare that the releases of a block see one part of the records only.
 
-        A record is in one part of a partition, so of its parts only the costliest counts. Which
-        record is in which part must be public, and must not change when a record is replaced; that
-        is assumed, and nobody checks it. Gammas are added up all the same. While a generator that
-        opened a block does not run, a release of the ledger is refused: it would count in the part.
+        A record is in one part of a partition, so of its parts only the costliest counts, also in
+        gamma: releases of other parts need not cover it. Which record is in which part must be
+        public, and must not change when a record is replaced; that is assumed, and nobody checks
+        it. While a generator that opened a block does not run, a release of the ledger is refused:
+        it would count in the part.
 
         Parameters
         ----------
@@ -466,24 +450,8 @@ class PrivacyAccountant:
         >>> ledger.total().epsilon
         1.0
         """
-        if not (partition and isinstance(partition, str) and isinstance(part, str)):
-            raise ValueError(
-                "The 'partition' and 'part' parameters of PrivacyAccountant.parallel must be "
-                f"strings. Got {shown(partition)} and {shown(part)}."
-            )
-        if _group.get()[0] is not None:
-            raise ValueError("A block of PrivacyAccountant.parallel must not be within another.")
-        generators = tuple(
-            frame
-            for frame in _running()
-            if frame.f_code.co_flags & _SUSPENDED
-            and frame.f_globals.get("__name__") not in _OF_BLOCKS
-        )
-        token = _group.set((self._ledger.identity, partition, part, generators))
-        try:
+        with put_in_part(self._ledger.identity, partition, part):
             yield self
-        finally:
-            _group.reset(token)
 
     def __str__(self) -> str:
         limits = vars(self._ledger.limits)
@@ -531,15 +499,6 @@ class PrivacyAccountant:
         limits = None if ledger.read_only else ledger.limits
         label = self._labeled_here()._label
         return _reopen, (ledger.path, ledger.timeout, limits, ledger.identity, label)
-
-
-def _running() -> list[FrameType]:
-    """List the frames of this thread that run now, the innermost first."""
-    frames, frame = [], sys._getframe(1)
-    while frame is not None:
-        frames.append(frame)
-        frame = frame.f_back  # type: ignore[assignment]  # None at the outermost
-    return frames
 
 
 def default_accountant() -> PrivacyAccountant:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 ROUNDED = 1 + 1e-12  # more than the rounding errors of a formula in floats
 MOST_LAWS = 24  # so many laws are convolved in a few seconds
 MOST_CHAINS = 10_000  # as are so many choices of one part of each partition
+NOTHING = Decimal(0), Decimal(0), Decimal(1), Decimal(0), Decimal(0)
 MOST_EPSILON = 10**6  # beyond, no composition gains anything
 
 
@@ -89,9 +90,10 @@ class BudgetTotal:
     gamma : float in [0, 1]
         Probability that some pair of datasets is not covered by its sensitivity: the sum over the
         releases, whatever their pairs have to do with each other, since one estimate may cover a
-        person's record in one release and not in the next. It is the joint probability over the
-        pairs and the samplers, or with a `confidence` over the pairs alone. It holds if no estimate
-        was chosen by the outcome of a release; who chose one of several pays for them all.
+        person's record in one release and not in the next; of disjoint parts by the worst. It is
+        the joint probability over the pairs and the samplers, or with a `confidence` over the pairs
+        alone. It holds if no estimate was chosen by the outcome of a release; who chose one of
+        several pays for them all.
     confidence : float in (0, 1) or None
         Probability of the two-level statement; None for a joint one.
     composition : {"nothing", "basic", "filter", "advanced", "numerical"}
@@ -152,8 +154,6 @@ class Tally:
     rows: Counter = field(default_factory=Counter)
     n_estimates: int = 0
     estimates: set = field(default_factory=set)
-    gamma: Decimal = Decimal(0)
-    joint_gamma: Decimal = Decimal(0)
     doubt: Decimal | None = Decimal(0)
 
     def copy(self) -> Tally:
@@ -167,28 +167,32 @@ class Tally:
         self.n_releases += spend.n_releases
         self.n_seeded += spend.seeded * spend.n_releases
         self.relation = spend.relation
-        epsilon, square, kept = self.parts.setdefault(
-            (spend.partition, spend.part), [Decimal(0), Decimal(0), Decimal(1)]
+        epsilon, square, kept, gamma, joint_gamma = self.parts.get(
+            (spend.partition, spend.part), NOTHING
         )
+        new_gamma, new_joint_gamma = self._gammas(spend) if spend.gamma else (Decimal(0),) * 2
         self.parts[spend.partition, spend.part] = [
             UP.add(epsilon, exact(spend.epsilon)),
             UP.add(square, spend.square),
             DOWN.multiply(kept, DOWN.subtract(1, exact(spend.delta))),
+            UP.add(gamma, new_gamma),
+            UP.add(joint_gamma, new_joint_gamma),
         ]
         row = (spend.law, spend.parameter, spend.each_epsilon, spend.each_delta, spend.coin)
         self.rows[spend.partition, spend.part, row] += spend.n_releases
-        if spend.gamma:
-            self._add_gamma(spend)
         return self
 
-    def _add_gamma(self, spend: Spend) -> None:
-        """Count the pairs of so many releases, and the estimates, by the union bound.
+    def _gammas(self, spend: Spend) -> tuple[Decimal, Decimal]:
+        """Return what the pairs of so many releases add by the union bound, and count estimates.
 
         Each release has a pair of its own, of other columns, other responses or with another seed,
         and an estimate that covers one need not cover the next. With probability c over the sampler
         a share of at most gamma of the pairs is not covered, so jointly at most ``1 - c (1 -
         gamma)``. Where all estimates have a confidence, all of their statements hold together with
-        probability 1 - sum (1 - c), over the estimates that differ.
+        probability 1 - sum (1 - c), over the estimates that differ, of whatever parts.
+
+        The promise is about two datasets that differ in one record. Releases of parts without it
+        are the same for both, and need no cover: so of disjoint parts the worst counts.
         """
         gamma, n = exact(spend.gamma), Decimal(spend.n_releases)
         estimate = (spend.sensitivity_key, spend.gamma, spend.confidence)
@@ -207,8 +211,7 @@ class Tally:
             if self.doubt is not None:
                 new = UP.multiply(Decimal(n_new), UP.subtract(1, confidence))
                 self.doubt = UP.add(self.doubt, new)
-        self.gamma = UP.add(self.gamma, UP.multiply(n, gamma))
-        self.joint_gamma = UP.add(self.joint_gamma, UP.multiply(n, UP.subtract(1, kept)))
+        return UP.multiply(n, gamma), UP.multiply(n, UP.subtract(1, kept))
 
     def worst(self, which: int) -> Decimal:
         """Add up one of the sums over the partitions, each by the worst of its parts."""
@@ -229,6 +232,16 @@ class Tally:
     def delta(self) -> Decimal:
         """Probability that a coin falls."""
         return UP.subtract(1, self.worst(2))
+
+    @property
+    def gamma(self) -> Decimal:
+        """Share of the pairs that is not covered, if all estimates are as good as they say."""
+        return self.worst(3)
+
+    @property
+    def joint_gamma(self) -> Decimal:
+        """Probability over pairs and samplers that a pair is not covered."""
+        return self.worst(4)
 
     def admitted_by(self, limits: Limits) -> str | None:
         """Name the filter that the sums are within, if there is one."""

@@ -206,6 +206,23 @@ def test_a_limit_of_gamma_is_joint():
     assert accountant.total().gamma == 0.1
 
 
+def test_gammas_of_disjoint_parts_and_of_all_records():
+    """A record is in one part, so it meets those of its part and of all; samplers are shared."""
+    accountant = ledger(gamma=0.13)
+    each = {"epsilon": 0.1, "gamma": 0.02, "confidence": 0.99}
+    accountant.spend(PrivacyGuarantee(**each))
+    for part in "abc":
+        with accountant.parallel("town", part):
+            accountant.spend(PrivacyGuarantee(**each), n_releases=2 if part == "c" else 1)
+    with accountant.parallel("week", "1"):
+        accountant.spend(PrivacyGuarantee(**each))
+    total = accountant.total()
+    assert_allclose([total.gamma, total.confidence], [0.08, 0.94])
+    exceeded = pytest.raises(BudgetExceededError, match=r"Gamma would be 0\.149,")
+    with accountant.parallel("town", "a"), exceeded:  # jointly each is 1 - .99 (1 - .02) = .0298
+        accountant.spend(PrivacyGuarantee(**each), n_releases=2)
+
+
 def test_disjoint_parts_compose_by_their_maximum():
     accountant = ledger(epsilon=3.0, delta=0.1)
     accountant.spend(PrivacyGuarantee(epsilon=1.0))
@@ -214,7 +231,8 @@ def test_disjoint_parts_compose_by_their_maximum():
             accountant.spend(PrivacyGuarantee(epsilon=epsilon, delta=0.01, gamma=0.1))
     total = accountant.total()
     assert (total.epsilon, total.delta) == (3.0, 0.0199)
-    assert_allclose(total.gamma, 0.3)
+    assert total.gamma == 0.2  # of "a", twice
+    assert total.n_estimates == 3
     assert total.assumed == ("the parts of 'town' declared disjoint",)
     assert accountant.total(fixed=True, delta=0.1).epsilon <= 3.0
     with accountant.parallel("town", "b"), pytest.raises(BudgetExceededError):
