@@ -569,7 +569,7 @@ def test_a_part_is_not_that_of_whoever_reads_a_generator():
 
     for generator in (by_hospital, by_class):
         for _ in generator():
-            with pytest.raises(ValueError, match=f"that does not run now, {generator.__name__}"):
+            with pytest.raises(ValueError, match=f"does not run here, {generator.__name__}"):
                 accountant.spend(PrivacyGuarantee(epsilon=1.0))
     assert accountant.total().epsilon == 1.0
     with ExitStack() as stack:
@@ -577,3 +577,56 @@ def test_a_part_is_not_that_of_whoever_reads_a_generator():
         accountant.spend(PrivacyGuarantee(epsilon=1.0))
     accountant.spend(PrivacyGuarantee(epsilon=1.0))
     assert [row["part"] for row in accountant.rows()] == ["north", "south", "north", ""]
+
+
+def test_a_part_is_not_that_of_a_coroutine_while_another_waits():
+    accountant = PrivacyAccountant(":memory:", epsilon=9.0)
+
+    class Pause:
+        def __await__(self):
+            yield
+
+    async def of_north():
+        with accountant.parallel("hospital", "north"):
+            await of_all()
+            await Pause()
+
+    async def of_all():
+        accountant.spend(ONE)
+
+    waits = of_north()
+    waits.send(None)
+    with pytest.raises(ValueError, match="does not run here, of_north"):
+        of_all().send(None)
+    waits.close()
+    with pytest.raises(StopIteration):
+        of_all().send(None)
+    assert [row["part"] for row in accountant.rows()] == ["north", ""]
+
+
+def test_a_part_ends_with_its_block_also_in_a_copied_context():
+    """Else a task that is made for one part would count all its releases there."""
+    accountant = PrivacyAccountant(":memory:", epsilon=9.0)
+    with accountant.parallel("hospital", "north"):
+        context = contextvars.copy_context()
+        context.run(accountant.spend, ONE)
+    context.run(accountant.spend, ONE)
+
+    def of_south():
+        with accountant.parallel("hospital", "south"):
+            accountant.spend(ONE)
+
+    context.run(of_south)
+    assert [row["part"] for row in accountant.rows()] == ["north", "", "south"]
+
+
+@forks
+def test_a_process_that_is_forked_in_a_block_counts_for_all_records(path):
+    """It may live for longer than the block, as those of a pool do."""
+    accountant = PrivacyAccountant(path, epsilon=9.0)
+    with accountant.parallel("hospital", "north"):
+        child = multiprocessing.get_context("fork").Process(target=accountant.spend, args=(ONE,))
+        child.start()
+        child.join(timeout=60)
+    assert child.exitcode == 0
+    assert [row["part"] for row in accountant.rows()] == [""]
