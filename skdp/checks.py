@@ -106,7 +106,7 @@ def check_fit(
     """Check the parameters and the form of the data."""
     check_parameters(given)
     warn_if_fitted(given.estimator)
-    warn_if_unsaved(given.estimator)
+    warn_if_unsaved(given.release, given.estimator)
     if sample_weight is not None and (y is None or not takes_weights(given.estimator)):
         needs = "no sample_weight in fit" if y is not None else "sample_weight only beside y"
         name = type(given.estimator).__name__

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer
 from skdp.accounting.spend import DOWN, SHORT_DOWN, SHORT_UP, UP, above, below, exact, short_label
 from skdp.accounting.tally import BudgetTotal
-from skdp.core.checks import check_count, warn
+from skdp.core.checks import check_count, shorten, warn
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.fingerprint import key_of, obstacle_of
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.room import evaluate_privately, spare
-from skdp.core.schema import Schema, canonical, describe_columns, describe_key
+from skdp.core.schema import Schema, canonical, describe_columns, describe_key, lost_categories
 from skdp.core.target import Target, replaces, target_key
 from skdp.core.types import AxisLabels, Container, Names, Values
 from skdp.estimators.labels import labels_of, repaired
@@ -337,13 +337,23 @@ class ReleasePlan:
                 f"the plan has. Got parts of {lengths}. Make a plan for this number."
             )
         dataset = canonical(dataset)
-        given = Schema.of(dataset).agree(self.schema)
+        declared = Schema.of(dataset)
+        given = declared.agree(self.schema)
         if given != self.schema:
             raise ValueError(
                 "The private dataset is of another form than the plan: "
                 f"{describe_key(given.key)}. The plan is for {describe_key(self.schema.key)}."
                 f"{describe_columns(given.key, self.schema.key)} Make a plan for data of this "
                 "form, with 'like'."
+            )
+        lost = lost_categories(declared, self.schema)
+        if lost:
+            warn(
+                f"The private records declare categories in {shorten(lost)}, and the oracle's "
+                "records none. A category that only private records have is taken as any text: an "
+                "encoder ignores it, or fails when the budget has paid, as its handle_unknown "
+                "says. Declare the public categories in the oracle's records too, by astype("
+                "pandas.CategoricalDtype([...])), and such records are refused before."
             )
         if self.classes is not None:
             check_labels(dataset.y, self.classes)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
-from skdp.core.checks import shown, warn
+from skdp.core.checks import shorten, shown, warn
 from skdp.core.dtypes import categories_of
+from skdp.core.nameless import nameless_functions
 from skdp.core.schema import Form
 from skdp.core.target import Target, is_auto, replaces
 from skdp.core.types import Estimator
@@ -83,32 +83,23 @@ def warn_if_fitted(*things: object) -> None:
             return
 
 
-def warn_if_unsaved(*estimators: Estimator) -> None:
+def warn_if_unsaved(release: object, *estimators: Estimator) -> None:
     """Point out what `save` could not write, while another may still be taken for nothing."""
+    if isinstance(release, BernsteinTransformer | Target):  # what that makes is released
+        return
     for estimator in estimators:
-        if _is_written(estimator):
+        found = nameless_functions(estimator)
+        if not found:
             continue
-        params = estimator.get_params()
-        lost = {name: each for name, each in params.items() if not _is_written(each)}
-        depth = max((name.count("__") for name in lost), default=0)
-        inner = {name: each for name, each in lost.items() if name.count("__") == depth}
-        if not inner or any(hasattr(each, "get_params") for each in inner.values()):
-            continue  # a class of the user's own, which may be found once it is in a module
+        params = estimator.get_params().items()
+        names = [name for name, each in params if any(each is function for function in found)]
+        names = names or [f"a {function.__qualname__} in it" for function in found]
         warn(
-            f"What is released of this {type(estimator).__name__} cannot be saved, because "
-            f"{', '.join(inner)} cannot be pickled: no other process finds a lambda, or a function "
-            "within another. If you mean to save it, take one of a module before you spend, such "
-            "as numpy.log1p."
+            f"What is released of this {type(estimator).__name__} cannot be saved, because of "
+            f"{shorten(names)}: no other process finds a lambda, or a function within another. If "
+            "you mean to save it, take one of a module before you spend, such as numpy.log1p."
         )
         return
-
-
-def _is_written(thing: object) -> bool:
-    try:
-        pickle.dumps(thing)
-    except Exception:  # of whatever kind: it is the thing's own
-        return False
-    return True
 
 
 def warn_of_unknown_categories(public_fit: Estimator, form: Form) -> None:

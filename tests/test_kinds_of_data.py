@@ -31,6 +31,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
 from sklearn.preprocessing import (
     FunctionTransformer,
+    KBinsDiscretizer,
     MaxAbsScaler,
     Normalizer,
     OneHotEncoder,
@@ -210,7 +211,7 @@ def test_what_no_noise_can_be_added_to_is_named_with_what_to_write():
     encoder = OneHotEncoder(categories=[["a", "b"]])
     filled = make_pipeline(SimpleImputer(strategy="most_frequent"), encoder)
     for towns, columns, words in (
-        (encoder, ["age", "town", "day"], r"the columns \['day'\] hold. Make numbers"),
+        (encoder, ["age", "town", "day"], r"the columns \['day'\], .* Make numbers"),
         (filled, ["age", "town"], r"here \['town'\].*fill_value='missing'"),
     ):
         steps = make_column_transformer((towns, ["town"]), remainder="passthrough")
@@ -222,6 +223,58 @@ def test_what_no_noise_can_be_added_to_is_named_with_what_to_write():
         )
         with pytest.raises((TypeError, ValueError), match=words):
             model.plan(40, like=(frame[columns], np.arange(40) % 2))
+
+
+def with_dates(library):
+    days = [datetime(2020, 1, 1), datetime(2020, 1, 2)] * 20
+    return library.DataFrame({"age": np.arange(40.0), "day": days})
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+@pytest.mark.parametrize("step", [StandardScaler(), SimpleImputer(), KBinsDiscretizer(2)])
+def test_dates_are_not_read_as_numbers(library, step):
+    """Of which a missing one would be the least, and be seen in what is released."""
+    table = make_column_transformer((StandardScaler(), ["age"]), (step, ["day"]))
+    model = private(make_pipeline(table, Ridge()), with_dates(library), np.arange(40.0))
+    with pytest.raises(TypeError, match=r"reads dates.*\['day'\], and a missing one as the least"):
+        model.fit(with_dates(library), np.arange(40.0))
+
+
+@pytest.mark.parametrize("step", ["drop", OneHotEncoder(handle_unknown="ignore"), "days"])
+def test_dates_that_a_pipeline_drops_or_takes_by_a_function(step):
+    if step == "days":
+        step = FunctionTransformer(days_since_2020)
+    table = make_column_transformer((StandardScaler(), ["age"]), (step, ["day"]))
+    model = private(make_pipeline(table, Ridge()), with_dates(pd), np.arange(40.0))
+    assert model.fit(with_dates(pd), np.arange(40.0)).predict(with_dates(pd)).size == 40
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_categories_beside_an_oracle_of_strings_are_said_to_be_strings(library):
+    """Who declares them expects that one which is not public is refused, as where both do."""
+    towns = ["Bern", "Rome"] * 20
+    encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["town"]))
+    data = library.DataFrame({"town": [*towns[:-1], "Oslo"]})
+    if library is pd:
+        declared, public = (f.astype("category") for f in (data, pd.DataFrame({"town": towns})))
+    else:
+        declared, public = (
+            f.with_columns(pl.col("town").cast(pl.Enum(sorted(set(f["town"])))))
+            for f in (data, pl.DataFrame({"town": towns}))
+        )
+    model = private(
+        make_pipeline(encode, Ridge()), library.DataFrame({"town": towns}), np.arange(40.0)
+    )
+    with pytest.warns(UserWarning, match=r"declare categories in \['town'\].* taken as any text"):
+        model.fit(declared, np.arange(40.0))
+    model.fit(data, np.arange(40.0))
+    both = private(make_pipeline(encode, Ridge()), public, np.arange(40.0))
+    with pytest.raises(ValueError, match="another form"):
+        both.fit(declared, np.arange(40.0))
+
+
+def days_since_2020(X):
+    return (X - pd.Timestamp("2020-01-01")) / pd.Timedelta(days=1)
 
 
 @pytest.mark.parametrize("library", [pd, pl])

@@ -729,13 +729,14 @@ def test_a_save_that_fails_leaves_the_earlier_release(tmp_path, monkeypatch, nth
     ("settings", "named"),
     [
         ({"logs__func": lambda X: np.log1p(X)}, "columns__logs__func"),
-        ({"logs__kw_args": {"where": lambda: True}}, "columns__logs__kw_args"),
-        ({"transformers": [("logs", FunctionTransformer(), lambda X: [0])]}, "columns__transfor"),
+        ({"logs__kw_args": {"where": lambda: True}}, "a .*<lambda> in it"),
+        ({"transformers": [("logs", FunctionTransformer(), lambda X: [0])]}, "a .*<lambda> in it"),
+        ({"logs": FrozenEstimator(FunctionTransformer(lambda X: X))}, "a .*<lambda> in it"),
     ],
-    ids=["function", "within", "columns"],
+    ids=["function", "within", "columns", "frozen"],
 )
 def test_what_cannot_be_saved_is_said_before_it_is_paid_for(tmp_path, settings, named):
-    """By its full name, by a plan, a fit and a search; a warning that is raised ends these."""
+    """By a plan, a fit and a search, with its name; a warning that is raised ends these."""
     columns = ColumnTransformer([("logs", FunctionTransformer(np.log1p), [0])])
     accountant = PrivacyAccountant(tmp_path / "ledger", epsilon=3.0)
     model = PrivateEstimator(
@@ -748,9 +749,23 @@ def test_what_cannot_be_saved_is_said_before_it_is_paid_for(tmp_path, settings, 
     search = PrivateSearchCV(model, {"estimator__ridge__alpha": [1, 2]}, **chooses)
     X = np.random.default_rng(0).uniform(1, 5, (60, 1))
     for call in (model.fit, search.fit, lambda X, y: model.plan(60)):
-        with pytest.raises(UserWarning, match=f"because {named}.* cannot be pickled.* before you"):
+        with pytest.raises(
+            UserWarning, match=rf"cannot be saved, because of \['{named}'\].* before"
+        ):
             call(X, X[:, 0])
     assert accountant.total().n_releases == 0
+
+
+def test_a_density_behind_a_lambda_is_saved(tmp_path):
+    """No estimator is released, so nothing is said of it."""
+    model = PrivateEstimator(
+        make_pipeline(FunctionTransformer(lambda X: X), KernelDensity()),
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=SensitivitySampler(UniformOracle([(1, 5)]), gamma=0.2, random_state=0),
+        release=BernsteinTransformer(degree=3, feature_range=(1, 5)),
+    )
+    model.fit(np.random.default_rng(0).uniform(1, 5, (60, 1))).save(tmp_path)
+    assert load(tmp_path).value.score_samples([[2.0]]).shape == (1,)
 
 
 @pytest.mark.filterwarnings("ignore:What is released of this Pipeline cannot be saved")

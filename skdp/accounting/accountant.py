@@ -424,9 +424,9 @@ class PrivacyAccountant:
         A record is in one part of a partition, so of its parts only the costliest counts, also in
         gamma: releases of other parts need not cover it. Which record is in which part must be
         public, and must not change when a record is replaced; that is assumed, and nobody checks
-        it. What a thread or a process releases that was begun in a block counts for all records. Where
-        a generator or a coroutine that opened a block waits, a release of the ledger is refused: it
-        would count in the part.
+        it. What a thread or a process that was begun in a block releases counts for all records.
+        Where a generator or a coroutine that opened a block waits, a release of the ledger is
+        refused: it would count in the part.
 
         Parameters
         ----------

@@ -53,10 +53,16 @@ def series_of(kind: Any, name: object, values: Container, dtype: DType) -> Conta
     made: Container = None
     if _may_hold(dtype, series.dtype):
         with suppress(Exception):  # each library has errors of its own
-            made = series.cast(dtype) if polars else series.astype(dtype)
+            made = series.cast(dtype) if polars else _only_declared(series, dtype).astype(dtype)
     if made is None or not _is_unchanged(objects(series), objects(made), is_float(dtype)):
         raise MisfitError(_misfit(series.dtype, dtype, f", column {name!r},"))
     return made
+
+
+def _only_declared(series: Container, dtype: DType) -> Container:
+    """Leave out what a type of categories lacks: pandas warns of a cast that loses it."""
+    declared = categories_of(dtype)
+    return series if declared is None else series.where(series.isin(declared))
 
 
 def objects(series: Container) -> NDArray:

@@ -35,6 +35,7 @@ from skdp.core.dtypes import (
     DType,
     MisfitError,
     cast,
+    categories_of,
     common,
     double,
     is_integer,
@@ -308,6 +309,16 @@ def _canonical(part: str, container: Container) -> Container:
 def describe_key(key: tuple[Key, ...]) -> str:
     """Say a schema in one line, for messages."""
     return _in_words((kind, map(without_digest, dtypes)) for kind, _, _, dtypes in key)
+
+
+def lost_categories(given: Schema, asked: Schema) -> list[str]:
+    """Name the columns of X that declare categories, and are asked for as something else."""
+    ours, theirs = given.parts[0], asked.parts[0]
+    return [
+        str(name)
+        for name, *dtypes in zip(ours.names, ours.dtypes, theirs.dtypes, strict=False)
+        if [categories_of(dtype) is None for dtype in dtypes] == [False, True]
+    ]
 
 
 def describe_columns(given: tuple[Key, ...], asked: tuple[Key, ...]) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skdp.core.checks import shorten
@@ -110,6 +112,26 @@ def _dates(X: Container) -> list[str]:
     ]
 
 
+def _reads_numbers(estimator: Estimator, dataset: Dataset, dates: list[str]) -> bool:
+    """Return whether scikit-learn makes numbers of dates: as objects it can not."""
+    X = dataset.X
+    if hasattr(X, "with_columns"):
+        polars = sys.modules["polars"]
+        as_objects = [polars.Series(n, X[n].to_list(), dtype=polars.Object) for n in dates]
+        X = X.with_columns(as_objects)
+    else:
+        X = X.copy()
+        for name in dates:
+            X[name] = X[name].astype(object)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fit_on(estimator, Dataset(X, *dataset.parts[1:]))
+    except Exception as error:  # of another kind where a step takes dates by a function of its own
+        return "float() argument must be" in str(error)
+    return False
+
+
 def _labels(classes: list[NDArray], shape: tuple[int, ...], rng: np.random.Generator) -> NDArray:
     """Give each output all of its classes equally often, the second in an order of its own."""
     first = np.resize(classes[0], shape[0])
@@ -128,16 +150,17 @@ def fit_seeded(estimator: Estimator, dataset: Dataset) -> Estimator:
     """
     configured = estimator.get_params(deep=True)
     seeds = seed_names(estimator)
+    dates = _dates(dataset.X)
     try:
-        fit_on(estimator.set_params(**dict.fromkeys(seeds, 0)), dataset)
-    except Exception as error:
-        dates = _dates(dataset.X)
-        if dates and isinstance(error, TypeError):
+        estimator.set_params(**dict.fromkeys(seeds, 0))
+        if dates and _reads_numbers(clone(estimator), dataset, dates):
             raise TypeError(
-                f"{type(estimator).__name__} takes no dates or durations, which the columns "
-                f"{shorten(dates)} hold. {NO_DATES}, in the records of the oracle and in the "
-                "private ones."
-            ) from error
+                f"{type(estimator).__name__} reads dates or durations as numbers, in the columns "
+                f"{shorten(dates)}, and a missing one as the least of all. {NO_DATES}, in the "
+                "records of the oracle and in the private ones."
+            )
+        fit_on(estimator, dataset)
+    except Exception as error:
         error.add_note(f"Raised when {type(estimator).__name__} was fitted to public records.")
         raise
     return estimator.set_params(**{name: configured[name] for name in seeds})

@@ -221,7 +221,7 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
         models = [_set(self.estimator, params, len(candidates)) for params in candidates]
         self._check_parameters(models)
         warn_if_fitted(self.estimator.estimator, self.param_grid)
-        warn_if_unsaved(*(model.estimator for model in models))
+        warn_if_unsaved(self.estimator.release, *(model.estimator for model in models))
         given = self.accountant or self.estimator.accountant
         pays = paying(given)
         check_is_public(getattr(self.sensitivity, "draws_from", None), Dataset(X, y))
