@@ -1,5 +1,7 @@
 """Plots store their arrays, compute them without matplotlib, and draw what they store."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,6 +20,7 @@ from skdp import (
     CodeDisplay,
     KnownSensitivity,
     LaplaceMechanism,
+    PrivacyGuarantee,
     PrivacyUtilityDisplay,
     PrivateDensityDisplay,
     PrivateEstimator,
@@ -261,6 +264,7 @@ def test_the_curve_is_that_of_the_means(utility):
     assert "accuracy" in display.ax_.get_ylabel()
     assert f"epsilon 100: {utility.scores[-1].mean():.3g}" in str(utility)
     assert f"mean of public fits: {utility.public.mean():.3g}" in str(utility)
+    assert f"without features: {utility.chance.mean():.3g}" in str(utility)
 
 
 def test_a_test_oracle_of_other_tasks_is_refused():
@@ -307,6 +311,35 @@ def test_without_a_model_of_chance_there_is_no_line():
 def test_levels_are_positive_and_finite(task, epsilons):
     with pytest.raises(ValueError, match="'epsilons' parameter"):
         PrivacyUtilityDisplay.from_plan(task, 100, epsilons=epsilons)
+
+
+def test_a_score_that_there_is_not_is_refused_before_anything_is_drawn():
+    oracle = Mock(side_effect=AssertionError)
+    model = PrivateEstimator(
+        Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=SensitivitySampler(oracle)
+    )
+    with pytest.raises(ValueError, match="rocauc"):
+        PrivacyUtilityDisplay.from_plan(model, 100, scoring="rocauc")
+
+
+@pytest.mark.parametrize("n_days", [7, 100])
+def test_the_ticks_of_a_full_budget_are_its_blocks_or_some_of_them(n_days):
+    accountant = PrivacyAccountant(":memory:", epsilon=99.0)
+    for day in range(n_days):
+        with accountant.as_default(f"day {day}") as labeled:
+            for part in "abcdefgh":
+                labeled.spend(PrivacyGuarantee(epsilon=0.1), label=f"mean {part}")
+    display = BudgetDisplay.from_accountant(accountant).plot()
+    ticks = dict(
+        zip(*(f() for f in (display.ax_.get_xticks, display.ax_.get_xticklabels)), strict=True)
+    )
+    texts = {at: tick.get_text() for at, tick in ticks.items()}
+    assert texts[0] == "start"
+    if n_days == 7:
+        assert texts == {0: "start"} | {8 * i + 8: f"day {i} (8)" for i in range(7)}
+    else:
+        assert len(texts) <= 40
+        assert texts[24] == "day 2 (8)"
 
 
 def test_only_a_sampler_has_public_records():

@@ -316,7 +316,9 @@ class PrivacyAccountant:
             trial.spend(**spend)
         rehearsal.check()
 
-    def total(self, *, delta: float | None = None, fixed: bool = False) -> BudgetTotal:
+    def total(
+        self, *, delta: float | None = None, fixed: bool = False, label: str | None = None
+    ) -> BudgetTotal:
         """Return what all releases promise together.
 
         Parameters
@@ -328,6 +330,9 @@ class PrivacyAccountant:
             Whether no epsilon was chosen by the outcome of an earlier release, which nobody checks.
             The total is then the least that basic, advanced and numerical composition of the laws
             give. Otherwise it is the sum or, where that is above the limit, the limit itself.
+        label : str or None, default=None
+            Of which block of :meth:`as_default`, such as "Monday", or release; None is all. It is
+            what these promise by themselves.
 
         Returns
         -------
@@ -340,6 +345,11 @@ class PrivacyAccountant:
                 f"fixed=True. Got {shown(delta)}."
             )
         tally = self._sums.current()
+        if label is not None:
+            tally = Tally()
+            for _, spend in self._ledger.rows():
+                if spend.label == label or (spend.label or "").startswith(f"{label}: "):
+                    tally.add(spend)
         limits = self._ledger.limits
         return tally.fixed_total(limits, delta) if fixed else tally.total(limits)
 
@@ -379,7 +389,8 @@ class PrivacyAccountant:
         """
         import pandas as pd
 
-        return pd.DataFrame(self.rows(), columns=list(COLUMNS))
+        first = ["label", "epsilon", "delta", "gamma", "n_releases", "partition", "part"]
+        return pd.DataFrame(self.rows(), columns=[*dict.fromkeys([*first, *COLUMNS])])
 
     @contextmanager
     def as_default(self, label: str | None = None) -> Iterator[Self]:

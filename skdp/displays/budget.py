@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WIDEST = 36  # of a tick, in characters
+MOST_TICKS = 40
 
 
 class BudgetDisplay:
@@ -130,7 +131,8 @@ class BudgetDisplay:
             Where to draw; None makes a new figure.
         by : {"release", "time"}, default="release"
             What the axis counts: rows of the ledger, with the label of each, or of as many alike as
-            the number in brackets says; or time.
+            the number in brackets says; or time. Where there are many, of a block of `as_default`
+            the label of the block.
         **line_kw : dict
             Passed to the line.
 
@@ -164,9 +166,13 @@ class BudgetDisplay:
         ax.set_ylim(bottom=min(0, self.left.min()) - 0.03 * self.left[0])
         if by == "release":
             names = [_short(label) or f"release {i}" for i, label in enumerate(self.labels, 1)]
-            alike = [(name, len([*group])) for name, group in groupby(["start", *names])]
+            alike = _counted(["start", *names])
+            if len(alike) > MOST_TICKS:  # by block of `as_default`, or what begins their labels
+                alike = _counted(["start", *(name.partition(": ")[0] for name in names)])
             ticks = np.cumsum([n for _, n in alike]) - 1
             names = [name if n == 1 else f"{name} ({n})" for name, n in alike]
+            thin = slice(None, None, -(-len(names) // MOST_TICKS))
+            ticks, names = ticks[thin], names[thin]
             ax.set_xticks(ticks, names, rotation=30, ha="right", rotation_mode="anchor")
         else:
             locator = AutoDateLocator()
@@ -175,6 +181,11 @@ class BudgetDisplay:
             ax.set_xlabel("time (UTC)")
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+def _counted(names: list[str]) -> list[tuple[str, int]]:
+    """Return each name once for all that follow each other, with their number."""
+    return [(name, len([*group])) for name, group in groupby(names)]
 
 
 def _short(label: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.metrics import get_scorer
 
 from skdp.core.checks import floats, shown, warn
 from skdp.core.types import Estimator
@@ -163,6 +164,8 @@ class PrivacyUtilityDisplay:
                 f"The 'n_samples' parameter of {owner} must be given beside an estimator, and "
                 f"only there. Got {shown(n_samples)}."
             )
+        if isinstance(scoring, str):
+            get_scorer(scoring)  # refuses a name that there is not, before anything is sampled
         if planned:
             sampler = SensitivitySampler(plan.oracle)
         else:
@@ -246,6 +249,8 @@ class PrivacyUtilityDisplay:
         lines.append(f"without noise: {self.exact.mean():.3g}")
         if self.public is not None:
             lines.append(f"mean of public fits: {self.public.mean():.3g}")
+        if self.chance is not None:
+            lines.append(f"without features: {self.chance.mean():.3g}")
         return "\n  ".join([f"mean {self.scoring} on records of the oracle", *lines])
 
     def plot(self, ax: Axes | None = None, **line_kw: Any) -> PrivacyUtilityDisplay:

@@ -246,6 +246,19 @@ def test_disjoint_parts_compose_by_their_maximum():
     assert other.rows()[0]["partition"] == ""
 
 
+def test_the_total_of_a_block_is_what_its_releases_promise_by_themselves():
+    accountant = ledger(epsilon=9.0)
+    for day, epsilon in (("Monday", 1.0), ("Mon", 2.0)):
+        with accountant.as_default(day) as labeled:
+            for part in "ab":
+                with labeled.parallel("town", part):
+                    labeled.spend(PrivacyGuarantee(epsilon=epsilon), label="mean")
+    accountant.spend(PrivacyGuarantee(epsilon=4.0), label="Monday")
+    totals = [accountant.total(label=label) for label in ("Mon", "Monday", "Tuesday", "Mon: mean")]
+    assert [(each.epsilon, each.n_releases) for each in totals] == [(2, 2), (5, 3), (0, 0), (2, 2)]
+    assert accountant.total().epsilon == 7.0
+
+
 def test_a_series_is_counted_as_a_whole():
     accountant = ledger(epsilon=5.0, delta=1e-5)
     guarantee, law = PrivacyGuarantee(epsilon=0.1, gamma=1e-4), NoiseLaw("laplace", 0.1)
