@@ -37,6 +37,7 @@ CASES = {  # records, bandwidth, box, degree
     "claims": (claims.clip(0, 1), 0.025, [(0, 1)], 40),
     "two columns": (rng.beta(2, 4, (500, 2)), 0.15, [(0, 1)] * 2, 10),
     "ages and claims": (np.hstack([ages, claims]).clip(0, 1), 0.07, [(0, 1)] * 2, 14),
+    "a fine lattice": (rng.beta(2, 4, (2000, 2)), 0.05, [(0, 1)] * 2, 20),
 }
 
 

@@ -68,8 +68,9 @@ class Sums:
     def _exceeded(
         self, tally: Tally, spends: list[Spend], guarantee: PrivacyGuarantee
     ) -> BudgetExceededError:
-        limits, left = self.ledger.limits, self.left(1)
-        spent = tally.total(limits)
+        limits, spent = self.ledger.limits, tally.total(self.ledger.limits)
+        of_part = tally.seen_by(spends[-1].partition, spends[-1].part)
+        left, gamma_left = self.left(1, of_part), self.gamma_left(of_part)
         with_it, alone = tally.copy(), Tally()
         for spend in spends:
             with_it.add(spend)
@@ -81,7 +82,7 @@ class Sums:
         room = DOWN.subtract(exact(limits.delta), exact(limits.slack))
         gamma = with_it.joint_gamma
         most = f"One more release may have an epsilon of {left:g}"
-        if limits.gamma is not None and not self.gamma_left():
+        if limits.gamma is not None and not gamma_left:
             most += " and no gamma (only what is known on paper)"
         if limits.gamma is not None and gamma > exact(limits.gamma):
             remedy = f"Gamma would be {above(gamma):g}, jointly: sample at a smaller one"
@@ -105,9 +106,9 @@ class Sums:
             left,
         )
 
-    def left(self, n_releases: int) -> float:
+    def left(self, n_releases: int, tally: Tally | None = None) -> float:
         """Return the largest epsilon that each of so many further releases may have."""
-        limits, tally = self.ledger.limits, self.current()
+        limits, tally = self.ledger.limits, tally or self.current()
         if limits.gamma is not None and tally.joint_gamma > exact(limits.gamma):
             return 0.0  # as of a ledger from when releases shared the gamma of an estimate
         if math.isinf(limits.epsilon):
@@ -120,10 +121,10 @@ class Sums:
             best = max(best, math.sqrt(max(0.0, squares) / n_releases) * (1 - 1e-11))
         return max(0.0, best)
 
-    def gamma_left(self) -> float:
+    def gamma_left(self, tally: Tally | None = None) -> float:
         """Return the gamma of further releases, and 0 where only a rounding of it is left."""
         limit = exact(self.ledger.limits.gamma or 0.0)
-        rest = below(DOWN.subtract(limit, self.current().joint_gamma))
+        rest = below(DOWN.subtract(limit, (tally or self.current()).joint_gamma))
         return rest if rest > 1e-9 * float(limit) else 0.0
 
 

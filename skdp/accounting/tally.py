@@ -213,6 +213,15 @@ class Tally:
                 self.doubt = UP.add(self.doubt, new)
         return UP.multiply(n, gamma), UP.multiply(n, UP.subtract(1, kept))
 
+    def seen_by(self, partition: str, part: str) -> Tally:
+        """Return the sums of one part of a partition, with the worst of the others' parts."""
+        seen = self.copy()
+        if partition:
+            others = [name for name in seen.parts if name[0] == partition and name[1] != part]
+            for name in others:
+                del seen.parts[name]
+        return seen
+
     def worst(self, which: int) -> Decimal:
         """Add up one of the sums over the partitions, each by the worst of its parts."""
         by_partition: dict[str, list[Decimal]] = {}

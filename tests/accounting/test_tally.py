@@ -259,6 +259,23 @@ def test_the_total_of_a_block_is_what_its_releases_promise_by_themselves():
     assert accountant.total().epsilon == 7.0
 
 
+def test_a_refusal_in_a_part_says_what_is_left_there():
+    accountant = ledger(epsilon=3.0, gamma=0.1)
+    with accountant.parallel("town", "a"):
+        accountant.spend(PrivacyGuarantee(epsilon=2.0, gamma=0.1))
+    for part, left, none in (("a", 1.0, True), ("b", 3.0, False)):
+        with (
+            accountant.parallel("town", part),
+            pytest.raises(BudgetExceededError, match=f"may have an epsilon of {left:g}") as refused,
+        ):
+            accountant.spend(PrivacyGuarantee(epsilon=9.0))
+        assert refused.value.left == left
+        assert ("no gamma" in str(refused.value)) == none
+    with accountant.parallel("town", "b"):
+        accountant.spend(PrivacyGuarantee(epsilon=3.0, gamma=0.1))
+    assert accountant.total().epsilon == 3.0
+
+
 def test_a_series_is_counted_as_a_whole():
     accountant = ledger(epsilon=5.0, delta=1e-5)
     guarantee, law = PrivacyGuarantee(epsilon=0.1, gamma=1e-4), NoiseLaw("laplace", 0.1)
