@@ -240,6 +240,17 @@ def test_dates_are_not_read_as_numbers(library, step):
         model.fit(with_dates(library), np.arange(40.0))
 
 
+def test_dates_in_arrays_and_responses_and_columns_of_one_name_are_refused():
+    days = np.array(["2020-01-01", "2020-01-02"] * 20, dtype="datetime64[s]")
+    x = np.arange(40.0)[:, None]
+    twice = pd.DataFrame(np.hstack([x, x]), columns=["a", "a"])
+    for X, y, words in ((days[:, None], x[:, 0], "X holds dates"), (x, days, "y holds dates")):
+        with pytest.raises(ValueError, match=f"{words}.*such as days since"):
+            private(Ridge(), X.copy(), y.copy()).fit(X, y)
+    with pytest.raises(ValueError, match="names of their own"):
+        private(Ridge(), twice.copy(), x[:, 0]).fit(twice, x[:, 0])
+
+
 @pytest.mark.parametrize("step", ["drop", OneHotEncoder(handle_unknown="ignore"), "days"])
 def test_dates_that_a_pipeline_drops_or_takes_by_a_function(step):
     if step == "days":

@@ -22,10 +22,10 @@ from skdp.core.dtypes import holds_numbers
 from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import seed_names
 from skdp.estimators.inputs import fit_on
+from skdp.estimators.validation import NO_DATES
 
 # Entries of a synthetic sparse column: full ones, as many as the private records, may not fit.
 SPARSE_ENTRIES = 20
-NO_DATES = "Make numbers of them before, such as days since a fixed date"
 
 
 def synthetic_dataset(dataset: Dataset, classes: list[NDArray] | None) -> Dataset:

@@ -14,6 +14,8 @@ from skdp.core.checks import shorten
 from skdp.core.dataset import Dataset, column_names, n_records, numeric_parts
 from skdp.core.types import Container
 
+NO_DATES = "Make numbers of them before, such as days since a fixed date"
+
 
 def check_private_dataset(
     X: Container, y: Container, weights: Container, tags: Tags, any_number: bool = False
@@ -30,6 +32,8 @@ def check_private_dataset(
         )
     if tags.estimator_type == "regressor" and y.dtype.kind == "O" and not any_number:
         y = _as_floats(y, "y")
+    if tags.estimator_type == "regressor" and y.dtype.kind in "mM":
+        raise ValueError(f"y holds dates or durations, which are no numbers. {NO_DATES}.")
     check_response(y, tags.estimator_type == "classifier", any_number)
     if tags.estimator_type == "classifier":
         y = _as_words(y)
@@ -91,6 +95,8 @@ def _check_features(X: Container, tags: Tags, any_number: bool) -> Container:
         return X  # texts, for a vectorizer
     if len(X.shape) != 2 or 0 in X.shape:
         _refuse_shape(X.shape, is_series=hasattr(given, "to_frame"))
+    if names is not None and len(set(names)) < len(names):
+        raise ValueError("X must have columns with names of their own. Got some that repeat.")
     if any_number:
         return X
     if names is None:
@@ -132,6 +138,8 @@ def _refuse_shape(shape: tuple[int, ...], is_series: bool) -> None:
 
 
 def _check_numbers(X: Container, tags: Tags) -> NDArray:
+    if X.dtype.kind in "mM":  # a missing one would be read as the least of all numbers
+        raise ValueError(f"X holds dates or durations, which are no numbers. {NO_DATES}.")
     if X.dtype.kind == "c":
         raise ValueError("Complex data not supported: X must be real.")
     if X.dtype.kind == "O" and not (tags.input_tags.categorical or tags.input_tags.string):
