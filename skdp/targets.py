@@ -19,7 +19,11 @@ from skdp.estimators.catalog import (
     substitute_of,
     traits_of,
 )
-from skdp.estimators.configuration import check_configuration, members_in
+from skdp.estimators.configuration import (
+    check_configuration,
+    members_in,
+    without_side_effects,
+)
 from skdp.estimators.members import configured_members, fitted_parts, last_step
 from skdp.estimators.parameters import ParameterTarget
 from skdp.estimators.trees import LeafTarget, is_tree
@@ -88,7 +92,7 @@ def warn_if_unsaved(release: object, *estimators: Estimator) -> None:
     if isinstance(release, BernsteinTransformer | Target):  # what that makes is released
         return
     for estimator in estimators:
-        found = nameless_functions(estimator)
+        found = nameless_functions(without_side_effects(estimator))  # as what is fitted is
         if not found:
             continue
         params = estimator.get_params().items()

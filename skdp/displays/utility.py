@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.metrics import get_scorer
 
 from skdp.core.checks import floats, shown, warn
 from skdp.core.types import Estimator
@@ -145,6 +144,8 @@ class PrivacyUtilityDisplay:
             If a level is not positive and finite, a plan has no oracle, or as
             :meth:`PrivateEstimator.plan`.
         """
+        from sklearn.metrics import get_scorer
+
         owner = "PrivacyUtilityDisplay.from_plan"
         numbers = floats(epsilons)
         levels = np.array([]) if numbers is None else np.unique(numbers)
