@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.compose import make_column_transformer
+from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     BaggingRegressor,
@@ -230,10 +230,22 @@ def with_dates(library):
 
 
 @pytest.mark.parametrize("library", [pd, pl])
-@pytest.mark.parametrize("step", [StandardScaler(), SimpleImputer(), MaxAbsScaler()])
-def test_dates_are_not_read_as_numbers(library, step):
+@pytest.mark.parametrize(
+    ("step", "columns"),
+    [
+        (StandardScaler(), ["day"]),
+        (SimpleImputer(), ["day"]),
+        (MaxAbsScaler(), slice(1, 2)),
+        (StandardScaler(), "by dtype"),
+    ],
+)
+def test_dates_are_not_read_as_numbers(library, step, columns):
     """Of which a missing one would be the least, and be seen in what is released."""
-    table = make_column_transformer((StandardScaler(), ["age"]), (step, ["day"]))
+    if columns == "by dtype":
+        if library is pl:
+            pytest.skip("a selector reads frames of pandas")
+        columns = make_column_selector(dtype_include="datetime")
+    table = make_column_transformer((StandardScaler(), ["age"]), (step, columns))
     model = private(make_pipeline(table, Ridge()), with_dates(library), np.arange(40.0))
     with pytest.raises(TypeError, match=r"reads dates.*\['day'\], and a missing one as the least"):
         model.fit(with_dates(library), np.arange(40.0))

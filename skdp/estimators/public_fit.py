@@ -22,6 +22,7 @@ from skdp.core.dtypes import holds_numbers
 from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import seed_names
 from skdp.estimators.inputs import fit_on
+from skdp.estimators.members import configured_members
 from skdp.estimators.validation import NO_DATES
 
 # Entries of a synthetic sparse column: full ones, as many as the private records, may not fit.
@@ -115,6 +116,12 @@ def _dates(X: Container) -> list[str]:
 def _reads_numbers(estimator: Estimator, dataset: Dataset, dates: list[str]) -> bool:
     """Return whether scikit-learn makes numbers of dates: as objects it can not."""
     X = dataset.X
+    for _, part, _ in configured_members(estimator):
+        if hasattr(part, "transformers"):  # of which some choose columns by dtype
+            part.transformers = [
+                (name, step, columns(X) if callable(columns) else columns)
+                for name, step, columns in part.transformers
+            ]
     if hasattr(X, "with_columns"):
         polars = sys.modules["polars"]
         as_objects = [polars.Series(n, X[n].to_list(), dtype=polars.Object) for n in dates]
