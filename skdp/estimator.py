@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 
 from skdp.accounting.accountant import PrivacyAccountant, paying
-from skdp.accounting.in_force import accountant_in_force
+from skdp.accounting.in_force import with_accountant_in_force
 from skdp.checks import check_fit, check_holds_no_record, check_parameters
 from skdp.core.checks import check_count, with_advice
 from skdp.core.dataset import Dataset
@@ -227,9 +228,8 @@ class PrivateEstimator(FittedMethods, DelegatedMethods, MetaEstimatorMixin, Base
         pays = paying(self.accountant)
         spend = least_spend(self.mechanism, self.sensitivity, dataset.n_records)
         pays.rehearse(spend)  # before pairs are sampled
-        plan = prepare(self, dataset).plan()  # of the data only the form is used, and labels
-        whose, seed = self.accountant, self.random_state
-        released = plan.execute(*dataset, accountant=whose, random_state=seed)
+        plan = self._plan(dataset)  # of the data only the form is used, and labels
+        released = plan.execute(*dataset, random_state=self.random_state)
         self.__dict__.update(  # at once: an interrupt could leave the guarantee of another fit
             fitted_attributes(plan, released)
         )
@@ -281,7 +281,10 @@ class PrivateEstimator(FittedMethods, DelegatedMethods, MetaEstimatorMixin, Base
         if example.y is None and sensitivity.draws_from is not None:
             drawn = sensitivity.public_dataset(n_samples, allow_nan=allow_nan)
             example = Dataset(example.X, *drawn.parts[1:])
-        return prepare(self, check_fit(self, *example)).plan()
+        return self._plan(check_fit(self, *example))
+
+    def _plan(self, example: Dataset) -> ReleasePlan:
+        return replace(prepare(self, example).plan(), accountant=self.accountant)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those of the parts as ``mechanism__epsilon``.
@@ -313,7 +316,4 @@ class PrivateEstimator(FittedMethods, DelegatedMethods, MetaEstimatorMixin, Base
 
     def __getstate__(self) -> dict[str, Any]:
         """Take the accountant in force along, so that a worker counts where its caller does."""
-        state = super().__getstate__()
-        if self.accountant is None and accountant_in_force() is not None:
-            state = {**state, "accountant": accountant_in_force()}
-        return state
+        return with_accountant_in_force(super().__getstate__())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from typing import Any, Self
 
 import numpy as np
 import sklearn
@@ -24,8 +25,10 @@ from skdp.estimators.kernel_sums import kernel_sums
 from skdp.estimators.members import as_last_step_sees
 from skdp.estimators.public_fit import in_container_of
 from skdp.estimators.structure import labels_in
-from skdp.functions.bernstein import BernsteinTransformer
+from skdp.functions.bernstein import BernsteinTransformer, coefficients_of
+from skdp.functions.bernstein_basis import as_tensor
 from skdp.functions.bernstein_density import BernsteinDensity
+from skdp.functions.bernstein_order import NoiseFollowed, noise_followed
 from skdp.functions.lattice import (
     describe_lattice,
     fit_transformer,
@@ -103,6 +106,8 @@ class FittedFunctionTarget(Target):
     >>> target.restore(values)
     ReleasedDensity(density=BernsteinDensity(...))
     """
+
+    _noise: NoiseFollowed | None = None
 
     def __init__(
         self,
@@ -199,7 +204,7 @@ class FittedFunctionTarget(Target):
             It holds the coefficients, and the class labels of a classifier. A density is clipped
             at zero and normalized, class probabilities are projected to the simplex.
         """
-        coefficients = self.transformer.coefficients(values)
+        coefficients = coefficients_of(self.transformer, values, self._noise)
         if self._kind == "classifier":
             return ReleasedClassifier(self.transformer, coefficients, self._classes, self.method)
         if self._kind == "regressor":
@@ -207,6 +212,29 @@ class FittedFunctionTarget(Target):
         if self._kind == "outlier_detector":
             return ReleasedOutlierDetector(self.transformer, coefficients)
         return ReleasedDensity(BernsteinDensity.from_coefficients(self.transformer, coefficients))
+
+    def knowing_noise(self, noise: NDArray[np.float64] | None) -> Self:
+        """Return one that takes the order of a density by the noise of what it restores.
+
+        Other functions behind a code are followed as closely as cross-validation does: where the
+        oracle is right, that was nearer to the decision function of a kernel machine.
+
+        Parameters
+        ----------
+        noise : ndarray of shape (n_basis, n_columns) or None
+            As returned by `noise_columns` of a mechanism.
+
+        Returns
+        -------
+        FittedFunctionTarget
+            Itself where nothing is to be chosen, or the noise is not known.
+        """
+        box = self.transformer
+        if noise is None or self.method not in DENSITY or box.order != "auto":
+            return self
+        told = copy.copy(self)
+        told._noise = noise_followed(as_tensor(noise, "noise", box.degree, box.n_features_in_))
+        return told
 
     def labels(self, numbers: NDArray[np.float64] | Values) -> AxisLabels | None:
         classes = None if self._classes is None else [str(label) for label in self._classes]

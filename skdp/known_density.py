@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
-from skdp.core.checks import shown, warn
+from skdp.core.checks import shorten, shown, warn
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset
 from skdp.core.target import Target
@@ -52,6 +52,8 @@ N_DISTANCES = 2**22
 """So many are computed at a time."""
 FEW = 10
 """With fewer records near a point of the lattice a density is rough."""
+DIFFERENT = 5
+"""A side of the box that is longer than another by more is in another unit."""
 TINY = 1e-280
 """Shares of a kernel no higher are rounded by more than the bound allows for."""
 
@@ -77,8 +79,8 @@ def check_known_density(estimator: Estimator, example: Dataset) -> None:
         )
 
 
-def warn_if_narrow(target: Target, public_fit: Estimator, n_samples: int) -> None:
-    """Point out kernels so narrow between points of the lattice that hardly any record counts.
+def warn_of_kernel(target: Target, public_fit: Estimator, n_samples: int) -> None:
+    """Point out kernels that hardly any record counts for, or that are one for several units.
 
     With fewer than ten records within 2.5 bandwidths of a point the L1 error of a released density
     was 1.5 to 6 times that of the best bandwidth without noise, and 2 to 20 times at epsilon 1:
@@ -94,6 +96,15 @@ def warn_if_narrow(target: Target, public_fit: Estimator, n_samples: int) -> Non
     else:  # steps between bring the lattice into other units
         return
     bandwidth, widths = float(model.bandwidth_), np.ptp(points, axis=0)
+    if widths.max() > DIFFERENT * widths.min():
+        warn(
+            "The kernel of KernelDensity is as wide over each column, and the sides of the box are "
+            f"{shorten([float(f'{width:g}') for width in widths])}: where one column is seen, "
+            "another is flattened. Put the scaler of the box before it, fitted to public records "
+            "or to the corners of the box: make_pipeline(FrozenEstimator(MinMaxScaler().fit(...)), "
+            "KernelDensity(...)), with a bandwidth for columns from 0 to 1."
+        )
+        return
     spacing = float(widths.max()) / target.transformer.degree
     n_near = n_samples * (5 * bandwidth) ** len(widths) / np.prod(widths)
     if bandwidth < spacing / 4 and n_near < FEW:

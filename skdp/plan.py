@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer
+from skdp.accounting.in_force import with_accountant_in_force
 from skdp.accounting.spend import DOWN, SHORT_DOWN, SHORT_UP, UP, above, below, exact, short_label
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count, shorten, warn
@@ -24,6 +25,7 @@ from skdp.core.target import Target, replaces, target_key
 from skdp.core.types import AxisLabels, Container, Names, Values
 from skdp.estimators.labels import labels_of, repaired
 from skdp.estimators.validation import check_labels
+from skdp.fitted_function import FittedFunctionTarget
 from skdp.functions.choice import ChoiceTarget
 from skdp.functions.released_density import misplaced
 from skdp.intervals import Simulator
@@ -77,6 +79,8 @@ class ReleasePlan:
     names : list of str, or two of these, or None, default=None
         What the numbers are called, one by one or along the last axis, for the summary; two lists
         are of the rows and the columns of a table.
+    accountant : PrivacyAccountant or None, default=None
+        Whose budget pays for an execution that names none: that of the estimator.
 
     Attributes
     ----------
@@ -137,6 +141,7 @@ class ReleasePlan:
         default=None, repr=False
     )
     names: Names | None = None
+    accountant: PrivacyAccountant | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse parts that do not belong together, as `dataclasses.replace` may bring in."""
@@ -175,8 +180,8 @@ class ReleasePlan:
         sample_weight : array-like of n_samples weights or None, default=None
             The private weights of the records, if the target takes them.
         accountant : PrivacyAccountant or None, default=None
-            Whose budget pays, before the target sees the records. None takes
-            `skdp.accounting.default_accountant`.
+            Whose budget pays, before the target sees the records. None takes that of the estimator
+            that was planned, or `skdp.accounting.default_accountant`.
         random_state : int or None, default=None
             Seed of the noise. None takes the operating system's generator. A seed is for tests and
             examples: whoever knows it can undo the noise, and the guarantee says so.
@@ -199,13 +204,14 @@ class ReleasePlan:
         PrivateEvaluationError
             If the target or the mechanism fails on the private data. The budget has paid.
         """
+        accountant = self.accountant if accountant is None else accountant
         check_accountant(accountant, "ReleasePlan.execute")
-        accountant = payer(accountant)
         noise = byte_source(random_state)
         self._check_settled()
+        dataset = self._check(X, y, sample_weight)
+        accountant = payer(accountant)
         alone = not accountant.is_kept
         guarantee = replace(self.guarantee, seeded=random_state is not None, alone=alone)
-        dataset = self._check(X, y, sample_weight)
         add_noise = spare(self.mechanism).release_with_errors
         target = self.sensitivity.bounded(spare(self.target))
         described = str(self)  # before it is paid for, as all that may fail
@@ -233,7 +239,8 @@ class ReleasePlan:
         described: str,
     ) -> Release:
         """Make what is handed out of the released value."""
-        restored = self.target.restore(value)
+        target = self._knowing_noise(np.shape(value))
+        restored = target.restore(value)
         numbers = None if self.mechanism.chooses else self._named(value)
         surprise = self._surprise(value, errors)
         contradicted = contradiction(surprise, guarantee.gamma) if guarantee.gamma else ""
@@ -249,7 +256,7 @@ class ReleasePlan:
             prior_errors=self._named(self._prior_errors),
             plan=described,
             labels=self._labels(numbers, restored),
-            simulator=self._simulator,
+            simulator=self._simulator(target),
             surprise=surprise,
             repaired=repaired(restored, numbers),
         )
@@ -267,14 +274,21 @@ class ReleasePlan:
         known = code.deviations > least
         return float(np.divide(away, scale, out=np.zeros_like(away), where=known).max(initial=0))
 
-    @property
-    def _simulator(self) -> Simulator | None:
+    def _knowing_noise(self, shape: tuple[int, ...]) -> Target:
+        """Return the target, told the noise in what it is to restore if it asks for it."""
+        if not isinstance(self.target, FittedFunctionTarget):
+            return self.target
+        return self.target.knowing_noise(
+            self.mechanism.noise_columns(shape, self.sensitivity.value)
+        )
+
+    def _simulator(self, target: Target) -> Simulator | None:
         """What repeats a release of numbers in public."""
         if self.mechanism.chooses:
             return None
         schema = None if self.oracle is None else self.schema  # or it has categories of the data
         return Simulator(
-            self.target, self.mechanism, self.sensitivity, self.n_samples, schema, self.oracle
+            target, self.mechanism, self.sensitivity, self.n_samples, schema, self.oracle
         )
 
     def _named(self, numbers: Any) -> NDArray[np.float64] | Values | None:
@@ -299,6 +313,10 @@ class ReleasePlan:
         deviations = self.mechanism.geometry.basis.deviations
         shape = self.sensitivity.shape
         return None if deviations is None or shape is None else deviations.reshape(shape)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Take the accountant in force along, so that a worker counts where its caller does."""
+        return with_accountant_in_force(self.__dict__)
 
     def _spend(self, guarantee: PrivacyGuarantee, accountant: PrivacyAccountant) -> BudgetTotal:
         """Count the release, and return what it and all earlier ones promise together."""

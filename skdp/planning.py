@@ -16,7 +16,7 @@ from sklearn.base import clone
 from skdp.codes.bounded import with_bounded_code
 from skdp.codes.encoder import with_learned_code
 from skdp.codes.learning import with_learned_basis, with_rare_changes, without_rounding
-from skdp.core.checks import warn
+from skdp.core.checks import is_real, warn
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import weaknesses
@@ -26,6 +26,7 @@ from skdp.core.schema import Schema, canonical
 from skdp.core.streams import OUTPUT_DATASET
 from skdp.core.target import FunctionTarget, Target, replaces, target_key
 from skdp.core.types import Container, Names
+from skdp.estimators.members import configured_members
 from skdp.estimators.public_fit import synthetic_dataset
 from skdp.functions.choice import ChoiceTarget
 from skdp.functions.lattice import BernsteinTarget
@@ -40,6 +41,9 @@ from skdp.sensitivity.sampler import SensitivitySampler
 
 LEAST_SHARE = 0.1
 """Of what could differ between models: less than it makes nearly the oracle's model."""
+
+SMALL_TOLERANCE = 1e-8
+"""Of a solver: what it changes by stopping is then small beside what a record changes."""
 
 N_METRIC_RECORDS = 500
 """From so many records of the oracle it is learned how the output depends on the value."""
@@ -147,9 +151,27 @@ def make_plan(
         warn(
             f"This is nearly the oracle's model: {plan.share_learned:.1%} of what could differ "
             "between models of this oracle would be read off the private data. More records, a "
-            "larger epsilon or fewer released numbers would tell more."
+            "larger epsilon or fewer released numbers would tell more"
+            f"{_say_tolerance(getattr(target, 'estimator', None))}."
         )
     return plan
+
+
+def _say_tolerance(estimator: Any) -> str:
+    """Name solvers that may stop early: where they do changes with a record, as do the values."""
+    parts = () if estimator is None else (part for _, part, _ in configured_members(estimator))
+    loose = [
+        f"{type(part).__name__}(tol={part.tol:g})"
+        for part in parts
+        if is_real(getattr(part, "tol", None)) and part.tol > SMALL_TOLERANCE
+        if getattr(part, "max_iter", None) is not None  # as it is of a Ridge that solves exactly
+    ]
+    if not loose:
+        return ""
+    return (
+        f"; and so would a smaller tol, such as {SMALL_TOLERANCE:g}, with a larger max_iter, where "
+        f"the solver of {', '.join(loose)} stops before it is done"
+    )
 
 
 def _check_names(names: Names | None, shape: tuple[int, ...] | None) -> None:

@@ -25,7 +25,7 @@ from skdp.estimators.public_fit import fit_seeded, fit_to_synthetic, synthetic_d
 from skdp.estimators.validation import check_labels, check_response
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.functions.bernstein import BernsteinTransformer
-from skdp.known_density import KnownDensityTarget, check_known_density, warn_if_narrow
+from skdp.known_density import KnownDensityTarget, check_known_density, warn_of_kernel
 from skdp.mechanisms.base import Mechanism
 from skdp.plan import ReleasePlan
 from skdp.planning import make_plan, settle_form
@@ -91,7 +91,7 @@ def prepare(given: Parameters, example: Dataset) -> Preparation:
         target = make_target(given.estimator, given.release, public_fit, weighted)
         if _rule_of(given) is not None:
             sensitivity = replace(sensitivity, key=target_key(target))
-    warn_if_narrow(target, public_fit, n_samples)
+    warn_of_kernel(target, public_fit, n_samples)
     warn_of_unknown_categories(public_fit, schema.parts[0])
     return Preparation(
         target, schema, example, given.mechanism, sensitivity, classes, data_check(given), public

@@ -279,6 +279,38 @@ def test_a_release_beside_a_ledger_in_a_file_is_pointed_out(tmp_path, open_it):
     release(np.mean, X, **KNOWN)
 
 
+def test_a_plan_of_a_model_is_paid_for_by_the_budget_of_the_model(tmp_path):
+    """Also one that another process has unpickled, and after a fit."""
+    ledger = PrivacyAccountant(tmp_path / "ledger.db", epsilon=3.0)
+    model = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=0.1)
+    model.set_params(accountant=ledger)
+    plan = model.plan(len(X), like=(X, Y))
+    plan.execute(X, Y)
+    copied = pickle.loads(pickle.dumps(plan))
+    copied.execute(X, Y)
+    model.fit(X, Y)
+    assert ledger.total().epsilon == 3.0
+    for each in (plan, copied, model.plan_):
+        with pytest.raises(BudgetExceededError):
+            each.execute(X, Y)
+    other = PrivacyAccountant(":memory:", epsilon=1.0)
+    plan.execute(X, Y, accountant=other)
+    assert other.total().epsilon == 1.0
+    free = model.set_params(accountant=None).plan(len(X), like=(X, Y))
+    with ledger.as_default():
+        content = pickle.dumps(free)
+    with pytest.raises(BudgetExceededError):
+        pickle.loads(content).execute(X, Y)
+
+
+def test_what_is_refused_for_its_form_is_not_said_to_be_charged_to_nobody(tmp_path):
+    PrivacyAccountant(tmp_path / "ledger.db", epsilon=3.0)
+    model = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=0.1)
+    plan = model.plan(len(X) + 1, like=(X, Y))
+    with pytest.raises(ValueError, match=r"must have .* records in each"):
+        plan.execute(X, Y)
+
+
 def test_what_no_budget_pays_for_is_refused_before_pairs_are_sampled():
     def refuse(n_samples, rng):
         raise AssertionError("was drawn from")

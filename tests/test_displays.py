@@ -336,10 +336,25 @@ def test_the_ticks_of_a_full_budget_are_its_blocks_or_some_of_them(n_days):
     texts = {at: tick.get_text() for at, tick in ticks.items()}
     assert texts[0] == "start"
     if n_days == 7:
-        assert texts == {0: "start"} | {8 * i + 8: f"day {i} (8)" for i in range(7)}
+        assert list(texts.values())[1:] == [f"day {i} (8)" for i in range(7)]
     else:
         assert len(texts) <= 40
-        assert texts[24] == "day 2 (8)"
+    left = dict(zip(*display.line_.get_data(), strict=True))
+    for at, text in list(texts.items())[1:]:  # the end of the block, which takes the room of a few
+        assert left[at] == pytest.approx(99 - 0.8 * (int(text.split()[1]) + 1))
+    assert max(texts) <= 3 * n_days
+
+
+def test_a_long_run_in_a_budget_leaves_room_for_the_labels_of_others():
+    accountant = PrivacyAccountant(":memory:", epsilon=99.0)
+    for name in (*"abcdefgh", *["run"] * 100, *"uvwx"):
+        accountant.spend(PrivacyGuarantee(epsilon=0.1), label=name)
+    display = BudgetDisplay.from_accountant(accountant).plot()
+    ticks, limits = display.ax_.get_xticks(), display.ax_.get_xlim()
+    assert len(ticks) == 14
+    assert np.diff(ticks).min() > np.ptp(limits) / 20
+    assert np.all(np.diff(display.line_.get_xdata()) > 0)
+    assert len(display.line_.get_xdata()) == 113
 
 
 def test_only_a_sampler_has_public_records():
@@ -385,7 +400,8 @@ def wine(n_columns):
 
 
 def density_of(n_columns):
-    box = BernsteinTransformer(degree=3, feature_range=[(11, 15), (1, 4), (0, 2)][:n_columns])
+    sides = [(11, 15), (1, 4), (0, 2)][:n_columns]
+    box = BernsteinTransformer(degree=3, order=1, feature_range=sides)
     kde, mechanism = KernelDensity(bandwidth=0.5), LaplaceMechanism(10.0)
     model = PrivateEstimator(kde, mechanism=mechanism, sensitivity=0.1, release=box, random_state=0)
     return model.fit(wine(n_columns))
@@ -424,12 +440,12 @@ def test_the_exact_density_is_in_the_intervals_as_often_as_said(epsilon):
 def test_a_picture_says_what_its_density_was_divided_by():
     """A third of the wines has more than 13.5 percent of alcohol."""
     drawn = []
-    for box in ([(11, 13.5)], [(11, 13.5), (1, 4)], [(10, 16)]):
+    for box, degree in (([(11, 13.5)], 30), ([(11, 13.5), (1, 4)], 30), ([(10, 16)], 90)):
         model = PrivateEstimator(
             KernelDensity(bandwidth=0.1),
             mechanism=LaplaceMechanism(1e4),
             sensitivity="known",
-            release=BernsteinTransformer(degree=30, feature_range=box),
+            release=BernsteinTransformer(degree=degree, feature_range=box),
             random_state=0,
         ).fit(wine(len(box)))
         drawn.append(PrivateDensityDisplay.from_estimator(model).plot())
@@ -438,6 +454,8 @@ def test_a_picture_says_what_its_density_was_divided_by():
     assert line.ax_.get_legend_handles_labels()[1] == [f"released, divided by {line.mass:.3g}"]
     assert image.mesh_.colorbar.ax.get_ylabel().endswith(f")\ndivided by {image.mass:.3g}")
     assert whole.ax_.get_legend() is None
+    whole.ax_.plot([12, 13], [0, 10])  # what is drawn into it afterwards is not cut
+    assert whole.ax_.get_ylim()[1] > 10
 
 
 def test_a_density_is_a_line_over_one_column_and_an_image_over_two(model):

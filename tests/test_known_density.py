@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from skdp import (
+    BernsteinDensity,
     BernsteinTransformer,
     ClipBox,
     GaussianMechanism,
@@ -27,6 +28,8 @@ from skdp import (
     ReleasedDensity,
     SensitivitySampler,
 )
+from skdp.functions.bernstein import coefficients_of
+from skdp.functions.bernstein_order import noise_followed
 from skdp.known_density import KERNELS, KnownDensityTarget
 
 UNIT = np.array([[0.0, 0.0], [1.0, 1.0], [0.2, 0.7]])
@@ -254,6 +257,16 @@ def test_a_bandwidth_far_below_the_spacing_is_pointed_out():
     np.testing.assert_allclose(ratios, [6.1, 2.5, 1.5, 1.4, 1], rtol=0.05)
 
 
+def test_one_kernel_for_two_units_is_pointed_out():
+    X = np.random.default_rng(0).uniform((4, 0), (8.5, 100), size=(500, 2))
+    box = BernsteinTransformer(6, feature_range=[(4, 8.5), (0, 100)])
+    for bandwidth in (0.1, 2, 7):
+        with pytest.warns(UserWarning, match=r"\[4\.5, 100\.0\]: where one .* scaler of the box"):
+            private(KernelDensity(bandwidth=bandwidth), release=box).plan(500, like=X)
+    scaler = FrozenEstimator(MinMaxScaler().fit([[4, 0], [8.5, 100]]))
+    private(make_pipeline(scaler, KernelDensity(bandwidth=0.1)), release=box).plan(500, like=X)
+
+
 def test_a_box_that_is_a_part_of_the_records_is_pointed_out():
     X = np.sort(np.random.default_rng(0).uniform(size=(30, 1)), axis=0)
     box = BernsteinTransformer(4, feature_range=X[::29, 0])
@@ -272,3 +285,26 @@ def test_a_record_that_a_step_takes_does_not_move_those_that_it_refuses():
     target = KnownDensityTarget(estimator, bernstein, estimator, n_samples=20, X=refused)
     moved = np.abs(target(refused, seed=0) - target(neighbor, seed=0)).sum()
     assert moved <= target.bound(1)
+
+
+def test_a_density_behind_a_prior_takes_its_order_by_the_noise_that_is_left():
+    """What is left is as smooth as a density, and cross-validation would follow it."""
+    X = np.random.default_rng(0).beta(2, 4, size=(1000, 2))
+    box = BernsteinTransformer(14, feature_range=(0, 1)).fit(X)
+    kernel = KernelDensity(bandwidth=0.1)
+    prior = RandomDensityOracle([(0, 1)] * 2)
+    plan = private(kernel, 14, 0.3, prior=prior).plan(1000, like=X)
+    noise = plan.mechanism.noise_columns((box.n_basis_,), plan.sensitivity.value)
+    told = noise_followed(noise.reshape(15, 15, -1))
+    grid = np.random.default_rng(1).uniform(size=(500, 2))
+    exact, errors = np.exp(kernel.fit(X).score_samples(grid)), []
+    for seed in range(5):
+        released = plan.execute(X, random_state=seed)
+        coefficients = coefficients_of(box, released.numbers, told)
+        expected = BernsteinDensity.from_coefficients(box, coefficients).evaluate(grid)
+        drawn = np.exp(released.value.score_samples(grid))
+        np.testing.assert_allclose(drawn, expected, rtol=1e-6, atol=1e-9)
+        blind = np.exp(plan.target.restore(released.numbers).score_samples(grid))
+        errors.append([np.abs(each - exact).mean() for each in (drawn, blind)])
+    drawn, blind = np.mean(errors, axis=0)
+    assert drawn < 0.9 * blind

@@ -91,9 +91,17 @@ def test_each_released_number_stands_beside_its_standard_error(model):
 @pytest.mark.slow
 def test_a_number_that_was_not_learned_is_said_to_be_the_oracles():
     model = private(RidgeClassifier(), epsilon=0.02)
-    with pytest.warns(UserWarning, match="nearly the oracle's model"):
+    with pytest.warns(UserWarning, match=r"fewer released numbers would tell more\."):
         model.fit(*PRIVATE)
     assert set(model.summary().notes) == {"indistinguishable from the oracle"}
+    loose = private(LogisticRegression(solver="newton-cholesky"), epsilon=0.02)
+    for tol, said in (
+        (1e-4, r"more; and so .* 1e-08, .* LogisticRegression\(tol=0\.0001\)"),
+        (1e-8, "more\\."),
+    ):
+        loose.set_params(estimator__tol=tol)
+        with pytest.warns(UserWarning, match=f"released numbers would tell {said}"):
+            loose.fit(*PRIVATE)
     far = private(RidgeClassifier(), epsilon=1e6).fit(*PRIVATE).summary()
     assert "indistinguishable from the oracle" not in far.notes
 

@@ -17,7 +17,7 @@ from skdp.accounting.parts import part_in_force, put_in_part
 from skdp.accounting.spend import Spend, estimator_first
 from skdp.accounting.sums import Rehearsal, Sums, numbers
 from skdp.accounting.tally import BudgetTotal, Limits, Tally, check_limits
-from skdp.core.checks import LONGEST, check_count, shown, warn, with_advice
+from skdp.core.checks import LONGEST, check_count, shorten, shown, warn, with_advice
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.exceptions import LedgerError
 
@@ -264,8 +264,9 @@ class PrivacyAccountant:
                 f"{shown(composed_at)}."
             )
         partition, part = part_in_force(self._ledger.identity)
-        if self._label is not None:
-            label = ": ".join(filter(None, (self._label, estimator_first(label or ""))))
+        block = self._labeled_here()._label
+        if block is not None:
+            label = ": ".join(filter(None, (block, estimator_first(label or ""))))
         spend = Spend.of(
             guarantee,
             law,
@@ -332,26 +333,48 @@ class PrivacyAccountant:
             give. Otherwise it is the sum or, where that is above the limit, the limit itself.
         label : str or None, default=None
             Of which block of :meth:`as_default`, such as "Monday", or release; None is all. It is
-            what these promise by themselves.
+            what these promise by themselves. There is a warning if the ledger has none of them.
 
         Returns
         -------
         BudgetTotal
             With the name of the composition that gave it.
+
+        Raises
+        ------
+        ValueError
+            If `delta` is out of range, or goes with a total that is not fixed.
+        TypeError
+            If `label` is no string.
         """
         if delta is not None and not (fixed and 0 <= delta < 1):
             raise ValueError(
                 "The 'delta' parameter of PrivacyAccountant.total must be in [0, 1), and goes with "
                 f"fixed=True. Got {shown(delta)}."
             )
-        tally = self._sums.current()
-        if label is not None:
-            tally = Tally()
-            for _, spend in self._ledger.rows():
-                if spend.label == label or (spend.label or "").startswith(f"{label}: "):
-                    tally.add(spend)
+        tally = self._sums.current() if label is None else self._labeled_alike(label)
         limits = self._ledger.limits
         return tally.fixed_total(limits, delta) if fixed else tally.total(limits)
+
+    def _labeled_alike(self, label: str) -> Tally:
+        """Add up the rows of a block or of a release."""
+        if not isinstance(label, str):
+            raise TypeError(
+                "The 'label' parameter of PrivacyAccountant.total must be a string or None. "
+                f"Got {shown(label)}."
+            )
+        tally, others = Tally(), set()
+        for _, spend in self._ledger.rows():
+            if f": {label}: " in f": {spend.label}: ":
+                tally.add(spend)
+            else:
+                others.add((spend.label or "").partition(": ")[0])
+        if not tally.n_releases:
+            warn(
+                f"The ledger {self.path!r} has no release with the label {label!r}. Its labels "
+                f"begin with {shorten(sorted(filter(None, others)))}."
+            )
+        return tally
 
     def remaining(self, n_releases: int = 1) -> float:
         """Return the largest epsilon that each of so many further releases may have.
@@ -359,7 +382,8 @@ class PrivacyAccountant:
         Parameters
         ----------
         n_releases : int of at least 1, default=1
-            How many, each with delta = 0 and no gamma.
+            How many, each with delta = 0 and no gamma; within a block of :meth:`parallel` of its
+            part.
 
         Returns
         -------
@@ -367,7 +391,8 @@ class PrivacyAccountant:
             They may be spent one by one.
         """
         check_count("n_releases", n_releases, "PrivacyAccountant.remaining")
-        return self._sums.left(n_releases)
+        seen = self._sums.current().seen_by(*part_in_force(self._ledger.identity))
+        return self._sums.left(n_releases, seen)
 
     def rows(self) -> list[dict[str, object]]:
         """Return the releases as plain values.
@@ -406,7 +431,8 @@ class PrivacyAccountant:
         ----------
         label : str or None, default=None
             What the rows of the block are called, in public words, before what was released: such
-            as "Monday"; also of releases that are given an accountant of the same ledger.
+            as "Monday"; also of releases that are given an accountant of the same ledger. A block
+            within another of the ledger goes by both labels.
 
         Yields
         ------
@@ -424,7 +450,8 @@ class PrivacyAccountant:
                 "The 'label' parameter of PrivacyAccountant.as_default must be a string of one "
                 f"line, of at most {LONGEST} characters. Got {shown(label)}."
             )
-        named = self._labeled(label)
+        outer = self._labeled_here()._label
+        named = self._labeled(": ".join(filter(None, (outer, label))) or None)
         with put_in_force(named):
             yield named
 

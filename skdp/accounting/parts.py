@@ -1,16 +1,18 @@
 """Blocks whose releases see one part of the records only.
 
 What a block declares is of the code that runs within it. But a generator or a coroutine that opened
-one may wait, and others run meanwhile; a copy of its context may outlive it, as may a process that
-was forked within it. So a block knows whether it is open, in which process, and who may wait.
+one may wait, and others run meanwhile; a copy of its context may outlive it or serve another
+thread, and a process may be forked within it. So a block knows whether it is open, in which process
+and thread, and who may wait.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE
@@ -27,19 +29,23 @@ class _Block:
     ledger: str | None
     partition: str
     part: str
-    openers: tuple[FrameType, ...]
-    process: int
-    is_open: bool = True
+    opener: FrameType | None
+    where: tuple[int, int]
+    is_open: bool = False
 
 
-_entered: ContextVar[_Block | None] = ContextVar("entered", default=None)
+_entered: ContextVar[tuple[_Block, ...]] = ContextVar("entered", default=())
 
 
-def _block() -> _Block | None:
-    """Return the block that is open here."""
-    block = _entered.get()
-    here = block is not None and block.is_open and block.process == os.getpid()
-    return block if here else None
+def _here() -> tuple[int, int]:
+    """Return the process and the thread."""
+    return os.getpid(), threading.get_ident()
+
+
+def _block(ledger: str | None) -> _Block | None:
+    """Return the block of a ledger that is open here."""
+    given = (each for each in _entered.get() if each.ledger == ledger)
+    return next((each for each in given if each.is_open and each.where == _here()), None)
 
 
 @contextmanager
@@ -50,34 +56,37 @@ def put_in_part(ledger: str | None, partition: str, part: str) -> Iterator[None]
             "The 'partition' and 'part' parameters of PrivacyAccountant.parallel must be "
             f"strings. Got {shown(partition)} and {shown(part)}."
         )
-    if _block() is not None:
+    if _block(ledger) is not None:
         raise ValueError("A block of PrivacyAccountant.parallel must not be within another.")
-    openers = tuple(
-        frame
-        for frame in _running()
-        if frame.f_code.co_flags & _MAY_WAIT and frame.f_globals.get("__name__") not in _OWN
+    opener = next(
+        (
+            frame
+            for frame in _running()
+            if frame.f_code.co_flags & _MAY_WAIT and frame.f_globals.get("__name__") not in _OWN
+        ),
+        None,
     )
-    block = _Block(ledger, partition, part, openers, os.getpid())
-    token = _entered.set(block)
+    block = _Block(ledger, partition, part, opener, _here())
+    token = _entered.set((*_entered.get(), block))
     try:
+        block.is_open = True  # here, as an interrupt may come before
         yield
     finally:
-        block.is_open, block.openers = False, ()  # copies of this context hold it for longer
-        _entered.reset(token)
+        block.is_open, block.opener = False, None  # copies of this context hold it for longer
+        with suppress(ValueError):  # another context, as where a generator is closed
+            _entered.reset(token)
 
 
 def part_in_force(ledger: str | None) -> tuple[str, str]:
     """Return partition and part of what a ledger counts now, empty if it is of all records."""
-    block = _block()
-    if block is None or block.ledger != ledger:
+    block = _block(ledger)
+    if block is None:
         return "", ""
-    waiting = set(block.openers).difference(_running())
-    if waiting:
-        names = ", ".join(sorted({frame.f_code.co_name for frame in waiting}))
+    if block.opener is not None and block.opener not in _running():
         raise ValueError(
             "A block of PrivacyAccountant.parallel was opened by a generator or coroutine that "
-            f"does not run here, {names}. Whether this release sees the records of that part only "
-            "cannot be told. Open the block where the release is made."
+            f"does not run here, {block.opener.f_code.co_name}. Whether this release sees the "
+            "records of that part only cannot be told. Open the block where the release is made."
         )
     return block.partition, block.part
 

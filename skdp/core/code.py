@@ -322,15 +322,45 @@ class PublicCode:
             return self._inverse @ y if self.encoder.ndim == 2 else y / self.encoder
         if variance == 0 and self._is_square:
             return self.mean + _solve(self.encoder, y)
+        shares, gains = self._spectrum.mixture(y, variance, self.shift)
+        return self.mean + self._shrunk(y, shares @ gains)
+
+    def _shrunk(self, y: Matrix, gains: Matrix) -> Matrix:
+        """By what the decoded value differs from the prior mean."""
+        assert self.mean is not None
         spectrum = self._spectrum
-        shares, gains = spectrum.mixture(y, variance, self.shift)
-        change = spectrum.back((shares @ gains) * spectrum.along(y))
-        value = self.mean.copy()
+        change = spectrum.back(gains * spectrum.along(y))
+        away = np.zeros_like(self.mean)
         if self.covariance is None:
-            value[self._kept] += self._loadings * change
+            away[self._kept] = self._loadings * change
         for values, covariances in self.covariances():
-            value[values] += covariances @ change
-        return value
+            away[values] = covariances @ change
+        return away
+
+    def noise_columns(self, deviation: float, columns: Matrix) -> Matrix:
+        """Return what is decoded of columns of noise, while it does not widen the prior.
+
+        Parameters
+        ----------
+        deviation : float in (0, inf)
+            Standard deviation of the noise in each number of the code.
+        columns : ndarray of shape (k, n_columns)
+            Of unit noise.
+
+        Returns
+        -------
+        ndarray of shape (d, n_columns)
+            In the units of the values.
+        """
+        if self.encoder is None:
+            decoded = columns
+        elif not self.has_prior:
+            decoded = np.stack([self.decode(each) for each in columns.T], axis=1)
+        else:
+            shares, gains = self._spectrum.mixture(None, deviation**2, self.shift)
+            each = [self._shrunk(each, shares @ gains) for each in columns.T]
+            decoded = np.stack(each, axis=1)
+        return deviation * decoded
 
     def standard_errors(self, variance: float, noisy: ArrayLike | None = None) -> Matrix | None:
         """Return the standard deviation of the error of each decoded value, if the prior holds.

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 WIDEST = 36  # of a tick, in characters
 MOST_TICKS = 40
+# Rows whose room a run of many alike takes.
+MOST_ROOM = 3
 
 
 class BudgetDisplay:
@@ -131,8 +133,8 @@ class BudgetDisplay:
             Where to draw; None makes a new figure.
         by : {"release", "time"}, default="release"
             What the axis counts: rows of the ledger, with the label of each, or of as many alike as
-            the number in brackets says; or time. Where there are many, of a block of `as_default`
-            the label of the block.
+            the number in brackets says, which take the room of a few; or time. Where there are
+            many, of a block of `as_default` the label of the block.
         **line_kw : dict
             Passed to the line.
 
@@ -154,25 +156,21 @@ class BudgetDisplay:
                 "The 'by' parameter of BudgetDisplay.plot must be 'release', or 'time' where there "
                 f"are releases. Got {shown(by)} with {len(self.time)} releases."
             )
+        runs = self._runs()
+        room = [min(n, MOST_ROOM) for _, n in runs]
         if ax is None:
-            width = np.clip(0.5 * len(self.labels), 6.4, 16)
+            width = np.clip(0.5 * sum(room), 6.4, 16)
             _, ax = plt.subplots(figsize=(width, 4.8), layout="constrained")
-        n_rows = len(self.labels)
-        at: Any = np.arange(n_rows + 1) if by == "release" else [self.time[0], *self.time]
+        at: Any = [self.time[0], *self.time] if by == "time" else _spread(runs, room)
         (self.line_,) = ax.step(at, self.left, **({"where": "post", "marker": "o"} | line_kw))
         self.limit_ = ax.axhline(0, color="k", lw=1)
         ax.set_title(self.title, fontsize="medium", wrap=True)
         ax.set_ylabel("$\\epsilon$ left")
         ax.set_ylim(bottom=min(0, self.left.min()) - 0.03 * self.left[0])
         if by == "release":
-            names = [_short(label) or f"release {i}" for i, label in enumerate(self.labels, 1)]
-            alike = _counted(["start", *names])
-            if len(alike) > MOST_TICKS:  # by block of `as_default`, or what begins their labels
-                alike = _counted(["start", *(name.partition(": ")[0] for name in names)])
-            ticks = np.cumsum([n for _, n in alike]) - 1
-            names = [name if n == 1 else f"{name} ({n})" for name, n in alike]
+            names = [name if n == 1 else f"{name} ({n})" for name, n in runs]
             thin = slice(None, None, -(-len(names) // MOST_TICKS))
-            ticks, names = ticks[thin], names[thin]
+            ticks, names = (np.cumsum(room) - 1)[thin], names[thin]
             ax.set_xticks(ticks, names, rotation=30, ha="right", rotation_mode="anchor")
         else:
             locator = AutoDateLocator()
@@ -181,6 +179,21 @@ class BudgetDisplay:
             ax.set_xlabel("time (UTC)")
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    def _runs(self) -> list[tuple[str, int]]:
+        """Label the rows that follow each other and are alike, with their number."""
+        names = [_short(label) or f"release {i}" for i, label in enumerate(self.labels, 1)]
+        runs = _counted(["start", *names])
+        if len(runs) > MOST_TICKS:  # by block of `as_default`, or what begins their labels
+            runs = _counted(["start", *(name.partition(": ")[0] for name in names)])
+        return runs
+
+
+def _spread(runs: list[tuple[str, int]], room: list[int]) -> NDArray[np.float64]:
+    """Place each row; the last one of a run is at the end of its room."""
+    starts = np.cumsum([-1, *room[:-1]])
+    places = zip(starts, runs, room, strict=True)
+    return np.concatenate([at + np.linspace(0, of, n + 1)[1:] for at, (_, n), of in places])
 
 
 def _counted(names: list[str]) -> list[tuple[str, int]]:

@@ -240,12 +240,12 @@ class PrivateDensityDisplay:
             (self.line_,) = ax.plot(*self.grid, self.values, **(look | artist_kw))
             if self.intervals is not None or divided:
                 ax.legend()
-            ax.set_ylim(bottom=0)
+            ax.set_ylim(bottom=0, auto=None)  # for what is drawn into it afterwards
             ax.set_ylabel(f"probability per {units}")
         else:
             look = {"cmap": "viridis", "vmin": 0, "shading": "nearest"}
             self.mesh_ = ax.pcolormesh(*self.grid, self.values.T, **(look | artist_kw))
-            label = f"probability per ({units})\n{divided}".strip()
+            label = f"probability per\n({units})\n{divided}".strip()
             ax.figure.colorbar(self.mesh_, ax=ax, label=label)
             ax.set_ylabel(self.names[1])
             if self.intervals is not None and self.lattice is not None:

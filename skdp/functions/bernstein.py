@@ -27,7 +27,7 @@ from skdp.functions.bernstein_basis import (
     bernstein_basis,
     row_chunks,
 )
-from skdp.functions.bernstein_order import chosen, degrees, iterated
+from skdp.functions.bernstein_order import NoiseFollowed, chosen, degrees, iterated
 
 
 class BernsteinTransformer(TransformerMixin, BaseEstimator):
@@ -47,7 +47,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         Degree k in every column; the lattice has ``(degree + 1) ** n_features`` points.
     order : int in [1, 1000] or "auto", default="auto"
         How often the Bernstein operator is iterated [1]_. "auto" takes the order, and the degree,
-        that generalized cross-validation of the released values finds best: a smooth function where
+        that are best by the released values, and by their noise: a smooth function where
         they are noisy, one that follows them where they are precise. For a higher degree they are
         first interpolated on a finer lattice. It sees nothing else, so it costs no privacy.
     feature_range : pair of float, array-like of shape (n_features, 2), or dict of name to pair
@@ -78,9 +78,10 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     With the N values v interpolated by L v on a lattice with r times the steps, and M the basis of
     that degree there, the function of order h has the values S v on the lattice, with S the rows of
     (I - (I - M)^h) L that belong to it: a linear smoother. "auto" minimizes ``|v - S v|^2 / (1 -
-    1.2 tr(S) / N)^2`` [2]_ over 14 orders from 1 to 128 for r = 1, and orders 1 to 4 for 9 ratios r
-    from 2 to 32, of which the degree must be at least three times. The factor 1.2 keeps few values
-    from being followed too closely [3]_.
+    1.2 tr(S) / N)^2`` [2]_ over 14 orders from 1 to 128 for r = 1, and 8 orders from 1 to 16 for 7
+    ratios r from 2 to 16, of which the degree must be at least three times. Of a density whose
+    noise has the covariance V it minimizes ``|v - S v|^2 + 2.4 tr(S V)`` [3]_. A factor of 1.2 on
+    the noise keeps few values from being followed too closely [4]_.
 
     References
     ----------
@@ -88,7 +89,8 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
        Privacy", AAAI 2017.
     .. [2] Craven and Wahba, "Smoothing Noisy Data with Spline Functions", Numerische Mathematik,
        1979.
-    .. [3] Kim and Gu, "Smoothing Spline Gaussian Regression: More Scalable Computation via
+    .. [3] Mallows, "Some Comments on C_p", Technometrics, 1973.
+    .. [4] Kim and Gu, "Smoothing Spline Gaussian Regression: More Scalable Computation via
        Efficient Approximation", Journal of the Royal Statistical Society B, 2004.
 
     Examples
@@ -137,7 +139,12 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         """
         n_features = validate_data(self, X, dtype=np.float64).shape[1]
         check_count("degree", self.degree, "BernsteinTransformer", at_most=MAX_DEGREE)
-        if not (isinstance(self.order, str) and self.order == "auto"):
+        if isinstance(self.order, str) and self.order != "auto":
+            raise ValueError(
+                "The 'order' parameter of BernsteinTransformer must be 'auto' or an integer from 1 "
+                f"to {MAX_ORDER}. Got {shown(self.order)}."
+            )
+        if not isinstance(self.order, str):
             check_count("order", self.order, "BernsteinTransformer", at_most=MAX_ORDER)
         rows = rows_by_column(self.feature_range, getattr(self, "feature_names_in_", None))
         self.feature_range_ = _box(rows, n_features)
@@ -249,10 +256,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         ValueError
             If there is not one finite value, or row, for every lattice point.
         """
-        check_is_fitted(self)
-        tensor = as_tensor(values, "values", self.degree, self.n_features_in_)
-        found = chosen(tensor) if isinstance(self.order, str) else iterated(tensor, self.order)
-        return found.reshape(-1, *np.shape(values)[1:]).copy()
+        return coefficients_of(self, values)
 
     def evaluate(self, coefficients: ArrayLike, X: ArrayLike) -> NDArray[np.float64]:
         """Evaluate the function with these coefficients, without the matrix of the basis.
@@ -331,6 +335,17 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
                 "Declare a wider range, or set clip=True to move them to its border."
             )
         return (points - low) / (high - low)
+
+
+def coefficients_of(
+    transformer: BernsteinTransformer, values: ArrayLike, noise: NoiseFollowed | None = None
+) -> NDArray[np.float64]:
+    """Turn values into coefficients, of an order that is chosen by their noise if it is known."""
+    check_is_fitted(transformer)
+    tensor = as_tensor(values, "values", transformer.degree, transformer.n_features_in_)
+    order = transformer.order
+    found = chosen(tensor, noise) if isinstance(order, str) else iterated(tensor, order)
+    return found.reshape(-1, *np.shape(values)[1:]).copy()
 
 
 def as_coefficients(coefficients: ArrayLike, transformer: BernsteinTransformer) -> Matrix:

@@ -1,5 +1,9 @@
 """Coefficients by values on a lattice: as often iterated as said, or as the values themselves say.
 
+Two scores find what the noisy values v say: that of generalized cross-validation, and Mallows'
+where one is told the covariance of the noise. Each candidate has the values S v on the lattice, a
+linear smoother, and misses the rest.
+
 A lattice is refined for the lower orders only, and little where it has few steps or many points.
 """
 
@@ -9,6 +13,7 @@ import math
 from collections.abc import Iterator
 from functools import lru_cache, reduce
 from itertools import accumulate, islice, repeat
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +31,14 @@ LOW_ORDER = 16
 LEAST_STEPS = 3
 MAX_FINE = 2**15
 COST = 1.2
-"""What a degree of freedom costs in the choice; with 1 it follows the noise too often."""
+"""What following the noise costs in the choice; with 1 it follows it too often."""
+
+
+class NoiseFollowed(NamedTuple):
+    """How much of the noise each candidate follows, tr(S Sigma), in units of `scale` squared."""
+
+    scale: float
+    traces: tuple[float, ...]
 
 
 def iterated(values: Matrix, order: int) -> Matrix:
@@ -34,22 +46,40 @@ def iterated(values: Matrix, order: int) -> Matrix:
     return sum(islice(_missed(values), order), np.zeros_like(values))
 
 
-def chosen(values: Matrix) -> Matrix:
-    """Return those of the order and the degree that cross-validation finds best."""
+def noise_followed(noise: Matrix) -> NoiseFollowed:
+    """Return that of noise Sigma = R R', of which R is `noise`, with the axes of the values."""
+    scale = float(np.abs(noise).max(initial=0)) or 1.0  # squares of the largest floats overflow
+    unit = noise / scale
+    missed = (np.vdot(unit, each) for _, _, each in _candidates(unit))
+    return NoiseFollowed(scale, tuple(float(np.vdot(unit, unit) - each) for each in missed))
+
+
+def chosen(values: Matrix, noise: NoiseFollowed | None = None) -> Matrix:
+    """Return those of the order and the degree that score best."""
     best, least = (1, 1), math.inf
-    scaled = values / (np.abs(values).max() or 1.0)  # squares of the largest floats overflow
     degree, d = len(values) - 1, values.ndim - 1
-    for ratio in (fine // degree for fine in degrees(degree, d)):
-        all_missed = _missed(scaled) if ratio == 1 else _missed_by_finer(scaled, ratio)
-        for order, missed in enumerate(islice(all_missed, ORDERS[-1] + 1)):
-            if order not in ORDERS:
-                continue
+    scale = max(float(np.abs(values).max()), 0 if noise is None else noise.scale) or 1.0
+    for i, (ratio, order, missed) in enumerate(_candidates(values / scale)):
+        score = float(np.linalg.norm(missed))
+        if noise is not None:
+            score = score**2 + 2 * COST * noise.traces[i] * (noise.scale / scale) ** 2
+        else:
             left = 1 - COST * _freedom(degree, ratio, order, d)
-            score = float(np.linalg.norm(missed)) / left if left > 0 else math.inf
-            if score < least:
-                best, least = (ratio, order), score
+            score = score / left if left > 0 else math.inf
+        if score < least:
+            best, least = (ratio, order), score
     ratio, order = best
     return iterated(multiply_axes([refinement_matrix(degree, ratio)] * d, values), order)
+
+
+def _candidates(values: Matrix) -> Iterator[tuple[int, int, Matrix]]:
+    """Yield each ratio of the degrees and order, and what they miss of the values."""
+    degree = len(values) - 1
+    for ratio in (fine // degree for fine in degrees(degree, values.ndim - 1)):
+        all_missed = _missed(values) if ratio == 1 else _missed_by_finer(values, ratio)
+        for order, missed in enumerate(islice(all_missed, ORDERS[-1] + 1)):
+            if order in ORDERS:
+                yield ratio, order, missed
 
 
 def degrees(degree: int, n_features: int) -> list[int]:

@@ -12,8 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.core.checks import check_rules, is_real
 from skdp.core.code import KINDS, PublicCode
 from skdp.core.geometry import Geometry
+from skdp.core.types import Matrix
 from skdp.mechanisms.base import BasisParameter, ByteSource, Mechanism
 from skdp.mechanisms.noise import OperatingSystemBytes, check_sensitivity, check_value
+
+# Columns of noise, and numbers in them.
+MOST_COLUMNS = 64
+MOST_NOISE = 2**18
 
 
 class AdditiveMechanism(Mechanism):
@@ -157,6 +162,22 @@ class AdditiveMechanism(Mechanism):
             if errors is not None:
                 errors = self._deviation(n_values, sensitivity) * errors
         return None if errors is None else errors.reshape(shape)
+
+    def noise_columns(
+        self, shape: tuple[int, ...], sensitivity: float
+    ) -> NDArray[np.float64] | None:
+        own = type(self).release is not AdditiveMechanism.release
+        n_values, code = int(np.prod(shape)), self.geometry.basis
+        n_noised = n_values if code.n_released is None else code.n_released
+        if n_noised == 0 or math.isinf(self.epsilon) or own:
+            return None
+        n_columns = max(1, min(MOST_COLUMNS, MOST_NOISE // n_values))
+        if n_noised <= n_columns:
+            columns: Matrix = np.eye(n_noised)
+        else:  # random signs, the same whenever one asks
+            columns = np.random.default_rng(0).choice([-1.0, 1.0], (n_noised, n_columns))
+            columns /= math.sqrt(n_columns)
+        return code.noise_columns(self._deviation(n_noised, sensitivity), columns)
 
     def share_learned(self, sensitivity: float) -> float:
         if math.isinf(self.epsilon):

@@ -218,6 +218,27 @@ class Mechanism(BaseEstimator, ABC):
         """
         return None
 
+    def noise_columns(
+        self, shape: tuple[int, ...], sensitivity: float
+    ) -> NDArray[np.float64] | None:
+        """Return columns whose outer products sum to the covariance of the noise of a release.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Of the value that is to be released.
+        sensitivity : float in (0, inf)
+            Largest norm of a difference.
+
+        Returns
+        -------
+        ndarray of shape (n_values, n_columns), or None
+            In the units of the value; of a code, after decoding. For many values they are fewer,
+            and sum to it on average. None where there is no noise, or it is not known, as by
+            default.
+        """
+        return None
+
     def share_learned(self, sensitivity: float) -> float:
         """Return how much of what is released comes from the private data.
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.types import Matrix
 from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
 
@@ -61,6 +62,9 @@ class BernsteinMechanism(Mechanism):
     def standard_errors(self, shape: tuple[int, ...], sensitivity: float) -> NDArray[np.float64]:
         l1_bound = int(np.prod(shape)) * sensitivity
         return np.asarray(self._laplace().standard_errors(shape, l1_bound))
+
+    def noise_columns(self, shape: tuple[int, ...], sensitivity: float) -> Matrix | None:
+        return self._laplace().noise_columns(shape, int(np.prod(shape)) * sensitivity)
 
     def rehearse(self, shape: tuple[int, ...] | None, sensitivity: float) -> None:
         super().rehearse((1,) if shape is None else shape, sensitivity)

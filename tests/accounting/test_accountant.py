@@ -486,13 +486,20 @@ def test_a_label_tells_the_releases_of_a_block():
         "mean",
     ]
     assert ledger.total().epsilon == monday.total().epsilon == 3.0
-    with monday.as_default(), ledger.as_default("Tuesday"):
+    with monday.as_default(), ledger.as_default("noon"):
         release(np.mean, np.ones(9), accountant=ledger, **KNOWN)
         release(np.mean, np.ones(9), accountant=monday, **KNOWN)
+        ledger.spend(PrivacyGuarantee(1.0))
+        with ledger.as_default():
+            default_accountant().spend(PrivacyGuarantee(1.0), label="mean")
     assert [row["label"] for row in ledger.rows()][3:] == [
-        "Tuesday: numpy.mean",
+        "Monday: noon: numpy.mean",
         "Monday: numpy.mean",
+        "Monday: noon",
+        "Monday: noon: mean",
     ]
+    totals = {label: ledger.total(label=label).n_releases for label in ("Monday", "noon", "mean")}
+    assert totals == {"Monday": 6, "noon": 3, "mean": 3}
     for label in (1, "a\nb", "\x1b[2J", "\ud800", "a" * 81):
         with pytest.raises(ValueError, match=r"'label' parameter of PrivacyAccountant\.as_default"):
             ledger.as_default(label=label).__enter__()
@@ -618,6 +625,47 @@ def test_a_part_ends_with_its_block_also_in_a_copied_context():
 
     context.run(of_south)
     assert [row["part"] for row in accountant.rows()] == ["north", "", "south"]
+
+
+def test_a_part_is_not_that_of_another_thread_with_the_context_of_the_block():
+    accountant = PrivacyAccountant(":memory:", epsilon=9.0)
+    with accountant.parallel("hospital", "north"), ThreadPoolExecutor(1) as pool:
+        pool.submit(contextvars.copy_context().run, accountant.spend, ONE).result()
+    assert [row["part"] for row in accountant.rows()] == [""]
+
+
+def test_a_part_is_that_of_the_generator_that_opened_it_whoever_made_that():
+    """As of a task that its maker begins at once, and others go on with."""
+    accountant = PrivacyAccountant(":memory:", epsilon=9.0)
+
+    def of_north():
+        with accountant.parallel("hospital", "north"):
+            yield
+            accountant.spend(ONE)
+            yield
+
+    def maker():
+        made = of_north()
+        next(made)
+        yield made
+
+    made = next(maker())
+    next(made)
+    with pytest.raises(ValueError, match="does not run here, of_north"):
+        accountant.spend(ONE)
+    made.close()
+    assert [row["part"] for row in accountant.rows()] == ["north"]
+
+
+def test_a_block_may_be_of_parts_of_two_ledgers():
+    one, other = (PrivacyAccountant(":memory:", epsilon=9.0) for _ in range(2))
+    with one.parallel("hospital", "north"), other.parallel("week", "7"):
+        one.spend(ONE)
+        other.spend(ONE)
+        with pytest.raises(ValueError, match="must not be within another"):
+            one.parallel("hospital", "south").__enter__()
+    other.spend(ONE)
+    assert [row["part"] for ledger in (one, other) for row in ledger.rows()] == ["north", "7", ""]
 
 
 @forks

@@ -254,8 +254,14 @@ def test_the_total_of_a_block_is_what_its_releases_promise_by_themselves():
                 with labeled.parallel("town", part):
                     labeled.spend(PrivacyGuarantee(epsilon=epsilon), label="mean")
     accountant.spend(PrivacyGuarantee(epsilon=4.0), label="Monday")
-    totals = [accountant.total(label=label) for label in ("Mon", "Monday", "Tuesday", "Mon: mean")]
-    assert [(each.epsilon, each.n_releases) for each in totals] == [(2, 2), (5, 3), (0, 0), (2, 2)]
+    totals = [accountant.total(label=label) for label in ("Mon", "Monday", "mean", "Mon: mean")]
+    assert [(each.epsilon, each.n_releases) for each in totals] == [(2, 2), (5, 3), (3, 4), (2, 2)]
+    with pytest.warns(
+        UserWarning, match=r"no release .* 'Tuesday'.* begin with \['Mon', 'Monday'\]"
+    ):
+        assert accountant.total(label="Tuesday").n_releases == 0
+    with pytest.raises(TypeError, match=r"'label' parameter of PrivacyAccountant\.total must be"):
+        accountant.total(label=5)
     assert accountant.total().epsilon == 7.0
 
 
@@ -264,6 +270,8 @@ def test_a_refusal_in_a_part_says_what_is_left_there():
     with accountant.parallel("town", "a"):
         accountant.spend(PrivacyGuarantee(epsilon=2.0, gamma=0.1))
     for part, left, none in (("a", 1.0, True), ("b", 3.0, False)):
+        with accountant.parallel("town", part):
+            assert accountant.remaining() == left
         with (
             accountant.parallel("town", part),
             pytest.raises(BudgetExceededError, match=f"may have an epsilon of {left:g}") as refused,

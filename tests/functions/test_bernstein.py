@@ -18,9 +18,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from skdp.functions import bernstein_basis as _bernstein_basis
-from skdp.functions.bernstein import BernsteinTransformer
+from skdp.functions.bernstein import BernsteinTransformer, coefficients_of
 from skdp.functions.bernstein_basis import bernstein_basis, elevation_matrix, multiply_axes
-from skdp.functions.bernstein_order import ORDERS
+from skdp.functions.bernstein_order import ORDERS, noise_followed
 
 
 def fitted(n_features, **params):
@@ -165,12 +165,8 @@ def cubic(values, places):
     return [sum(weight(x - i + 1) * v for i, v in enumerate(around)) for x in places]
 
 
-@pytest.mark.loop("n_features", [1, 2])
-def test_order_and_degree_are_chosen_by_cross_validation_of_the_values(n_features):
-    """Against the matrices of the definition; near the best of all, whatever the noise."""
-    rng, degree = np.random.default_rng(n_features), 12
-    bernstein = fitted(n_features, degree=degree, order="auto")
-    lattice, grid = bernstein.lattice_, rng.uniform(size=(500, n_features))
+def candidates_of(n_features, degree, grid):
+    """What may be chosen: of each ratio and order the matrices of its values and what is missed."""
     identity = np.eye(degree + 1)
     candidates = {}
     for ratio in (1, 2, 3, 4):
@@ -185,6 +181,16 @@ def test_order_and_degree_are_chosen_by_cross_validation_of_the_values(n_feature
             coefficients, missed = coefficients + missed, rest @ missed
             if order in ORDERS:
                 candidates[ratio, order] = fine.transform(grid) @ coefficients, missed[at]
+    return candidates
+
+
+@pytest.mark.loop("n_features", [1, 2])
+def test_order_and_degree_are_chosen_by_cross_validation_of_the_values(n_features):
+    """Against the matrices of the definition; near the best of all, whatever the noise."""
+    rng, degree = np.random.default_rng(n_features), 12
+    bernstein = fitted(n_features, degree=degree, order="auto")
+    lattice, grid = bernstein.lattice_, rng.uniform(size=(500, n_features))
+    candidates = candidates_of(n_features, degree, grid)
     width = 0.02 if n_features == 1 else 0.01
     exact = np.exp(-((grid - 0.4) ** 2).sum(axis=1) / width)
     chosen, errors = set(), []
@@ -215,6 +221,54 @@ def test_order_and_degree_are_chosen_by_cross_validation_of_the_values(n_feature
     assert (auto < 1.05 * of_three).all()
     assert (auto[:2] < of_three[:2] / 2).all()
     assert len({ratio for ratio, _ in chosen}) > 1
+
+
+@pytest.mark.loop("n_features", [1, 2])
+def test_order_and_degree_are_chosen_by_noise_that_is_known(n_features):
+    """Against the matrices of the definition, for white noise and for noise as a code leaves it."""
+    rng, degree = np.random.default_rng(n_features), 12
+    bernstein = fitted(n_features, degree=degree, order="auto")
+    lattice, grid = bernstein.lattice_, rng.uniform(size=(500, n_features))
+    candidates = candidates_of(n_features, degree, grid)
+    n_values, width = len(lattice), 0.05
+    signal = np.exp(-((lattice - 0.4) ** 2).sum(axis=1) / width)
+    apart = np.sum((lattice[:, None] - lattice) ** 2, axis=-1)
+    smooth = np.linalg.cholesky(np.exp(-apart / 0.03) + 1e-6 * np.eye(n_values))
+    chosen = set()
+    for root in (np.eye(n_values), smooth, smooth[:, :5]):
+        for size in (0.01, 0.3):
+            noise = size * root
+            values = signal + noise @ rng.laplace(scale=0.5**0.5, size=noise.shape[1])
+            scores = {
+                key: np.sum((left @ values) ** 2) - 2.4 * np.sum(noise * (left @ noise))
+                for key, (_, left) in candidates.items()
+            }
+            best = min(scores, key=scores.__getitem__)
+            told = noise_followed(noise.reshape((degree + 1,) * n_features + (-1,)))
+            auto = bernstein.evaluate(coefficients_of(bernstein, values, told), grid)
+            np.testing.assert_allclose(auto, candidates[best][0] @ values, rtol=1e-6, atol=1e-9)
+            for unit in (1e300, 1e-300):
+                told = noise_followed(unit * noise.reshape((degree + 1,) * n_features + (-1,)))
+                other = bernstein.evaluate(coefficients_of(bernstein, unit * values, told), grid)
+                np.testing.assert_allclose(other, auto * unit, rtol=1e-6)
+            chosen.add(best)
+    assert len(chosen) > 2
+
+
+def test_smooth_noise_that_is_known_is_not_taken_for_signal():
+    rng, bernstein = np.random.default_rng(0), fitted(2, degree=12, order="auto")
+    lattice, grid = bernstein.lattice_, rng.uniform(size=(500, 2))
+    apart = np.sum((lattice[:, None] - lattice) ** 2, axis=-1)
+    noise = 0.1 * np.linalg.cholesky(np.exp(-apart / 0.01) + 1e-6 * np.eye(len(lattice)))
+    told = noise_followed(noise.reshape(13, 13, -1))
+    signal, exact = (np.exp(-np.sum((at - 0.4) ** 2, axis=1) / 0.1) for at in (lattice, grid))
+    errors = []
+    for _ in range(20):
+        values = signal + noise @ rng.laplace(scale=0.5**0.5, size=len(lattice))
+        both = bernstein.coefficients(values), coefficients_of(bernstein, values, told)
+        errors.append([np.std(bernstein.evaluate(each, grid) - exact) for each in both])
+    by_validation, by_noise = np.mean(errors, axis=0)
+    assert by_noise < 0.9 * by_validation
 
 
 def test_peaks_as_narrow_as_a_step_are_followed_over_two_columns():
@@ -432,6 +486,7 @@ def test_works_in_a_pipeline():
         ({"degree": True}, "Got True"),
         ({"order": 0}, "'order' parameter"),
         ({"order": None}, "Got None"),
+        ({"order": "Auto"}, "must be 'auto' or an integer from 1 to 1000. Got 'Auto'"),
         ({"degree": 1000}, "more than 10000000 basis functions"),
         ({"feature_range": (1, 0)}, "low below high"),
         ({"feature_range": (0, 0)}, "low below high"),
