@@ -150,6 +150,17 @@ def write_tables(app):
     (folder / "refused_estimators.md").write_text(refused_as_markdown(), encoding="utf-8")
 
 
+def link_to_gallery(app, docname, source):
+    """Let links to the scripts of examples, which serve readers of the repository, be of pages."""
+    page = re.compile(r"\]\(\.\./((?:\.\./)*)examples/(papers/)?(?:(plot_\w+)\.py)?\)")
+    source[0] = page.sub(
+        lambda found: "]({}auto_examples/{}{})".format(
+            found[1], found[2] or "", found[3] or "index"
+        ),
+        source[0],
+    )
+
+
 def trim_sessions(app, doctree):
     """Remove the empty line that ends a session, for doctest, before its fence."""
     for block in doctree.findall(nodes.literal_block):
@@ -170,4 +181,5 @@ def setup(app):
     app.connect("doctree-read", trim_sessions)
     app.connect("doctree-read", let_cells_wrap)
     app.connect("builder-inited", write_tables)
+    app.connect("source-read", link_to_gallery)
     app.connect("autodoc-skip-member", skip_members_of_others)

@@ -57,7 +57,7 @@ columns = make_column_transformer(
 )
 oracle = PublicDataOracle(public, grower_public)
 model = PrivateEstimator(
-    make_pipeline(columns, LogisticRegression(C=0.1)),
+    make_pipeline(columns, LogisticRegression(C=0.1, tol=1e-8, max_iter=1000)),
     mechanism=LaplaceMechanism(epsilon=1.0),
     sensitivity=SensitivitySampler(oracle, gamma=0.1, random_state=0),
 )

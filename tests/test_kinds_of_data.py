@@ -39,7 +39,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from sklearn.utils import all_estimators, get_tags
+from sklearn.utils import all_estimators, get_tags, validation
 
 from skdp import (
     LaplaceMechanism,
@@ -247,17 +247,92 @@ def test_dates_are_not_read_as_numbers(library, step, columns):
         columns = make_column_selector(dtype_include="datetime")
     table = make_column_transformer((StandardScaler(), ["age"]), (step, columns))
     model = private(make_pipeline(table, Ridge()), with_dates(library), np.arange(40.0))
-    with pytest.raises(TypeError, match=r"reads dates.*\['day'\], and a missing one as the least"):
+    with pytest.raises(
+        TypeError, match=r"read as numbers.*\['day'\], and a missing one as the least"
+    ):
         model.fit(with_dates(library), np.arange(40.0))
+
+
+def floored(X):
+    return (X["day"] - pd.Timestamp("2020-01-01")).dt.floor("D").to_frame()
+
+
+def parsed(X):
+    return X[["text"]].apply(pd.to_datetime, errors="coerce")
+
+
+def day_of_year(X):
+    return X["day"].dt.day_of_year.to_frame()
+
+
+def scaled_beside(step):
+    return make_union(step, make_pipeline(FunctionTransformer(floored), StandardScaler()))
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        make_pipeline(FunctionTransformer(floored), StandardScaler()),
+        make_pipeline(FunctionTransformer(parsed), StandardScaler()),
+        scaled_beside(FunctionTransformer(day_of_year)),
+        make_union(FunctionTransformer(floored), FunctionTransformer(day_of_year), n_jobs=2),
+        make_column_transformer((StandardScaler(), ["kinds"])),
+        make_column_transformer((StandardScaler(), ["objects"])),
+    ],
+    ids=["made", "parsed", "beside", "workers", "categories", "objects"],
+)
+def test_dates_that_steps_make_or_hide_are_not_read_as_numbers_either(steps):
+    check, cast = validation.check_array, validation._asarray_with_order
+    frame = with_dates(pd)
+    frame["text"] = frame["day"].astype(str)
+    frame["kinds"] = frame["day"].astype("category")
+    frame["objects"] = np.array([np.timedelta64(i, "D") for i in range(40)] + [0], object)[:-1]
+    model = private(make_pipeline(steps, Ridge()), frame.copy(), np.arange(40.0))
+    with pytest.raises(TypeError, match=r"read as numbers.*a missing one as the least"):
+        model.plan(40)
+    assert (check, cast) == (validation.check_array, validation._asarray_with_order)
+
+
+def all_dates_as_days(X):
+    X = X.copy()
+    for name in X.select_dtypes("datetime"):
+        X[name] = (X[name] - pd.Timestamp("2020-01-01")).dt.days
+    return X
+
+
+def columns_of_an_array(X):
+    return list(range(X.shape[1]))
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        make_pipeline(FunctionTransformer(all_dates_as_days), StandardScaler()),
+        make_pipeline(
+            make_column_transformer((StandardScaler(), ["age"])),
+            make_column_transformer((StandardScaler(), columns_of_an_array)),
+        ),
+    ],
+    ids=["by dtype", "dropped before"],
+)
+def test_steps_choose_columns_of_the_dates_as_they_are(steps):
+    model = private(make_pipeline(steps, Ridge()), with_dates(pd), np.arange(40.0))
+    assert model.fit(with_dates(pd), np.arange(40.0)).predict(with_dates(pd)).size == 40
 
 
 def test_dates_in_arrays_and_responses_and_columns_of_one_name_are_refused():
     days = np.array(["2020-01-01", "2020-01-02"] * 20, dtype="datetime64[s]")
     x = np.arange(40.0)[:, None]
     twice = pd.DataFrame(np.hstack([x, x]), columns=["a", "a"])
-    for X, y, words in ((days[:, None], x[:, 0], "X holds dates"), (x, days, "y holds dates")):
+    objects = np.array([*(days - days[0]), 0], dtype=object)[:-1]  # of numpy, not of datetime
+    for X, y, words in (
+        (days[:, None], x[:, 0], "X holds dates"),
+        (x, days, "y holds dates"),
+        (objects[:, None], x[:, 0], "X holds dates"),
+        (x, objects, "y holds dates"),
+    ):
         with pytest.raises(ValueError, match=f"{words}.*such as days since"):
-            private(Ridge(), X.copy(), y.copy()).fit(X, y)
+            private(Ridge(), x.copy(), x[:, 0].copy()).fit(X, y)
     with pytest.raises(ValueError, match="names of their own"):
         private(Ridge(), twice.copy(), x[:, 0]).fit(twice, x[:, 0])
 
@@ -291,8 +366,10 @@ def test_categories_beside_an_oracle_of_strings_are_said_to_be_strings(library):
         model.fit(declared, np.arange(40.0))
     model.fit(data, np.arange(40.0))
     both = private(make_pipeline(encode, Ridge()), public, np.arange(40.0))
-    with pytest.raises(ValueError, match="another form"):
-        both.fit(declared, np.arange(40.0))
+    for frame in (declared, data):  # also where the oracle alone declares them
+        with pytest.raises(ValueError, match="another form"):
+            both.fit(frame, np.arange(40.0))
+    both.fit(library.DataFrame({"town": towns}), np.arange(40.0))
 
 
 def days_since_2020(X):

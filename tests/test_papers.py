@@ -32,4 +32,4 @@ def test_each_page_asserts_its_claims_and_stands_in_the_list_of_all():
     assert pages
     for page in pages:
         assert "assert" in page.read_text(), page.name
-        assert f"auto_examples/papers/{page.stem}" in listed, page.name
+        assert f"examples/papers/{page.stem}.py" in listed, page.name

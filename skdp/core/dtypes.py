@@ -108,7 +108,8 @@ def _may_hold(dtype: DType, given: DType) -> bool:
 
 def common(ours: DType, theirs: DType) -> DType:
     """Return the dtype in which a column and a drawn one can be alike."""
-    if categories_of(ours) is not None and not is_number(theirs):
+    declared = [dtype for dtype in (ours, theirs) if categories_of(dtype) is not None]
+    if declared and not (is_number(ours) or is_number(theirs)):
         return theirs
     return double(ours) if is_integer(ours) and is_float(theirs) else ours
 

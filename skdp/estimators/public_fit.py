@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skdp.core.checks import shorten
@@ -21,9 +19,8 @@ from skdp.core.dataset import (
 from skdp.core.dtypes import holds_numbers
 from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import seed_names
+from skdp.estimators.dates import NO_DATES, dates_in, refusing_dates_as_numbers
 from skdp.estimators.inputs import fit_on
-from skdp.estimators.members import configured_members
-from skdp.estimators.validation import NO_DATES
 
 # Entries of a synthetic sparse column: full ones, as many as the private records, may not fit.
 SPARSE_ENTRIES = 20
@@ -82,7 +79,7 @@ def _precision(X: Container) -> type[np.floating]:
 def check_numeric(X: Container) -> None:
     """Refuse columns, by their type, for which no records can be invented."""
     names = column_names(X)
-    dates = _dates(X)
+    dates = dates_in(X)
     if dates:
         raise ValueError(
             "Without an oracle, the records that stand in for it are numbers, and the columns "
@@ -100,43 +97,6 @@ def check_numeric(X: Container) -> None:
             "that stand in for it cannot invent categories. Pass an estimate together with its "
             "oracle, as 'prior'; to release what was planned, call execute of the plan."
         )
-
-
-def _dates(X: Container) -> list[str]:
-    """Name the columns of dates and durations."""
-    dtypes = {name: X[name].dtype for name in column_names(X) or []}
-    return [
-        name
-        for name, dtype in dtypes.items()
-        if getattr(dtype, "kind", "") in ("M", "m")  # of pandas
-        or (hasattr(dtype, "is_temporal") and dtype.is_temporal())  # of polars
-    ]
-
-
-def _reads_numbers(estimator: Estimator, dataset: Dataset, dates: list[str]) -> bool:
-    """Return whether scikit-learn makes numbers of dates: as objects it can not."""
-    X = dataset.X
-    for _, part, _ in configured_members(estimator):
-        if hasattr(part, "transformers"):  # of which some choose columns by dtype
-            part.transformers = [
-                (name, step, columns(X) if callable(columns) else columns)
-                for name, step, columns in part.transformers
-            ]
-    if hasattr(X, "with_columns"):
-        polars = sys.modules["polars"]
-        as_objects = [polars.Series(n, X[n].to_list(), dtype=polars.Object) for n in dates]
-        X = X.with_columns(as_objects)
-    else:
-        X = X.copy()
-        for name in dates:
-            X[name] = X[name].astype(object)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            fit_on(estimator, Dataset(X, *dataset.parts[1:]))
-    except Exception as error:  # of another kind where a step takes dates by a function of its own
-        return "float() argument must be" in str(error)
-    return False
 
 
 def _labels(classes: list[NDArray], shape: tuple[int, ...], rng: np.random.Generator) -> NDArray:
@@ -157,16 +117,10 @@ def fit_seeded(estimator: Estimator, dataset: Dataset) -> Estimator:
     """
     configured = estimator.get_params(deep=True)
     seeds = seed_names(estimator)
-    dates = _dates(dataset.X)
     try:
         estimator.set_params(**dict.fromkeys(seeds, 0))
-        if dates and _reads_numbers(clone(estimator), dataset, dates):
-            raise TypeError(
-                f"{type(estimator).__name__} reads dates or durations as numbers, in the columns "
-                f"{shorten(dates)}, and a missing one as the least of all. {NO_DATES}, in the "
-                "records of the oracle and in the private ones."
-            )
-        fit_on(estimator, dataset)
+        with refusing_dates_as_numbers(dataset.X):
+            fit_on(estimator, dataset)
     except Exception as error:
         error.add_note(f"Raised when {type(estimator).__name__} was fitted to public records.")
         raise

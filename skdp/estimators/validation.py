@@ -13,8 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from skdp.core.checks import shorten
 from skdp.core.dataset import Dataset, column_names, n_records, numeric_parts
 from skdp.core.types import Container
-
-NO_DATES = "Make numbers of them before, such as days since a fixed date"
+from skdp.estimators.dates import NO_DATES, are_dates
 
 
 def check_private_dataset(
@@ -32,8 +31,8 @@ def check_private_dataset(
         )
     if tags.estimator_type == "regressor" and y.dtype.kind == "O" and not any_number:
         y = _as_floats(y, "y")
-    if tags.estimator_type == "regressor" and y.dtype.kind in "mM":
-        raise ValueError(f"y holds dates or durations, which are no numbers. {NO_DATES}.")
+    if tags.estimator_type == "regressor":
+        _refuse_dates(y, "y")
     check_response(y, tags.estimator_type == "classifier", any_number)
     if tags.estimator_type == "classifier":
         y = _as_words(y)
@@ -138,8 +137,7 @@ def _refuse_shape(shape: tuple[int, ...], is_series: bool) -> None:
 
 
 def _check_numbers(X: Container, tags: Tags) -> NDArray:
-    if X.dtype.kind in "mM":  # a missing one would be read as the least of all numbers
-        raise ValueError(f"X holds dates or durations, which are no numbers. {NO_DATES}.")
+    _refuse_dates(X, "X")
     if X.dtype.kind == "c":
         raise ValueError("Complex data not supported: X must be real.")
     if X.dtype.kind == "O" and not (tags.input_tags.categorical or tags.input_tags.string):
@@ -150,7 +148,14 @@ def _check_numbers(X: Container, tags: Tags) -> NDArray:
     return X
 
 
+def _refuse_dates(values: NDArray, name: str) -> None:
+    """Refuse what would be read as numbers, a missing one as the least of all."""
+    if are_dates(values):
+        raise ValueError(f"{name} holds dates or durations, which are no numbers. {NO_DATES}.")
+
+
 def _as_floats(X: NDArray, name: str = "X") -> NDArray[np.float64]:
+    _refuse_dates(X, name)
     failure: type[Exception] | None = None
     try:
         numbers = X.astype(np.float64)
