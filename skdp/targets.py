@@ -8,7 +8,7 @@ from typing import Any
 
 from skdp.core.checks import shorten, shown, warn
 from skdp.core.dtypes import categories_of
-from skdp.core.nameless import nameless_functions
+from skdp.core.nameless import nameless
 from skdp.core.schema import Form
 from skdp.core.target import Target, is_auto, replaces
 from skdp.core.types import Estimator
@@ -92,16 +92,18 @@ def warn_if_unsaved(release: object, *estimators: Estimator) -> None:
     if isinstance(release, BernsteinTransformer | Target):  # what that makes is released
         return
     for estimator in estimators:
-        found = nameless_functions(without_side_effects(estimator))  # as what is fitted is
-        if not found:
+        found, error = nameless(without_side_effects(estimator))  # as what is fitted is
+        if not found and error is None:
             continue
         params = estimator.get_params().items()
-        names = [name for name, each in params if any(each is function for function in found)]
-        names = names or [f"a {function.__qualname__} in it" for function in found]
+        names = [name for name, each in params if any(each is thing for thing in found)]
+        names = names or [f"a {thing.__qualname__} in it" for thing in found]
+        names = names or [f"a {type(error).__name__} when it is pickled"]
         warn(
             f"What is released of this {type(estimator).__name__} cannot be saved, because of "
-            f"{shorten(names)}: no other process finds a lambda, or a function within another. If "
-            "you mean to save it, take one of a module before you spend, such as numpy.log1p."
+            f"{shorten(names)}: no other process finds a lambda, a function or class within "
+            "another, or one that was defined again. If you mean to save it, take one of a module "
+            "before you spend, such as numpy.log1p."
         )
         return
 

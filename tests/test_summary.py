@@ -8,14 +8,14 @@ import subprocess
 import sys
 import warnings
 from dataclasses import replace
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from unittest.mock import Mock
 
 import joblib
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
@@ -733,15 +733,42 @@ def test_a_save_that_fails_leaves_the_earlier_release(tmp_path, monkeypatch, nth
     assert names_in(folder) == "value[first]"
 
 
+def within(function):
+    """Return one that goes by the name of a function of a module, and is not that."""
+
+    @wraps(function)
+    def inner(*args):
+        return function(*args)
+
+    return inner
+
+
+class Held(BaseEstimator):
+    """What cannot be pickled at all."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X
+
+    def __getstate__(self):
+        raise RecursionError
+
+
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
+        ({"logs__func": within(names_in)}, "columns__logs__func"),
+        ({"logs__func": partial(within(names_in))}, "a names_in in it"),
+        ({"logs": type("Local", (StandardScaler,), {})()}, "a Local in it"),
+        ({"logs": Held()}, "a RecursionError when it is pickled"),
         ({"logs__func": lambda X: np.log1p(X)}, "columns__logs__func"),
         ({"logs__kw_args": {"where": lambda: True}}, "a .*<lambda> in it"),
         ({"transformers": [("logs", FunctionTransformer(), lambda X: [0])]}, "a .*<lambda> in it"),
         ({"logs": FrozenEstimator(FunctionTransformer(lambda X: X))}, "a .*<lambda> in it"),
     ],
-    ids=["function", "within", "columns", "frozen"],
+    ids=["wrapped", "partial", "class", "error", "function", "within", "columns", "frozen"],
 )
 def test_what_cannot_be_saved_is_said_before_it_is_paid_for(tmp_path, settings, named):
     """By a plan, a fit and a search, with its name; a warning that is raised ends these."""

@@ -1,12 +1,12 @@
-"""Functions in an object that no other process could find."""
+"""What is in an object and cannot be pickled, as no other process could find it."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
-from contextlib import suppress
 from types import FunctionType
 from typing import Any
+
+from skdp.core.installed import is_named
 
 
 class _Walker(pickle.Pickler):
@@ -14,21 +14,28 @@ class _Walker(pickle.Pickler):
 
     def __init__(self) -> None:
         super().__init__(self, protocol=5, buffer_callback=lambda _: None)
-        self.found: list[Callable] = []
+        self.found: list[FunctionType | type] = []
 
     def write(self, data: object) -> None:
         pass
 
     def reducer_override(self, each: object) -> Any:
-        if isinstance(each, FunctionType) and "<" in each.__qualname__:
-            self.found.append(each)
-            return list, ()  # anything that is found
-        return NotImplemented
+        if not isinstance(each, FunctionType | type) or each.__module__ == "builtins":
+            return NotImplemented
+        if is_named(each, each.__module__, each.__qualname__):
+            return NotImplemented
+        self.found.append(each)
+        return list, ()  # anything that is found
 
 
-def nameless_functions(thing: object) -> list[Callable]:
-    """List the lambdas and functions within functions that pickling would meet."""
+def nameless(thing: object) -> tuple[list[FunctionType | type], Exception | None]:
+    """List the functions and classes that have no name in a module, or another one there has.
+
+    The walk may end before its end, by an error of something that cannot be pickled at all.
+    """
     walker = _Walker()
-    with suppress(Exception):  # of whatever kind: it is the thing's own
+    try:
         walker.dump(thing)
-    return walker.found
+    except Exception as error:  # of whatever kind: it is the thing's own
+        return walker.found, error
+    return walker.found, None
