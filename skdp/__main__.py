@@ -7,6 +7,7 @@ import csv
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -52,7 +53,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         elif chosen.json:
             print(json.dumps(plain(_summary(accountant)), indent=2, allow_nan=False))
         else:
-            print(*_table(accountant.rows()), "", accountant, sep="\n")
+            blocks = _blocks(accountant)
+            print(*_table(accountant.rows()), "", *blocks, *[""] * bool(blocks), sep="\n")
+            print(accountant)
     except LedgerError as error:
         print(error, file=sys.stderr)
         return 1
@@ -66,6 +69,15 @@ def _summary(accountant: PrivacyAccountant) -> dict[str, Any]:
         "remaining": accountant.remaining(),
         "releases": accountant.rows(),
     }
+
+
+def _blocks(accountant: PrivacyAccountant) -> list[str]:
+    """Say what each block of `as_default` promises by itself, where one has several releases."""
+    labels = [str(row["label"] or "").partition(": ") for row in accountant.rows()]
+    blocks = Counter(block for block, colon, _ in labels if colon)
+    if max(blocks.values(), default=0) < 2:
+        return []
+    return [f"{short_label(block)}: {accountant.total(label=block)}" for block in blocks]
 
 
 def _table(rows: list[dict[str, Any]]) -> list[str]:

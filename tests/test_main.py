@@ -37,6 +37,19 @@ def test_a_table_with_the_total_and_what_is_left(path, monkeypatch, capsys):
     assert "spent: (epsilon=1.5, gamma=0.05) for 2 releases" in output
 
 
+def test_the_total_of_each_block(tmp_path, capsys):
+    ledger = PrivacyAccountant(tmp_path / "ledger.db", epsilon=9.0)
+    for day, parts in (("Monday", "ab"), ("Tuesday", "a")):
+        for part in parts:
+            with ledger.as_default(day) as labeled, ledger.parallel("town", part):
+                labeled.spend(PrivacyGuarantee(epsilon=0.5), label="mean")
+    ledger.spend(PrivacyGuarantee(epsilon=1.0), label="mean")
+    assert main(["budget", str(tmp_path / "ledger.db")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for line in ("Monday: (epsilon=0.5) for 2 releases", "Tuesday: (epsilon=0.5) for 1 release"):
+        assert any(each.startswith(line) for each in lines)
+
+
 def test_csv_and_json(path, capsys):
     assert main(["budget", path, "--csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
