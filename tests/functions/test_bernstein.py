@@ -165,8 +165,11 @@ def cubic(values, places):
     return [sum(weight(x - i + 1) * v for i, v in enumerate(around)) for x in places]
 
 
-def candidates_of(n_features, degree, grid):
+def choice(n_features, degree):
     """What may be chosen: of each ratio and order the matrices of its values and what is missed."""
+    bernstein = fitted(n_features, degree=degree, order="auto")
+    rng = np.random.default_rng(n_features)
+    grid = rng.uniform(size=(500, n_features))
     identity = np.eye(degree + 1)
     candidates = {}
     for ratio in (1, 2, 3, 4):
@@ -181,16 +184,15 @@ def candidates_of(n_features, degree, grid):
             coefficients, missed = coefficients + missed, rest @ missed
             if order in ORDERS:
                 candidates[ratio, order] = fine.transform(grid) @ coefficients, missed[at]
-    return candidates
+    return rng, bernstein, grid, candidates
 
 
 @pytest.mark.loop("n_features", [1, 2])
 def test_order_and_degree_are_chosen_by_cross_validation_of_the_values(n_features):
     """Against the matrices of the definition; near the best of all, whatever the noise."""
-    rng, degree = np.random.default_rng(n_features), 12
-    bernstein = fitted(n_features, degree=degree, order="auto")
-    lattice, grid = bernstein.lattice_, rng.uniform(size=(500, n_features))
-    candidates = candidates_of(n_features, degree, grid)
+    degree = 12
+    rng, bernstein, grid, candidates = choice(n_features, degree)
+    lattice = bernstein.lattice_
     width = 0.02 if n_features == 1 else 0.01
     exact = np.exp(-((grid - 0.4) ** 2).sum(axis=1) / width)
     chosen, errors = set(), []
@@ -226,10 +228,9 @@ def test_order_and_degree_are_chosen_by_cross_validation_of_the_values(n_feature
 @pytest.mark.loop("n_features", [1, 2])
 def test_order_and_degree_are_chosen_by_noise_that_is_known(n_features):
     """Against the matrices of the definition, for white noise and for noise as a code leaves it."""
-    rng, degree = np.random.default_rng(n_features), 12
-    bernstein = fitted(n_features, degree=degree, order="auto")
-    lattice, grid = bernstein.lattice_, rng.uniform(size=(500, n_features))
-    candidates = candidates_of(n_features, degree, grid)
+    degree = 12
+    rng, bernstein, grid, candidates = choice(n_features, degree)
+    lattice = bernstein.lattice_
     n_values, width = len(lattice), 0.05
     signal = np.exp(-((lattice - 0.4) ** 2).sum(axis=1) / width)
     apart = np.sum((lattice[:, None] - lattice) ** 2, axis=-1)
