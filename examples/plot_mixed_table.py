@@ -56,7 +56,9 @@ encode = make_column_transformer(
     (OneHotEncoder(handle_unknown="ignore"), ["color", "hue"]), (StandardScaler(), numbers)
 )
 pipelines = {
-    "logistic regression": make_pipeline(encode, LogisticRegression(C=0.1, tol=1e-8, max_iter=1000)),
+    "logistic regression": make_pipeline(
+        encode, LogisticRegression(C=0.1, tol=1e-8, max_iter=1000)
+    ),
     "random forest": make_pipeline(encode, RandomForestClassifier(10, max_depth=3, random_state=0)),
 }
 
