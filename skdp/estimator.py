@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 
 from skdp.accounting.accountant import PrivacyAccountant, paying
-from skdp.accounting.in_force import with_accountant_in_force
+from skdp.accounting.in_force import accountant_in_force
 from skdp.checks import check_fit, check_holds_no_record, check_parameters
 from skdp.core.checks import check_count, with_advice
 from skdp.core.dataset import Dataset
@@ -316,4 +316,7 @@ class PrivateEstimator(FittedMethods, DelegatedMethods, MetaEstimatorMixin, Base
 
     def __getstate__(self) -> dict[str, Any]:
         """Take the accountant in force along, so that a worker counts where its caller does."""
-        return with_accountant_in_force(super().__getstate__())
+        state = super().__getstate__()
+        if self.accountant is None and accountant_in_force() is not None:
+            state = {**state, "accountant": accountant_in_force()}
+        return state

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer
-from skdp.accounting.in_force import with_accountant_in_force
 from skdp.accounting.spend import DOWN, SHORT_DOWN, SHORT_UP, UP, above, below, exact, short_label
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count, shorten, warn
@@ -313,10 +312,6 @@ class ReleasePlan:
         deviations = self.mechanism.geometry.basis.deviations
         shape = self.sensitivity.shape
         return None if deviations is None or shape is None else deviations.reshape(shape)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Take the accountant in force along, so that a worker counts where its caller does."""
-        return with_accountant_in_force(self.__dict__)
 
     def _spend(self, guarantee: PrivacyGuarantee, accountant: PrivacyAccountant) -> BudgetTotal:
         """Count the release, and return what it and all earlier ones promise together."""

@@ -91,6 +91,8 @@ class PrivacyAccountant:
     """
 
     _label: str | None = None
+    _label_came_along = False
+    """Whether the label is of the block in which this was pickled; one that is open goes before."""
 
     @with_advice(
         "Write PrivacyAccountant(path, epsilon=3.0): epsilon is the limit of all releases."
@@ -131,11 +133,16 @@ class PrivacyAccountant:
 
     def _labeled_here(self) -> PrivacyAccountant:
         """Return this one with the label of the block, if that is of the same ledger."""
-        with suppress(LedgerError):  # which block it is cannot be told, and need not be
-            given = accountant_in_force()
-            if self._label is None and given is not None and given._key == self._key:
-                return self._labeled(given._label)
-        return self
+        return self._labeled(self._label_here())
+
+    def _label_here(self) -> str | None:
+        """Return its own label, or that of a block of the same ledger."""
+        if self._label is None or self._label_came_along:
+            with suppress(LedgerError):  # which block it is cannot be told, and need not be
+                given = accountant_in_force()
+                if given is not None and given._key == self._key:
+                    return given._label
+        return None if self._label_came_along else self._label
 
     def _labeled(self, label: str | None) -> Self:
         """Return this one, or one of the same ledger that labels its rows."""
@@ -450,7 +457,7 @@ class PrivacyAccountant:
                 "The 'label' parameter of PrivacyAccountant.as_default must be a string of one "
                 f"line, of at most {LONGEST} characters. Got {shown(label)}."
             )
-        outer = self._labeled_here()._label
+        outer = self._label_here()
         named = self._labeled(": ".join(filter(None, (outer, label))) or None)
         with put_in_force(named):
             yield named
@@ -624,4 +631,7 @@ def _reopen(
             found = PrivacyAccountant._of(Sums(Ledger(path, timeout, limits, identity)))
             _reopened[key] = found
     found._remember()
-    return found._labeled(label)
+    named = found._labeled(label)
+    if label is not None:
+        named._label_came_along = True
+    return named

@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from skdp.accounting.ledger import lock
 from skdp.core.checks import warn
@@ -58,13 +58,6 @@ def accountant_in_force() -> PrivacyAccountant | None:
     if given:
         return given[-1]
     return _of_threads() if _blocks else _of_parents() or _at_fork
-
-
-def with_accountant_in_force(state: dict[str, Any]) -> dict[str, Any]:
-    """Return a state to pickle with the accountant of the block, where it has none of its own."""
-    if state["accountant"] is not None or accountant_in_force() is None:
-        return state
-    return state | {"accountant": accountant_in_force()}
 
 
 def _of_threads() -> PrivacyAccountant:

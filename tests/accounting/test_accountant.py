@@ -515,9 +515,16 @@ def test_a_label_goes_with_any_accountant_of_the_ledger(path):
             content = pool.submit(pickle.dumps, other).result()
         with third.as_default():
             release(np.mean, np.ones(9), accountant=other, **KNOWN)
-    release(np.mean, np.ones(9), accountant=pickle.loads(content), **KNOWN)
-    labels = [row["label"] for row in other.rows()]
-    assert labels == ["Monday: numpy.mean"] * 3 + ["numpy.mean", "Monday: numpy.mean"]
+    came_along = pickle.loads(content)
+    release(np.mean, np.ones(9), accountant=came_along, **KNOWN)
+    with other.as_default("Thursday"):
+        release(np.mean, np.ones(9), accountant=came_along, **KNOWN)
+    with came_along.as_default("Friday"):
+        release(np.mean, np.ones(9), accountant=other, **KNOWN)
+    labels = [row["label"].partition(": ") for row in other.rows()]
+    assert [label or name for name, _, label in labels].count("numpy.mean") == 7
+    blocks = [name for name, _, label in labels if label]
+    assert blocks == ["Monday"] * 4 + ["Thursday", "Friday"]
     assert [row["label"] for row in third.rows()] == ["numpy.mean"]
 
 
