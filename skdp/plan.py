@@ -356,8 +356,8 @@ class ReleasePlan:
             raise ValueError(
                 "The private dataset is of another form than the plan: "
                 f"{describe_key(given.key)}. The plan is for {describe_key(self.schema.key)}."
-                f"{describe_columns(given.key, self.schema.key)} Make a plan for data of this "
-                "form, with 'like'."
+                f"{describe_columns(given.key, self.schema.key)} Bring it into the form of the "
+                "plan, or make a plan for data of this form, with 'like'."
             )
         lost = lost_categories(declared, self.schema)
         if lost:
