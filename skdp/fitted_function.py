@@ -232,6 +232,8 @@ class FittedFunctionTarget(Target):
         box = self.transformer
         if noise is None or self.method not in DENSITY or box.order != "auto":
             return self
+        if not np.isfinite(noise).all():  # as of a bound near the largest float
+            return self
         told = copy.copy(self)
         told._noise = noise_followed(as_tensor(noise, "noise", box.degree, box.n_features_in_))
         return told

@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.cross_decomposition import PLSSVD
 from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     BaggingRegressor,
@@ -261,6 +262,10 @@ def parsed(X):
     return X[["text"]].apply(pd.to_datetime, errors="coerce")
 
 
+def as_dates(X):
+    return np.asarray(X).astype("int64").astype("datetime64[D]")
+
+
 def day_of_year(X):
     return X["day"].dt.day_of_year.to_frame()
 
@@ -277,16 +282,21 @@ def scaled_beside(step):
         scaled_beside(FunctionTransformer(day_of_year)),
         make_union(FunctionTransformer(floored), FunctionTransformer(day_of_year), n_jobs=2),
         make_column_transformer((StandardScaler(), ["kinds"])),
-        make_column_transformer((StandardScaler(), ["objects"])),
+        make_column_transformer(("passthrough", ["text"]), ("passthrough", ["nanoseconds"])),
+        make_pipeline(
+            make_column_transformer(("passthrough", ["age"])),
+            FunctionTransformer(as_dates),
+            StandardScaler(),
+        ),
     ],
-    ids=["made", "parsed", "beside", "workers", "categories", "objects"],
+    ids=["made", "parsed", "beside", "workers", "categories", "stacked", "of numbers"],
 )
 def test_dates_that_steps_make_or_hide_are_not_read_as_numbers_either(steps):
     check, cast = validation.check_array, validation._asarray_with_order
     frame = with_dates(pd)
     frame["text"] = frame["day"].astype(str)
     frame["kinds"] = frame["day"].astype("category")
-    frame["objects"] = np.array([np.timedelta64(i, "D") for i in range(40)] + [0], object)[:-1]
+    frame["nanoseconds"] = frame["day"].astype("datetime64[ns]")
     model = private(make_pipeline(steps, Ridge()), frame.copy(), np.arange(40.0))
     with pytest.raises(TypeError, match=r"read as numbers.*a missing one as the least"):
         model.plan(40)
@@ -330,9 +340,12 @@ def test_dates_in_arrays_and_responses_and_columns_of_one_name_are_refused():
         (x, days, "y holds dates"),
         (objects[:, None], x[:, 0], "X holds dates"),
         (x, objects, "y holds dates"),
+        (pd.DataFrame({"a": objects}, dtype=object), x[:, 0], "X, in the column 'a', holds dates"),
     ):
         with pytest.raises(ValueError, match=f"{words}.*such as days since"):
             private(Ridge(), x.copy(), x[:, 0].copy()).fit(X, y)
+    with pytest.raises(ValueError, match="y holds dates"):
+        private(PLSSVD(1), x.copy(), x[:, 0].copy()).set_params(release=["x_weights_"]).fit(x, days)
     with pytest.raises(ValueError, match="names of their own"):
         private(Ridge(), twice.copy(), x[:, 0]).fit(twice, x[:, 0])
 

@@ -308,3 +308,12 @@ def test_a_density_behind_a_prior_takes_its_order_by_the_noise_that_is_left():
         errors.append([np.abs(each - exact).mean() for each in (drawn, blind)])
     drawn, blind = np.mean(errors, axis=0)
     assert drawn < 0.9 * blind
+
+
+def test_noise_that_is_no_number_chooses_no_order():
+    """Which would be an error after payment; as of a bound near the largest float."""
+    X = np.random.default_rng(0).uniform(size=(50, 1))
+    target = private(KernelDensity(bandwidth=0.3)).plan(50, like=X).target
+    assert target.knowing_noise(np.full((11, 11), np.inf)) is target
+    assert target.knowing_noise(None) is target
+    assert target.knowing_noise(np.eye(11)) is not target

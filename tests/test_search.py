@@ -364,8 +364,10 @@ def test_nothing_is_looked_at_that_cannot_be_finished():
     with pytest.raises(BudgetExceededError):
         search(ridge(accountant=ledger), scoring=noted_score).fit(X, Y)
     assert (SEEN, ledger.rows()) == ([], [])
-    search(ridge(0.9, accountant=ledger), scoring=noted_score).fit(X, Y)
+    fitted = search(ridge(0.9, accountant=ledger), scoring=noted_score).fit(X, Y)
     assert ledger.total().epsilon == 1.4
+    with pytest.raises(BudgetExceededError):  # the plan of the model pays where the search did
+        fitted.plan_.execute(X, Y)
 
 
 def test_random_candidates():

@@ -743,6 +743,13 @@ def within(function):
     return inner
 
 
+def local_scaler():
+    class Local(StandardScaler):
+        pass
+
+    return Local()
+
+
 class Held(BaseEstimator):
     """What cannot be pickled at all."""
 
@@ -761,7 +768,7 @@ class Held(BaseEstimator):
     [
         ({"logs__func": within(names_in)}, "columns__logs__func"),
         ({"logs__func": partial(within(names_in))}, "a names_in in it"),
-        ({"logs": type("Local", (StandardScaler,), {})()}, "a Local in it"),
+        ({"logs": local_scaler()}, "a local_scaler.<locals>.Local in it"),
         ({"logs": Held()}, "a RecursionError when it is pickled"),
         ({"logs__func": lambda X: np.log1p(X)}, "columns__logs__func"),
         ({"logs__kw_args": {"where": lambda: True}}, "a .*<lambda> in it"),

@@ -396,6 +396,11 @@ class PrivacyAccountant:
         -------
         float of at least 0
             They may be spent one by one.
+
+        Raises
+        ------
+        ValueError
+            If a generator or coroutine that opened a block of `parallel` waits, as for a release.
         """
         check_count("n_releases", n_releases, "PrivacyAccountant.remaining")
         seen = self._sums.current().seen_by(*part_in_force(self._ledger.identity))
@@ -502,7 +507,7 @@ class PrivacyAccountant:
     def __str__(self) -> str:
         limits = vars(self._ledger.limits)
         unlimited = math.isinf(self._ledger.limits.epsilon)
-        left, of_ten = self.remaining(), self.remaining(10)
+        left, of_ten = self._sums.left(1), self._sums.left(10)
         shares = f"epsilon={left:g} for one release, {of_ten:g} for each of ten"
         if limits["gamma"] is not None:
             gamma = self._sums.gamma_left()

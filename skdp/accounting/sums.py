@@ -84,7 +84,9 @@ class Sums:
         most = f"One more release may have an epsilon of {left:g}"
         if limits.gamma is not None and not gamma_left:
             most += " and no gamma (only what is known on paper)"
-        if limits.gamma is not None and gamma > exact(limits.gamma):
+        if not left:
+            remedy = "Nothing is left: stop here"
+        elif limits.gamma is not None and gamma > exact(limits.gamma):
             remedy = f"Gamma would be {above(gamma):g}, jointly: sample at a smaller one"
             if with_it.total(limits).epsilon > limits.epsilon:
                 remedy = f"{most}. {remedy}"
@@ -92,10 +94,8 @@ class Sums:
             remedy = (
                 f"Of delta {max(0.0, below(room)):g} may be spent, beside the slack: ask for less"
             )
-        elif left:
-            remedy = f"{most}: ask for less"
         else:
-            remedy = "Nothing is left: stop here"
+            remedy = f"{most}: ask for less"
         return BudgetExceededError(
             f"The budget {self.ledger.path!r} does not allow {which}. Its limits are "
             f"{numbers(vars(limits))}; spent is {spent}; {self.asked} {what}. Nothing "

@@ -24,12 +24,13 @@ class _Walker(pickle.Pickler):
             return NotImplemented
         if is_named(each, each.__module__, each.__qualname__):
             return NotImplemented
-        self.found.append(each)
+        if isinstance(each, FunctionType) or "<" in each.__qualname__:
+            self.found.append(each)  # of a session, classes are its user's own affair
         return list, ()  # anything that is found
 
 
 def nameless(thing: object) -> tuple[list[FunctionType | type], Exception | None]:
-    """List the functions and classes that have no name in a module, or another one there has.
+    """List functions and local classes that no name in a module is that of.
 
     The walk may end before its end, by an error of something that cannot be pickled at all.
     """

@@ -6,9 +6,11 @@ hand what it makes of them to the next. It is seen where they are read, in a pub
 
 from __future__ import annotations
 
+import functools
+import re
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import joblib
@@ -18,15 +20,15 @@ from sklearn.utils import validation
 from skdp.core.checks import shorten
 from skdp.core.dataset import column_names
 from skdp.core.dtypes import holds_numbers
-from skdp.core.types import Container
+from skdp.core.types import Container, Estimator
+from skdp.estimators.members import configured_members
 
 NO_DATES = "Make numbers of them before, such as days since a fixed date"
 
 _lock = threading.Lock()
 _watching: set[int] = set()
 """The threads whose public fit is watched."""
-_CAST, _CHECK = "_asarray_with_order", "check_array"
-_originals: dict[str, Any] = {}
+_originals: dict[tuple[Any, str], Any] = {}
 
 
 def are_dates(values: Any) -> bool:
@@ -37,7 +39,7 @@ def are_dates(values: Any) -> bool:
         return True
     if hasattr(dtype, "is_temporal"):  # polars
         return bool(dtype.is_temporal())
-    if dtype.kind != "O":
+    if getattr(dtype, "kind", "") != "O":
         return False
     kinds = np.datetime64 | np.timedelta64  # others are no numbers for numpy either
     return any(isinstance(each, kinds) for each in np.asarray(values).ravel())
@@ -54,46 +56,81 @@ def dates_in(X: Container) -> list[str]:
 
 
 @contextmanager
-def refusing_dates_as_numbers(X: Container) -> Iterator[None]:
-    """Refuse them where scikit-learn makes numbers of them; `X` are the records of the fit."""
+def refusing_dates_as_numbers(estimator: Estimator, X: Container) -> Iterator[None]:
+    """Refuse them where scikit-learn makes numbers of them, in a fit of the estimator to X."""
     here = threading.get_ident()
-    dtypes = [X[name].dtype for name in column_names(X) or []] or [getattr(X, "dtype", None)]
-    if all(dtype is not None and holds_numbers(dtype) for dtype in dtypes) or here in _watching:
+    if here in _watching:
         yield
         return
-    with _lock:
-        if not _watching:
-            for name, watched in ((_CAST, _cast), (_CHECK, _check)):
-                _originals[name] = getattr(validation, name)
-                setattr(validation, name, watched)
-        _watching.add(here)
+    dtypes = [X[name].dtype for name in column_names(X) or []] or [getattr(X, "dtype", None)]
+    numbers = all(dtype is not None and holds_numbers(dtype) for dtype in dtypes)
+    # elsewhere they would be read without being seen; numbers become dates by a function only
+    config = nullcontext() if numbers else joblib.parallel_config(backend="sequential")
     try:
-        with joblib.parallel_config(backend="sequential"):  # or they were read elsewhere
+        with _lock:
+            _watching.add(here)
+            _watch(validation, "_asarray_with_order", _cast)
+            _watch(validation, "check_array", _check)
+            for stacks in _stacking(estimator):
+                _watch(stacks, "_hstack", _stacked)
+        with config:
             yield
     except TypeError as error:
         names = dates_in(X)  # as objects, beside columns of another kind
-        if names and "float() argument must be" in str(error):
+        if names and re.search(r"float\(\) argument.*(Timestamp|NaT|date|delta)", str(error)):
             raise _as_numbers(names) from error
         raise
     finally:
         with _lock:
             _watching.discard(here)
             if not _watching:
-                for name, original in _originals.items():
-                    setattr(validation, name, original)
+                for (owner, name), original in _originals.items():
+                    setattr(owner, name, original)
+                _originals.clear()
 
 
-def _cast(array: Any, dtype: Any = None, **options: Any) -> Any:
-    if threading.get_ident() in _watching and dtype is not None and np.dtype(dtype).kind in "biuf":
+def _stacking(estimator: Estimator) -> set[type]:
+    """Return the classes of members that put what their own members make side by side."""
+    members = (type(part) for _, part, _ in configured_members(estimator))
+    return {each for kind in members for each in kind.__mro__ if "_hstack" in vars(each)}
+
+
+def _watch(owner: Any, name: str, watched: Callable[..., Any]) -> None:
+    """Put a function between, in all threads; in those that do not watch it changes nothing."""
+    if (owner, name) not in _originals:
+        original = _originals[owner, name] = getattr(owner, name)
+
+        @functools.wraps(original)
+        def between(*args: Any, **options: Any) -> Any:
+            if threading.get_ident() not in _watching:
+                return original(*args, **options)
+            return watched(original, *args, **options)
+
+        setattr(owner, name, between)
+
+
+def _cast(original: Callable, array: Any, dtype: Any = None, **options: Any) -> Any:
+    if dtype is not None and np.dtype(dtype).kind in "biuf":
         _refuse(array)
-    return _originals[_CAST](array, dtype=dtype, **options)
+    return original(array, dtype=dtype, **options)
 
 
-def _check(array: Any, *args: Any, dtype: Any = "numeric", **options: Any) -> Any:
-    checked = _originals[_CHECK](array, *args, dtype=dtype, **options)
-    if threading.get_ident() in _watching and isinstance(dtype, str) and dtype == "numeric":
+def _check(original: Callable, *args: Any, dtype: Any = "numeric", **options: Any) -> Any:
+    checked = original(*args, dtype=dtype, **options)
+    if isinstance(dtype, str) and dtype == "numeric":
         _refuse(checked)
     return checked
+
+
+def _stacked(original: Callable, transformer: Any, Xs: Any, **options: Any) -> Any:
+    """Refuse to put dates beside objects in an array: those in nanoseconds become whole numbers."""
+    parts = list(Xs)
+    stacked = original(transformer, parts, **options)
+    if getattr(getattr(stacked, "dtype", None), "kind", "") == "O":
+        for part in parts:
+            if np.asarray(part).dtype.str.endswith("[ns]"):
+                _refuse(part)
+    return stacked
 
 
 def _refuse(values: Any) -> None:

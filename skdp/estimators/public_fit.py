@@ -119,7 +119,7 @@ def fit_seeded(estimator: Estimator, dataset: Dataset) -> Estimator:
     seeds = seed_names(estimator)
     try:
         estimator.set_params(**dict.fromkeys(seeds, 0))
-        with refusing_dates_as_numbers(dataset.X):
+        with refusing_dates_as_numbers(estimator, dataset.X):
             fit_on(estimator, dataset)
     except Exception as error:
         error.add_note(f"Raised when {type(estimator).__name__} was fitted to public records.")

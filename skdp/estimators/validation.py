@@ -31,7 +31,7 @@ def check_private_dataset(
         )
     if tags.estimator_type == "regressor" and y.dtype.kind == "O" and not any_number:
         y = _as_floats(y, "y")
-    if tags.estimator_type == "regressor":
+    if tags.estimator_type != "classifier":
         _refuse_dates(y, "y")
     check_response(y, tags.estimator_type == "classifier", any_number)
     if tags.estimator_type == "classifier":
@@ -100,6 +100,9 @@ def _check_features(X: Container, tags: Tags, any_number: bool) -> Container:
         return X
     if names is None:
         return _check_numbers(X, tags)
+    for name in names:
+        if X[name].dtype == object:  # which an encoder may take beside a scaler
+            _refuse_dates(X[name], f"X, in the column {name!r},")
     for _, numbers in numeric_parts(X):
         _check_finite(numbers, tags)
     if not (tags.input_tags.categorical or tags.input_tags.string):
@@ -148,7 +151,7 @@ def _check_numbers(X: Container, tags: Tags) -> NDArray:
     return X
 
 
-def _refuse_dates(values: NDArray, name: str) -> None:
+def _refuse_dates(values: Container, name: str) -> None:
     """Refuse what would be read as numbers, a missing one as the least of all."""
     if are_dates(values):
         raise ValueError(f"{name} holds dates or durations, which are no numbers. {NO_DATES}.")

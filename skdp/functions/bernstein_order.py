@@ -50,8 +50,14 @@ def noise_followed(noise: Matrix) -> NoiseFollowed:
     """Return that of noise Sigma = R R', of which R is `noise`, with the axes of the values."""
     scale = float(np.abs(noise).max(initial=0)) or 1.0  # squares of the largest floats overflow
     unit = noise / scale
+    return NoiseFollowed(scale, _traces(unit.shape, unit.tobytes()))
+
+
+@lru_cache(maxsize=16)  # a plan may be executed many times, and white noise is of one kind
+def _traces(shape: tuple[int, ...], content: bytes) -> tuple[float, ...]:
+    unit = np.frombuffer(content).reshape(shape)
     missed = (np.vdot(unit, each) for _, _, each in _candidates(unit))
-    return NoiseFollowed(scale, tuple(float(np.vdot(unit, unit) - each) for each in missed))
+    return tuple(float(np.vdot(unit, unit) - each) for each in missed)
 
 
 def chosen(values: Matrix, noise: NoiseFollowed | None = None) -> Matrix:

@@ -260,6 +260,7 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
         plan = settled_again(planned)
         if index > 0:
             plan = replace(prepared[index].plan(), n_alternatives=len(models))
+        plan = replace(plan, accountant=given)
         released = plan.execute(
             *dataset.parts, accountant=pays, random_state=self.estimator.random_state
         )

@@ -585,6 +585,9 @@ def test_a_part_is_not_that_of_whoever_reads_a_generator():
         for _ in generator():
             with pytest.raises(ValueError, match=f"does not run here, {generator.__name__}"):
                 accountant.spend(PrivacyGuarantee(epsilon=1.0))
+            with pytest.raises(ValueError, match="does not run here"):
+                accountant.remaining()
+            assert "left: epsilon=" in str(accountant)  # of all records
     assert accountant.total().epsilon == 1.0
     with ExitStack() as stack:
         stack.enter_context(accountant.parallel("hospital", "north"))
