@@ -16,7 +16,7 @@ FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 def failures(text, name):
     """Run the examples of a page as one session and return how many tried, how many failed."""
     session = "\n".join(block for block in FENCE.findall(text) if ">>> " in block)
-    page = doctest.DocTestParser().get_doctest(session, {}, name, name, 0)
+    page = doctest.DocTestParser().get_doctest(session, {"__name__": "__main__"}, name, name, 0)
     return doctest.DocTestRunner(optionflags=FLAGS).run(page)
 
 
