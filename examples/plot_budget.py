@@ -103,7 +103,8 @@ for epsilon in (1.5, colleague.remaining(2)):
 # The rows hold what was promised, and nothing of the data. On the command line,
 # ``python -m skdp budget customers.db`` prints them too.
 
-print(ledger.to_frame()[["label", "epsilon", "gamma", "law"]].to_string(index=False))
+rows = ledger.to_frame()[["label", "epsilon", "gamma", "law"]]
+print(rows.to_string(index=False, max_colwidth=40))
 print(ledger)
 
 # %%

@@ -162,7 +162,8 @@ class FittedMethods:
         """Return how likely the exact model predicts the same label, as far as the noise shows.
 
         It is no probability of the class: it says what privacy makes uncertain. It costs no
-        privacy.
+        privacy. With a code each simulated release takes two fits to records of the oracle, which
+        serve later calls, and other releases of the same plan.
 
         Parameters
         ----------

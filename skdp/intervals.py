@@ -62,7 +62,7 @@ class Simulator:
     oracle: Oracle | None
     errors: Matrix | None = None
     had_oracle: bool = False
-    drawn: dict[tuple[int, ...], Matrix] = field(default_factory=dict, init=False)
+    drawn: dict[tuple[int, ...], Matrix] = field(default_factory=dict)
 
     def kept(self, shape: tuple[int, ...], n_draws: int) -> Self:
         """Return what needs no oracle any more: it draws now what it may have to draw."""
@@ -75,6 +75,7 @@ class Simulator:
             oracle=None,
             errors=errors,
             had_oracle=self.had_oracle or self.oracle is not None,
+            drawn={},
         )
 
     def might_have_been(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Set
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -287,8 +288,19 @@ class ReleasePlan:
             return None
         schema = None if self.oracle is None else self.schema  # or it has categories of the data
         return Simulator(
-            target, self.mechanism, self.sensitivity, self.n_samples, schema, self.oracle
+            target,
+            self.mechanism,
+            self.sensitivity,
+            self.n_samples,
+            schema,
+            self.oracle,
+            drawn=self._drawn,
         )
+
+    @cached_property
+    def _drawn(self) -> dict[tuple[int, ...], NDArray[np.float64]]:
+        """What was simulated for one release, and serves all others."""
+        return {}
 
     def _named(self, numbers: Any) -> NDArray[np.float64] | Values | None:
         return None if numbers is None else self.target.by_name(numbers)

@@ -295,3 +295,23 @@ def test_a_loaded_release_has_intervals_without_the_oracle(tmp_path):
         assert "`released.predict_interval(X)`" in card
         assert ("was saved without `n_draws`" in card) == (name == "bare")
         assert "without any noise" in card
+
+
+def test_releases_of_a_plan_share_what_was_simulated():
+    calls = []
+
+    def counted(n_samples, rng):
+        calls.append(n_samples)
+        return rng.uniform(size=(n_samples, 2)), rng.uniform(size=n_samples)
+
+    sampler = SensitivitySampler(counted, gamma=0.2, n_pairs=9, random_state=0)
+    model = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=sampler)
+    X, y = np.random.default_rng(0).uniform(size=(50, 2)), np.linspace(0, 1, 50)
+    plan = model.plan(50)
+    one, other = plan.execute(X, y), plan.execute(X, y)
+    before = len(calls)
+    one.value_interval(n_draws=19)
+    assert len(calls) > before
+    before = len(calls)
+    assert np.all(np.ptp(other.value_interval(n_draws=19), axis=1) > 0)
+    assert len(calls) == before
