@@ -80,7 +80,8 @@ class ReleasePlan:
         What the numbers are called, one by one or along the last axis, for the summary; two lists
         are of the rows and the columns of a table.
     accountant : PrivacyAccountant or None, default=None
-        Whose budget pays for an execution that names none: that of the estimator.
+        Whose budget pays for an execution that names none: that of the estimator. With one in
+        memory a plan cannot be pickled; ``dataclasses.replace(plan, accountant=None)`` can.
 
     Attributes
     ----------

@@ -436,7 +436,8 @@ class PrivacyAccountant:
         Other threads and worker processes count here too while the block lasts; where blocks of
         several accountants are open in different threads, they must be given theirs. A process
         knows the blocks of the one that started it after skdp was imported there, by a file in
-        TMPDIR. If that is deleted while the block lasts, its end warns that workers may have
+        TMPDIR. A `PrivateEstimator` without an accountant that is pickled in the block takes this
+        one along, wherever it is fitted then. If that is deleted while the block lasts, its end warns that workers may have
         counted nowhere.
 
         Parameters
