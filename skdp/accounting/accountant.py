@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Self
 from weakref import WeakValueDictionary, ref
 
-from skdp.accounting.in_force import accountant_in_force, put_in_force
+from skdp.accounting.in_force import accountant_in_force, accountants_in_force, put_in_force
 from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
 from skdp.accounting.parts import part_in_force, put_in_part
 from skdp.accounting.spend import Spend, estimator_first
@@ -139,8 +139,8 @@ class PrivacyAccountant:
         """Return its own label, or that of a block of the same ledger."""
         if self._label is None or self._label_came_along:
             with suppress(LedgerError):  # which block it is cannot be told, and need not be
-                given = accountant_in_force()
-                if given is not None and given._key == self._key:
+                own = (each for each in accountants_in_force() if each._key == self._key)
+                if (given := next(own, None)) is not None:
                     return given._label
         return None if self._label_came_along else self._label
 
@@ -436,9 +436,9 @@ class PrivacyAccountant:
         Other threads and worker processes count here too while the block lasts; where blocks of
         several accountants are open in different threads, they must be given theirs. A process
         knows the blocks of the one that started it after skdp was imported there, by a file in
-        TMPDIR. A `PrivateEstimator` without an accountant that is pickled in the block takes this
-        one along, wherever it is fitted then. If that is deleted while the block lasts, its end warns that workers may have
-        counted nowhere.
+        TMPDIR. If that is deleted while the block lasts, its end warns that workers may have
+        counted nowhere. A `PrivateEstimator` without an accountant that is pickled in the block
+        takes this one along, wherever it is fitted then.
 
         Parameters
         ----------

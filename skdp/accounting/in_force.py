@@ -60,6 +60,15 @@ def accountant_in_force() -> PrivacyAccountant | None:
     return _of_threads() if _blocks else _of_parents() or _at_fork
 
 
+def accountants_in_force() -> Iterator[PrivacyAccountant]:
+    """Yield those of all blocks around, the innermost first; of another thread or process one."""
+    given = _in_force.get()
+    if given:
+        yield from reversed(given)
+    elif (one := accountant_in_force()) is not None:
+        yield one
+
+
 def _of_threads() -> PrivacyAccountant:
     """Return the accountant of the innermost block of all threads, if these agree."""
     blocks = _blocks

@@ -474,7 +474,7 @@ TestBudget.settings = settings(max_examples=10, stateful_step_count=12, deadline
 
 
 def test_a_label_tells_the_releases_of_a_block():
-    ledger = PrivacyAccountant(":memory:", epsilon=9.0)
+    ledger = PrivacyAccountant(":memory:", epsilon=99.0)
     with ledger.as_default(label="Monday") as monday:
         default_accountant().spend(PrivacyGuarantee(1.0), label="mean")
         with monday.as_default():
@@ -500,6 +500,17 @@ def test_a_label_tells_the_releases_of_a_block():
     ]
     totals = {label: ledger.total(label=label).n_releases for label in ("Monday", "noon", "mean")}
     assert totals == {"Monday": 6, "noon": 3, "mean": 3}
+    other = PrivacyAccountant(":memory:", epsilon=9.0)
+    with ledger.as_default("Tuesday"), other.as_default("noon"), ledger.as_default("late"):
+        default_accountant().spend(PrivacyGuarantee(1.0))
+        with other.as_default():
+            release(np.mean, np.ones(9), accountant=ledger, **KNOWN)
+            release(np.mean, np.ones(9), **KNOWN)
+    assert [row["label"] for row in ledger.rows()][-2:] == [
+        "Tuesday: late",
+        "Tuesday: late: numpy.mean",
+    ]
+    assert [row["label"] for row in other.rows()] == ["noon: numpy.mean"]
     for label in (1, "a\nb", "\x1b[2J", "\ud800", "a" * 81):
         with pytest.raises(ValueError, match=r"'label' parameter of PrivacyAccountant\.as_default"):
             ledger.as_default(label=label).__enter__()
@@ -524,7 +535,7 @@ def test_a_label_goes_with_any_accountant_of_the_ledger(path):
     labels = [row["label"].partition(": ") for row in other.rows()]
     assert [label or name for name, _, label in labels].count("numpy.mean") == 7
     blocks = [name for name, _, label in labels if label]
-    assert blocks == ["Monday"] * 4 + ["Thursday", "Friday"]
+    assert blocks == ["Monday"] * 5 + ["Thursday", "Friday"]
     assert [row["label"] for row in third.rows()] == ["numpy.mean"]
 
 
