@@ -2,6 +2,7 @@
 
 import inspect
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
 
@@ -56,6 +57,7 @@ from skdp import (
 from skdp.accounting import PrivacyAccountant
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
+from skdp.estimators.dates import refusing_dates_as_numbers
 from skdp.estimators.inputs import takes, takes_weights
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.drawing import draw
@@ -280,7 +282,11 @@ def scaled_beside(step):
         make_pipeline(FunctionTransformer(floored), StandardScaler()),
         make_pipeline(FunctionTransformer(parsed), StandardScaler()),
         scaled_beside(FunctionTransformer(day_of_year)),
-        make_union(FunctionTransformer(floored), FunctionTransformer(day_of_year), n_jobs=2),
+        make_union(
+            make_pipeline(FunctionTransformer(floored), StandardScaler()),
+            FunctionTransformer(day_of_year),
+            n_jobs=2,
+        ),
         make_column_transformer((StandardScaler(), ["kinds"])),
         make_column_transformer(("passthrough", ["text"]), ("passthrough", ["nanoseconds"])),
         make_pipeline(
@@ -301,6 +307,49 @@ def test_dates_that_steps_make_or_hide_are_not_read_as_numbers_either(steps):
     with pytest.raises(TypeError, match=r"read as numbers.*a missing one as the least"):
         model.plan(40)
     assert (check, cast) == (validation.check_array, validation._asarray_with_order)
+
+
+def test_dates_that_are_checked_as_numbers_of_any_type():
+    steps = make_pipeline(FunctionTransformer(as_dates), GaussianNB())
+    labels = np.arange(40) % 2
+    with pytest.raises(TypeError, match="read as numbers"):
+        private(steps, np.arange(40.0)[:, None], labels).plan(40)
+
+
+def test_public_fits_are_watched_until_the_outermost_ends_and_in_their_thread():
+    days = with_dates(pd)[["day"]]
+
+    def reads():
+        return StandardScaler().fit(days).mean_.size
+
+    with refusing_dates_as_numbers(Ridge(), days):
+        with refusing_dates_as_numbers(Ridge(), days):
+            pass
+        with pytest.raises(TypeError, match="read as numbers"):
+            reads()
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(reads).result() == 1
+    assert reads() == 1
+
+
+def of_a_list(X):
+    return float([1])
+
+
+def ordinals(X):
+    return np.array([[day.toordinal(), float(number)] for day, number in X])
+
+
+def test_what_is_no_reading_of_dates_is_not_said_to_be():
+    steps = make_column_transformer((FunctionTransformer(of_a_list), ["age"]))
+    with pytest.raises(TypeError, match="not 'list'"):
+        private(steps, with_dates(pd)).plan(40)
+    frame = with_dates(pd).assign(age=lambda X: X["age"].astype(str))
+    frame["day"] = frame["day"].astype("datetime64[us]")  # which are objects beside strings
+    beside = make_column_transformer(("passthrough", ["day"]), ("passthrough", ["age"]))
+    steps = make_pipeline(beside, FunctionTransformer(ordinals), Ridge())
+    model = private(steps, frame.copy(), np.arange(40.0))
+    assert model.fit(frame, np.arange(40.0)).predict(frame).size == 40
 
 
 def all_dates_as_days(X):

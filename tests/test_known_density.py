@@ -15,11 +15,13 @@ from sklearn.linear_model import Ridge
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import SVC
 
 from skdp import (
     BernsteinDensity,
     BernsteinTransformer,
     ClipBox,
+    FittedFunctionTarget,
     GaussianMechanism,
     LaplaceMechanism,
     PrivacyLeakWarning,
@@ -317,3 +319,13 @@ def test_noise_that_is_no_number_chooses_no_order():
     assert target.knowing_noise(np.full((11, 11), np.inf)) is target
     assert target.knowing_noise(None) is target
     assert target.knowing_noise(np.eye(11)) is not target
+
+
+def test_the_function_of_a_classifier_follows_what_a_code_has_decoded():
+    X, box = (
+        np.random.default_rng(0).uniform(size=(50, 1)),
+        BernsteinTransformer(feature_range=(0, 1)),
+    )
+    classifier = SVC().fit(X, X[:, 0] > 0.5)
+    target = FittedFunctionTarget(classifier, box, public_fit=classifier)
+    assert target.knowing_noise(np.eye(11)) is target

@@ -810,6 +810,7 @@ def test_a_density_behind_a_lambda_is_saved(tmp_path):
     assert load(tmp_path).value.score_samples([[2.0]]).shape == (1,)
 
 
+# which is what it tests
 @pytest.mark.filterwarnings("ignore:What is released of this Pipeline cannot be saved")
 def test_functions_that_no_other_process_finds(tmp_path):
     """One without a name is refused, with a remedy that costs nothing; a script's own is named."""

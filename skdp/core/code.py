@@ -13,9 +13,9 @@ what the prior says of f given ``y = T (f - mu) + noise`` (`spectrum.py`).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -353,14 +353,12 @@ class PublicCode:
             In the units of the values.
         """
         if self.encoder is None:
-            decoded = columns
-        elif not self.has_prior:
-            decoded = np.stack([self.decode(each) for each in columns.T], axis=1)
-        else:
+            return deviation * columns
+        decode: Callable[[Matrix], Matrix] = self.decode
+        if self.has_prior:
             shares, gains = self._spectrum.mixture(None, deviation**2, self.shift)
-            each = [self._shrunk(each, shares @ gains) for each in columns.T]
-            decoded = np.stack(each, axis=1)
-        return deviation * decoded
+            decode = partial(self._shrunk, gains=shares @ gains)
+        return deviation * np.stack([decode(each) for each in columns.T], axis=1)
 
     def standard_errors(self, variance: float, noisy: ArrayLike | None = None) -> Matrix | None:
         """Return the standard deviation of the error of each decoded value, if the prior holds.

@@ -25,7 +25,7 @@ class _Walker(pickle.Pickler):
         if is_named(each, each.__module__, each.__qualname__):
             return NotImplemented
         if isinstance(each, FunctionType) or "<" in each.__qualname__:
-            self.found.append(each)  # of a session, classes are its user's own affair
+            self.found.append(each)  # a class of a doctest has a name in no module, and is let pass
         return list, ()  # anything that is found
 
 

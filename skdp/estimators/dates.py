@@ -31,16 +31,18 @@ _watching: set[int] = set()
 _originals: dict[tuple[Any, str], Any] = {}
 
 
-def are_dates(values: Any) -> bool:
-    """Return whether an array or a column holds dates or durations, or has them as categories."""
-    dtype = values.dtype
-    categories = getattr(dtype, "categories", None)
-    if getattr(getattr(categories, "dtype", dtype), "kind", "") in ("M", "m"):  # numpy and pandas
-        return True
+def is_of_dates(dtype: Any) -> bool:
+    """Return whether a type is of dates or durations, or of categories that are some."""
     if hasattr(dtype, "is_temporal"):  # polars
         return bool(dtype.is_temporal())
-    if getattr(dtype, "kind", "") != "O":
-        return False
+    categories = getattr(dtype, "categories", None)
+    return getattr(getattr(categories, "dtype", dtype), "kind", "") in ("M", "m")
+
+
+def are_dates(values: Any) -> bool:
+    """Return whether an array or a column holds dates or durations, by its type or as objects."""
+    if getattr(values.dtype, "kind", "") != "O" or is_of_dates(values.dtype):
+        return is_of_dates(values.dtype)
     kinds = np.datetime64 | np.timedelta64  # others are no numbers for numpy either
     return any(isinstance(each, kinds) for each in np.asarray(values).ravel())
 

@@ -19,7 +19,7 @@ from skdp.core.dataset import (
 from skdp.core.dtypes import holds_numbers
 from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import seed_names
-from skdp.estimators.dates import NO_DATES, dates_in, refusing_dates_as_numbers
+from skdp.estimators.dates import NO_DATES, is_of_dates, refusing_dates_as_numbers
 from skdp.estimators.inputs import fit_on
 
 # Entries of a synthetic sparse column: full ones, as many as the private records, may not fit.
@@ -79,7 +79,7 @@ def _precision(X: Container) -> type[np.floating]:
 def check_numeric(X: Container) -> None:
     """Refuse columns, by their type, for which no records can be invented."""
     names = column_names(X)
-    dates = dates_in(X)
+    dates = [name for name in names or [] if is_of_dates(X[name].dtype)]
     if dates:
         raise ValueError(
             "Without an oracle, the records that stand in for it are numbers, and the columns "

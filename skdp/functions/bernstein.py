@@ -47,7 +47,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         Degree k in every column; the lattice has ``(degree + 1) ** n_features`` points.
     order : int in [1, 1000] or "auto", default="auto"
         How often the Bernstein operator is iterated [1]_. "auto" takes the order, and the degree,
-        that are best by the released values, and by their noise: a smooth function where
+        that the released values speak for, and with a density their noise: a smooth function where
         they are noisy, one that follows them where they are precise. For a higher degree they are
         first interpolated on a finer lattice. It sees nothing else, so it costs no privacy.
     feature_range : pair of float, array-like of shape (n_features, 2), or dict of name to pair

@@ -12,6 +12,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -23,7 +24,7 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from skdp import BudgetExceededError, LaplaceMechanism, LedgerError, PrivacyGuarantee, release
-from skdp.accounting import PrivacyAccountant, default_accountant, in_force
+from skdp.accounting import PrivacyAccountant, default_accountant, in_force, parts
 
 ONE = PrivacyGuarantee(epsilon=1.0)
 TENTH = PrivacyGuarantee(epsilon=0.1)
@@ -676,6 +677,34 @@ def test_a_part_is_that_of_the_generator_that_opened_it_whoever_made_that():
         accountant.spend(ONE)
     made.close()
     assert [row["part"] for row in accountant.rows()] == ["north"]
+
+
+def test_a_block_that_was_interrupted_as_it_began_is_not_open(monkeypatch):
+    accountant = PrivacyAccountant(":memory:", epsilon=9.0)
+    real = parts._entered
+
+    def interrupted(blocks):
+        real.set(blocks)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(parts, "_entered", SimpleNamespace(get=real.get, set=interrupted))
+        with pytest.raises(KeyboardInterrupt):
+            accountant.parallel("hospital", "north").__enter__()
+    accountant.spend(ONE)
+    assert [row["part"] for row in accountant.rows()] == [""]
+
+
+def test_a_block_may_end_in_another_context():
+    """As that of a generator which is closed elsewhere."""
+    accountant = PrivacyAccountant(":memory:", epsilon=9.0)
+    block = accountant.parallel("hospital", "north")
+    context = contextvars.copy_context()
+    context.run(block.__enter__)
+    context.run(accountant.spend, ONE)
+    block.__exit__(None, None, None)
+    context.run(accountant.spend, ONE)
+    assert [row["part"] for row in accountant.rows()] == ["north", ""]
 
 
 def test_a_block_may_be_of_parts_of_two_ledgers():

@@ -709,7 +709,7 @@ def test_interrupts_at_any_moment_find_no_exact_value(seed):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")  # from 3.12 on
 @pytest.mark.parametrize("patience", [30.0, 0.01])
 def test_a_fork_beside_an_evaluation_has_a_room_of_its_own(patience, monkeypatch):
     """It waits for the other thread, and at length takes a key of its own: both may be needed."""

@@ -220,6 +220,7 @@ def test_unknown_estimator_is_told_the_line_to_write():
     assert "n_seen_" not in text
 
 
+# its class is local
 @pytest.mark.filterwarnings("ignore:What is released of this Empty cannot be saved")
 def test_unknown_estimator_without_floats_is_told_so():
     class Empty(BaseEstimator):
