@@ -269,9 +269,11 @@ def test_a_loaded_release_has_intervals_without_the_oracle(tmp_path):
     coded = private(Ridge()).fit(X, y)
     noised = private(Ridge(), sensitivity=5.0).fit(X, y)
     for model, name in ((coded, "coded"), (noised, "noised")):
+        model.predict_interval(X[:1], n_draws=199)  # so that there are draws that might be saved
         model.save(tmp_path / name, n_draws=99)
         loaded = load(tmp_path / name)
         assert loaded.simulator.oracle is None
+        assert not loaded.simulator.drawn  # what it has are the errors, once
         low, high = loaded.predict_interval(X[:5]).T
         first, last = model.predict_interval(X[:5], n_draws=99, random_state=0).T
         assert ((low < model.predict(X[:5])) & (model.predict(X[:5]) < high)).all()

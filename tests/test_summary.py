@@ -770,12 +770,13 @@ class Held(BaseEstimator):
         ({"logs__func": partial(within(names_in))}, "a names_in in it"),
         ({"logs": local_scaler()}, "a local_scaler.<locals>.Local in it"),
         ({"logs": Held()}, "a RecursionError when it is pickled"),
+        ({"logs__kw_args": {"where": type(names_in)}}, "a PicklingError when it is pickled"),
         ({"logs__func": lambda X: np.log1p(X)}, "columns__logs__func"),
         ({"logs__kw_args": {"where": lambda: True}}, "a .*<lambda> in it"),
         ({"transformers": [("logs", FunctionTransformer(), lambda X: [0])]}, "a .*<lambda> in it"),
         ({"logs": FrozenEstimator(FunctionTransformer(lambda X: X))}, "a .*<lambda> in it"),
     ],
-    ids=["wrapped", "partial", "class", "error", "function", "within", "columns", "frozen"],
+    ids=["wrapped", "partial", "class", "error", "type", "function", "within", "columns", "frozen"],
 )
 def test_what_cannot_be_saved_is_said_before_it_is_paid_for(tmp_path, settings, named):
     """By a plan, a fit and a search, with its name; a warning that is raised ends these."""

@@ -220,6 +220,14 @@ def test_a_column_of_categories_has_those_of_the_oracle():
     assert "person" not in str(caught.value)
 
 
+def test_numbers_are_not_taken_for_the_categories_of_an_oracle():
+    """It is the oracle that is of another form, and not the data."""
+    towns = pd.Series(["high", "low"] * 30).astype(CATEGORIES)
+    oracle = PublicDataOracle(pd.DataFrame({"a": towns}), y_public)
+    with pytest.raises(ValueError, match=r"The oracle .* holds category, .* the data int64"):
+        model(OrdinalEncoder(), oracle).fit(pd.DataFrame({"a": np.arange(60)}), y)
+
+
 def test_words_are_said_to_be_strings():
     words = np.array(["yes", "no"])
     assert str(Schema.of(Dataset(X[:2], words))).endswith("y numpy.ndarray of ['string']")
