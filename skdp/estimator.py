@@ -228,7 +228,7 @@ class PrivateEstimator(FittedMethods, DelegatedMethods, MetaEstimatorMixin, Base
         pays = paying(self.accountant)
         spend = least_spend(self.mechanism, self.sensitivity, dataset.n_records)
         pays.rehearse(spend)  # before pairs are sampled
-        plan = self._plan(dataset)  # of the data only the form is used, and labels
+        plan = self._plan(dataset)  # of the data are used the form, labels and gaps
         released = plan.execute(*dataset, random_state=self.random_state)
         self.__dict__.update(  # at once: an interrupt could leave the guarantee of another fit
             fitted_attributes(plan, released)

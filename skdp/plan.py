@@ -34,6 +34,7 @@ from skdp.mechanisms.noise import byte_source
 from skdp.outcome import Release, contradiction
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.gaps import check_gaps
 from skdp.sensitivity.trial import check_is_public
 from skdp.summary import FIXED, flat_names, flat_numbers, two_digits
 
@@ -383,7 +384,9 @@ class ReleasePlan:
             )
         if self.classes is not None:
             check_labels(dataset.y, self.classes)
-        return self.schema.convert(dataset, "The private dataset")
+        dataset = self.schema.convert(dataset, "The private dataset")
+        check_gaps(self.sensitivity.bounded(self.target), dataset, self.schema, self.oracle)
+        return dataset
 
     @property
     def guarantee(self) -> PrivacyGuarantee:

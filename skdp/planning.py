@@ -35,6 +35,7 @@ from skdp.plan import ReleasePlan, check_chooses, of_all
 from skdp.sensitivity.base import Sensitivity, refuse_zero
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.encoded import check_pilots_within, encoded
+from skdp.sensitivity.gaps import check_gaps
 from skdp.sensitivity.made_up import try_on_made_up
 from skdp.sensitivity.progress import one_count
 from skdp.sensitivity.sampler import SensitivitySampler
@@ -112,6 +113,8 @@ def make_plan(
     mechanism = clone(mechanism)
     check_chooses(mechanism, target)
     oracle, sampled = sensitivity.draws_from, isinstance(sensitivity, SensitivitySampler)
+    is_known = isinstance(sensitivity, KnownSensitivity)
+    check_gaps(sensitivity.bounded(target) if is_known else target, example, schema, oracle)
     level = sensitivity.plan(n_samples).order_statistic if sampled else sensitivity
     promise = replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
     for weakness in weaknesses(promise, n_samples):
@@ -120,12 +123,11 @@ def make_plan(
         if sampled and mechanism.learns_basis:
             mechanism = _learn_coordinates(mechanism, sensitivity, target, n_samples, schema)
         options = sensitivity.options(mechanism)
-        is_known = isinstance(sensitivity, KnownSensitivity)
         if is_known and oracle is not None and mechanism.learns_code:
             options = _learn_within(options, target, n_samples, schema)
         options = [known.settle(target, n_samples, schema, each) for known, each in options]
     shape = options[0][0].shape
-    if isinstance(sensitivity, KnownSensitivity) and _is_of_function(target):
+    if is_known and _is_of_function(target):
         tried = try_on_made_up(target, schema, sensitivity)
         shape = tried if shape is None else shape
     limits = [

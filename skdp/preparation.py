@@ -66,7 +66,7 @@ class Preparation:
 
 
 def prepare(given: Parameters, example: Dataset) -> Preparation:
-    """Settle what is public, from the form of the data; of its entries only labels are seen."""
+    """Settle what is public, from the form of the data; of entries are seen labels, and gaps."""
     n_samples, derived = example.n_records, is_derived(given)
     sensitivity: Any = given_sensitivity(given, n_samples)
     if derived:

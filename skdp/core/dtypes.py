@@ -55,7 +55,8 @@ def series_of(kind: Any, name: object, values: Container, dtype: DType) -> Conta
         with suppress(Exception):  # each library has errors of its own
             made = series.cast(dtype) if polars else _only_declared(series, dtype).astype(dtype)
     if made is None or not _is_unchanged(objects(series), objects(made), is_float(dtype)):
-        raise MisfitError(_misfit(series.dtype, dtype, f", column {name!r},"))
+        place = "" if name is None else f", column {name!r},"
+        raise MisfitError(_misfit(series.dtype, dtype, place))
     return made
 
 
