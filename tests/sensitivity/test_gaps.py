@@ -45,7 +45,7 @@ def model(kind, budget, **encoder):
     columns = make_column_transformer(
         (make_pipeline(SimpleImputer(), StandardScaler()), ["a"]),
         (OneHotEncoder(**encoder), ["c", "d"]),
-        remainder="passthrough",
+        remainder=StandardScaler(),
     )
     oracle = PublicDataOracle(*table(kind, 80))
     return PrivateEstimator(
