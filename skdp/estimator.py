@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 
 from skdp.accounting.accountant import PrivacyAccountant, paying
-from skdp.accounting.in_force import accountant_in_force
+from skdp.accounting.in_force import Charged
 from skdp.checks import check_fit, check_holds_no_record, check_parameters
 from skdp.core.checks import check_count, with_advice
 from skdp.core.dataset import Dataset
@@ -27,7 +27,7 @@ from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 
 
-class PrivateEstimator(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
+class PrivateEstimator(Charged, FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     """Make any scikit-learn estimator private.
 
     Fitting samples how much the fitted parameters change when one record changes, on datasets
@@ -313,10 +313,3 @@ class PrivateEstimator(FittedMethods, DelegatedMethods, MetaEstimatorMixin, Base
                     f"{' or '.join(parts)}."
                 )
         return super().set_params(**params)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Take the accountant in force along, so that a worker counts where its caller does."""
-        state = super().__getstate__()
-        if self.accountant is None and accountant_in_force() is not None:
-            state = {**state, "accountant": accountant_in_force()}
-        return state

@@ -51,7 +51,7 @@ MOST_NUMBERS = 10**6
 class Simulator:
     """Repeats a release in public; `errors` are those of releases that were simulated to be saved.
 
-    `drawn` are the last ones, by seeds and number: each takes fits, so they serve again.
+    `drawn` are the last ones, by mechanism, seeds and number: each takes fits, so they serve again.
     """
 
     target: Target
@@ -62,7 +62,7 @@ class Simulator:
     oracle: Oracle | None
     errors: Matrix | None = None
     had_oracle: bool = False
-    drawn: dict[tuple[int, ...], Matrix] = field(default_factory=dict)
+    drawn: dict[tuple[str, int, int, int], Matrix] = field(default_factory=dict)
 
     def kept(self, shape: tuple[int, ...], n_draws: int) -> Self:
         """Return what needs no oracle any more: it draws now what it may have to draw."""
@@ -140,15 +140,17 @@ class Simulator:
         # the key keeps it apart from the noise of a release with the same seed
         sequence = np.random.SeedSequence(random_state, spawn_key=(2**31,))
         seeds = sequence.generate_state(2, np.uint64)
-        key = (*map(int, seeds), n_draws)
+        first, second = map(int, seeds)
+        key = (repr(self.mechanism), first, second, n_draws)  # it may have been edited since
         for before, errors in list(self.drawn.items()):
-            if before == key or (random_state is None and before[-1] >= n_draws):
+            alike = random_state is None and before[0] == key[0] and before[-1] >= n_draws
+            if before == key or alike:
                 return errors[:n_draws]
-        mechanism, source = self.mechanism, np.random.default_rng(seeds[0])
+        mechanism, source = self.mechanism, np.random.default_rng(first)
         if self.is_of_noise_alone:
             values = np.zeros((n_draws, math.prod(shape)))
         else:
-            values = self._public_values(n_draws, int(seeds[1]))
+            values = self._public_values(n_draws, second)
         size = self.sensitivity.value
         released = (mechanism.release(value.reshape(shape), size, source) for value in values)
         errors = np.array([v - np.ravel(each) for v, each in zip(values, released, strict=True)])

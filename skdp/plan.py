@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer
+from skdp.accounting.in_force import Charged
 from skdp.accounting.spend import DOWN, SHORT_DOWN, SHORT_UP, UP, above, below, exact, short_label
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count, shorten, warn
@@ -43,7 +44,7 @@ MOST_FIXED = 3
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasePlan:
+class ReleasePlan(Charged):
     """What a release would be: everything that is settled before private data is looked at.
 
     A plan is made by :func:`plan_release` or :meth:`PrivateEstimator.plan`, without private data,
@@ -300,7 +301,7 @@ class ReleasePlan:
         )
 
     @cached_property
-    def _drawn(self) -> dict[tuple[int, ...], NDArray[np.float64]]:
+    def _drawn(self) -> dict[tuple[str, int, int, int], NDArray[np.float64]]:
         """What was simulated for one release, and serves all others."""
         return {}
 

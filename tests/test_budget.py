@@ -298,6 +298,29 @@ def test_a_plan_of_a_model_is_paid_for_by_the_budget_of_the_model(tmp_path):
     assert other.total().epsilon == 1.0
 
 
+def test_what_is_pickled_in_a_block_takes_its_ledger_along_and_a_copy_does_not(tmp_path):
+    """A plan as a model, also that of a fitted one; a copy counts where the original does."""
+    taken, other = (PrivacyAccountant(tmp_path / name, epsilon=9.0) for name in "ab")
+    model = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=0.1)
+    with taken.as_default("Monday"):
+        model.fit(X, Y)
+        plan = model.plan(len(X), like=(X, Y))
+        pickled = [pickle.loads(pickle.dumps(each)) for each in (model, plan)]
+        copied = [make(each) for make in (copy.copy, copy.deepcopy) for each in (model, plan)]
+    assert not any(each.accountant for each in copied)
+    assert copied[2].plan_.accountant is None
+    with other.as_default():
+        for each in copied:
+            each.fit(X, Y) if each.__class__ is PrivateEstimator else each.execute(X, Y)
+    assert (taken.total().n_releases, other.total().n_releases) == (1, 4)
+    for execute in (pickled[0].fit, pickled[0].plan_.execute, pickled[1].execute):
+        execute(X, Y)
+    assert (taken.total().n_releases, other.total().n_releases) == (4, 4)
+    itself = copy.deepcopy(model.set_params(estimator__alpha=2.0))
+    assert itself.get_params()["estimator__alpha"] == 2.0
+    assert itself.estimator is not model.estimator
+
+
 def test_what_is_refused_for_its_form_is_not_said_to_be_charged_to_nobody(tmp_path):
     PrivacyAccountant(tmp_path / "ledger.db", epsilon=3.0)
     model = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=0.1)

@@ -317,3 +317,6 @@ def test_releases_of_a_plan_share_what_was_simulated():
     before = len(calls)
     assert np.all(np.ptp(other.value_interval(n_draws=19), axis=1) > 0)
     assert len(calls) == before
+    plan.mechanism.set_params(epsilon=0.5)  # of another noise they tell nothing
+    plan.execute(X, y).value_interval(n_draws=19)
+    assert len(calls) > before

@@ -309,6 +309,23 @@ def test_dates_that_steps_make_or_hide_are_not_read_as_numbers_either(steps):
     assert (check, cast) == (validation.check_array, validation._asarray_with_order)
 
 
+@pytest.mark.parametrize("kind", [pl.Datetime("us"), pl.Date, pl.Duration, pl.Time])
+@pytest.mark.parametrize(
+    "steps",
+    [
+        make_column_transformer(("passthrough", ["age", "day"])),
+        make_union(FunctionTransformer(), "passthrough"),
+        make_column_transformer((FunctionTransformer(), ["day"]), ("passthrough", ["age"])),
+    ],
+    ids=["columns", "union", "side by side"],
+)
+def test_a_frame_of_polars_makes_numbers_of_its_dates_itself(steps, kind):
+    day = pl.Series(np.arange(40)).cast(pl.Int32 if kind is pl.Date else pl.Int64)
+    frame = pl.DataFrame({"age": np.arange(40.0), "day": day.cast(kind)})
+    with pytest.raises(TypeError, match="be read as numbers"):
+        private(make_pipeline(steps, Ridge()), frame, np.arange(40.0)).plan(40)
+
+
 def test_dates_that_are_checked_as_numbers_of_any_type():
     steps = make_pipeline(FunctionTransformer(as_dates), GaussianNB())
     labels = np.arange(40) % 2

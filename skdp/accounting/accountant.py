@@ -437,8 +437,8 @@ class PrivacyAccountant:
         several accountants are open in different threads, they must be given theirs. A process
         knows the blocks of the one that started it after skdp was imported there, by a file in
         TMPDIR. If that is deleted while the block lasts, its end warns that workers may have
-        counted nowhere. A `PrivateEstimator` without an accountant that is pickled in the block
-        takes this one along, wherever it is fitted then.
+        counted nowhere. A `PrivateEstimator` or a plan without an accountant that is pickled in the
+        block takes this one along, wherever it is fitted or executed then; a copy does not.
 
         Parameters
         ----------

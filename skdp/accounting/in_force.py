@@ -7,6 +7,7 @@ their environment.
 
 from __future__ import annotations
 
+import copy
 import os
 import pickle
 import tempfile
@@ -14,7 +15,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from skdp.accounting.ledger import lock
 from skdp.core.checks import warn
@@ -67,6 +68,33 @@ def accountants_in_force() -> Iterator[PrivacyAccountant]:
         yield from reversed(given)
     elif (one := accountant_in_force()) is not None:
         yield one
+
+
+class Charged:
+    """What is charged to its `accountant`, or where it is None to that in force."""
+
+    accountant: PrivacyAccountant | None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Take the accountant in force along, so that a worker counts where its caller does."""
+        state: Any = super().__getstate__()
+        if self.accountant is None and accountant_in_force() is not None:
+            state = {**state, "accountant": accountant_in_force()}
+        return state
+
+    def __copy__(self) -> Self:
+        return self._with_members(dict(vars(self)))
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        copied = memo[id(self)] = self._with_members({})
+        vars(copied).update(copy.deepcopy(vars(self), memo))
+        return copied
+
+    def _with_members(self, members: dict[str, Any]) -> Self:
+        """Make one that counts where this one does, which a state taken along would not."""
+        made = object.__new__(type(self))
+        vars(made).update(members)
+        return made
 
 
 def _of_threads() -> PrivacyAccountant:

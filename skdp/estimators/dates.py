@@ -25,6 +25,14 @@ from skdp.estimators.members import configured_members
 
 NO_DATES = "Make numbers of them before, such as days since a fixed date"
 
+NUMBERS = ("b", "i", "u", "f")
+"""The kinds of their types."""
+
+REFUSED_BY_NUMPY = (
+    r"float\(\) argument.*(Timestamp|NaT|date|delta)"  # objects
+    r"|(DateTime|TimeDelta)64DType'> could not be promoted"  # beside columns of numbers
+)
+
 _lock = threading.Lock()
 _watching: set[int] = set()
 """The threads whose public fit is watched."""
@@ -78,8 +86,8 @@ def refusing_dates_as_numbers(estimator: Estimator, X: Container) -> Iterator[No
         with config:
             yield
     except TypeError as error:
-        names = dates_in(X)  # as objects, beside columns of another kind
-        if names and re.search(r"float\(\) argument.*(Timestamp|NaT|date|delta)", str(error)):
+        names = dates_in(X)
+        if names and re.search(REFUSED_BY_NUMPY, str(error)):
             raise _as_numbers(names) from error
         raise
     finally:
@@ -112,9 +120,9 @@ def _watch(owner: Any, name: str, watched: Callable[..., Any]) -> None:
 
 
 def _cast(original: Callable, array: Any, dtype: Any = None, **options: Any) -> Any:
-    if dtype is not None and np.dtype(dtype).kind in "biuf":
+    if dtype is not None and np.dtype(dtype).kind in NUMBERS:
         _refuse(array)
-    return original(array, dtype=dtype, **options)
+    return _unless_numbers(original(array, dtype=dtype, **options), array)
 
 
 def _check(original: Callable, *args: Any, dtype: Any = "numeric", **options: Any) -> Any:
@@ -127,12 +135,20 @@ def _check(original: Callable, *args: Any, dtype: Any = "numeric", **options: An
 def _stacked(original: Callable, transformer: Any, Xs: Any, **options: Any) -> Any:
     """Refuse to put dates beside objects in an array: those in nanoseconds become whole numbers."""
     parts = list(Xs)
-    stacked = original(transformer, parts, **options)
+    stacked = _unless_numbers(original(transformer, parts, **options), *parts)
     if getattr(getattr(stacked, "dtype", None), "kind", "") == "O":
         for part in parts:
             if np.asarray(part).dtype.str.endswith("[ns]"):
                 _refuse(part)
     return stacked
+
+
+def _unless_numbers(made: Any, *given: Any) -> Any:
+    """Refuse an array of numbers that was made of dates, as polars makes one of a mixed frame."""
+    if getattr(getattr(made, "dtype", None), "kind", "") in NUMBERS:
+        for each in given:
+            _refuse(each)
+    return made
 
 
 def _refuse(values: Any) -> None:

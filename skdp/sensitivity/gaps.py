@@ -19,8 +19,8 @@ from skdp.core.target import Target
 from skdp.core.types import Container
 from skdp.sensitivity.drawing import draw
 
-Gaps = dict[tuple[int, type], object]
-"""A missing entry of each kind, as None and a NaN are two, by the column that has such ones."""
+Gaps = dict[tuple[int, type, bool], object]
+"""A missing entry of each kind, such as None or a NaN, by its column and whether that is empty."""
 
 
 def check_gaps(target: Target, dataset: Dataset, schema: Schema, oracle: Oracle | None) -> None:
@@ -36,13 +36,13 @@ def check_gaps(target: Target, dataset: Dataset, schema: Schema, oracle: Oracle 
     with quiet(), suppress(MisfitError):  # not each form can be made up
         public = _public(dataset.n_records, schema, oracle)
         known = _gaps(public.X)
-        gaps = {place: entry for place, entry in gaps.items() if place not in known}
+        gaps = {gap: entry for gap, entry in gaps.items() if gap not in known}
         failure = _failure(target, _with_gaps(public, gaps)) if gaps else None
         if failure is not None and _failure(target, _with_gaps(public, {})) is not None:
             failure = None
     if failure is not None:
         names = getattr(dataset.X, "columns", None)
-        columns = dict.fromkeys(place if names is None else names[place] for place, _ in gaps)
+        columns = dict.fromkeys(place if names is None else names[place] for place, *_ in gaps)
         raise ValueError(
             f"X has missing entries in the columns {shorten(list(columns))}, and on public records "
             f"with some there the target {failure}. Fill them, by a step of the estimator "
@@ -73,9 +73,10 @@ def _gaps(X: Container) -> Gaps:
     gaps: Gaps = {}
     for place, column in enumerate(_columns(X)):
         rows = np.flatnonzero(_is_missing(column))
+        is_empty = len(rows) == len(column)
         for row in rows if column.dtype == object else rows[:1]:
             entry = column.iloc[row] if belongs_to(column, "pandas") else column[int(row)]
-            gaps.setdefault((place, type(entry)), entry)
+            gaps.setdefault((place, type(entry), is_empty), entry)
     return gaps
 
 
@@ -108,30 +109,30 @@ def _is_no_value(entry: object) -> bool:
 
 
 def _with_gaps(dataset: Dataset, gaps: Gaps) -> Dataset:
-    """Copy a dataset, and take entries out of it, each of another record while there are some."""
+    """Copy a dataset, and take entries out of it: columns, or each of another record."""
     copied = dataset.take(np.arange(dataset.n_records))
     form, X = Form.of(copied.X), copied.X
     is_table = belongs_to(X, "pandas", "polars")
     table = None if is_table else as_array(X).reshape(copied.n_records, -1)
-    for i, ((place, _), entry) in enumerate(gaps.items()):
-        row = i % copied.n_records
+    for i, ((place, _, is_empty), entry) in enumerate(gaps.items()):
+        rows = slice(None) if is_empty else slice(i % copied.n_records, i % copied.n_records + 1)
         if table is None:
-            X = _with_entry(X, place, row, entry)
+            X = _with_entries(X, place, rows, entry)
         else:
-            table[row, place] = entry
+            table[rows, place] = entry
     return copied._replace(X=X if table is None else form.convert(table.reshape(-1, *form.shape)))
 
 
-def _with_entry(X: Container, place: int, row: int, entry: object) -> Container:
-    """Put an entry into a frame or series of its own."""
+def _with_entries(X: Container, place: int, rows: slice, entry: object) -> Container:
+    """Put an entry into rows of a frame or series of its own."""
     column = _columns(X)[place]
     if belongs_to(column, "pandas"):
         column = column.copy()
-        column.iloc[row] = entry
+        column.iloc[rows] = entry
         put = getattr(X, "isetitem", None)
     else:
         entries = column.to_list()
-        entries[row] = entry
+        entries[rows] = [entry] * len(entries[rows])
         column = type(column)(column.name, entries, dtype=column.dtype)
         put = getattr(X, "replace_column", None)
     if put is None:

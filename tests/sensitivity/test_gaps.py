@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -83,6 +83,37 @@ def test_a_gap_that_no_step_fills_costs_nothing(budget, kind, name, entry):
 def test_a_gap_that_a_step_can_do_with_is_none_of_ours(budget, kind):
     private = model(kind, budget, handle_unknown="ignore")
     private.fit(*table(kind, gaps=[("c", None), ("d", None)]))
+    assert budget.total().n_releases == 1
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "array"])
+def test_an_empty_column_is_a_kind_of_its_own(budget, kind):
+    """An imputer drops it, of which pairs with some gaps in that column show nothing."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(2, 60, 2))
+    x[0, ::9, 1] = np.nan
+    public, X = map(np.copy, x)
+    y = rng.uniform(size=60)
+    X[:, 1] = np.nan
+    if kind != "array":
+        library = pd if kind == "pandas" else pl
+        public, X = (
+            library.DataFrame(dict(zip("ab", each.T, strict=True))) for each in (public, X)
+        )
+    for keeps in (False, True):
+        model = PrivateEstimator(
+            make_pipeline(SimpleImputer(keep_empty_features=keeps), StandardScaler(), Ridge()),
+            mechanism=LaplaceMechanism(1.0),
+            sensitivity=SensitivitySampler(
+                PublicDataOracle(public, y.copy()), gamma=0.3, n_pairs=3, random_state=0
+            ),
+            accountant=budget,
+        )
+        if keeps:
+            model.fit(X, y)
+        else:
+            with pytest.raises(ValueError, match="missing entries in the columns"):
+                model.fit(X, y)
     assert budget.total().n_releases == 1
 
 
