@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from numbers import Integral
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -42,6 +43,7 @@ def _where_released_is(
 class FittedMethods:
     """What a fitted PrivateEstimator or PrivateSearchCV says of its release, and hands on."""
 
+    estimator: Estimator
     estimator_: Estimator
     guarantee_: PrivacyGuarantee
     budget_: BudgetTotal
@@ -297,8 +299,10 @@ class FittedMethods:
         """Show what was promised, alone and with the releases before it, above the diagram."""
         try:
             diagram = estimator_html_repr(self)
-        except TypeError:  # scikit-learn 1.9 cannot draw a fitted step that names its columns
-            diagram = estimator_html_repr(clone(self))
+        except TypeError:  # scikit-learn 1.9 asks an unfitted step in it to name its columns
+            drawn = copy.copy(self)
+            drawn.estimator = self.estimator_
+            diagram = estimator_html_repr(drawn)
         if not hasattr(self, "guarantee_"):
             return diagram
         return below_promise(diagram, self.guarantee_, self.budget_)

@@ -826,7 +826,10 @@ def test_functions_that_no_other_process_finds(tmp_path):
     ).fit(X, X[:, 0])
     with pytest.raises(ValueError, match=r"unharmed.* such as numpy.log1p, in the estimator_"):
         model.save(tmp_path)
-    assert "UniformOracle" in model._repr_html_()  # scikit-learn 1.9 draws no such fitted step
+    html = model._repr_html_()  # scikit-learn 1.9 draws no such fitted step
+    assert "UniformOracle" in html
+    assert "<span>Fitted</span>" in html
+    assert "Not fitted" not in html
     model.estimator_.set_params(functiontransformer__func=np.log1p)
     model.save(tmp_path)
     assert load(tmp_path).value.predict(X).shape == (60,)

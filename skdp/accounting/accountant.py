@@ -510,6 +510,9 @@ class PrivacyAccountant:
         unlimited = math.isinf(self._ledger.limits.epsilon)
         left, of_ten = self._sums.left(1), self._sums.left(10)
         shares = f"epsilon={left:g} for one release, {of_ten:g} for each of ten"
+        if limits["delta"] and not unlimited:
+            delta = self._sums.delta_left()
+            shares += f"; delta={delta:g}" if delta else "; no delta"
         if limits["gamma"] is not None:
             gamma = self._sums.gamma_left()
             none = "no gamma: only what is known on paper"

@@ -79,7 +79,7 @@ class Sums:
         which, what = "this release", numbers(asked)
         if alone.n_releases > 1:
             which, what = "these releases", str(alone.total(Limits(math.inf, 1.0, None, 0.0)))
-        room = DOWN.subtract(exact(limits.delta), exact(limits.slack))
+        delta_left = self.delta_left(of_part)
         gamma = with_it.joint_gamma
         most = f"One more release may have an epsilon of {left:g}"
         if limits.gamma is not None and not gamma_left:
@@ -90,10 +90,11 @@ class Sums:
             remedy = f"Gamma would be {above(gamma):g}, jointly: sample at a smaller one"
             if with_it.total(limits).epsilon > limits.epsilon:
                 remedy = f"{most}. {remedy}"
-        elif with_it.delta > room:
-            remedy = (
-                f"Of delta {max(0.0, below(room)):g} may be spent, beside the slack: ask for less"
-            )
+        elif with_it.delta > limits.free_delta:
+            beside = " beside the slack" if limits.slack else ""
+            remedy = f"One more release may have a delta of {delta_left:g}{beside}: ask for less"
+            if not delta_left:
+                remedy = f"No delta is left{beside}: ask for what promises without one"
         else:
             remedy = f"{most}: ask for less"
         return BudgetExceededError(
@@ -123,9 +124,16 @@ class Sums:
 
     def gamma_left(self, tally: Tally | None = None) -> float:
         """Return the gamma of further releases, and 0 where only a rounding of it is left."""
-        limit = exact(self.ledger.limits.gamma or 0.0)
-        rest = below(DOWN.subtract(limit, (tally or self.current()).joint_gamma))
-        return rest if rest > 1e-9 * float(limit) else 0.0
+        return _rest(exact(self.ledger.limits.gamma or 0.0), (tally or self.current()).joint_gamma)
+
+    def delta_left(self, tally: Tally | None = None) -> float:
+        """Return the delta of further releases, and 0 where only a rounding of it is left."""
+        return _rest(self.ledger.limits.free_delta, (tally or self.current()).delta)
+
+
+def _rest(limit: Decimal, spent: Decimal) -> float:
+    rest = below(DOWN.subtract(limit, spent))
+    return rest if rest > 1e-9 * float(limit) else 0.0
 
 
 class Rehearsal(Sums):

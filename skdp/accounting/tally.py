@@ -56,6 +56,11 @@ class Limits:
     gamma: float | None
     slack: float
 
+    @property
+    def free_delta(self) -> Decimal:
+        """What releases may have; the slack is for how they compose."""
+        return DOWN.subtract(exact(self.delta), exact(self.slack))
+
 
 def check_limits(epsilon: float, delta: float, gamma: float | None, slack: float) -> Limits:
     """Return the limits of an accountant, or refuse what are none."""
@@ -257,7 +262,7 @@ class Tally:
         gamma = limits.gamma
         if gamma is not None and self.joint_gamma > exact(gamma):
             return None
-        if self.delta > DOWN.subtract(exact(limits.delta), exact(limits.slack)):
+        if self.delta > limits.free_delta:
             return None
         if self.epsilon <= exact(limits.epsilon):
             return "basic"

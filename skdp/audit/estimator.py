@@ -23,6 +23,7 @@ from skdp.core.schema import Schema
 from skdp.core.streams import AUDIT, public_seed
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
+from skdp.estimators.validation import check_labels
 from skdp.mechanisms.base import Mechanism
 from skdp.plan import ReleasePlan
 from skdp.sensitivity.adapters import as_oracle
@@ -180,7 +181,8 @@ def audit_estimator(
     Raises
     ------
     ValueError
-        If `pairs` is outside its range, or there is no oracle.
+        If `pairs` is outside its range, there is no oracle, or `record` is none like the others or
+        has a label that is not public.
 
     Examples
     --------
@@ -212,7 +214,7 @@ def audit_estimator(
         oracle = _find_oracle(plan, oracle)
         source = _oracle_pairs(oracle, plan.schema, n, pairs, seed)
     else:
-        source = _record_pairs(plan.schema, dataset, record, pairs)
+        source = _record_pairs(plan, dataset, record, pairs)
     settings = {
         "stacked": stacked, "n_search": n_search, "n_final": n_final, "alpha": alpha,
         "method": method,
@@ -287,21 +289,30 @@ def _oracle_pairs(
 
 
 def _record_pairs(
-    schema: Schema, dataset: Dataset, record: Container, pairs: int
+    plan: ReleasePlan, dataset: Dataset, record: Container, pairs: int
 ) -> Iterator[tuple[Dataset, Dataset]]:
     """Put a record in the place of each of the first records of the dataset."""
-    parts = as_dataset(record, "The 'record' of audit_estimator").parts
+    parts = list(map(np.asarray, as_dataset(record, "The 'record' of audit_estimator").parts))
     arrays = [np.asarray(container) for container in dataset.parts]
+    sizes = [[array[0].size for array in arrays], [part.size for part in parts]]
+    if sizes[0] != sizes[1]:
+        raise ValueError(
+            "The 'record' parameter of audit_estimator must have as many entries, in x and in y, "
+            f"as a record of the data, {sizes[0]}. Got {sizes[1]}."
+        )
+    if plan.classes is not None:
+        check_labels(parts[1].reshape(1, *arrays[1].shape[1:]), plan.classes)
     for place in range(pairs):
         order = np.arange(len(arrays[0]))
         order[[place, -1]] = order[[-1, place]]  # the pair changes them back
         joined = Dataset(
             *(
-                np.concatenate([array[order], np.asarray(part).reshape(1, *array.shape[1:])])
+                np.concatenate([array[order], part.reshape(1, *array.shape[1:])])
                 for array, part in zip(arrays, parts, strict=True)
             )
         )
-        yield neighboring_pair(schema.convert(joined, "The 'record' of audit_estimator"), place)
+        converted = plan.schema.convert(joined, "The 'record' of audit_estimator")
+        yield neighboring_pair(converted, place)
 
 
 def _audit_pair(

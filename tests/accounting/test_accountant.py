@@ -397,7 +397,7 @@ def test_text_and_table():
     assert str(accountant).splitlines() == [
         "budget: epsilon=3, delta=1e-05",
         "spent: (epsilon=1, gamma=0.05) for 1 release, by basic composition",
-        "left: epsilon=2 for one release, 0.2 for each of ten",
+        "left: epsilon=2 for one release, 0.2 for each of ten; delta=1e-05",
     ]
     assert "<th>budget</th><td>epsilon=3, delta=1e-05</td>" in accountant._repr_html_()
     spent = PrivacyAccountant(":memory:", epsilon=1.0, gamma=0.15)
@@ -571,8 +571,16 @@ def test_a_refusal_names_each_limit_that_is_too_small():
     with pytest.raises(BudgetExceededError, match=r"an epsilon of 0\.1 and no gamma"):
         ledger.spend(PrivacyGuarantee(1.0))
     ledger = PrivacyAccountant(":memory:", epsilon=2.0)
-    with pytest.raises(BudgetExceededError, match="Of delta 0 may be spent"):
+    with pytest.raises(BudgetExceededError, match="No delta is left: ask for what promises"):
         ledger.spend(PrivacyGuarantee(1.0, delta=1e-6))
+    ledger = PrivacyAccountant(":memory:", epsilon=2.0, delta=1e-6, slack=5e-7)
+    ledger.spend(PrivacyGuarantee(0.1, delta=4e-7))
+    assert str(ledger).endswith("each of ten; delta=1e-07")
+    with pytest.raises(BudgetExceededError, match="a delta of 1e-07 beside the slack: ask"):
+        ledger.spend(PrivacyGuarantee(0.1, delta=2e-7))
+    ledger = PrivacyAccountant(":memory:", epsilon=2.0, delta=1e-6)
+    ledger.spend(PrivacyGuarantee(0.1, delta=1e-6))
+    assert str(ledger).endswith("each of ten; no delta")
 
 
 def test_a_part_is_not_that_of_whoever_reads_a_generator():

@@ -122,6 +122,18 @@ def test_an_outlier_is_outside_the_promise_and_shown(usual):
     assert same.lower_bounds[0] == pytest.approx(0.0)  # the record replaces itself
 
 
+def test_a_record_is_one_that_fit_would_take(usual):
+    for record, got in (((X[0, :1], Y[0]), r"\[1, 1\]"), (X[0], r"\[2\]")):
+        with pytest.raises(ValueError, match=rf"'record' parameter .* data, \[2, 1\]\. Got {got}"):
+            audit_estimator(usual, X, Y, record=record, pairs=1, **OPTIONS)
+    labels = np.arange(len(X)) % 2
+    model = PrivateEstimator(
+        LogisticRegression(), mechanism=LaplaceMechanism(1.0), sensitivity=9.0, classes=[0, 1]
+    ).fit(X, labels)
+    with pytest.raises(ValueError, match="label"):
+        audit_estimator(model, X, labels, record=(X[0], 7), pairs=1, **OPTIONS)
+
+
 @pytest.mark.slow
 def test_a_sensitivity_known_on_paper_covers_every_record():
     record = (np.array([40.0, -40.0]), np.array(500.0))
