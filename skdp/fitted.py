@@ -106,7 +106,7 @@ class FittedMethods:
             the oracle, unless there is a closed form; `save` and further calls use them again.
         random_state : int or None, default=None
             Seed of the simulation, which is public. None takes what was simulated before, if that
-            is enough.
+            is enough; another seed simulates anew.
 
         Returns
         -------

@@ -176,10 +176,11 @@ class Release:
             How often the prediction of the exact model is inside, record by record.
         n_draws : int or None, default=None
             How often the release is simulated. With a public code each takes two fits to records of
-            the oracle, unless there is a closed form or the release was loaded. None is 199, or as
-            many as were saved.
+            the oracle, unless there is a closed form or the release was loaded: as long as the plan
+            took, or longer. None is 199, or as many as were saved.
         random_state : int or None, default=None
-            Seed of the simulation, which is public. It has no part in what was saved.
+            Seed of the simulation, which is public. It has no part in what was saved. None takes
+            what was simulated before, for any release of the plan; another seed simulates anew.
 
         Returns
         -------

@@ -231,7 +231,7 @@ def test_lists_of_arrays_are_named_one_by_one():
 def test_a_function_is_summarized_by_its_coefficients():
     oracle = UniformOracle([(0, 1)])
     lattice = BernsteinTransformer(degree=3, feature_range=(0, 1))
-    model = private(KernelDensity(bandwidth=0.1), oracle, lattice)
+    model = private(KernelDensity(bandwidth=0.2), oracle, lattice)
     model.fit(np.linspace(0, 1, 100)[:, None])
     assert model.summary().names == [f"value[{x}]" for x in ("0", "0.333333", "0.666667", "1")]
 

@@ -123,6 +123,11 @@ def fit_seeded(estimator: Estimator, dataset: Dataset) -> Estimator:
             fit_on(estimator, dataset)
     except Exception as error:
         error.add_note(f"Raised when {type(estimator).__name__} was fitted to public records.")
+        if "feature names should match" in str(error):
+            error.add_note(
+                f"These have the columns {shorten(column_names(dataset.X) or [])}, in this order: "
+                "fit a frozen step, such as the scaler of a box, to a frame of the same."
+            )
         raise
     return estimator.set_params(**{name: configured[name] for name in seeds})
 

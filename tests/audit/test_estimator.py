@@ -239,7 +239,7 @@ def test_uniform_data_without_response():
         (LogisticRegression(), "auto"),
         (DecisionTreeClassifier(max_depth=2, random_state=0), "auto"),
         (KMeans(2, n_init=1), "auto"),
-        (KernelDensity(bandwidth=0.5), BernsteinTransformer(4, feature_range=(-5, 5))),
+        (KernelDensity(bandwidth=1.0), BernsteinTransformer(4, feature_range=(-5, 5))),
     ],
     ids=["parameters", "leaves", "aligned clusters", "function"],
 )
