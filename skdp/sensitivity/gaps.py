@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.core.checks import shorten
-from skdp.core.dataset import Dataset, as_array, belongs_to, n_records
+from skdp.core.dataset import Dataset, as_array, belongs_to, n_records, take_records
 from skdp.core.dtypes import MisfitError, is_float
 from skdp.core.oracle import Oracle
 from skdp.core.room import quiet, spare
@@ -68,14 +68,15 @@ def _failure(target: Target, dataset: Dataset) -> str | None:
 
 def _gaps(X: Container) -> Gaps:
     """Find what is missing; in a sparse container nothing is looked for."""
-    if sparse.issparse(X):
+    with np.errstate(all="ignore"):
+        full = isinstance(X, np.ndarray) and X.dtype.kind in "biuf" and np.isfinite(X.sum())
+    if full or sparse.issparse(X):
         return {}
     gaps: Gaps = {}
     for place, column in enumerate(_columns(X)):
         rows = np.flatnonzero(_is_missing(column))
         is_empty = len(rows) == len(column)
-        for row in rows if column.dtype == object else rows[:1]:
-            entry = column.iloc[row] if belongs_to(column, "pandas") else column[int(row)]
+        for entry in take_records(column, rows if column.dtype == object else rows[:1]):
             gaps.setdefault((place, type(entry), is_empty), entry)
     return gaps
 
