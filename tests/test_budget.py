@@ -316,9 +316,13 @@ def test_what_is_pickled_in_a_block_takes_its_ledger_along_and_a_copy_does_not(t
     for execute in (pickled[0].fit, pickled[0].plan_.execute, pickled[1].execute):
         execute(X, Y)
     assert (taken.total().n_releases, other.total().n_releases) == (4, 4)
-    itself = copy.deepcopy(model.set_params(estimator__alpha=2.0))
-    assert itself.get_params()["estimator__alpha"] == 2.0
-    assert itself.estimator is not model.estimator
+    model.itself = model.set_params(estimator__alpha=2.0)
+    shallow, deep = copy.copy(model), copy.deepcopy(model)
+    assert shallow is not model
+    assert shallow.estimator is model.estimator
+    assert deep.itself is deep
+    assert deep.get_params()["estimator__alpha"] == 2.0
+    assert deep.estimator is not model.estimator
 
 
 def test_what_is_refused_for_its_form_is_not_said_to_be_charged_to_nobody(tmp_path):

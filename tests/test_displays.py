@@ -383,7 +383,7 @@ def test_a_code_is_drawn_as_ratios_and_as_directions(model):
     assert np.abs(display.directions).max() <= 1 + 1e-9
     image = display.plot(show="directions").image_
     assert image.get_array().shape == (4, n_released)
-    assert f"{n_released} for 4" in display.ax_.get_xlabel()
+    assert f"{n_released} for the 4 of" in display.ax_.get_xlabel()
     assert CodeDisplay.from_plan(model.plan_).names == display.names
     with pytest.raises(ValueError, match="'show' parameter"):
         display.plot(show="noise")

@@ -316,8 +316,9 @@ def test_dates_that_steps_make_or_hide_are_not_read_as_numbers_either(steps):
         make_column_transformer(("passthrough", ["age", "day"])),
         make_union(FunctionTransformer(), "passthrough"),
         make_column_transformer((FunctionTransformer(), ["day"]), ("passthrough", ["age"])),
+        Normalizer(),
     ],
-    ids=["columns", "union", "side by side"],
+    ids=["columns", "union", "side by side", "of any type"],
 )
 def test_a_frame_of_polars_makes_numbers_of_its_dates_itself(steps, kind):
     day = pl.Series(np.arange(40)).cast(pl.Int32 if kind is pl.Date else pl.Int64)

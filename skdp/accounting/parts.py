@@ -57,7 +57,10 @@ def put_in_part(ledger: str | None, partition: str, part: str) -> Iterator[None]
             f"strings. Got {shown(partition)} and {shown(part)}."
         )
     if _block(ledger) is not None:
-        raise ValueError("A block of PrivacyAccountant.parallel must not be within another.")
+        raise ValueError(
+            "A block of PrivacyAccountant.parallel must not be within another. Name a part by both "
+            "partitions, such as parallel('region and year', 'north, 2026')."
+        )
     opener = next(
         (
             frame

@@ -12,6 +12,9 @@ from skdp.accounting.tally import Limits, Tally, largest_square
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.exceptions import BudgetExceededError, LedgerError
 
+DUST = 1e-9
+"""Of a limit: what is left below it is of rounding."""
+
 
 class Sums:
     """What the rows of a ledger add up to; rows that were counted once are not read again."""
@@ -120,7 +123,7 @@ class Sums:
             most = largest_square(limits.epsilon, limits.slack)
             squares = most * (1 - 1e-11) - above(tally.worst(1))  # more than rounding takes
             best = max(best, math.sqrt(max(0.0, squares) / n_releases) * (1 - 1e-11))
-        return max(0.0, best)
+        return best if best * n_releases > DUST * limits.epsilon else 0.0
 
     def gamma_left(self, tally: Tally | None = None) -> float:
         """Return the gamma of further releases, and 0 where only a rounding of it is left."""
@@ -133,7 +136,7 @@ class Sums:
 
 def _rest(limit: Decimal, spent: Decimal) -> float:
     rest = below(DOWN.subtract(limit, spent))
-    return rest if rest > 1e-9 * float(limit) else 0.0
+    return rest if rest > DUST * float(limit) else 0.0
 
 
 class Rehearsal(Sums):

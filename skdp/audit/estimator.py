@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.audit.release import audit_release
 from skdp.core.checks import check_count
-from skdp.core.dataset import Dataset, as_dataset, neighboring_pair
+from skdp.core.dataset import Dataset, as_dataset, join_records, neighboring_pair
 from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.streams import AUDIT, public_seed
@@ -155,7 +155,8 @@ def audit_estimator(
         Responses.
     record : tuple (x, y), array-like of shape (n_features,), or None, default=None
         A record to put in the place of each of the first `pairs` records of X in turn; with its
-        response when there is a `y`. X and y must then be arrays, or be convertible to them.
+        response when there is a `y`. For a frame x may be one with a single row, a dict by column,
+        or the entries in the order of the columns.
     pairs : int, default=20
         Number of pairs.
     oracle : callable or None, default=None
@@ -292,27 +293,47 @@ def _record_pairs(
     plan: ReleasePlan, dataset: Dataset, record: Container, pairs: int
 ) -> Iterator[tuple[Dataset, Dataset]]:
     """Put a record in the place of each of the first records of the dataset."""
-    parts = list(map(np.asarray, as_dataset(record, "The 'record' of audit_estimator").parts))
-    arrays = [np.asarray(container) for container in dataset.parts]
-    sizes = [[array[0].size for array in arrays], [part.size for part in parts]]
-    if sizes[0] != sizes[1]:
+    given = as_dataset(record, "The 'record' of audit_estimator").parts
+    if len(given) != len(dataset.parts):
         raise ValueError(
-            "The 'record' parameter of audit_estimator must have as many entries, in x and in y, "
-            f"as a record of the data, {sizes[0]}. Got {sizes[1]}."
+            f"The 'record' parameter of audit_estimator must have {len(dataset.parts)} parts, as "
+            f"the data have: of X, and of y where there is one. Got {len(given)}."
         )
+    one = Dataset(*map(_one_like, dataset.parts, given))
     if plan.classes is not None:
-        check_labels(parts[1].reshape(1, *arrays[1].shape[1:]), plan.classes)
+        check_labels(np.asarray(one.y), plan.classes)
+    one = plan.schema.convert(one, "The 'record' of audit_estimator")
+    dataset = plan.schema.convert(dataset, "The private dataset")
     for place in range(pairs):
-        order = np.arange(len(arrays[0]))
+        order = np.arange(dataset.n_records)
         order[[place, -1]] = order[[-1, place]]  # the pair changes them back
-        joined = Dataset(
-            *(
-                np.concatenate([array[order], part.reshape(1, *array.shape[1:])])
-                for array, part in zip(arrays, parts, strict=True)
-            )
+        yield neighboring_pair(Dataset(*map(join_records, dataset.take(order).parts, one)), place)
+
+
+def _one_like(container: Container, record: Container) -> Container:
+    """Return a record as a frame of one row where the container is one, else as an array."""
+    names = getattr(container, "columns", None)
+    if names is None:
+        shape = np.shape(container) if isinstance(container, list) else container.shape
+        entries = np.asarray(record)
+        _check_size(entries.size, math.prod(shape[1:]))
+        return entries.reshape(1, *shape[1:])
+    if hasattr(record, "columns"):
+        _check_size(record.shape[0], 1, "row")
+        return record
+    if isinstance(record, Mapping):
+        return type(container)({name: [entry] for name, entry in record.items()})
+    row = np.asarray(record, dtype=object).ravel().tolist()
+    _check_size(len(row), len(names))
+    return type(container)({name: [entry] for name, entry in zip(names, row, strict=True)})
+
+
+def _check_size(size: int, expected: int, what: str = "entry") -> None:
+    if size != expected:
+        raise ValueError(
+            "The 'record' parameter of audit_estimator must be one record like those of the data: "
+            f"of {expected} {what if expected == 1 else 'entries'}. Got {size}."
         )
-        converted = plan.schema.convert(joined, "The 'record' of audit_estimator")
-        yield neighboring_pair(converted, place)
 
 
 def _audit_pair(

@@ -102,6 +102,22 @@ def take_records(container: Container, indices: NDArray[np.integer]) -> Containe
     return [row.copy() if isinstance(row, list) else row for row in taken]
 
 
+def join_records(container: Container, others: Container) -> Container:
+    """Return records with others of the same form after them, in a new container."""
+    for library in ("pandas", "polars"):
+        if belongs_to(container, library):
+            joined = sys.modules[library].concat([container, others])
+            return joined.reset_index(drop=True) if library == "pandas" else joined
+    if sparse.issparse(container):
+        joined = sparse.vstack([container, others], format=container.format)
+        return with_index_dtype(joined, index_dtype(container))
+    return (
+        [*container, *others]
+        if isinstance(container, list)
+        else np.concatenate([container, others])
+    )
+
+
 def _take_sparse(container: Container, indices: NDArray[np.integer]) -> Container:
     taken = container.tocsr()[indices]
     if type(taken) is not type(container):

@@ -161,7 +161,7 @@ def say_dtype(dtype: DType) -> str:
 
 def _misfit(given: DType, wanted: DType, place: str) -> str:
     public = categories_of(wanted)
-    if public is not None and hasattr(given, "categories"):
+    if public is not None and not is_number(given):
         return (
             f"{place} holds a category that is not among the public ones, "
             f"{shorten(public)} (add it to the oracle, or to 'like', if it is public; "

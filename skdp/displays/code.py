@@ -184,7 +184,7 @@ class CodeDisplay:
             If `show` is neither, or each number is released by itself and has no direction.
         """
         import matplotlib.pyplot as plt
-        from matplotlib.ticker import LogFormatter, MaxNLocator
+        from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
         if show not in ("ratios", "directions") or (show != "ratios" and self.directions is None):
             raise ValueError(
@@ -205,8 +205,9 @@ class CodeDisplay:
             across = ax.get_yaxis_transform()
             ax.text(0.02, 1.02, "noise", color=VERMILION, va="bottom", transform=across)
             ax.set_yscale("log")
-            for set_formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
-                set_formatter(LogFormatter())
+            ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            ax.yaxis.set_minor_formatter(NullFormatter())
             ax.set_ylabel("prior standard deviation / noise")
         else:
             assert self.directions is not None
@@ -217,6 +218,6 @@ class CodeDisplay:
             ax.figure.colorbar(self.image_, ax=ax, label="correlation over models of the oracle")
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_xlim(0.5, n_released + 0.5)
-        ax.set_xlabel(f"released number, {n_released} for {n_numbers}")
+        ax.set_xlabel(f"released number: {n_released} for the {n_numbers} of the model")
         self.ax_, self.figure_ = ax, ax.figure
         return self

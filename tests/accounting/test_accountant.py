@@ -77,14 +77,14 @@ def test_what_remains_is_read_as_the_decimal_typed():
     assert spend_often(thirds, 9, PrivacyGuarantee(epsilon=thirds.remaining(3))) == 3
 
 
-def test_what_remains_may_be_spent_however_little_it_is():
-    accountant = PrivacyAccountant(":memory:", epsilon=2.0)
-    n_rounds = 0
-    while left := accountant.remaining(3):
-        assert spend_often(accountant, 3, PrivacyGuarantee(epsilon=left)) == 3
-        n_rounds += 1
-    assert n_rounds > 15  # down to the smallest float there is
-    assert accountant.total().epsilon == 2.0
+@pytest.mark.parametrize("n_releases", [3, 7, 28, 49])
+def test_what_remains_may_be_spent_and_leaves_nothing_but_rounding(n_releases):
+    accountant = PrivacyAccountant(":memory:", epsilon=1.0)
+    left = PrivacyGuarantee(epsilon=accountant.remaining(n_releases))
+    assert spend_often(accountant, n_releases, left) == n_releases
+    assert 1 - 1e-9 < accountant.total().epsilon <= 1
+    assert accountant.remaining() == 0
+    assert str(accountant).endswith("left: nothing")
 
 
 @pytest.mark.loop("n", [1, 3, 7, 100])
@@ -581,6 +581,7 @@ def test_a_refusal_names_each_limit_that_is_too_small():
     ledger = PrivacyAccountant(":memory:", epsilon=2.0, delta=1e-6)
     ledger.spend(PrivacyGuarantee(0.1, delta=1e-6))
     assert str(ledger).endswith("each of ten; no delta")
+    assert "delta" not in str(PrivacyAccountant(":memory:", epsilon=math.inf, delta=1.0))
 
 
 def test_a_part_is_not_that_of_whoever_reads_a_generator():

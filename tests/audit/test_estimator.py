@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import stats
 from sklearn.base import is_classifier
@@ -14,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from skdp import (
@@ -123,8 +124,8 @@ def test_an_outlier_is_outside_the_promise_and_shown(usual):
 
 
 def test_a_record_is_one_that_fit_would_take(usual):
-    for record, got in (((X[0, :1], Y[0]), r"\[1, 1\]"), (X[0], r"\[2\]")):
-        with pytest.raises(ValueError, match=rf"'record' parameter .* data, \[2, 1\]\. Got {got}"):
+    for record, got in (((X[0, :1], Y[0]), "of 2 entries. Got 1"), (X[0], "2 parts, .* Got 1")):
+        with pytest.raises(ValueError, match=f"'record' parameter of audit_estimator .*{got}"):
             audit_estimator(usual, X, Y, record=record, pairs=1, **OPTIONS)
     labels = np.arange(len(X)) % 2
     model = PrivateEstimator(
@@ -132,6 +133,31 @@ def test_a_record_is_one_that_fit_would_take(usual):
     ).fit(X, labels)
     with pytest.raises(ValueError, match="label"):
         audit_estimator(model, X, labels, record=(X[0], 7), pairs=1, **OPTIONS)
+
+
+@pytest.mark.filterwarnings("ignore:.*handle_unknown")
+def test_a_record_of_a_mixed_table():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.uniform(size=90), "c": rng.choice(["u", "v"], 90)})
+    y = rng.permutation(np.arange(90) % 2)
+    columns = make_column_transformer((StandardScaler(), ["a"]), (OneHotEncoder(), ["c"]))
+    for kind in (pd.DataFrame, pl.DataFrame):
+        frame = kind(table.to_dict("list"))
+        model = PrivateEstimator(
+            make_pipeline(columns, LogisticRegression()),
+            mechanism=LaplaceMechanism(1.0),
+            sensitivity=SensitivitySampler(
+                PublicDataOracle(frame[:50], y[:50]), gamma=0.4, n_pairs=3, random_state=0
+            ),
+        ).fit(frame[50:], y[50:])
+        found = [
+            audit_estimator(model, frame[50:], y[50:], record=(x, 1), pairs=1, **OPTIONS).norms
+            for x in (frame[5:6], table.iloc[5], {**table.iloc[5]}, [*table.iloc[5]])
+        ]
+        assert np.ptp(found) == 0 < found[0]
+        for x, words in ((frame[5:7], "1 row. Got 2"), ([1.0], r"2 entries\. Got 1")):
+            with pytest.raises(ValueError, match=words):
+                audit_estimator(model, frame[50:], y[50:], record=(x, 1), pairs=1, **OPTIONS)
 
 
 @pytest.mark.slow

@@ -117,6 +117,31 @@ def test_an_empty_column_is_a_kind_of_its_own(budget, kind):
     assert budget.total().n_releases == 1
 
 
+def test_a_fit_is_refused_before_pairs_are_sampled(budget):
+    drawn = []
+
+    def oracle(n_samples, rng):
+        drawn.append(n_samples)
+        return rng.uniform(size=(n_samples, 2)), rng.uniform(size=n_samples)
+
+    model = PrivateEstimator(
+        make_pipeline(
+            make_column_transformer((SimpleImputer(), [0]), remainder=StandardScaler()), Ridge()
+        ),
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=SensitivitySampler(oracle, gamma=0.3, n_pairs=30, random_state=0),
+        accountant=budget,
+    )
+    X, y = oracle(60, np.random.default_rng(1))
+    X[3, 1] = np.nan
+    with pytest.raises(ValueError, match=r"missing entries in the columns \[1\]"):
+        model.fit(X, y)
+    tried = len(drawn)
+    X[3, 1] = 0.5
+    model.fit(X, y)
+    assert len(drawn) > 2 * tried + 60
+
+
 def of_numbers(container):
     numbers = np.random.default_rng(0).uniform(size=40)
     numbers[3] = np.nan
