@@ -217,7 +217,8 @@ class FittedMethods:
         Returns
         -------
         ndarray of shape (n_numbers, 2)
-            Lower and upper ends, in the order of the summary.
+            Lower and upper ends, in the order of the summary; NaN as in
+            :meth:`Release.value_interval`.
 
         Raises
         ------

@@ -146,6 +146,7 @@ class Release:
                 prior = flat_numbers(self.prior_errors)
                 left = np.divide(errors, prior, out=np.ones_like(errors), where=prior > 0)
                 learned = np.clip(1 - left**2, 0, 1)
+                errors = np.where(self._are_fixed, np.nan, errors)
         names, said = flat_names(self.numbers, self.labels), [str(self.guarantee), self._warning]
         promise = "\n".join(filter(None, said))
         remarks = [remark_on_sign(self.numbers, self.labels)]
@@ -295,7 +296,8 @@ class Release:
         Returns
         -------
         ndarray of shape (n_numbers, 2)
-            Lower and upper ends, in the order of the summary.
+            Lower and upper ends, in the order of the summary. NaN where a number is the same in all
+            public fits: it is released as that, and nothing is told of the exact one.
 
         Raises
         ------
@@ -308,7 +310,16 @@ class Release:
             size = 0 if self._as_released is None else self._as_released.size
             n_draws = min(N_NOISES, max(N_DRAWS, MOST_NUMBERS // max(1, size)))
         draws = self._values("value_interval", n_draws, random_state)
-        return interval([np.ravel(each) for each in draws], level)
+        ends = interval([np.ravel(each) for each in draws], level)
+        ends[self._are_fixed] = np.nan
+        return ends
+
+    @property
+    def _are_fixed(self) -> NDArray[np.bool_]:
+        """Which numbers are the same in all public fits: the release says nothing of them."""
+        if self.standard_errors is None or self.prior_errors is None:
+            return np.zeros(0 if self.numbers is None else len(flat_numbers(self.numbers)), bool)
+        return (flat_numbers(self.standard_errors) == 0) & (flat_numbers(self.prior_errors) == 0)
 
     def _models(self, owner: str, n_draws: int | None, random_state: int | None) -> list[Estimator]:
         values = self._values(owner, n_draws, random_state)

@@ -49,7 +49,7 @@ class ReleaseSummary:
     values : ndarray of shape (n_numbers,)
         The released numbers, before any repair.
     errors : ndarray of shape (n_numbers,)
-        Their standard errors; NaN where they are not known.
+        Their standard errors; NaN where they are not known, or all public fits are the same.
     learned : ndarray of shape (n_numbers,)
         Which share of the prior variance of each number the release took away, in [0, 1]: near 0 it
         is as the oracle had it. 1 without a public code, where there is no prior.
@@ -102,7 +102,7 @@ class ReleaseSummary:
         """What to beware of, number by number; mostly empty."""
         as_oracle = self.learned < LEAST_LEARNED
         near = self.ratios < TOLD_FROM_ZERO
-        fixed = as_oracle & (self.errors == 0)  # the prior leaves it no room
+        fixed = as_oracle & np.isnan(self.errors)  # the prior leaves it no room
         notes = [
             FIXED if always else AS_ORACLE if same else "not told from 0" if low else ""
             for always, same, low in zip(fixed, as_oracle, near, strict=True)
