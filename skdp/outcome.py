@@ -37,6 +37,7 @@ from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.summary import (
     ERR_TOGETHER,
+    LIKE_THE_ORACLE,
     ReleaseSummary,
     flat_names,
     flat_numbers,
@@ -150,8 +151,9 @@ class Release:
         names, said = flat_names(self.numbers, self.labels), [str(self.guarantee), self._warning]
         promise = "\n".join(filter(None, said))
         remarks = [remark_on_sign(self.numbers, self.labels)]
-        if self.prior_errors is not None and len(values) > 1:
-            remarks.append(ERR_TOGETHER)
+        if self.prior_errors is not None:
+            remarks.append(LIKE_THE_ORACLE)
+            remarks += [ERR_TOGETHER] * (len(values) > 1)
         if isinstance(self.value, ReleasedDensity):
             remarks.append(remark_on_density(self.value))
         remark = " ".join(filter(None, remarks))
@@ -285,7 +287,8 @@ class Release:
         Parameters
         ----------
         level : float in (0, 1), default=0.9
-            How often an exact number is inside, one by one.
+            How often an exact number is inside, one by one; with a public code, where the private
+            records are like the oracle's, or as far from these as its `shift` allows for.
         n_draws : int or None, default=None
             How many simulated releases, as for `predict_interval`. Where these are of noise alone,
             without a public code, None takes 1,999, or fewer of more than 500 numbers, which takes

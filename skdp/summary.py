@@ -22,6 +22,10 @@ TOLD_FROM_ZERO = 2.0
 AS_ORACLE = "indistinguishable from the oracle"
 FIXED = "the same in all public fits"
 
+LIKE_THE_ORACLE = (
+    "Standard errors suppose that the private records are like the oracle's, or as far from these "
+    "as the `shift` of the mechanism allows for."
+)
 ERR_TOGETHER = (
     "Numbers that were decoded together may err together: what is made of several, such as a "
     "prediction, may be known better or worse than each."

@@ -124,10 +124,16 @@ def test_numbers_of_the_oracle_are_hollow():
     learned = np.array([0.5, 0.01, 0.9])
     summary = ReleaseSummary("a promise", ["a[0]", "a[1]", "b"], numbers, numbers / 9, learned)
     display = ReleaseDisplay.from_summary(summary).plot()
-    filled, hollow = display.ax_.get_lines()[-3:-1]
+    filled, hollow, cross = display.ax_.get_lines()[-4:-1]
     assert filled.get_xdata().tolist() == [1.0, 3.0]
     assert hollow.get_xdata().tolist() == [2.0]
     assert hollow.get_markerfacecolor() == "w"
+    assert not cross.get_xdata().size
+    assert len(display.ax_.get_legend().get_texts()) == 2
+    untold = ReleaseSummary("", summary.names, numbers, np.array([0.1, np.nan, 0.1]), learned)
+    told = ReleaseDisplay.from_summary(untold).plot().ax_
+    assert [line.get_xdata().tolist() for line in told.get_lines()[-3:-1]] == [[], [2.0]]
+    assert told.get_legend().get_texts()[-1].get_text() == "the same in all public fits"
     assert display.ax_.get_xscale() == "linear"
     values = np.array([1e5, 2.0, 0.3])  # of columns in other units
     summary = ReleaseSummary("a promise", summary.names, values, numbers / 9, learned)

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import product
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 ROUNDED = 1 + 1e-12  # more than the rounding errors of a formula in floats
 MOST_LAWS = 24  # so many laws are convolved in a few seconds
 MOST_CHAINS = 10_000  # as are so many choices of one part of each partition
+MOST_COMPARED = 1000  # parts, each with each
 NOTHING = Decimal(0), Decimal(0), Decimal(1), Decimal(0), Decimal(0)
 MOST_EPSILON = 10**6  # beyond, no composition gains anything
 
@@ -291,8 +292,9 @@ class Tally:
         for (partition, part, row), n in self.rows.items():
             groups.setdefault(partition, {}).setdefault(part, Counter())[row] += n
         chains: list[Counter] = []
-        if math.prod(map(len, groups.values())) <= MOST_CHAINS:
-            chains += (sum(c, Counter()) for c in product(*(g.values() for g in groups.values())))
+        unlike = [_unlike(parts.values()) for parts in groups.values()]
+        if math.prod(map(len, unlike)) <= MOST_CHAINS:
+            chains += (sum(chain, Counter()) for chain in product(*unlike))
         for name, composition in (("advanced", advanced), ("numerical", numerical)):
             if chains and (name == "advanced" or sum(map(len, chains)) <= MOST_LAWS):
                 found[name] = max(composition(chain, delta) for chain in chains), delta
@@ -372,6 +374,14 @@ def numerical(rows: Counter, delta: float) -> float:
     for law in laws[1:]:
         total = total.compose(law)
     return total.epsilon(left) + square * 2**-13
+
+
+def _unlike(parts: Collection[Counter]) -> list[Counter]:
+    """Leave out parts of which another one holds all rows: that is never better."""
+    unlike = list({frozenset(part.items()): part for part in parts}.values())
+    if len(unlike) > MOST_COMPARED:
+        return unlike
+    return [part for part in unlike if not any(part < other for other in unlike)]
 
 
 def _left(deltas: Iterable[tuple[float, int]], delta: float) -> float:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from skdp.core.checks import check_count, shown
 from skdp.displays.given import check_given
-from skdp.summary import AS_ORACLE, LEAST_LEARNED, split_entry
+from skdp.summary import AS_ORACLE, FIXED, LEAST_LEARNED, split_entry
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -203,10 +203,11 @@ class ReleaseDisplay:
         self.ax_, self.intervals_ = self.axes_[0], drawn[0]
         self.figure_ = self.ax_.figure
         if (self.learned < LEAST_LEARNED).any():
-            filled, hollow = self.ax_.get_lines()[-3:-1]
-            where: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 2}
+            *marks, _ = self.ax_.get_lines()[-4:]
+            fixed = (self.learned < LEAST_LEARNED) & np.isnan(self.errors)
+            where: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 3}
             where["borderaxespad"] = 1.6  # above the name of an attribute
-            self.ax_.legend(handles=[filled, hollow], frameon=False, **where)
+            self.ax_.legend(handles=marks[: 2 + fixed.any()], frameon=False, **where)
         more = f"\n{self.n_more} more are not drawn: see max_numbers" if self.n_more else ""
         self.axes_[-1].set_xlabel(f"released number ± 1.96 standard errors{more}", loc="right")
         return self
@@ -247,9 +248,11 @@ class ReleaseDisplay:
             low, high = ax.get_xlim()
             ax.set_xticks([0, *ticks[ticks < high], *-ticks[ticks < -low]])
         same = self.learned[rows] < LEAST_LEARNED
+        fixed = same & np.isnan(self.errors[rows])
         ax.plot(values[~same], at[~same], "o", color="C0", label="read off the data")
         hollow: dict[str, Any] = {"mfc": "w", "label": AS_ORACLE}
-        ax.plot(values[same], at[same], "o", color="C0", **hollow)
+        ax.plot(values[same & ~fixed], at[same & ~fixed], "o", color="C0", **hollow)
+        ax.plot(values[fixed], at[fixed], "x", color="C0", label=FIXED)
         ax.axvline(0, color="k", lw=0.8)
         self._name(ax, rows)
         ax.set_ylim(len(rows) - 0.5, -0.5)
