@@ -292,7 +292,7 @@ class ReleasePlan(Charged):
         schema = None if self.oracle is None else self.schema  # or it has categories of the data
         return Simulator(
             target,
-            self.mechanism,
+            copy.copy(self.mechanism),  # that of the plan may be edited
             self.sensitivity,
             self.n_samples,
             schema,

@@ -317,6 +317,8 @@ def test_releases_of_a_plan_share_what_was_simulated():
     before = len(calls)
     assert np.all(np.ptp(other.value_interval(n_draws=19), axis=1) > 0)
     assert len(calls) == before
+    ends = one.value_interval(n_draws=19)
     plan.mechanism.set_params(epsilon=0.5)  # of another noise they tell nothing
+    assert np.array_equal(one.value_interval(n_draws=19), ends)
     plan.execute(X, y).value_interval(n_draws=19)
     assert len(calls) > before

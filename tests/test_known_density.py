@@ -66,6 +66,7 @@ def test_who_gives_the_box_in_another_unit_is_told_so(unit, tmp_path):
         assert ("and bandwidth the units" in text) == (unit == 100)
 
 
+# between the points is where the kernels are to be
 @pytest.mark.filterwarnings("ignore:The bandwidth of KernelDensity.* is far below")
 def test_kernels_between_the_points_of_the_lattice_are_told_by_an_integral_far_above_1():
     X = np.full((500, 1), 0.5)
@@ -73,6 +74,7 @@ def test_kernels_between_the_points_of_the_lattice_are_told_by_an_integral_far_a
         private(KernelDensity(bandwidth=0.01), 10, 10.0, random_state=0).fit(X)
 
 
+# what is warned of first is another thing
 @pytest.mark.filterwarnings("ignore:The bandwidth of KernelDensity.* is far below")
 def test_a_density_that_is_nowhere_positive_is_said_to_be_uniform():
     X = np.full((50, 1), 100.0)
@@ -164,6 +166,7 @@ def test_points_that_rounding_brings_together_are_counted():
             assert np.linalg.norm(nearer - farther, ord=order) <= target.bound(order)
 
 
+# its bound is that of one point: a kernel that reaches no other
 @pytest.mark.filterwarnings("ignore:The bandwidth of KernelDensity.* is far below")
 def test_the_bound_falls_with_the_number_of_records():
     estimator = KernelDensity(bandwidth=0.03)
@@ -262,6 +265,14 @@ def test_a_bandwidth_far_below_the_spacing_is_pointed_out():
     np.testing.assert_allclose(ratios, [6.1, 2.5, 1.5, 1.4, 1], rtol=0.05)
 
 
+@pytest.mark.parametrize(("bandwidth", "is_far"), [(0.033, True), (0.034, False)])
+def test_a_third_of_the_spacing_is_far_below_it(bandwidth, is_far):
+    """However many records there are."""
+    model = private(KernelDensity(bandwidth=bandwidth))
+    with pytest.warns(UserWarning, match="far below") if is_far else nullcontext():
+        model.plan(10**6, like=[[0.5]])
+
+
 def test_one_kernel_for_two_units_is_pointed_out():
     X = np.random.default_rng(0).uniform((4, 0), (8.5, 100), size=(500, 2))
     box = BernsteinTransformer(6, feature_range=[(4, 8.5), (0, 100)])
@@ -270,6 +281,20 @@ def test_one_kernel_for_two_units_is_pointed_out():
             private(KernelDensity(bandwidth=bandwidth), release=box).plan(500, like=X)
     scaler = FrozenEstimator(MinMaxScaler().fit([[4, 0], [8.5, 100]]))
     private(make_pipeline(scaler, KernelDensity(bandwidth=0.1)), release=box).plan(500, like=X)
+
+
+def test_a_scaler_of_other_columns_is_told_those_of_the_data():
+    """And a lattice without a box what it wants."""
+    X = pd.DataFrame(np.random.default_rng(0).uniform(size=(50, 2)), columns=["a", "b"])
+    scaler = FrozenEstimator(MinMaxScaler().fit(X[["b", "a"]]))
+    box = BernsteinTransformer(6, feature_range={"b": (0, 1), "a": (0, 1)})
+    with pytest.raises(ValueError, match="feature names") as caught:
+        private(make_pipeline(scaler, KernelDensity(bandwidth=0.2)), release=box).fit(X)
+    assert "These have the columns ['a', 'b'], in this order" in caught.value.__notes__[-1]
+    with pytest.raises(
+        TypeError, match=r"'feature_range'\. Write BernsteinTransformer\(degree=10, "
+    ):
+        BernsteinTransformer(degree=40)
 
 
 def test_a_box_that_is_a_part_of_the_records_is_pointed_out():

@@ -106,16 +106,13 @@ def join_records(container: Container, others: Container) -> Container:
     """Return records with others of the same form after them, in a new container."""
     for library in ("pandas", "polars"):
         if belongs_to(container, library):
-            joined = sys.modules[library].concat([container, others])
-            return joined.reset_index(drop=True) if library == "pandas" else joined
+            return sys.modules[library].concat([container, others])
     if sparse.issparse(container):
         joined = sparse.vstack([container, others], format=container.format)
         return with_index_dtype(joined, index_dtype(container))
-    return (
-        [*container, *others]
-        if isinstance(container, list)
-        else np.concatenate([container, others])
-    )
+    if isinstance(container, list):
+        return [*container, *others]
+    return np.concatenate([container, others])
 
 
 def _take_sparse(container: Container, indices: NDArray[np.integer]) -> Container:

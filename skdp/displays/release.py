@@ -204,13 +204,16 @@ class ReleaseDisplay:
         self.figure_ = self.ax_.figure
         if (self.learned < LEAST_LEARNED).any():
             *marks, _ = self.ax_.get_lines()[-4:]
-            fixed = (self.learned < LEAST_LEARNED) & np.isnan(self.errors)
             where: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 3}
             where["borderaxespad"] = 1.6  # above the name of an attribute
-            self.ax_.legend(handles=marks[: 2 + fixed.any()], frameon=False, **where)
+            self.ax_.legend(handles=marks[: 2 + self._fixed.any()], frameon=False, **where)
         more = f"\n{self.n_more} more are not drawn: see max_numbers" if self.n_more else ""
         self.axes_[-1].set_xlabel(f"released number ± 1.96 standard errors{more}", loc="right")
         return self
+
+    @property
+    def _fixed(self) -> NDArray[np.bool_]:
+        return (self.learned < LEAST_LEARNED) & np.isnan(self.errors)
 
     def _panels(self) -> list[NDArray[np.intp]]:
         """The numbers of each attribute where these hide others or their intervals, else all."""
@@ -248,7 +251,7 @@ class ReleaseDisplay:
             low, high = ax.get_xlim()
             ax.set_xticks([0, *ticks[ticks < high], *-ticks[ticks < -low]])
         same = self.learned[rows] < LEAST_LEARNED
-        fixed = same & np.isnan(self.errors[rows])
+        fixed = self._fixed[rows]
         ax.plot(values[~same], at[~same], "o", color="C0", label="read off the data")
         hollow: dict[str, Any] = {"mfc": "w", "label": AS_ORACLE}
         ax.plot(values[same & ~fixed], at[same & ~fixed], "o", color="C0", **hollow)

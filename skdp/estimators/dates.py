@@ -26,7 +26,7 @@ from skdp.estimators.members import configured_members
 NO_DATES = "Make numbers of them before, such as days since a fixed date"
 
 NUMBERS = ("b", "i", "u", "f")
-"""The kinds of their types."""
+"""Kinds of the types of numpy that are numbers."""
 
 REFUSED_BY_NUMPY = (
     r"float\(\) argument.*(Timestamp|NaT|date|delta)"  # objects

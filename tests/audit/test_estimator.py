@@ -135,6 +135,7 @@ def test_a_record_is_one_that_fit_would_take(usual):
         audit_estimator(model, X, labels, record=(X[0], 7), pairs=1, **OPTIONS)
 
 
+# an encoder without a list of categories is warned of, and is not what is tested
 @pytest.mark.filterwarnings("ignore:.*handle_unknown")
 def test_a_record_of_a_mixed_table():
     rng = np.random.default_rng(0)
