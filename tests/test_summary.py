@@ -268,6 +268,7 @@ def test_numbers_that_were_decoded_together_are_said_to_err_together():
     for decode in (True, False):
         model = private(RidgeClassifier(), decode=decode).fit(*PRIVATE)
         assert ("err together" in model.summary().remark) == decode
+        assert ("the `shift` of the mechanism" in model.summary().remark) == decode
 
 
 def release_of(function, X, **others):
