@@ -323,7 +323,7 @@ def test_a_density_behind_a_prior_takes_its_order_by_the_noise_that_is_left():
     box = BernsteinTransformer(14, feature_range=(0, 1)).fit(X)
     kernel = KernelDensity(bandwidth=0.1)
     prior = RandomDensityOracle([(0, 1)] * 2)
-    plan = private(kernel, 14, 0.3, prior=prior).plan(1000, like=X)
+    plan = private(kernel, 14, 0.3, prior=prior, random_state=2).plan(1000, like=X)
     noise = plan.mechanism.noise_columns((box.n_basis_,), plan.sensitivity.value)
     told = noise_followed(noise.reshape(15, 15, -1))
     grid = np.random.default_rng(1).uniform(size=(500, 2))
