@@ -10,7 +10,8 @@ from typing import Any, Protocol
 from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
-from skdp.accounting.accountant import PrivacyAccountant, check_accountant
+from skdp.accounting.accountant import PrivacyAccountant
+from skdp.accounting.payer import check_accountant
 from skdp.core.checks import shown, warn
 from skdp.core.dataset import Dataset
 from skdp.core.target import Target

@@ -9,8 +9,9 @@ from typing import Any, Self
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 
-from skdp.accounting.accountant import PrivacyAccountant, paying
+from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.in_force import Charged
+from skdp.accounting.payer import paying
 from skdp.checks import check_fit, check_holds_no_record, check_parameters
 from skdp.core.checks import check_count, with_advice
 from skdp.core.dataset import Dataset

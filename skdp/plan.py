@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer
+from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.in_force import Charged
+from skdp.accounting.payer import check_accountant, payer
 from skdp.accounting.spend import DOWN, SHORT_DOWN, SHORT_UP, UP, above, below, exact, short_label
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count, shorten, warn

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from skdp.accounting.accountant import PrivacyAccountant, check_accountant, paying
+from skdp.accounting.accountant import PrivacyAccountant
+from skdp.accounting.payer import check_accountant, paying
 from skdp.core.checks import check_count, shown, with_advice
 from skdp.core.dataset import as_dataset, n_records
 from skdp.core.target import Target, as_target

@@ -169,11 +169,11 @@ def one_thread():
 @pytest.fixture(autouse=True)
 def no_budget_of_other_tests():
     """Forget ledgers, or releases would warn of them."""
-    from skdp.accounting import accountant  # not above: who only hands out tests needs no skdp
+    from skdp.accounting import opened  # not above: who only hands out tests needs no skdp
 
-    accountant._opened.clear()
+    opened._opened.clear()
     yield
-    accountant._opened.clear()  # for doctests, which have no fixtures
+    opened._opened.clear()  # for doctests, which have no fixtures
 
 
 @pytest.fixture(scope="session")

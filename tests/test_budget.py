@@ -38,8 +38,7 @@ from skdp import (
     release,
 )
 from skdp import plan as plan_module
-from skdp.accounting import PrivacyAccountant, default_accountant
-from skdp.accounting import accountant as accountant_module
+from skdp.accounting import PrivacyAccountant, default_accountant, opened
 from skdp.accounting.spend import check_law, estimator_first
 
 X = np.random.default_rng(0).uniform(size=(60, 1))
@@ -265,11 +264,11 @@ def test_a_release_beside_a_ledger_in_a_file_is_pointed_out(tmp_path, open_it):
             release(np.mean, X, **KNOWN)
     elif open_it == "to read":
         PrivacyAccountant(path, epsilon=5.0)
-        accountant_module._opened.clear()
+        opened._opened.clear()
         PrivacyAccountant.open(path)
     else:
         content = pickle.dumps(PrivacyAccountant(path, epsilon=5.0))
-        accountant_module._opened.clear()
+        opened._opened.clear()
         pickle.loads(content)
     gc.collect()
     with pytest.warns(UserWarning, match=r"charged to no budget, although .*ledger\.db'.* opened"):

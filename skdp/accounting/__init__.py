@@ -4,7 +4,8 @@ Start from `PrivacyAccountant`. The law of the privacy loss, from which the cost
 is computed, is in `skdp.risk`.
 """
 
-from skdp.accounting.accountant import PrivacyAccountant, default_accountant
+from skdp.accounting.accountant import PrivacyAccountant
+from skdp.accounting.payer import default_accountant
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.guarantee import NoiseLaw
 

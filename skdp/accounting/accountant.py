@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Self
-from weakref import WeakValueDictionary, ref
+from weakref import WeakValueDictionary
 
-from skdp.accounting.in_force import accountant_in_force, accountants_in_force, put_in_force
+from skdp.accounting.in_force import accountants_in_force, put_in_force
 from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
+from skdp.accounting.opened import remember
 from skdp.accounting.parts import part_in_force, put_in_part
 from skdp.accounting.spend import Spend, estimator_first
 from skdp.accounting.sums import Rehearsal, Sums, numbers
@@ -21,9 +22,7 @@ from skdp.core.checks import LONGEST, check_count, shorten, shown, warn, with_ad
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.exceptions import LedgerError
 
-_of_all: PrivacyAccountant | None = None
 _reopened: WeakValueDictionary[tuple, PrivacyAccountant] = WeakValueDictionary()
-_opened: dict[object, tuple[str, str, ref[PrivacyAccountant]]] = {}  # path and name, in this order
 
 
 class PrivacyAccountant:
@@ -121,15 +120,19 @@ class PrivacyAccountant:
     def _remember(self) -> None:
         """Let releases that are charged to no budget be told of this one."""
         if self.is_kept:
-            _forget_lost()
-            with lock:
-                _opened.pop(self._key, None)
-                _opened[self._key] = self.path, repr(self), ref(self)
+            remember(self._key, self)
 
     @property
     def _key(self) -> object:
         """What accountants of the same ledger have in common."""
         return id(self._ledger) if self.path == MEMORY else (self.path, self._ledger.identity)
+
+    def _check_writable(self) -> None:
+        if self._ledger.read_only:
+            raise TypeError(
+                f"The ledger {self.path!r} was opened to be read. To spend from it, make a "
+                "PrivacyAccountant with its limits."
+            )
 
     def _labeled_here(self) -> PrivacyAccountant:
         """Return this one with the label of the block, if that is of the same ledger."""
@@ -258,7 +261,7 @@ class PrivacyAccountant:
         4.22
         """
         owner = "PrivacyAccountant.spend"
-        _check_writable(self)
+        self._check_writable()
         if not isinstance(guarantee, PrivacyGuarantee):
             raise TypeError(
                 f"The 'guarantee' parameter of {owner} must be a PrivacyGuarantee. "
@@ -554,79 +557,6 @@ class PrivacyAccountant:
         limits = None if ledger.read_only else ledger.limits
         label = self._labeled_here()._label
         return _reopen, (ledger.path, ledger.timeout, limits, ledger.identity, label)
-
-
-def default_accountant() -> PrivacyAccountant:
-    """Return the accountant that counts the releases that are given none.
-
-    Returns
-    -------
-    PrivacyAccountant
-        That of the innermost block of :meth:`PrivacyAccountant.as_default`, else one in memory
-        that counts all releases of this process and has no limits.
-
-    Examples
-    --------
-    >>> from skdp.accounting import PrivacyAccountant, default_accountant
-    >>> ledger = PrivacyAccountant(":memory:", epsilon=3.0)
-    >>> with ledger.as_default():
-    ...     default_accountant() is ledger
-    True
-    """
-    global _of_all
-    given = accountant_in_force()
-    if given is not None:
-        return given
-    with lock:
-        if _of_all is None or _of_all._ledger.is_lost:  # in a fork
-            _of_all = PrivacyAccountant(MEMORY, epsilon=math.inf, delta=1.0)
-        return _of_all
-
-
-def paying(accountant: PrivacyAccountant | None) -> PrivacyAccountant:
-    """Return who would pay for a release."""
-    return default_accountant() if accountant is None else accountant._labeled_here()
-
-
-def payer(accountant: PrivacyAccountant | None) -> PrivacyAccountant:
-    """Return who pays for a release; warn if it is nobody, though a budget was opened here."""
-    nobody = accountant is None and accountant_in_force() is None
-    if nobody and (opened := _forget_lost()):
-        warn(
-            f"This release is charged to no budget, although {opened[-1]} was opened. Pass it as "
-            "'accountant', or release within a block `with accountant.as_default():`. If no budget "
-            "is to pay, pass accountant=default_accountant()."
-        )
-    return paying(accountant)
-
-
-def _forget_lost() -> list[str]:
-    """Return which ledgers were opened and are still there, in memory or in their files."""
-    with lock:
-        for key, (path, _, made) in list(_opened.items()):
-            if made() is None if path == MEMORY else not os.path.exists(path):
-                del _opened[key]
-        return [name for _, name, _ in _opened.values()]
-
-
-def check_accountant(accountant: object, owner: str) -> None:
-    """Refuse what is neither an accountant that can spend nor None."""
-    if accountant is None:
-        return
-    if not isinstance(accountant, PrivacyAccountant):
-        raise TypeError(
-            f"The 'accountant' parameter of {owner} must be a PrivacyAccountant or None. "
-            f"Got {shown(accountant)}."
-        )
-    _check_writable(accountant)
-
-
-def _check_writable(accountant: PrivacyAccountant) -> None:
-    if accountant._ledger.read_only:
-        raise TypeError(
-            f"The ledger {accountant.path!r} was opened to be read. To spend from it, make a "
-            "PrivacyAccountant with its limits."
-        )
 
 
 def _reopen(

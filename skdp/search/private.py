@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 
-from skdp.accounting.accountant import PrivacyAccountant, check_accountant, payer, paying
+from skdp.accounting.accountant import PrivacyAccountant
+from skdp.accounting.payer import check_accountant, payer, paying
 from skdp.checks import check_data, check_holds_no_record, check_parameters, is_derived
 from skdp.core.checks import shown, warn
 from skdp.core.dataset import Dataset
