@@ -292,6 +292,54 @@ def test_the_smallest_level_that_suffices_is_suggested(utility):
         utility.suggest_epsilon(1.1)
 
 
+def test_the_legend_of_a_density_leaves_the_bars_free():
+    """Where it stands depends on lines alone, and bars to the right are where it likes to be."""
+    at = np.linspace(0, 1, 21)
+    display = PrivateDensityDisplay(
+        grid=[at], values=np.ones(21), names=["x"], level=0.9, lattice=[at],
+        intervals=np.column_stack([3 * at, 3 * at + 1 + 3 * (at > 0.4)]),
+    ).plot()  # fmt: skip
+    display.figure_.canvas.draw()
+    box = display.ax_.get_legend().get_window_extent()
+    bars = np.column_stack(display.bars_.get_data()).reshape(-1, 3, 2)[:, :2]
+    ends = display.ax_.transData.transform(bars.reshape(-1, 2)).reshape(-1, 2, 2)
+    within = (box.x0 < ends[:, 0, 0]) & (ends[:, 0, 0] < box.x1)
+    assert within.any()
+    assert not (within & (ends[:, 1, 1] > box.y0) & (ends[:, 0, 1] < box.y1)).any()
+
+
+def _display(*levels, exact=(0.9, 0.9)):
+    """Return one whose levels 1, 2, ... have these scores."""
+    return PrivacyUtilityDisplay(
+        epsilons=np.arange(1.0, 1 + len(levels)),
+        scores=np.array(levels),
+        exact=np.array(exact),
+        public=None,
+        chance=None,
+        scoring="accuracy",
+    )
+
+
+def test_means_have_the_standard_errors_of_their_datasets():
+    text = str(_display([0.6, 0.8], [0.8, 0.9]))
+    assert "standard error of 2 datasets" in text
+    assert "epsilon 1: 0.7 ± 0.1\n" in text
+    assert "without noise: 0.9 ± 0" in text
+    alone = str(_display([0.6], exact=[0.9]))
+    assert "±" not in alone
+    assert "standard error" not in alone
+
+
+@pytest.mark.parametrize(("second", "is_named"), [(0.8, True), (0.62, False)])
+def test_a_smaller_level_that_misses_the_target_by_chance_is_named(second, is_named):
+    display = _display([0.6, second], [0.8, 0.9])  # standard errors .1 or .01 of the first
+    with pytest.warns(UserWarning, match="records like the oracle's") as caught:
+        assert display.suggest_epsilon(0.85) == 2.0
+    told = str(caught[0].message)
+    assert ("Epsilon 1 may do as well: it scores 0.7 ± 0.1" in told) == is_named
+    assert ("'n_datasets'" in told) == is_named
+
+
 def test_a_simulation_draws_other_pairs_than_a_fit(task):
     """What was chosen by its draws would otherwise bias the sensitivity of the fit."""
     rng = np.random.default_rng(0)
@@ -480,7 +528,10 @@ def test_a_density_is_a_line_over_one_column_and_an_image_over_two(model):
     released = density_of(1).plan_.execute(wine(1), random_state=0)
     barred = PrivateDensityDisplay.from_estimator(released, level=0.5, random_state=0).plot()
     assert "exact, 50%" in barred.ax_.get_legend_handles_labels()[1]
-    assert len(barred.bars_.get_segments()) == len(barred.lattice[0]) == len(barred.intervals)
+    at, ends = (part.reshape(-1, 3) for part in barred.bars_.get_data())
+    assert np.array_equal(at[:, 0], barred.lattice[0])
+    assert np.array_equal(ends[:, :2], barred.intervals)
+    assert np.isnan(ends[:, 2]).all()
     surface = PrivateDensityDisplay.from_estimator(density_of(2), level=0.5, random_state=0).plot()
     drawn = RegularGridInterpolator(surface.grid, surface.values, bounds_error=False)
     values = drawn(np.stack(np.meshgrid(*surface.lattice, indexing="ij"), axis=-1))

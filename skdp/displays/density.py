@@ -57,7 +57,7 @@ class PrivateDensityDisplay:
         Their figure.
     line_ : matplotlib Line2D
         The density of one column.
-    bars_ : matplotlib LineCollection
+    bars_ : matplotlib Line2D
         Its intervals.
     mesh_ : matplotlib QuadMesh
         The density of two.
@@ -233,9 +233,10 @@ class PrivateDensityDisplay:
         if len(self.grid) == 1:
             if self.intervals is not None and self.lattice is not None:
                 often = "" if self.level is None else f", {self.level:.0%}"
-                look = {"color": VERMILION, "lw": 3, "capstyle": "round", "zorder": 3}
+                look = {"color": VERMILION, "lw": 3, "solid_capstyle": "round", "zorder": 3}
                 look |= {"alpha": 0.6, "label": f"exact{often}"}
-                self.bars_ = ax.vlines(self.lattice[0], *self.intervals.T, **look)
+                gapped = np.insert(self.intervals, 2, np.nan, axis=1)  # a legend heeds a line alone
+                (self.bars_,) = ax.plot(np.repeat(self.lattice[0], 3), gapped.ravel(), **look)
             look = {"color": BLUE, "label": ", ".join(filter(None, ["released", divided]))}
             (self.line_,) = ax.plot(*self.grid, self.values, **(look | artist_kw))
             if self.intervals is not None or divided:

@@ -220,16 +220,16 @@ class PrivacyUtilityDisplay:
         -----
         UserWarning
             Always: what was simulated is the oracle's world, not yours. Also if the mean of public
-            fits is as good, which needs no private data.
+            fits is as good, which needs no private data; and if a smaller level misses the target
+            by less than two standard errors of its mean.
         """
-        means = self.scores.mean(axis=1)
+        means, errors = self.scores.mean(axis=1), _standard_error(self.scores)
         enough = np.flatnonzero(means >= target_score)
         if not len(enough):
             raise ValueError(
                 "The 'target_score' parameter of suggest_epsilon must be a score that one of the "
                 f"levels has. Got {shown(target_score)}; the largest mean score is "
-                f"{means.max():.3g}, "
-                f"without noise {self.exact.mean():.3g}."
+                f"{_mean(self.scores[means.argmax()])}, without noise {_mean(self.exact)}."
             )
         message = (
             "The suggested epsilon is for records like the oracle's. On private records the score "
@@ -241,18 +241,31 @@ class PrivacyUtilityDisplay:
                 "reaches the target without private data; where an oracle has one task, such as a "
                 "table, it nearly always does."
             )
+        near = np.flatnonzero(means[: enough[0]] + 2 * errors[: enough[0]] >= target_score)
+        if len(near):
+            message += (
+                f" Epsilon {self.epsilons[near[0]]:g} may do as well: it scores "
+                f"{_mean(self.scores[near[0]])}, with the standard error of a mean of "
+                f"{len(self.exact)}. More datasets, the 'n_datasets', tell them apart."
+            )
         warn(message)
         return float(self.epsilons[enough[0]])
 
     def __str__(self) -> str:
-        levels = zip(self.epsilons, self.scores.mean(axis=1), strict=True)
-        lines = [f"epsilon {epsilon:g}: {score:.3g}" for epsilon, score in levels]
-        lines.append(f"without noise: {self.exact.mean():.3g}")
-        if self.public is not None:
-            lines.append(f"mean of public fits: {self.public.mean():.3g}")
-        if self.chance is not None:
-            lines.append(f"without features: {self.chance.mean():.3g}")
-        return "\n  ".join([f"mean {self.scoring} on records of the oracle", *lines])
+        rows = {
+            f"epsilon {epsilon:g}": scores
+            for epsilon, scores in zip(self.epsilons, self.scores, strict=True)
+        }
+        rows |= {
+            "without noise": self.exact,
+            "mean of public fits": self.public,
+            "without features": self.chance,
+        }
+        lines = [f"{name}: {_mean(scores)}" for name, scores in rows.items() if scores is not None]
+        head = f"mean {self.scoring} on records of the oracle"
+        if len(self.exact) > 1:
+            head += f", and the standard error of {len(self.exact)} datasets"
+        return "\n  ".join([head, *lines])
 
     def plot(self, ax: Axes | None = None, **line_kw: Any) -> PrivacyUtilityDisplay:
         """Draw the mean score with a band, and what it lies between as lines.
@@ -291,6 +304,17 @@ class PrivacyUtilityDisplay:
         ax.legend()
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+def _standard_error(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return that of the mean over datasets, the last axis; 0 of one, which tells nothing of it."""
+    n_datasets = scores.shape[-1]
+    return scores.std(axis=-1, ddof=min(1, n_datasets - 1)) / np.sqrt(n_datasets)
+
+
+def _mean(scores: NDArray[np.float64]) -> str:
+    error = float(_standard_error(scores))
+    return f"{scores.mean():.3g}" + (f" ± {error:.2g}" if len(scores) > 1 else "")
 
 
 def _at_level(
