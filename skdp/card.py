@@ -7,6 +7,7 @@ import math
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
 from skdp.accounting.tally import BudgetTotal
+from skdp.core.checks import shown
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.folder import OBJECT, versions
 from skdp.functions.released import ReleasedFunction
@@ -50,6 +51,8 @@ def model_card(
         legend += OF_ALL if FIXED in notes else ""
         legend += OF_STEPS if any("__" in name for name in summary.names) else ""
         numbers = ["## What was released", _code(summary.table(ROWS)), legend]
+    elif not isinstance(value, BaseEstimator):
+        numbers = ["## What was released", _code(shown(value))]
     first, *lines = plan.splitlines()  # of which one repeats the promise
     described = "\n".join([first, *(line for line in lines if not line.startswith("  promise: "))])
     is_estimator = isinstance(value, BaseEstimator)
@@ -57,6 +60,7 @@ def model_card(
     kind, good = (
         ("model", "well the model does") if is_estimator else ("value", "exact the value is")
     )
+    seen = "released.summary()  # its numbers beside their standard errors\n" if summary else ""
     used = ", ".join(f"{name} {number}" for name, number in versions().items())
     parts = [
         f"# {what}, released privately",
@@ -71,8 +75,7 @@ def model_card(
         _code(described),
         "## How to load it",
         '```python\nimport skdp\n\nreleased = skdp.load("this folder")\n'
-        f"released.value  # the {kind}\n"
-        "released.summary()  # its numbers beside their standard errors\n```",
+        f"released.value  # the {kind}\n{seen}```",
         *_advice(value, summary is not None, is_ready),
         f"`{OBJECT}` is a pickle, written by joblib: loading it executes what is in it, so "
         f"load only what you trust. Written with {used}.",

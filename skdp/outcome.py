@@ -335,8 +335,8 @@ class Release:
         simulator, value = self.simulator, self._as_released
         if simulator is None or value is None:
             raise TypeError(
-                f"{owner} is of released numbers. Here is a {type(self.value).__name__} that was "
-                "chosen, or made by a target that could not be saved."
+                f"{owner} is of released numbers. Here the value was chosen among responses, or "
+                f"made by a target that could not be saved. Got {type(self.value).__name__}."
             )
         stated = None if self.standard_errors is None else flat_numbers(self.standard_errors)
         return simulator.might_have_been(value, stated, n_draws, random_state, owner)

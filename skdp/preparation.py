@@ -251,13 +251,14 @@ def _check_labels_of(oracle: str, y: Container, classes: list[NDArray] | None) -
     """Refuse public labels that are all alike, or that were not declared."""
     check_response(np.asarray(y), labels=True)
     drawn = _labels(y)
-    if classes is None:
+    if classes is None or all(len(known) == 1 for known in classes):
         alike = [labels for labels in drawn if len(labels) == 1]
         if alike:
             raise ValueError(
                 f"The oracle {oracle} must yield several classes. In a dataset of {n_records(y)} "
                 f"records all labels are {alike[0].tolist()[0]!r}."
             )
+    if classes is None:
         return
     for labels, known in zip(drawn, classes * len(drawn), strict=False):
         unknown = labels[~np.isin(labels, known)]

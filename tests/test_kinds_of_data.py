@@ -635,6 +635,8 @@ def test_missing_values_where_they_are_not_taken(estimator):
         private(estimator, X_public, y_public).fit(GAPS, y)
     with pytest.raises(ValueError, match="missing or infinite, in column"):
         private(estimator, PUBLIC_GAPS, y_public).fit(X, y)
+    with pytest.raises(ValueError, match=r"if private records have some, .* begins with one"):
+        private(estimator, PUBLIC_GAPS, y_public).plan(len(X))
 
 
 @pytest.mark.loop(
@@ -683,7 +685,7 @@ def test_infinite_values_are_never_taken():
     with pytest.raises(ValueError, match="infinity"):
         model.fit(np.where(X > 0.9, np.inf, X), y)
     infinite = np.where(X_public > 0.9, np.inf, X_public)
-    with pytest.raises(ValueError, match="missing or infinite, in column"):
+    with pytest.raises(ValueError, match=r"missing or infinite, in column \S+ Leave such records"):
         private(make_pipeline(SimpleImputer(), Ridge()), infinite, y_public).fit(X, y)
 
 

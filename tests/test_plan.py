@@ -300,14 +300,15 @@ def test_the_plan_of_a_fit_holds_nothing_private():
     ("data", "message"),
     [
         ((X[:50], y[:50]), r"must have 80 records in each of its parts.* Got parts of \[50, 50\]"),
-        ((X[:, :2], y), "another form than the plan"),
+        ((X[:, :2], y), "X has 2 columns, and that of the plan has 3 columns"),
+        ((X, y[:, None]), "y has 1 column, and .* plan has 1 dimension: give the column itself"),
         ((X.astype(np.float32), y), "another form than the plan: X numpy.ndarray of .'float32'"),
         ((pd.DataFrame(X, columns=["a", "b", "c"]), y), "another form than the plan: X pandas"),
         ((X, y + 1), "a label that is not public"),
         ((X, None), "requires y to be passed"),
         ((X_public, y), "holds the private records"),
     ],
-    ids=["n", "columns", "dtype", "container", "labels", "no y", "oracle"],
+    ids=["n", "columns", "a table as y", "dtype", "container", "labels", "no y", "oracle"],
 )
 def test_other_data_are_refused_before_the_evaluation(classifier_plan, data, message, monkeypatch):
     plan = classifier_plan

@@ -136,6 +136,22 @@ def test_a_plan_that_is_executed_names_the_columns_too(model, tmp_path):
     assert "  0, sepal length (cm) " in (tmp_path / "README.md").read_text()
 
 
+def test_the_card_of_a_choice_shows_what_was_chosen(tmp_path):
+    chosen = release(
+        lambda X: np.zeros(2),
+        np.zeros((9, 1)),
+        mechanism=ExponentialMechanism(1.0),
+        sensitivity=1,
+        responses=["north", "south"],
+    )
+    chosen.save(tmp_path)
+    card = (tmp_path / "README.md").read_text()
+    assert f"## What was released\n\n```text\n{chosen.value!r}\n```" in card
+    assert "summary()" not in card
+    with pytest.raises(TypeError, match="was chosen among responses"):
+        load(tmp_path).value_interval()
+
+
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyLeakWarning")  # labels as they are
 def test_a_number_of_a_class_is_not_named_after_a_column():
     X = PRIVATE[0].iloc[:, :3]  # as many columns as classes

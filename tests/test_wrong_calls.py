@@ -314,6 +314,11 @@ DRAWN = [
         "oracle.*several classes",
     ),
     (
+        "a table of one class",
+        of_oracle(PublicDataOracle(PUBLIC[0], np.ones_like(PUBLIC[1]))),
+        "PublicDataOracle.* must yield several classes.* all labels are 1",
+    ),
+    (
         "other labels",
         of_oracle(lambda n, rng: (rng.normal(size=(n, 3)), 5 + labels(n, rng))),
         "label that is not public",

@@ -322,10 +322,19 @@ def lost_categories(given: Schema, asked: Schema) -> list[str]:
 
 
 def describe_columns(given: tuple[Key, ...], asked: tuple[Key, ...]) -> str:
-    """Say in which columns of X two schemas differ; nothing where they have no names."""
-    (_, _, names, dtypes), (_, _, others, expected) = given[0], asked[0]
+    """Say in which columns two schemas differ, by name where they have names."""
+    both = zip(Dataset._fields, given, asked, strict=False)
+    return "".join(_difference(part, ours, theirs) for part, ours, theirs in both)
+
+
+def _difference(part: str, given: Key, asked: Key) -> str:
+    (_, shape, names, dtypes), (_, other, others, expected) = given, asked
     if not (names and others):
-        return ""
+        if shape == other:
+            return ""
+        remedy = ": give the column itself" if (shape, other) == ((1,), ()) else ""
+        asks = f"that of the plan has {_say_shape(other)}{remedy}"
+        return f" {part} has {_say_shape(shape)}, and {asks}."
     missing = [name for name in others if name not in names]
     added = [name for name in names if name not in others]
     if missing or added:

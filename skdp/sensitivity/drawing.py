@@ -71,9 +71,17 @@ def _check_counts(dataset: Dataset, n_samples: int, name: str) -> None:
 def _check_values(dataset: Dataset, name: str, allow_nan: bool) -> None:
     """Refuse missing and infinite numbers. Oracles are public: the message may say where."""
     for part, container in zip(Dataset._fields, dataset.parts, strict=False):
-        place = find_non_finite(container, allow_nan and part == "X")
+        may_lack = allow_nan and part == "X"
+        place = find_non_finite(container, may_lack)
         if place is not None:
+            remedy = " Leave such records out of the oracle, or impute them."
+            if part == "X" and not may_lack:
+                remedy = (
+                    " Missing values are taken behind an imputer only: if private records have "
+                    "some, wrap a pipeline that begins with one. If not, leave such records out of "
+                    "the oracle, or impute them. Leave columns out of X that the estimator drops."
+                )
             raise ValueError(
-                f"{name} returned {part} with a number that is missing or infinite, in {place}. "
-                "Impute such records, or leave them out of the oracle."
+                f"{name} returned {part} with a number that is missing or infinite, in {place}."
+                f"{remedy}"
             )

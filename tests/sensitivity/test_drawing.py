@@ -255,7 +255,11 @@ def test_draw_brings_records_into_the_form_of_others(dataset, reference):
         ((X2, [0]), None, "returned 1 responses. It must return n_samples=2"),
         ((np.zeros((3, 2)),), None, "returned 3 records. It must return n_samples=2"),
         ((np.zeros((2, 2, 2)),), None, "X with 3 dimensions. It must have two"),
-        ((FRAME.assign(age=np.inf),), None, "X with a number .* in column 'age'. Impute"),
+        (
+            (FRAME.assign(age=np.inf),),
+            None,
+            "X with a number .* in column 'age'. Missing",
+        ),
         ((X2, [0.0, np.nan]), None, "returned y with a number"),
         ((X2, ["a", "b"]), (X2, [0, 1]), "its y holds <U1, and that of the data int64"),
     ],
