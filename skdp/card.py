@@ -11,7 +11,7 @@ from skdp.core.checks import shown
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.folder import OBJECT, versions
 from skdp.functions.released import ReleasedFunction
-from skdp.summary import AS_ORACLE, FIXED, TOLD_FROM_ZERO, ReleaseSummary
+from skdp.summary import AS_ORACLE, FIXED, MOSTLY_ORACLE, TOLD_FROM_ZERO, ReleaseSummary
 
 ROWS = 100
 LEGEND = (
@@ -27,6 +27,10 @@ OF_ORACLE = (
     "would say. Its standard error is then mostly the room for private records that are unlike the "
     "oracle's, the `shift` of the mechanism: where they are like them, the number is much nearer "
     "to the exact one."
+)
+OF_MOSTLY = (
+    " A number that is mostly the oracle's is nearer to what public records would say than to what "
+    "the private ones do, where these differ."
 )
 OF_ALL = (
     " A number that is the same in all public fits is released as that, whatever the private "
@@ -48,6 +52,7 @@ def model_card(
     if summary is not None:
         notes = " ".join(summary.notes)
         legend = LEGEND + (OF_ORACLE if AS_ORACLE in notes else "")
+        legend += OF_MOSTLY if MOSTLY_ORACLE in notes else ""
         legend += OF_ALL if FIXED in notes else ""
         legend += OF_STEPS if any("__" in name for name in summary.names) else ""
         numbers = ["## What was released", _code(summary.table(ROWS)), legend]

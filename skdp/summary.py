@@ -14,17 +14,21 @@ from numpy.typing import NDArray
 
 from skdp.core.types import AxisLabels, Labels, Values
 
-# A number whose release took away less of its prior variance is as the oracle had it; one that is
-# nearer to zero than so many standard errors may be zero, or have the other sign.
+# A number whose release took away less of its prior variance is as the oracle had it, and with less
+# than a half nearer to that than to what the records say; one that is nearer to zero than so many
+# standard errors may be zero, or have the other sign.
 LEAST_LEARNED = 0.1
+HALF_LEARNED = 0.5
 TOLD_FROM_ZERO = 2.0
 
 AS_ORACLE = "indistinguishable from the oracle"
+MOSTLY_ORACLE = "mostly the oracle's"
 FIXED = "the same in all public fits"
 
 LIKE_THE_ORACLE = (
-    "Standard errors suppose that the private records are like the oracle's, or as far from these "
-    "as the `shift` of the mechanism allows for."
+    "Standard errors suppose that the private records are like the oracle's, up to the `shift` of "
+    "the mechanism. Where a public table is of other people or years they may be too small, most "
+    "of all where little was read off the records: `shift=1` allows for that."
 )
 ERR_TOGETHER = (
     "Numbers that were decoded together may err together: what is made of several, such as a "
@@ -105,17 +109,16 @@ class ReleaseSummary:
     def notes(self) -> list[str]:
         """What to beware of, number by number; mostly empty."""
         as_oracle = self.learned < LEAST_LEARNED
-        near = self.ratios < TOLD_FROM_ZERO
         fixed = as_oracle & np.isnan(self.errors)  # the prior leaves it no room
-        notes = [
-            FIXED if always else AS_ORACLE if same else "not told from 0" if low else ""
-            for always, same, low in zip(fixed, as_oracle, near, strict=True)
-        ]
-        if self.repaired is not None:
-            for i in np.flatnonzero(~np.isnan(self.repaired)):
-                repair = f"{self.repaired[i]:.4g} in the model"
-                notes[i] = "; ".join(filter(None, (notes[i], repair)))
-        return notes
+        mostly = (self.learned < HALF_LEARNED) & ~as_oracle
+        near = (self.ratios < TOLD_FROM_ZERO) & ~as_oracle
+        repaired = np.full(len(fixed), np.nan) if self.repaired is None else self.repaired
+        found = {FIXED: fixed, AS_ORACLE: as_oracle & ~fixed, MOSTLY_ORACLE: mostly}
+        found["not told from 0"] = near
+        notes = [[note for note, holds in found.items() if holds[i]] for i in range(len(fixed))]
+        for i in np.flatnonzero(~np.isnan(repaired)):
+            notes[i].append(f"{repaired[i]:.4g} in the model")
+        return list(map("; ".join, notes))
 
     def to_frame(self) -> Any:
         """Return all rows as a data frame.

@@ -527,7 +527,7 @@ def test_a_density_is_a_line_over_one_column_and_an_image_over_two(model):
     assert (two.ax_.get_xlabel(), two.ax_.get_ylabel()) == ("alcohol", "ash")
     released = density_of(1).plan_.execute(wine(1), random_state=0)
     barred = PrivateDensityDisplay.from_estimator(released, level=0.5, random_state=0).plot()
-    assert "exact, 50%" in barred.ax_.get_legend_handles_labels()[1]
+    assert "exact, with its kernel, 50%" in barred.ax_.get_legend_handles_labels()[1]
     at, ends = (part.reshape(-1, 3) for part in barred.bars_.get_data())
     assert np.array_equal(at[:, 0], barred.lattice[0])
     assert np.array_equal(ends[:, :2], barred.intervals)

@@ -106,6 +106,39 @@ def test_a_number_that_was_not_learned_is_said_to_be_the_oracles():
     assert "indistinguishable from the oracle" not in far.notes
 
 
+def test_what_is_more_the_oracles_than_the_records_is_said_to_be_mostly_its():
+    """Of a decoded number `learned` is the weight of the records beside that of the prior."""
+    summary = ReleaseSummary(
+        promise="",
+        names=list("abcd"),
+        values=np.array([9.0, 9.0, 1.0, 9.0]),
+        errors=np.ones(4),
+        learned=np.array([0.09, 0.49, 0.49, 0.51]),
+        repaired=np.array([np.nan, np.nan, 2.0, np.nan]),
+    )
+    assert summary.notes == [
+        "indistinguishable from the oracle",
+        "mostly the oracle's",
+        "mostly the oracle's; not told from 0; 2 in the model",
+        "",
+    ]
+
+
+def test_numbers_that_public_records_of_other_people_decide_are_marked():
+    """Their standard errors are too small for them; with a shift of 1 they are the records' own."""
+    rng = np.random.default_rng(0)
+    oracle, older = PublicDataOracle(rng.normal(size=(500, 9))), rng.normal(1.0, size=(400, 9))
+    marked = {}
+    for shift in (0.2, 1.0):
+        model = private(StandardScaler(), oracle, epsilon=0.1, shift=shift).fit(older)
+        means = model.summary().to_frame().filter(like="mean_[", axis=0)
+        marked[shift] = means["note"].str.contains("oracle").mean()
+    assert marked[0.2] > 0.7
+    assert marked[1.0] < 0.3
+    assert "other people or years" in model.summary().remark
+    assert "`shift=1`" in model.summary().remark
+
+
 @pytest.mark.slow
 def test_without_a_prior_a_number_in_its_noise_is_said_to_be_so():
     model = private(RidgeClassifier(), epsilon=0.02, decode=False).fit(*PRIVATE)

@@ -234,7 +234,7 @@ class PrivateDensityDisplay:
             if self.intervals is not None and self.lattice is not None:
                 often = "" if self.level is None else f", {self.level:.0%}"
                 look = {"color": VERMILION, "lw": 3, "solid_capstyle": "round", "zorder": 3}
-                look |= {"alpha": 0.6, "label": f"exact{often}"}
+                look |= {"alpha": 0.6, "label": f"exact, with its kernel{often}"}
                 gapped = np.insert(self.intervals, 2, np.nan, axis=1)  # a legend heeds a line alone
                 (self.bars_,) = ax.plot(np.repeat(self.lattice[0], 3), gapped.ravel(), **look)
             look = {"color": BLUE, "label": ", ".join(filter(None, ["released", divided]))}

@@ -213,7 +213,9 @@ class ExponentialMechanism(Mechanism):
     def _check(self) -> None:
         epsilon = self.epsilon
         known = self.method in ("exponential", "permute-and-flip")
-        number = "be a number above 0 (or inf, which takes the best response)"
+        number = (
+            "be a number above 0 (or inf, which takes the best response; a spent budget leaves 0)"
+        )
         check_rules(
             "ExponentialMechanism",
             epsilon=(epsilon, is_real(epsilon) and epsilon > 0, number),

@@ -251,7 +251,7 @@ class GaussianMechanism(AdditiveMechanism):
 
     def _check(self) -> None:
         epsilon, delta, least = self.epsilon, self.delta, _LEAST_DELTA
-        above_0 = "be a number above 0 (or inf, which adds no noise)"
+        above_0 = "be a number above 0 (or inf, which adds no noise; a spent budget leaves 0)"
         fits = is_real(delta) and least <= delta < 1
         known = self.method in ("analytic", "classical")
         check_rules(

@@ -31,6 +31,6 @@ class PureAdditiveMechanism(AdditiveMechanism):
 
     def _check(self) -> None:
         epsilon = self.epsilon
-        rule = "be a number above 0 (or inf, which adds no noise)"
+        rule = "be a number above 0 (or inf, which adds no noise; a spent budget leaves 0)"
         check_rules(type(self).__name__, epsilon=(epsilon, is_real(epsilon) and epsilon > 0, rule))
         self._check_basis()
