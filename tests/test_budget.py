@@ -518,3 +518,13 @@ def test_what_was_chosen_among_others_counts_its_gamma_each_time():
         chosen.execute(X, Y, accountant=accountant)
     assert chosen.guarantee.gamma == pytest.approx(0.1)
     assert accountant.total().gamma == pytest.approx(0.2)
+
+
+def test_steps_of_parts_whose_labels_are_cut_alike_have_a_label_each():
+    ledger = PrivacyAccountant(":memory:", epsilon=1.0)
+    for part in ("north", "south"):
+        with ledger.parallel("branch", part):
+            ledger.spend(PrivacyGuarantee(epsilon=0.2), label="Thursday, by branch: mean_of_loans")
+    display = BudgetDisplay.from_accountant(ledger).plot()
+    assert len(display.ax_.get_xticks()) == len(display.left) == 3
+    assert "(2)" not in "".join(text.get_text() for text in display.ax_.get_xticklabels())

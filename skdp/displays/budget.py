@@ -182,10 +182,10 @@ class BudgetDisplay:
 
     def _runs(self) -> list[tuple[str, int]]:
         """Label the rows that follow each other and are alike, with their number."""
-        names = [_short(label) or f"release {i}" for i, label in enumerate(self.labels, 1)]
-        runs = _counted(["start", *names])
+        labels = [label or f"release {i}" for i, label in enumerate(self.labels, 1)]
+        runs = [(_short(label), n) for label, n in _counted(["start", *labels])]
         if len(runs) > MOST_TICKS:  # by block of `as_default`, or what begins their labels
-            runs = _counted(["start", *(name.partition(": ")[0] for name in names)])
+            runs = _counted(["start", *(_short(label).partition(": ")[0] for label in labels)])
         return runs
 
 
