@@ -6,8 +6,6 @@ their exact kernel density, and of released ones, mean and standard deviation of
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KernelDensity
@@ -52,7 +50,6 @@ def report(name, of_records, of_kernel, of_released):
 
 
 def main():
-    warnings.simplefilter("ignore", UserWarning)
     rng = np.random.default_rng(0)
     ages = np.clip(rng.normal(46, 14, 6000).round(), 18, 95)[:, None]
     smoothed = np.repeat(ages, 30, axis=0) + 4 * rng.normal(size=(30 * len(ages), 1))

@@ -7,8 +7,6 @@ scaler and a logistic regression holds the exact one, on average and for the wor
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -30,7 +28,6 @@ def trips(n, shape, scale, seed):
 
 
 def main():
-    warnings.simplefilter("ignore", UserWarning)
     X, y = trips(4000, 2.0, 1.75, 0)
     public = trips(1500, 2.1, 1.2, 1)
     pipeline = make_pipeline(StandardScaler(), LogisticRegression())
