@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.core.basis import compact, invert, reflect
-from skdp.core.spectrum import WIDENINGS, Spectrum
+from skdp.core.spectrum import Spectrum
 from skdp.core.types import Matrix
 
 KINDS = ("identity", "diagonal", "predictive")
@@ -297,8 +297,8 @@ class PublicCode:
     def decode(self, noisy: ArrayLike, variance: float = 0.0) -> Matrix:
         """Return what is made of a noisy code: by the prior, or by the inverse of a basis.
 
-        A prior that the code contradicts is widened: the release of a dataset that is unlike the
-        oracle's is then shrunk less.
+        A prior that the code contradicts is widened, along each axis of the code by itself: the
+        release of a dataset that is unlike the oracle's is then shrunk less.
 
         Parameters
         ----------
@@ -322,8 +322,7 @@ class PublicCode:
             return self._inverse @ y if self.encoder.ndim == 2 else y / self.encoder
         if variance == 0 and self._is_square:
             return self.mean + _solve(self.encoder, y)
-        shares, gains = self._spectrum.mixture(y, variance, self.shift)
-        return self.mean + self._shrunk(y, shares @ gains)
+        return self.mean + self._shrunk(y, self._spectrum.read(y, variance, self.shift).gains)
 
     def _shrunk(self, y: Matrix, gains: Matrix) -> Matrix:
         """By what the decoded value differs from the prior mean."""
@@ -356,8 +355,8 @@ class PublicCode:
             return deviation * columns
         decode: Callable[[Matrix], Matrix] = self.decode
         if self.has_prior:
-            shares, gains = self._spectrum.mixture(None, deviation**2, self.shift)
-            decode = partial(self._shrunk, gains=shares @ gains)
+            reading = self._spectrum.read(None, deviation**2, self.shift)
+            decode = partial(self._shrunk, gains=reading.gains)
         return deviation * np.stack([decode(each) for each in columns.T], axis=1)
 
     def standard_errors(self, variance: float, noisy: ArrayLike | None = None) -> Matrix | None:
@@ -389,24 +388,16 @@ class PublicCode:
         if variance == 0 and self._is_square:
             return np.zeros(self.encoder.shape[-1])
         spectrum = self._spectrum
-        shares, gains = spectrum.mixture(noisy, variance, self.shift)
-        apart = np.zeros_like(gains)  # what the widenings say of the value, around their mean
-        if noisy is not None:
-            apart = (gains - shares @ gains) * spectrum.along(np.asarray(noisy, dtype=np.float64))
-            apart *= np.sqrt(shares)[:, None]
+        reading = spectrum.read(noisy, variance, self.shift)
         scale = 1 / np.where(self.deviations > 0, self.deviations, np.inf)
-        left = np.full_like(self.deviations, shares @ WIDENINGS[: len(shares)])
+        left = np.full_like(self.deviations, reading.wider)
         if self.covariance is None:
-            kept = self._kept
-            left[kept] = spectrum.noise_left(shares, variance)
-            left[kept] += (self._loadings * scale[kept]) ** 2 * np.sum(apart**2, axis=0)
+            left[self._kept] = reading.left
         for values, covariances in self.covariances():
             loadings = covariances @ spectrum.axes
             loadings *= scale[values, None]  # in place: it may be large
             loadings *= loadings
-            left[values] = spectrum.left_open(loadings, shares, variance, self._is_square)
-            for each in apart[apart.any(axis=1)]:
-                left[values] += (covariances @ spectrum.back(each) * scale[values]) ** 2
+            left[values] = spectrum.left_open(loadings, reading, self._is_square)
         return self.deviations * np.sqrt(np.maximum(left, 0))
 
     def share_learned(self, variance: float, noisy: ArrayLike | None = None) -> float:
@@ -427,8 +418,8 @@ class PublicCode:
         """
         if not self.has_prior:
             return 1.0
-        shares, gains = self._spectrum.mixture(noisy, variance, self.shift)
-        return float(np.clip(shares @ gains @ self._spectrum.removable, 0, 1))
+        gains = self._spectrum.read(noisy, variance, self.shift).gains
+        return float(np.clip(gains @ self._spectrum.removable, 0, 1))
 
     @property
     def _is_square(self) -> bool:

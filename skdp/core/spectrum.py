@@ -6,11 +6,13 @@ of least mean square error is
 
     mu + alpha C (alpha H + s^2 I)^-1 y,   with covariance   alpha S - alpha^2 C (..)^-1 C'.
 
-How much wider than S the prior should be is not known. The decoded value is the mean of the above
-over a list of alphas, each with its probability given y where the prior is normal and the noise
-Laplace along each axis, so that its rare large values do not speak for a wide prior. Before, alpha
-is (.02 + rho) / alpha times as likely as 1, with rho the shift that the prior allows for: so it
-stays at 1 for data of the oracle where no shift is expected. The errors are those of the mixture.
+How much wider than S the prior should be is not known, and may differ from direction to direction:
+records may be unlike the oracle's in one column only. So along each axis of H the decoded value is
+the mean of the above over a list of alphas, each with its probability given y there, where the
+prior is normal and the noise Laplace, so that its rare large values do not speak for a wide prior.
+Before, alpha is (.02 + rho) / alpha times as likely as 1, with rho the shift that the prior allows
+for: so it stays at 1 for data of the oracle where no shift is expected. The errors are those of the
+mixture. What the code does not reach is as much wider as the axes are on average.
 
 Denoising of a release by a prior is in the spirit of Balle and Wang (ICML 2018, section 4), and
 unequal noise by coordinate in that of Muthukrishnan and Kalyani (2023).
@@ -22,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial.laguerre import laggauss
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from skdp.core.types import Matrix
 
@@ -40,6 +42,18 @@ _LEAST_VARIANCE = 1e-15
 _ROUNDING = 1e-12
 
 
+class Reading(NamedTuple):
+    """What is made of a code along its axes, on average over the alphas.
+
+    The `gains` are the diagonal of alpha (alpha H + s^2 I)^-1, the `left` what stays open of the
+    prior variance, as a share of it; beyond the code `wider` times of it does.
+    """
+
+    gains: Matrix
+    left: Matrix
+    wider: float
+
+
 class Spectrum(NamedTuple):
     """The variances of the code along its own axes, and what it can remove of the prior there."""
 
@@ -55,48 +69,52 @@ class Spectrum(NamedTuple):
         """Undo `along`."""
         return code if self.axes is None else self.axes @ code
 
-    def _gains(self, widenings: Matrix, variance: float) -> Matrix:
-        """The diagonal of alpha (alpha H + s^2 I)^-1, a row per alpha; 0 where all is rounding."""
-        total = widenings[:, None] * self.variances + variance
+    def read(self, noisy: ArrayLike | None, variance: float, shift: float) -> Reading:
+        """Read a noisy code; before a release, None, alpha is 1."""
+        widenings = WIDENINGS[: 1 if noisy is None else None, None]
+        total = widenings * self.variances + variance
         least = _LEAST_VARIANCE * total.shape[1] * total.max(axis=1, keepdims=True, initial=0)
-        inverse = np.divide(1, total, out=np.zeros_like(total), where=total > least)
-        return widenings[:, None] * inverse
-
-    def mixture(
-        self, noisy: ArrayLike | None, variance: float, shift: float
-    ) -> tuple[Matrix, Matrix]:
-        """The probability of each alpha, and its gains; before a release alpha is 1."""
+        known = total > least  # else all is rounding
+        inverse = np.divide(1, total, out=np.zeros_like(total), where=known)
+        gains = widenings * inverse
+        left = widenings * variance * inverse
         if noisy is None:
-            return np.ones(1), self._gains(WIDENINGS[:1], variance)
-        gains = self._gains(WIDENINGS, variance)
-        known = gains[0] > 0
-        squares = self.along(np.asarray(noisy, dtype=np.float64))[known] ** 2
+            return Reading(gains[0], left[0], 1.0)
+        squares = self.along(np.asarray(noisy, dtype=np.float64)) ** 2
+        shares = np.zeros_like(total)
+        shares[0] = 1
+        shares[:, known[0]] = self._shares(squares[known[0]], known[0], variance, shift)
+        mean = np.sum(shares * gains, axis=0)
+        apart = squares * np.sum(shares * (gains - mean) ** 2, axis=0)
+        wider = np.sum(shares * widenings, axis=0)[known[0]]
+        return Reading(
+            mean,
+            np.sum(shares * left, axis=0) + self.variances * apart,
+            float(wider.mean()) if len(wider) else 1.0,
+        )
+
+    def _shares(
+        self, squares: Matrix, known: NDArray[np.bool_], variance: float, shift: float
+    ) -> Matrix:
+        """The probability of each alpha along each known axis, a row per alpha."""
         total = np.multiply.outer(WIDENINGS, self.variances[known])[..., None] + variance * _TIMES
         laws = np.log(_WEIGHTS) - (squares[:, None] / total + np.log(total)) / 2
         prior = (_LIKELY + shift) / WIDENINGS
         prior[0] = 1.0
-        likely = np.log(prior) + np.logaddexp.reduce(laws, axis=-1).sum(axis=-1)
-        shares = np.exp(likely - likely.max())
-        return shares / shares.sum(), gains
+        likely = np.log(prior)[:, None] + np.logaddexp.reduce(laws, axis=-1)
+        shares: Matrix = np.exp(likely - likely.max(axis=0))
+        return shares / shares.sum(axis=0)
 
-    def noise_left(self, shares: Matrix, variance: float) -> Matrix:
-        """Along each axis the mean over the alphas of what noise leaves open, as a share of S."""
-        widenings = WIDENINGS[: len(shares)]
-        total = np.multiply.outer(widenings, self.variances) + variance
-        left = np.divide(variance, total, out=np.zeros_like(total), where=total > 0)
-        return (shares * widenings) @ left
-
-    def left_open(self, loadings: Matrix, shares: Matrix, variance: float, whole: bool) -> Matrix:
-        """The mean over the alphas of what is left open of numbers, as a share of S.
+    def left_open(self, loadings: Matrix, reading: Reading, whole: bool) -> Matrix:
+        """What a reading leaves open of numbers, as a share of their prior variance.
 
         `loadings` are the squares of C along the axes, a row per number, as shares of its variance.
-        What the code does not reach, times alpha, and the noise in what it does are added, which
-        are no differences of large numbers. A code of the `whole` value reaches all.
+        What the code does not reach and what is left of what it does are added, which are no
+        differences of large numbers. A code of the `whole` value reaches all.
         """
         least = _LEAST_VARIANCE * len(self.variances) * self.variances.max(initial=0)
         reached = np.zeros_like(self.variances)
         np.divide(1, self.variances, out=reached, where=self.variances > least)
         unread = (1 - loadings @ reached) * (not whole)
         unread[unread < _ROUNDING] = 0
-        wider = shares @ WIDENINGS[: len(shares)]
-        return wider * unread + loadings @ (reached * self.noise_left(shares, variance))
+        return reading.wider * unread + loadings @ (reached * reading.left)

@@ -1,5 +1,6 @@
 """The public code: what it keeps of a value, and what the prior makes of a noisy one."""
 
+import itertools
 import json
 import pickle
 from dataclasses import replace
@@ -81,22 +82,30 @@ def log_with_laplace_noise(values, variances, variance):
 
 
 def mixture(mean, covariance, encoder, noisy, variance, shift=0.0):
-    """Mean and covariance of the mixture of posteriors, and the probability of each."""
-    likely, means, left = [], [], []
+    """Mean and covariance of the mixture of posteriors, and the mean share that they remove.
+
+    One by one, all choices of a widening for each axis of the code; that of what the code does not
+    reach is the mean of these.
+    """
+    likely, means, left, removed = [], [], [], []
     variances, axes = np.linalg.eigh(encoder @ covariance @ encoder.T)
-    for widening in WIDENINGS:
-        prior = 1.0 if widening == 1 else (0.02 + shift) / widening
+    carried = covariance @ encoder.T @ axes / variances  # by a unit along an axis
+    rest = covariance - carried * variances @ carried.T
+    sizes = np.sum(carried**2, axis=0) * variances / np.trace(covariance)
+    for widening in map(np.array, itertools.product(WIDENINGS, repeat=len(encoder))):
+        prior = np.where(widening == 1, 1.0, (0.02 + shift) / widening)
         laws = log_with_laplace_noise(axes.T @ noisy, widening * variances, variance)
-        likely.append(laws.sum() + np.log(prior))
-        each, around = posterior(mean, widening * covariance, encoder, noisy, variance)
-        means.append(each)
-        left.append(around)
+        likely.append(laws.sum() + np.log(prior).sum())
+        gains = widening * variances / (widening * variances + variance)
+        means.append(mean + carried @ (gains * (axes.T @ noisy)))
+        left.append(carried * (variance * gains) @ carried.T + widening.mean() * rest)
+        removed.append(sizes @ gains)
     shares = np.exp(np.array(likely) - max(likely))
     shares /= shares.sum()
     center = shares @ means
     apart = np.array(means) - center
     spread = np.einsum("a,aij->ij", shares, left) + np.einsum("a,ai,aj->ij", shares, apart, apart)
-    return center, spread, shares
+    return center, spread, shares @ removed
 
 
 # Against theory.
@@ -122,17 +131,29 @@ def test_the_decoder_is_the_mean_of_the_mixture(seed, variance, size, shift):
     code, mean, covariance = random_code(4, 2, seed)
     code = replace(code, shift=shift)
     noisy = size * np.random.default_rng(seed).normal(size=2)
-    expected, left, shares = mixture(mean, covariance, code.encoder, noisy, variance, shift)
+    expected, left, removed = mixture(mean, covariance, code.encoder, noisy, variance, shift)
     scale = np.linalg.norm(noisy) + np.linalg.norm(mean)
     np.testing.assert_allclose(code.decode(noisy, variance) / scale, expected / scale, atol=1e-6)
     errors = code.standard_errors(variance, noisy)
     np.testing.assert_allclose(errors, np.sqrt(np.diag(left)), rtol=1e-4)
-    spread = code.encoder @ covariance @ code.encoder.T
-    learned = [
-        np.trace(np.linalg.solve(w * spread + variance * np.eye(2), w * code.removable))
-        for w in WIDENINGS
-    ]
-    assert code.share_learned(variance, noisy) == pytest.approx(shares @ learned, abs=1e-6)
+    assert code.share_learned(variance, noisy) == pytest.approx(removed, abs=1e-6)
+
+
+def test_what_is_unlike_in_one_direction_leaves_the_errors_of_the_others():
+    """A column in a wrong unit, say. What the code does not reach may be as wrong: that it says."""
+    code = PublicCode(
+        shift=0.2,
+        encoder=np.eye(3)[:2],
+        mean=np.zeros(3),
+        covariance=np.eye(3)[:, :2],
+        deviations=np.ones(3),
+        removable=np.eye(2) / 3,
+    )
+    like, unlike = code.standard_errors(0.5, [1.0, 1.0]), code.standard_errors(0.5, [1e6, 1.0])
+    assert code.decode([1e6, 1.0], 0.5)[1] == code.decode([1.0, 1.0], 0.5)[1]
+    assert unlike[0] == pytest.approx(np.sqrt(0.5), rel=0.01)
+    assert unlike[1] == like[1]
+    assert unlike[2] > 1e5
 
 
 @pytest.mark.parametrize("ratio", [0.1, 1.0, 10.0])
