@@ -6,13 +6,15 @@ of least mean square error is
 
     mu + alpha C (alpha H + s^2 I)^-1 y,   with covariance   alpha S - alpha^2 C (..)^-1 C'.
 
-How much wider than S the prior should be is not known, and may differ from direction to direction:
-records may be unlike the oracle's in one column only. So along each axis of H the decoded value is
-the mean of the above over a list of alphas, each with its probability given y there, where the
-prior is normal and the noise Laplace, so that its rare large values do not speak for a wide prior.
-Before, alpha is (.02 + rho) / alpha times as likely as 1, with rho the shift that the prior allows
-for: so it stays at 1 for data of the oracle where no shift is expected. The errors are those of the
-mixture. What the code does not reach is as much wider as the axes are on average.
+How much wider than S the prior should be is not known, nor whether it is in all directions: records
+may be unlike the oracle's in one column only. So along each axis of H the decoded value is the mean
+of the above over a list of alphas, each with its probability given y, where the prior is normal and
+the noise Laplace, so that its rare large values do not speak for a wide prior. Before, there is one
+least alpha for all axes, and along each an alpha at or above it: a times as much is (.02 + rho) / a
+times as likely as the least, and the least itself is so beside 1, with rho the shift that the prior
+allows for. So all stays at 1 for data of the oracle where no shift is expected. The errors along an
+axis are those of the mixture, taken for uncorrelated with the others. What the code does not reach
+is as much wider as its axes are on average.
 
 Denoising of a release by a prior is in the spirit of Balle and Wang (ICML 2018, section 4), and
 unequal noise by coordinate in that of Muthukrishnan and Kalyani (2023).
@@ -25,13 +27,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.polynomial.laguerre import laggauss
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from skdp.core.types import Matrix
 
 # By how much the variance of the prior may be multiplied: a wrong unit may be a factor of 10^6, and
 # of a variance 10^12.
 WIDENINGS = np.array([1, 2, 4, 8, 16, 64, 256, 1e4, 1e6, 1e8, 1e12, 1e16, 1e20, 1e24])
-# How likely each of these is beside 1 before the release is seen, were it not for a shift.
+# How likely others are beside the least before the release is seen, were it not for a shift.
 _LIKELY = 0.02
 # Laplace noise is normal noise of which the variance is s^2 times an exponential variable.
 _TIMES, _WEIGHTS = laggauss(6)
@@ -96,14 +99,20 @@ class Spectrum(NamedTuple):
     def _shares(
         self, squares: Matrix, known: NDArray[np.bool_], variance: float, shift: float
     ) -> Matrix:
-        """The probability of each alpha along each known axis, a row per alpha."""
+        """The probability of each alpha along each known axis, a row per alpha.
+
+        `joint` has an entry for each least alpha, alpha and axis.
+        """
         total = np.multiply.outer(WIDENINGS, self.variances[known])[..., None] + variance * _TIMES
         laws = np.log(_WEIGHTS) - (squares[:, None] / total + np.log(total)) / 2
-        prior = (_LIKELY + shift) / WIDENINGS
-        prior[0] = 1.0
-        likely = np.log(prior)[:, None] + np.logaddexp.reduce(laws, axis=-1)
-        shares: Matrix = np.exp(likely - likely.max(axis=0))
-        return shares / shares.sum(axis=0)
+        prior = np.triu((_LIKELY + shift) * WIDENINGS[:, None] / WIDENINGS)
+        np.fill_diagonal(prior, 1)
+        prior /= prior.sum(axis=1, keepdims=True)
+        with np.errstate(divide="ignore"):
+            joint = np.log(prior)[..., None] + np.logaddexp.reduce(laws, axis=-1)
+        axes = np.logaddexp.reduce(joint, axis=1, keepdims=True)
+        least = special.softmax(np.log(prior[0]) + axes.sum(axis=(1, 2)))
+        return np.einsum("l,laj->aj", least, np.exp(joint - axes))
 
     def left_open(self, loadings: Matrix, reading: Reading, whole: bool) -> Matrix:
         """What a reading leaves open of numbers, as a share of their prior variance.
