@@ -216,6 +216,9 @@ class KeptSampler(SensitivitySampler):
         super().__init__(oracle, gamma=GAMMA, random_state=kept.seed, **options)
         self.kept = kept
 
+    def with_fixed_seed(self):
+        return self
+
     def pilots(self, target, n_samples, schema=None, mechanism=None):
         pilots = self.kept.pilots[: self.n_pairs]
         return tuple(pilots[np.isfinite(pilots).all(axis=(1, 2))].swapaxes(0, 1))
