@@ -80,7 +80,7 @@ class Spectrum(NamedTuple):
         known = total > least  # else all is rounding
         inverse = np.divide(1, total, out=np.zeros_like(total), where=known)
         gains = widenings * inverse
-        left = widenings * variance * inverse
+        left = np.where(known, variance * gains, 1)
         if noisy is None:
             return Reading(gains[0], left[0], 1.0)
         squares = self.along(np.asarray(noisy, dtype=np.float64)) ** 2

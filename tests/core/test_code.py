@@ -197,6 +197,16 @@ def test_of_all_numbers_a_contradiction_of_any_size_leaves_what_the_noise_does(s
     np.testing.assert_allclose(code.standard_errors(variance, noisy), noise, rtol=0.01)
 
 
+def test_what_is_lost_to_rounding_is_not_said_to_be_read():
+    code = PublicCode(
+        encoder=[1.0, 1e-9], mean=[0, 0], deviations=[1.0, 1.0], removable=[0.5, 5e-19]
+    )
+    for noisy in (None, [1.0, 1e-9]):
+        errors = code.standard_errors(1e-40, noisy)
+        np.testing.assert_allclose(errors, [0, 1], atol=1e-15)
+    assert code.decode([1.0, 1e-9], 1e-40)[1] == 0
+
+
 def test_rounding_is_not_taken_for_what_a_code_of_all_numbers_left_unread():
     """Times an alpha of 10^18 it would be: in 7 of 100 such codes, by a factor of up to 4,000."""
     for seed in range(40):
