@@ -83,6 +83,8 @@ class Release:
         How many standard deviations, of the prior of a code and of its own error together, a
         released number is from the prior mean, at most: with a large one the private records are
         unlike the oracle's.
+    surprising : str, default=""
+        The name of that number, as in the summary.
     repaired : ndarray of shape (n_numbers,) or None, default=None
         The released numbers as they are in the model, where they were brought into range, such as a
         variance below 0; NaN where they are as released.
@@ -109,6 +111,7 @@ class Release:
     labels: AxisLabels | None = None
     simulator: Simulator | None = field(default=None, compare=False)
     surprise: float = 0.0
+    surprising: str = ""
     repaired: NDArray[np.float64] | None = None
 
     def __repr__(self) -> str:
@@ -360,7 +363,7 @@ class Release:
 
     @property
     def _warning(self) -> str:
-        contradicted = contradiction(self.surprise, self.guarantee.gamma)
+        contradicted = contradiction(self.surprise, self.surprising, self.guarantee.gamma)
         return " ".join(filter(None, (contradicted, misplaced(self.value))))
 
     @property
@@ -456,13 +459,13 @@ def _predicted(models: list[Estimator], X: Container) -> Iterator[NDArray]:
             yield model.predict(X)
 
 
-def contradiction(surprise: float, gamma: float) -> str:
+def contradiction(surprise: float, name: str, gamma: float) -> str:
     """Say that the private records are unlike the oracle's, if they are."""
     if surprise <= CONTRADICTED:
         return ""
     seen = (
-        f"a number is {two_digits(surprise)} standard deviations from what public records would "
-        "say. What was not read off the records is the oracle's"
+        f"{name} is {two_digits(surprise)} standard deviations from what public records would "
+        "say, and of all numbers the farthest. What was not read off the records is the oracle's"
     )
     if not gamma:
         return f"The prior is far from the records: {seen}. The promise does not depend on it."

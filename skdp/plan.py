@@ -246,8 +246,13 @@ class ReleasePlan(Charged):
         target = self._knowing_noise(np.shape(value))
         restored = target.restore(value)
         numbers = None if self.mechanism.chooses else self._named(value)
-        surprise = self._surprise(value, errors)
-        contradicted = contradiction(surprise, guarantee.gamma) if guarantee.gamma else ""
+        labels = self._labels(numbers, restored)
+        surprise, surprising = self._surprise(value, errors), ""
+        named = self._named(surprise)
+        if named is not None and surprise.any():
+            surprising = flat_names(named, labels)[np.argmax(flat_numbers(named))]
+        most, gamma = float(surprise.max(initial=0)), guarantee.gamma
+        contradicted = contradiction(most, surprising, gamma) if gamma else ""
         for said in filter(None, (contradicted, misplaced(restored))):
             warn(said)
         return Release(
@@ -259,24 +264,28 @@ class ReleasePlan(Charged):
             numbers=numbers,
             prior_errors=self._named(self._prior_errors),
             plan=described,
-            labels=self._labels(numbers, restored),
+            labels=labels,
             simulator=self._simulator(target),
-            surprise=surprise,
+            surprise=most,
+            surprising=surprising,
             repaired=repaired(restored, numbers),
         )
 
-    def _surprise(self, value: NDArray[np.float64], errors: NDArray[np.float64] | None) -> float:
-        """How many standard deviations of prior and error a number is from the prior mean, at most.
+    def _surprise(
+        self, value: NDArray[np.float64], errors: NDArray[np.float64] | None
+    ) -> NDArray[np.float64]:
+        """How many standard deviations of prior and error each number is from the prior mean.
 
         Noise alone can bring a number far from it where little is known of it.
         """
         code = self.mechanism.geometry.basis
         if code.mean is None or code.deviations is None or errors is None:
-            return 0.0
+            return np.zeros(np.shape(value))
         away, least = np.abs(np.ravel(value) - code.mean), 1e-8 * np.abs(code.mean)  # of rounding
         scale = np.hypot(code.deviations, np.ravel(errors))
         known = code.deviations > least
-        return float(np.divide(away, scale, out=np.zeros_like(away), where=known).max(initial=0))
+        surprise = np.divide(away, scale, out=np.zeros_like(away), where=known)
+        return surprise.reshape(np.shape(value))
 
     def _knowing_noise(self, shape: tuple[int, ...]) -> Target:
         """Return the target, told the noise in what it is to restore if it asks for it."""
