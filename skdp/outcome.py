@@ -38,6 +38,7 @@ from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.summary import (
     ERR_TOGETHER,
     LIKE_THE_ORACLE,
+    MORE_SHIFT,
     ReleaseSummary,
     flat_names,
     flat_numbers,
@@ -155,7 +156,9 @@ class Release:
         promise = "\n".join(filter(None, said))
         remarks = [remark_on_sign(self.numbers, self.labels)]
         if self.prior_errors is not None:
+            mechanism = None if self.simulator is None else self.simulator.mechanism
             remarks.append(LIKE_THE_ORACLE)
+            remarks += [MORE_SHIFT] * (getattr(mechanism, "shift", 0) < 1)
             remarks += [ERR_TOGETHER] * (len(values) > 1)
         if isinstance(self.value, ReleasedDensity):
             remarks.append(remark_on_density(self.value))

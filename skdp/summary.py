@@ -27,8 +27,11 @@ FIXED = "the same in all public fits"
 
 LIKE_THE_ORACLE = (
     "Standard errors suppose that the private records are like the oracle's, up to the `shift` of "
-    "the mechanism. Where a public table is of other people or years they may be too small, most "
-    "of all where little was read off the records: `shift=1` allows for that."
+    "the mechanism."
+)
+MORE_SHIFT = (
+    "Where a public table is of other people or years they may be too small, most of all where "
+    "little was read off the records: `shift=1` allows for that."
 )
 ERR_TOGETHER = (
     "Numbers that were decoded together may err together: what is made of several, such as a "
