@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.core.basis import compact, invert, reflect
-from skdp.core.spectrum import Spectrum
+from skdp.core.spectrum import Spectrum, principal_axes
 from skdp.core.types import Matrix
 
 KINDS = ("identity", "diagonal", "predictive")
@@ -439,7 +439,7 @@ class PublicCode:
         if self.covariance is None:
             return Spectrum(None, self._loadings * self.encoder[self._kept], self.removable)
         code: Any = sum(self.encoder[:, values] @ block for values, block in self.covariances())
-        variances, axes = np.linalg.eigh((code + code.T) / 2)
+        variances, axes = principal_axes((code + code.T) / 2)
         removable = np.sum(axes * (self.removable @ axes), axis=0)
         return Spectrum(axes, np.maximum(variances, 0), np.maximum(removable, 0))
 

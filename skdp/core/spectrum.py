@@ -12,9 +12,10 @@ of the above over a list of alphas, each with its probability given y, where the
 the noise Laplace, so that its rare large values do not speak for a wide prior. Before, there is one
 least alpha for all axes, and along each an alpha at or above it: a times as much is (.02 + rho) / a
 times as likely as the least, and the least itself is so beside 1, with rho the shift that the prior
-allows for. So all stays at 1 for data of the oracle where no shift is expected. The errors along an
-axis are those of the mixture, taken for uncorrelated with the others. What the code does not reach
-is as much wider as its axes are on average.
+allows for. So where no shift is expected all stays near 1 for data of the oracle. An axis of which
+nothing is read may be wider for either reason, and is taken for the wider. The errors along an axis
+are those of the mixture, taken for uncorrelated with the others. What the code does not reach is as
+much wider as its axes are on average.
 
 Denoising of a release by a prior is in the spirit of Balle and Wang (ICML 2018, section 4), and
 unequal noise by coordinate in that of Muthukrishnan and Kalyani (2023).
@@ -41,7 +42,8 @@ _TIMES, _WEIGHTS = laggauss(6)
 
 # Of the largest variance of the code: the rounding errors of H are about as large.
 _LEAST_VARIANCE = 1e-15
-# Of the prior variance of a number: less than that is not left unread, but lost to rounding.
+# Of the prior variance of a number: less than that is not left unread, but lost to rounding. So is
+# as small a correlation.
 _ROUNDING = 1e-12
 
 
@@ -72,47 +74,36 @@ class Spectrum(NamedTuple):
         """Undo `along`."""
         return code if self.axes is None else self.axes @ code
 
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Along which axes the variance is no rounding error; a diagonal has none of these."""
+        least = 0.0
+        if self.axes is not None:
+            least = _LEAST_VARIANCE * len(self.variances) * self.variances.max(initial=0)
+        return self.variances > least
+
     def read(self, noisy: ArrayLike | None, variance: float, shift: float) -> Reading:
-        """Read a noisy code; before a release, None, alpha is 1."""
+        """Read a noisy code along the known axes; before a release, None, alpha is 1."""
+        known = self.known
+        variances = self.variances[known]
         widenings = WIDENINGS[: 1 if noisy is None else None, None]
-        total = widenings * self.variances + variance
-        least = _LEAST_VARIANCE * total.shape[1] * total.max(axis=1, keepdims=True, initial=0)
-        known = total > least  # else all is rounding
-        inverse = np.divide(1, total, out=np.zeros_like(total), where=known)
-        gains = widenings * inverse
-        left = np.where(known, variance * gains, 1)
+        inverse = 1 / (widenings * variances + variance)
+        gains, noise = widenings * inverse, variance * inverse
         if noisy is None:
-            return Reading(gains[0], left[0], 1.0)
-        squares = self.along(np.asarray(noisy, dtype=np.float64)) ** 2
-        shares = np.zeros_like(total)
-        shares[0] = 1
-        shares[:, known[0]] = self._shares(squares[known[0]], known[0], variance, shift)
-        mean = np.sum(shares * gains, axis=0)
-        apart = squares * np.sum(shares * (gains - mean) ** 2, axis=0)
-        wider = np.sum(shares * widenings, axis=0)[known[0]]
-        return Reading(
-            mean,
-            np.sum(shares * left, axis=0) + self.variances * apart,
-            float(wider.mean()) if len(wider) else 1.0,
-        )
-
-    def _shares(
-        self, squares: Matrix, known: NDArray[np.bool_], variance: float, shift: float
-    ) -> Matrix:
-        """The probability of each alpha along each known axis, a row per alpha.
-
-        `joint` has an entry for each least alpha, alpha and axis.
-        """
-        total = np.multiply.outer(WIDENINGS, self.variances[known])[..., None] + variance * _TIMES
-        laws = np.log(_WEIGHTS) - (squares[:, None] / total + np.log(total)) / 2
-        prior = np.triu((_LIKELY + shift) * WIDENINGS[:, None] / WIDENINGS)
-        np.fill_diagonal(prior, 1)
-        prior /= prior.sum(axis=1, keepdims=True)
-        with np.errstate(divide="ignore"):
-            joint = np.log(prior)[..., None] + np.logaddexp.reduce(laws, axis=-1)
-        axes = np.logaddexp.reduce(joint, axis=1, keepdims=True)
-        least = special.softmax(np.log(prior[0]) + axes.sum(axis=(1, 2)))
-        return np.einsum("l,laj->aj", least, np.exp(joint - axes))
+            shares, apart = np.ones_like(gains), np.zeros_like(gains)
+        else:
+            along = self.along(np.asarray(noisy, dtype=np.float64))[known]
+            shares = _shares(along, variances, variance, shift)
+            # Of gain times code from that of the likeliest alpha: none is a difference of others.
+            likeliest = shares.argmax(axis=0)[None]
+            unit = along * np.sqrt(variances) * np.take_along_axis(inverse, likeliest, axis=0)
+            apart = (widenings - WIDENINGS[likeliest]) * noise * unit
+            apart -= np.sum(shares * apart, axis=0)
+        mean, left = np.zeros_like(self.variances), np.ones_like(self.variances)
+        mean[known] = np.sum(shares * gains, axis=0)
+        left[known] = np.sum(shares * (widenings * noise + apart**2), axis=0)
+        wider = np.sum(shares * widenings, axis=0)
+        return Reading(mean, left, float(wider.mean()) if len(wider) else 1.0)
 
     def left_open(self, loadings: Matrix, reading: Reading, whole: bool) -> Matrix:
         """What a reading leaves open of numbers, as a share of their prior variance.
@@ -121,9 +112,39 @@ class Spectrum(NamedTuple):
         What the code does not reach and what is left of what it does are added, which are no
         differences of large numbers. A code of the `whole` value reaches all.
         """
-        least = _LEAST_VARIANCE * len(self.variances) * self.variances.max(initial=0)
-        reached = np.zeros_like(self.variances)
-        np.divide(1, self.variances, out=reached, where=self.variances > least)
-        unread = (1 - loadings @ reached) * (not whole)
+        reached, known = np.zeros_like(self.variances), self.known
+        np.divide(1, self.variances, out=reached, where=known)
+        unread = (1 - loadings @ reached) * (not (whole and known.all()))
         unread[unread < _ROUNDING] = 0
         return reading.wider * unread + loadings @ (reached * reading.left)
+
+
+def principal_axes(code: Matrix) -> tuple[Matrix, Matrix]:
+    """The variances of a code along its axes, and the axes, given its covariance.
+
+    Uncorrelated numbers are their own axes. Where some of these had the same variance, which axes
+    an eigendecomposition finds would be a matter of rounding.
+    """
+    variances = np.diag(code)
+    sizes = np.sqrt(np.abs(variances))
+    if (np.abs(code - np.diag(variances)) <= _ROUNDING * np.multiply.outer(sizes, sizes)).all():
+        return variances, np.eye(len(code))
+    variances, axes = np.linalg.eigh(code)
+    return variances, axes
+
+
+def _shares(along: Matrix, variances: Matrix, variance: float, shift: float) -> Matrix:
+    """The probability of each alpha along each axis, a row per alpha."""
+    squares = along**2
+    laws = np.full((len(WIDENINGS), len(along)), -np.inf)
+    for time, weight in zip(_TIMES, _WEIGHTS, strict=True):
+        total = np.multiply.outer(WIDENINGS, variances) + variance * time
+        laws = np.logaddexp(laws, np.log(weight) - (squares / total + np.log(total)) / 2)
+    laws = np.exp(laws - laws.max(axis=0))
+    prior = np.triu((_LIKELY + shift) * WIDENINGS[:, None] / WIDENINGS)
+    np.fill_diagonal(prior, 1)
+    prior /= prior.sum(axis=1, keepdims=True)
+    evidence = prior @ laws  # a row per least alpha
+    least = special.softmax(np.log(prior[0]) + np.log(evidence).sum(axis=1))
+    shares: Matrix = laws * (prior.T @ (least[:, None] / evidence))
+    return shares

@@ -152,14 +152,7 @@ def test_the_decoder_is_the_mean_of_the_mixture(seed, variance, size, shift):
 
 def test_what_is_unlike_in_one_direction_makes_the_others_little_wider():
     """A column in a wrong unit, say. What the code does not reach may be as wrong: that it says."""
-    code = PublicCode(
-        shift=0.2,
-        encoder=np.eye(3)[:2],
-        mean=np.zeros(3),
-        covariance=np.eye(3)[:, :2],
-        deviations=np.ones(3),
-        removable=np.eye(2) / 3,
-    )
+    code = plain_code([1.0, 1.0, 1.0], 2, 0.2)
     like, unlike = code.standard_errors(0.5, [1.0, 1.0]), code.standard_errors(0.5, [1e6, 1.0])
     assert code.decode([1.0, 1.0], 0.5)[1] < code.decode([1e6, 1.0], 0.5)[1] < 0.8
     assert unlike[0] == pytest.approx(np.sqrt(0.5), rel=0.01)
@@ -197,14 +190,93 @@ def test_of_all_numbers_a_contradiction_of_any_size_leaves_what_the_noise_does(s
     np.testing.assert_allclose(code.standard_errors(variance, noisy), noise, rtol=0.01)
 
 
-def test_what_is_lost_to_rounding_is_not_said_to_be_read():
-    code = PublicCode(
-        encoder=[1.0, 1e-9], mean=[0, 0], deviations=[1.0, 1.0], removable=[0.5, 5e-19]
+def plain_code(variances, n_released, shift=0.0):
+    """The first numbers of uncorrelated ones, as a matrix."""
+    covariance = np.diag(np.asarray(variances, dtype=np.float64))[:, :n_released]
+    return PublicCode(
+        shift=shift,
+        encoder=np.eye(len(covariance))[:n_released],
+        mean=np.zeros(len(covariance)),
+        covariance=covariance,
+        deviations=np.sqrt(variances),
+        removable=covariance.T @ covariance / np.sum(variances),
     )
+
+
+def test_of_a_matrix_what_is_lost_to_rounding_is_not_said_to_be_read():
+    code = plain_code([1.0, 1e-18, 1.0], 2)
     for noisy in (None, [1.0, 1e-9]):
-        errors = code.standard_errors(1e-40, noisy)
-        np.testing.assert_allclose(errors, [0, 1], atol=1e-15)
+        assert code.standard_errors(1e-40, noisy)[:2] == pytest.approx([0, 1e-9], rel=0.1)
     assert code.decode([1.0, 1e-9], 1e-40)[1] == 0
+    assert plain_code([1.0, 1e-18], 2).standard_errors(1e-4)[1] == pytest.approx(1e-9)
+
+
+@pytest.mark.parametrize("variance", [1e-4, 1e-40])
+def test_of_a_diagonal_nothing_is_lost_to_rounding(variance):
+    """A number that the code hardly takes is as wide as the others, or read."""
+    code = PublicCode(
+        encoder=[1.0, 1e-9, 0.0],
+        mean=np.zeros(3),
+        deviations=np.ones(3),
+        removable=[1 / 3, 1e-18 / 3],
+        shift=0.2,
+    )
+    noisy = [1e6, 1e-9]
+    read, hardly, unread = code.standard_errors(variance, noisy)
+    assert read == pytest.approx(np.sqrt(variance), rel=1e-6)
+    assert unread > 1e5
+    if variance == 1e-4:
+        assert hardly > 1e5
+    else:
+        assert hardly == pytest.approx(1e9 * np.sqrt(variance))
+        assert code.decode(noisy, variance) == pytest.approx([1e6, 1, 0])
+
+
+@pytest.mark.parametrize("size", [1e12, 1e15, 1e18, 1e20, 1e24])
+def test_a_number_of_any_size_does_not_blow_up_its_own_error(size):
+    """What alphas differ by there is far below the rounding of what they say."""
+    code = plain_code([1.0, 1.0, 1.0], 3)
+    noisy = [size, 1.0, 1.0]
+    errors = code.standard_errors(1.0, noisy)
+    assert errors[0] == pytest.approx(1, rel=0.01)
+    like = code.standard_errors(1.0, [1e6, 1.0, 1.0])
+    np.testing.assert_allclose(errors[1:], like[1:], rtol=1e-4)
+    assert code.decode(noisy, 1.0) == pytest.approx([size, *code.decode([1e6, 1, 1], 1.0)[1:]])
+
+
+def test_without_noise_a_short_code_has_no_error_where_it_is_met():
+    errors = plain_code([1.0, 1.0, 1.0], 2, 0.2).standard_errors(0.0, [1e6, 1.0])
+    assert not errors[:2].any()
+    assert errors[2] > 1e5
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e-80, 1e80])
+def test_the_unit_of_a_code_does_not_matter(size):
+    errors = [
+        PublicCode(
+            encoder=[unit], mean=[0.0], deviations=[1.0], removable=[unit**2], shift=0.2
+        ).standard_errors(unit**2, [unit * 3])
+        for unit in (1.0, size)
+    ]
+    assert errors[1] == pytest.approx(errors[0])
+
+
+def test_numbers_of_the_same_variance_are_read_one_by_one():
+    """Of all axes that they have: else rounding says of which of them the large one is a part."""
+    noisy = [1e3, 1.0, -0.5, 0.7]
+    code = plain_code(np.ones(6), 4, 0.2)
+    noise = 1e-15 * np.random.default_rng(0).normal(size=(6, 6))
+    near = replace(code, covariance=code.covariance + (noise + noise.T)[:, :4])
+    assert near.decode(noisy, 1.0) == pytest.approx(code.decode(noisy, 1.0), abs=1e-9)
+    assert near.standard_errors(1.0, noisy) == pytest.approx(code.standard_errors(1.0, noisy))
+    diagonal = PublicCode(
+        encoder=[1.0] * 4 + [0.0] * 2,
+        mean=np.zeros(6),
+        deviations=np.ones(6),
+        removable=np.ones(4) / 6,
+        shift=0.2,
+    )
+    assert code.decode(noisy, 1.0) == pytest.approx(diagonal.decode(noisy, 1.0))
 
 
 def test_rounding_is_not_taken_for_what_a_code_of_all_numbers_left_unread():
