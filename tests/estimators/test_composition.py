@@ -341,6 +341,23 @@ def test_out_of_bag_scores_of_the_public_fit_are_dropped():
 
 
 @pytest.mark.slow
+def test_what_is_saved_of_aligned_members_describes_no_records():
+    """All are aligned to the public fit of the first, and have one of their own beside it."""
+    bag = BaggingClassifier(
+        make_pipeline(KMeans(2, n_init=1, random_state=0), LogisticRegression()),
+        n_estimators=2,
+        random_state=0,
+    )
+    X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
+    target = ParameterTarget(bag, "auto", clone(bag).fit(X, y))
+    for described, kept in ((target, True), (target.without_records(), False)):
+        parts = [part.public_fit for part in described._parts]
+        members = [step for each in described.public_fit.estimators_ for _, step in each.steps]
+        clusters = [model for model in (*parts, *members) if isinstance(model, KMeans)]
+        assert len(clusters) == 4
+        assert [hasattr(model, "labels_") for model in clusters] == [kept] * 4
+
+
 def test_bagging_measures_every_position():
     """With a fixed seed the last record may be drawn by no member: the order must vary.
 
