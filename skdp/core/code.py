@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.core.basis import compact, invert, reflect
-from skdp.core.spectrum import Spectrum, principal_axes
+from skdp.core.spectrum import LAPLACE, Spectrum, principal_axes
 from skdp.core.types import Matrix
 
 KINDS = ("identity", "diagonal", "predictive")
@@ -294,7 +295,7 @@ class PublicCode:
             block *= self.units[values]
             yield values, block.T
 
-    def decode(self, noisy: ArrayLike, variance: float = 0.0) -> Matrix:
+    def decode(self, noisy: ArrayLike, variance: float = 0.0, kurtosis: float = LAPLACE) -> Matrix:
         """Return what is made of a noisy code: by the prior, or by the inverse of a basis.
 
         A prior that the code contradicts is widened, along each axis of the code by itself: the
@@ -306,7 +307,10 @@ class PublicCode:
             A code with noise.
         variance : float in [0, inf), default=0.0
             Of the noise in each of its numbers, which a basis does not use. With none the k numbers
-            are met, and all values are exact if they are as many.
+            are met as far as the prior lets the values vary, and all values are exact if they are
+            as many.
+        kurtosis : float in [0, 3], default=3.0
+            Of the noise, in excess of that of normal noise: 3 for Laplace noise.
 
         Returns
         -------
@@ -320,15 +324,23 @@ class PublicCode:
             if self.reflectors is not None and self.weights is not None:
                 y = reflect(y * self.weights, self.reflectors, self._block)
             return self._inverse @ y if self.encoder.ndim == 2 else y / self.encoder
-        if variance == 0 and self._is_square:
-            return self.mean + _solve(self.encoder, y)
-        return self.mean + self._shrunk(y, self._spectrum.read(y, variance, self.shift).gains)
+        if variance == 0 and self._reaches_all:
+            return self.mean + (y / self.encoder if self._undone is None else self._undone @ y)
+        reading = self._spectrum.read(y, variance, self.shift, kurtosis)
+        return self.mean + self._shrunk(y, reading.gains)
 
     def _shrunk(self, y: Matrix, gains: Matrix) -> Matrix:
         """By what the decoded value differs from the prior mean."""
         assert self.mean is not None
+        assert self.deviations is not None
         spectrum = self._spectrum
-        change = spectrum.back(gains * spectrum.along(y))
+        change = gains * spectrum.along(y)
+        if self._undone is not None:
+            # As C is S T', but a huge number does not spill as much of its rounding over others.
+            return (self.deviations > 0) * (
+                self._undone @ spectrum.back(spectrum.variances * change)
+            )
+        change = spectrum.back(change)
         away = np.zeros_like(self.mean)
         if self.covariance is None:
             away[self._kept] = self._loadings * change
@@ -355,11 +367,13 @@ class PublicCode:
             return deviation * columns
         decode: Callable[[Matrix], Matrix] = self.decode
         if self.has_prior:
-            reading = self._spectrum.read(None, deviation**2, self.shift)
+            reading = self._spectrum.read(None, deviation**2, self.shift, LAPLACE)
             decode = partial(self._shrunk, gains=reading.gains)
         return deviation * np.stack([decode(each) for each in columns.T], axis=1)
 
-    def standard_errors(self, variance: float, noisy: ArrayLike | None = None) -> Matrix | None:
+    def standard_errors(
+        self, variance: float, noisy: ArrayLike | None = None, kurtosis: float = LAPLACE
+    ) -> Matrix | None:
         """Return the standard deviation of the error of each decoded value, if the prior holds.
 
         Parameters
@@ -369,6 +383,8 @@ class PublicCode:
         noisy : array-like of shape (k,) or None, default=None
             The code that was released, by which the prior may be widened. None leaves it as it is:
             the errors before a release.
+        kurtosis : float in [0, 3], default=3.0
+            As for `decode`.
 
         Returns
         -------
@@ -385,10 +401,10 @@ class PublicCode:
                 return None
             inverse = np.array([self.decode(unit) for unit in np.eye(len(self.encoder))])
             return np.sqrt(variance * np.sum(inverse**2, axis=0))
-        if variance == 0 and self._is_square:
+        if variance == 0 and self._reaches_all:
             return np.zeros(self.encoder.shape[-1])
         spectrum = self._spectrum
-        reading = spectrum.read(noisy, variance, self.shift)
+        reading = spectrum.read(noisy, variance, self.shift, kurtosis)
         scale = 1 / np.where(self.deviations > 0, self.deviations, np.inf)
         left = np.full_like(self.deviations, reading.wider)
         if self.covariance is None:
@@ -397,10 +413,12 @@ class PublicCode:
             loadings = covariances @ spectrum.axes
             loadings *= scale[values, None]  # in place: it may be large
             loadings *= loadings
-            left[values] = spectrum.left_open(loadings, reading, self._is_square)
+            left[values] = spectrum.left_open(loadings, reading, self._reaches_all)
         return self.deviations * np.sqrt(np.maximum(left, 0))
 
-    def share_learned(self, variance: float, noisy: ArrayLike | None = None) -> float:
+    def share_learned(
+        self, variance: float, noisy: ArrayLike | None = None, kurtosis: float = LAPLACE
+    ) -> float:
         """Return how much of the decoded value comes from the private data.
 
         Parameters
@@ -409,6 +427,8 @@ class PublicCode:
             Of the noise in each number of the code.
         noisy : array-like of shape (k,) or None, default=None
             As for `standard_errors`.
+        kurtosis : float in [0, 3], default=3.0
+            As for `decode`.
 
         Returns
         -------
@@ -418,12 +438,24 @@ class PublicCode:
         """
         if not self.has_prior:
             return 1.0
-        gains = self._spectrum.read(noisy, variance, self.shift).gains
+        gains = self._spectrum.read(noisy, variance, self.shift, kurtosis).gains
         return float(np.clip(gains @ self._spectrum.removable, 0, 1))
 
     @property
-    def _is_square(self) -> bool:
-        return self.n_released == self.size
+    def _reaches_all(self) -> bool:
+        """Whether a code without noise says all values."""
+        assert self.encoder is not None
+        square = self.n_released == self.size
+        return square and (self.encoder.ndim == 1 or self._undone is not None)
+
+    @cached_property
+    def _undone(self) -> Matrix | None:
+        """The inverse of a square matrix, if there is one."""
+        assert self.encoder is not None
+        if self.encoder.ndim == 2 and self.n_released == self.size:
+            with suppress(ValueError):
+                return self._inverse
+        return None
 
     @property
     def _loadings(self) -> Matrix:
@@ -532,9 +564,3 @@ def _shortened(encoder: NDArray[Any]) -> NDArray[Any]:
     with np.errstate(over="ignore"):
         single = encoder.astype(np.float32)
     return single if np.array_equal(single, encoder) else encoder
-
-
-def _solve(encoder: Matrix, code: Matrix) -> Matrix:
-    if encoder.ndim == 1:
-        return code / encoder
-    return np.linalg.solve(encoder, code).astype(np.float64, copy=False)

@@ -9,13 +9,14 @@ of least mean square error is
 How much wider than S the prior should be is not known, nor whether it is in all directions: records
 may be unlike the oracle's in one column only. So along each axis of H the decoded value is the mean
 of the above over a list of alphas, each with its probability given y, where the prior is normal and
-the noise Laplace, so that its rare large values do not speak for a wide prior. Before, there is one
-least alpha for all axes, and along each an alpha at or above it: a times as much is (.02 + rho) / a
-times as likely as the least, and the least itself is so beside 1, with rho the shift that the prior
-allows for. So where no shift is expected all stays near 1 for data of the oracle. An axis of which
-nothing is read may be wider for either reason, and is taken for the wider. The errors along an axis
-are those of the mixture, taken for uncorrelated with the others. What the code does not reach is as
-much wider as its axes are on average.
+the noise has the kurtosis that it has: rare large values of Laplace noise do not speak for a wide
+prior, nor do the many of middling size of normal noise. Before, there is one least alpha for all
+axes, and along each an alpha at or above it: a times as much is (.02 + rho) / a times as likely as
+the least, and the least itself is so beside 1, with rho the shift that the prior allows for. So
+where no shift is expected all stays near 1 for data of the oracle. An axis of which nothing is read
+may be wider for either reason, and is taken for the wider. The errors along an axis are those of
+the mixture, taken for uncorrelated with the others. What the code does not reach is as much wider
+as its axes are on average.
 
 Denoising of a release by a prior is in the spirit of Balle and Wang (ICML 2018, section 4), and
 unequal noise by coordinate in that of Muthukrishnan and Kalyani (2023).
@@ -23,10 +24,10 @@ unequal noise by coordinate in that of Muthukrishnan and Kalyani (2023).
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.polynomial.laguerre import laggauss
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
@@ -37,8 +38,10 @@ from skdp.core.types import Matrix
 WIDENINGS = np.array([1, 2, 4, 8, 16, 64, 256, 1e4, 1e6, 1e8, 1e12, 1e16, 1e20, 1e24])
 # How likely others are beside the least before the release is seen, were it not for a shift.
 _LIKELY = 0.02
-# Laplace noise is normal noise of which the variance is s^2 times an exponential variable.
-_TIMES, _WEIGHTS = laggauss(6)
+# Excess kurtosis of Laplace noise.
+LAPLACE = 3.0
+# With less the noise is as good as normal.
+_LEAST_KURTOSIS = 0.02
 
 # Of the largest variance of the code: the rounding errors of H are about as large.
 _LEAST_VARIANCE = 1e-15
@@ -82,7 +85,9 @@ class Spectrum(NamedTuple):
             least = _LEAST_VARIANCE * len(self.variances) * self.variances.max(initial=0)
         return self.variances > least
 
-    def read(self, noisy: ArrayLike | None, variance: float, shift: float) -> Reading:
+    def read(
+        self, noisy: ArrayLike | None, variance: float, shift: float, kurtosis: float
+    ) -> Reading:
         """Read a noisy code along the known axes; before a release, None, alpha is 1."""
         known = self.known
         variances = self.variances[known]
@@ -93,7 +98,7 @@ class Spectrum(NamedTuple):
             shares, apart = np.ones_like(gains), np.zeros_like(gains)
         else:
             along = self.along(np.asarray(noisy, dtype=np.float64))[known]
-            shares = _shares(along, variances, variance, shift)
+            shares = _shares(along, variances, variance, shift, kurtosis)
             # Of gain times code from that of the likeliest alpha: none is a difference of others.
             likeliest = shares.argmax(axis=0)[None]
             unit = along * np.sqrt(variances) * np.take_along_axis(inverse, likeliest, axis=0)
@@ -133,11 +138,27 @@ def principal_axes(code: Matrix) -> tuple[Matrix, Matrix]:
     return variances, axes
 
 
-def _shares(along: Matrix, variances: Matrix, variance: float, shift: float) -> Matrix:
+@cache
+def normal_laws(kurtosis: float) -> tuple[Matrix, Matrix]:
+    """Of which normal laws of noise is a mixture: their variances, of mean 1, and weights.
+
+    Laplace noise is normal noise with an exponential variable for a variance, L2 Laplace noise of k
+    numbers has a Gamma variable of shape (k + 1) / 2. That of shape a makes a kurtosis of 3 / a.
+    """
+    if kurtosis < _LEAST_KURTOSIS:
+        return np.ones(1), np.ones(1)
+    shape = 3 / kurtosis
+    times, weights = special.roots_genlaguerre(6, shape - 1)
+    return times / shape, weights / weights.sum()
+
+
+def _shares(
+    along: Matrix, variances: Matrix, variance: float, shift: float, kurtosis: float
+) -> Matrix:
     """The probability of each alpha along each axis, a row per alpha."""
     squares = along**2
     laws = np.full((len(WIDENINGS), len(along)), -np.inf)
-    for time, weight in zip(_TIMES, _WEIGHTS, strict=True):
+    for time, weight in zip(*normal_laws(kurtosis), strict=True):
         total = np.multiply.outer(WIDENINGS, variances) + variance * time
         laws = np.logaddexp(laws, np.log(weight) - (squares / total + np.log(total)) / 2)
     laws = np.exp(laws - laws.max(axis=0))

@@ -255,6 +255,18 @@ class PrivateDensityDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
+    def _emptiest_corner(self) -> Any:
+        """Where a legend hides least of the image."""
+        third = [length // 3 for length in self.values.shape]
+        heights = {"lower": slice(None, third[1]), "upper": slice(-third[1], None)}
+        sides = {"left": slice(None, third[0]), "right": slice(-third[0], None)}
+        hidden = {
+            f"{height} {side}": self.values[sides[side], heights[height]].sum()
+            for height in heights
+            for side in sides
+        }
+        return min(hidden, key=hidden.__getitem__)
+
     def _draw_errors(
         self, ax: Axes, lattice: list[NDArray[np.float64]], intervals: NDArray[np.float64]
     ) -> None:
@@ -278,6 +290,11 @@ class PrivateDensityDisplay:
         names = [f"±{level:.0%}" for level in levels]
         often = "" if self.level is None else f", {self.level:.0%}"
         legend = ax.legend(
-            lines, names, facecolor="0.4", labelcolor="white", title=f"exact density{often}"
+            lines,
+            names,
+            loc=self._emptiest_corner(),
+            facecolor="0.4",
+            labelcolor="white",
+            title=f"exact density{often}",
         )
         legend.get_title().set_color("white")

@@ -102,9 +102,12 @@ def remark_on_density(released: ReleasedDensity) -> str:
     """Say what became of the numbers that a density was made of."""
     if not released.density.mass:
         return "The function of these numbers is nowhere above 0, so that the density is uniform."
+    mass = f"{released.density.mass:.3g}"
+    if mass == "1":
+        return "The density that is made of these numbers flattens narrow peaks."
     return (
-        f"The density that is made of these numbers was divided by {released.density.mass:.3g}, "
-        "its integral on the box without what was below 0, and flattens narrow peaks."
+        f"The density that is made of these numbers was divided by {mass}, its integral on the box "
+        "without what was below 0, and flattens narrow peaks."
     )
 
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.core.checks import check_rules, is_real
 from skdp.core.code import KINDS, PublicCode
 from skdp.core.geometry import Geometry
+from skdp.core.spectrum import LAPLACE
 from skdp.core.types import Matrix
 from skdp.mechanisms.base import BasisParameter, ByteSource, Mechanism
 from skdp.mechanisms.noise import OperatingSystemBytes, check_sensitivity, check_value
@@ -132,7 +133,13 @@ class AdditiveMechanism(Mechanism):
         with np.errstate(all="ignore"):
             coordinates = np.nan_to_num(code.forward(value))
         noisy = self._add_noise(coordinates, sensitivity, source)
-        return code.decode(noisy, self._variance(sensitivity)).reshape(value.shape), noisy
+        kurtosis = self._kurtosis(noisy.size)
+        decoded = code.decode(noisy, self._variance(sensitivity), kurtosis)
+        return decoded.reshape(value.shape), noisy
+
+    def _kurtosis(self, n_values: int) -> float:
+        """The excess kurtosis of the noise in each number: that of Laplace noise."""
+        return LAPLACE
 
     def _variance(self, sensitivity: float) -> float:
         """The variance of the noise in each number of a code; 0 for a basis, which ignores it."""
@@ -156,7 +163,8 @@ class AdditiveMechanism(Mechanism):
         code = self.geometry.basis
         variance = self._variance(sensitivity)
         if variance:
-            errors = code.standard_errors(variance, noisy)
+            kurtosis = 0.0 if noisy is None else self._kurtosis(noisy.size)
+            errors = code.standard_errors(variance, noisy, kurtosis)
         else:  # that of unit noise, as the square of large noise may overflow
             errors = code.standard_errors(1.0) if code.digest else np.ones(n_values)
             if errors is not None:

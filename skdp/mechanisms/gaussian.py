@@ -217,6 +217,9 @@ class GaussianMechanism(AdditiveMechanism):
         epsilon, delta = float(self.epsilon), float(self.delta)
         return 0.0 if math.isinf(epsilon) else gaussian_ratio(epsilon, delta, self.method)
 
+    def _kurtosis(self, n_values: int) -> float:
+        return 0.0
+
     def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
         self._check()
         return PrivacyGuarantee(

@@ -102,6 +102,9 @@ class L2LaplaceMechanism(PureAdditiveMechanism):
     def unit_deviation(self, n_values: int) -> float:
         return math.sqrt(n_values + 1) / float(self.epsilon)
 
+    def _kurtosis(self, n_values: int) -> float:
+        return 6 / (n_values + 1)
+
     def _add_noise(
         self, value: NDArray[np.float64], sensitivity: float, source: ByteSource
     ) -> NDArray[np.float64]:

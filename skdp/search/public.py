@@ -59,7 +59,8 @@ def public_search(
     estimator : PrivateEstimator
         A copy with the best candidate, to be fitted.
     results : dict
-        The candidates under "params", and under "mean_test_score" what they score.
+        The candidates under "params", and under "mean_test_score" and "std_test_score" the mean and
+        the standard deviation of what they score.
 
     Raises
     ------
@@ -110,5 +111,9 @@ def public_search(
     )
     means = scores.mean(axis=1)
     check_scores(means, candidates, "public_search")
-    results = {"params": candidates, "mean_test_score": means}
+    results = {
+        "params": candidates,
+        "mean_test_score": means,
+        "std_test_score": scores.std(axis=1),
+    }
     return models[int(np.argmax(means))], results

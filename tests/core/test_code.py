@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
 from skdp.core.code import PublicCode
+from skdp.core.spectrum import normal_laws
 
 seeds = st.integers(0, 10**6)
 
@@ -307,6 +308,68 @@ def test_one_large_noise_is_no_contradiction():
     noisy = code._spectrum.axes @ (np.sqrt(variance) * np.array([0.5, -1, 1, 0.3, -0.7, 6]))
     moved = np.abs(code.decode(noisy, variance) - mean) / code.deviations
     assert moved.max() < 1
+
+
+def test_normal_noise_in_a_thousand_numbers_does_not_widen_the_prior():
+    """Read as Laplace noise it does: each number speaks a little for it, and all of them much."""
+    k, variance = 1000, 1000.0
+    code = PublicCode(
+        encoder=np.ones(k), mean=np.zeros(k), deviations=np.ones(k), removable=np.ones(k) / k
+    )
+    noisy = np.sqrt(variance) * np.random.default_rng(0).normal(size=k)
+    assert np.mean(code.decode(noisy, variance, 0.0) ** 2) < 0.002
+    assert code.share_learned(variance, noisy, 0.0) < 0.002
+    assert np.median(code.standard_errors(variance, noisy, 0.0)) < 1.2
+    assert np.mean(code.decode(noisy, variance) ** 2) > 0.01
+
+
+@pytest.mark.parametrize("kurtosis", [0.0, 0.05, 0.5, 1.2, 3.0])
+def test_the_laws_of_noise_have_the_kurtosis_that_is_said(kurtosis):
+    variances, weights = normal_laws(kurtosis)
+    assert weights.sum() == pytest.approx(1)
+    assert weights @ variances == pytest.approx(1)
+    assert 3 * weights @ variances**2 - 3 == pytest.approx(kurtosis)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e4, 1e6])
+def test_a_huge_number_does_not_spill_its_rounding_over_others(unit):
+    """By the covariances of number and code it would: thirty deviations of what the noise does."""
+    rng = np.random.default_rng(0)
+    d, variance = 16, 1.0
+    axes = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    covariance = (axes * np.geomspace(1e6, 1, d)) @ axes.T
+    encoder = rng.normal(size=(d, d)) + 3 * np.eye(d)
+    with_code = covariance @ encoder.T
+    code = PublicCode(
+        encoder=encoder,
+        mean=np.zeros(d),
+        covariance=with_code,
+        deviations=np.sqrt(np.diag(covariance)),
+        removable=with_code.T @ with_code / np.trace(covariance),
+        shift=0.2,
+    )
+    value = np.r_[unit**2, np.ones(d - 1)]
+    errors = []
+    for _ in range(40):
+        noisy = code.forward(value) + rng.laplace(scale=np.sqrt(variance / 2), size=d)
+        errors.append(
+            (code.decode(noisy, variance) - value) / code.standard_errors(variance, noisy)
+        )
+    assert np.sqrt(np.mean(np.square(errors), axis=0))[1:].max() < 2
+
+
+def test_a_square_matrix_that_cannot_be_inverted_is_decoded_by_the_prior():
+    code = PublicCode(
+        encoder=[[1.0, 1.0], [1.0, 1.0]],
+        mean=[0.0, 0.0],
+        covariance=[[1.0, 1.0], [3.0, 3.0]],
+        deviations=np.sqrt([1.0, 3.0]),
+        removable=np.full((2, 2), 2.5),
+    )
+    for variance in (0.0, 1e-8):
+        assert code.decode([4.0, 4.0], variance) == pytest.approx([1, 3], rel=1e-6)
+        expected = np.sqrt([0.75, 0.75])
+        assert code.standard_errors(variance) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.slow

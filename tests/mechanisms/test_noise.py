@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
+from skdp import GaussianMechanism, L2LaplaceMechanism, LaplaceMechanism
 from skdp.mechanisms import noise
 from skdp.mechanisms.discrete import MAX_SCALE, discrete_laplace
 from skdp.mechanisms.noise import (
@@ -34,6 +36,22 @@ def test_operating_system_bytes_are_used_by_default(monkeypatch):
     monkeypatch.setattr(noise.os, "urandom", lambda n: asked.append(n) or genuine(n))
     discrete_laplace(1000, 10, byte_source(None))
     assert sum(asked) >= 10 * 8
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "k"),
+    [
+        (LaplaceMechanism(1.0), 1),
+        (LaplaceMechanism(1.0), 4),
+        (GaussianMechanism(1.0, 1e-5), 4),
+        (L2LaplaceMechanism(1.0), 1),
+        (L2LaplaceMechanism(1.0), 4),
+    ],
+)
+def test_noise_is_decoded_with_the_kurtosis_that_it_has(mechanism, k):
+    source = np.random.default_rng(0)
+    noise = np.ravel([mechanism.release(np.zeros(k), 1.0, source) for _ in range(24_000 // k)])
+    assert stats.kurtosis(noise) == pytest.approx(mechanism._kurtosis(k), abs=0.5)
 
 
 @pytest.mark.loop(
