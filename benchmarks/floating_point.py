@@ -199,7 +199,8 @@ def unexplained(kind: str, options: dict, n: int, plan_of=of_moments) -> tuple[i
         found.append(np.array(_Recording.noisy))
         variance = mechanism._variance(size)
         for output, noisy in zip(outputs, found[-1], strict=True):
-            n_strange += not np.array_equal(output, np.ravel(code.decode(noisy, variance)))
+            decoded = code.decode(noisy, variance, mechanism._kurtosis(len(noisy)))
+            n_strange += not np.array_equal(output, np.ravel(decoded))
     steps = [exponent(noisy) for noisy in found]
     for noisy in found:
         in_steps = np.ldexp(noisy, -max(steps))

@@ -26,6 +26,7 @@ from skdp.core.schema import Schema, canonical, describe_columns, describe_key, 
 from skdp.core.target import Target, replaces, target_key
 from skdp.core.types import AxisLabels, Container, Names, Values
 from skdp.estimators.labels import labels_of, repaired
+from skdp.estimators.parameters import ParameterTarget
 from skdp.estimators.validation import check_labels
 from skdp.fitted_function import FittedFunctionTarget
 from skdp.functions.choice import ChoiceTarget
@@ -243,7 +244,7 @@ class ReleasePlan(Charged):
         described: str,
     ) -> Release:
         """Make what is handed out of the released value."""
-        target = self._knowing_noise(np.shape(value))
+        target = self._knowing_noise(np.shape(value), errors)
         restored = target.restore(value)
         numbers = None if self.mechanism.chooses else self._named(value)
         labels = self._labels(numbers, restored)
@@ -287,8 +288,10 @@ class ReleasePlan(Charged):
         surprise = np.divide(away, scale, out=np.zeros_like(away), where=known)
         return surprise.reshape(np.shape(value))
 
-    def _knowing_noise(self, shape: tuple[int, ...]) -> Target:
+    def _knowing_noise(self, shape: tuple[int, ...], errors: NDArray[np.float64] | None) -> Target:
         """Return the target, told the noise in what it is to restore if it asks for it."""
+        if isinstance(self.target, ParameterTarget) and errors is not None:
+            return self.target.knowing_errors(errors)
         if not isinstance(self.target, FittedFunctionTarget):
             return self.target
         return self.target.knowing_noise(

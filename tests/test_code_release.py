@@ -135,9 +135,9 @@ def test_the_decoder_gets_the_variance_of_the_noise_that_was_added(mechanism):
     seen = []
 
     class Watched(PublicCode):
-        def decode(self, noisy, variance):
+        def decode(self, noisy, variance, kurtosis):
             seen.append((noisy, variance))
-            return super().decode(noisy, variance)
+            return super().decode(noisy, variance, kurtosis)
 
     watched = Watched(**code.to_dict())
     mechanism = plan.mechanism.with_geometry(Geometry(mechanism.order, watched))

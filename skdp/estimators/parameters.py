@@ -22,6 +22,7 @@ from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import entry_of, lookup
 from skdp.estimators.catalog.alignment import SignedRows
+from skdp.estimators.catalog.repairs import told_from_zero
 from skdp.estimators.closed_form_trial import closed_form_of
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
 from skdp.estimators.copies import clean_copy
@@ -60,6 +61,7 @@ class ParameterTarget(Target):
         self._parts = _released_parts(public_fit, self.names, auto=is_auto(release))
         self.estimator, self._parts = with_canonical_steps(self.estimator, public_fit, self._parts)
         self._like = self._values(public_fit)
+        self._errors: Values = {}
         self.allow_nan = takes(estimator, "allow_nan")
         self._shuffled = order_matters(estimator)
         self._seeds = seed_names(self.estimator)
@@ -141,12 +143,25 @@ class ParameterTarget(Target):
         recomputed, and those that describe the public records removed.
         """
         released = clean_copy(self.public_fit)
-        for name, value in self.by_name(vector).items():
+        values = self.by_name(vector)
+        for name, errors in self._errors.items():
+            values[name] = told_from_zero(values[name], self._like[name], errors)
+        for name, value in values.items():
             setattr(*_owner(released, name), _in_precision(value, self._like[name]))
         for part in self._parts:
             part.finish(reach(released, part.path))
         drop_out_of_bag(released)
         return released
+
+    def knowing_errors(self, errors: NDArray[np.float64]) -> ParameterTarget:
+        """Return one that knows the standard errors of what it is to restore."""
+        divisors = {
+            "__".join((*part.path, name)) for part in self._parts for name in part.entry.divisors
+        }
+        knowing = copy.copy(self)
+        named = self.by_name(errors)
+        knowing._errors = {name: named[name] for name in self.names if name in divisors}
+        return knowing
 
     def without_records(self) -> ParameterTarget:
         """Return what only restores: a copy whose public fit does not describe its records."""

@@ -50,6 +50,8 @@ class Entry:
         How many numbers are released: d features; k classes, outputs, components or clusters.
     public : tuple of str, default=()
         Fitted attributes that are public metadata: they must equal those of the public fit.
+    divisors : tuple of str, default=()
+        Released attributes by which the function divides, or by their roots.
     drop : tuple of str, default=()
         Attributes of the public fit that nothing released replaces, and that would mislead.
     keep : tuple of str, default=()
@@ -112,6 +114,7 @@ class Entry:
     read: Callable[[Estimator, Estimator], Values] | None = None
     numbers: str = ""
     public: tuple[str, ...] = ()
+    divisors: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     unserved: tuple[str, ...] = ()

@@ -237,6 +237,7 @@ ENTRIES: dict[str, Entry] = {
         _standard_scaler,
         _finish_standard_scaler,
         read=_read_standard_scaler,
+        divisors=("var_",),
         numbers="2 d",
         passes_gaps=True,
         by_record=True,
@@ -254,10 +255,20 @@ ENTRIES: dict[str, Entry] = {
         by_record=True,
     ),
     "sklearn.preprocessing.MaxAbsScaler": Entry(
-        always("max_abs_"), _finish_max_abs_scaler, numbers="d", passes_gaps=True, by_record=True
+        always("max_abs_"),
+        _finish_max_abs_scaler,
+        divisors=("max_abs_",),
+        numbers="d",
+        passes_gaps=True,
+        by_record=True,
     ),
     "sklearn.preprocessing.RobustScaler": Entry(
-        _robust_scaler, _finish_robust_scaler, numbers="2 d", passes_gaps=True, by_record=True
+        _robust_scaler,
+        _finish_robust_scaler,
+        divisors=("scale_",),
+        numbers="2 d",
+        passes_gaps=True,
+        by_record=True,
     ),
     "sklearn.preprocessing.QuantileTransformer": Entry(
         always("quantiles_"),

@@ -166,6 +166,7 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.naive_bayes.GaussianNB": Entry(
         _gaussian_nb,
         _finish_gaussian_nb,
+        divisors=("var_",),
         numbers="2 k d + k",
         drop=("class_count_", "epsilon_"),
         closed_form=(closed_forms.gaussian_nb, {"priors": (None,)}),

@@ -24,6 +24,14 @@ def positive(values: ArrayLike, fallback: ArrayLike) -> NDArray:
     return np.where(values > 0, values, np.where(fallback > 0, fallback, 1.0))
 
 
+def told_from_zero(values: ArrayLike, public: ArrayLike, errors: ArrayLike) -> NDArray:
+    """Raise what may be noise around 0 to the public fit's, at most to two standard errors.
+
+    For what is divided by: next to 0 it would be the largest of all factors.
+    """
+    return np.maximum(values, np.minimum(public, 2 * np.asarray(errors)))
+
+
 def nonnegative(values: ArrayLike, fallback: ArrayLike) -> NDArray:
     """Replace what is negative by the public fit's."""
     values = np.asarray(values)

@@ -83,6 +83,7 @@ ENTRIES: dict[str, Entry] = {
         _power_transformer,
         _finish_power_transformer,
         read=_read_power_transformer,
+        divisors=("var_",),
         numbers="3 d",
         passes_gaps=True,
         by_record=True,
