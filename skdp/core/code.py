@@ -445,8 +445,8 @@ class PublicCode:
     def _reaches_all(self) -> bool:
         """Whether a code without noise says all values."""
         assert self.encoder is not None
-        square = self.n_released == self.size
-        return square and (self.encoder.ndim == 1 or self._undone is not None)
+        by_number = self.encoder.ndim == 1 and self.n_released == self.size
+        return by_number or self._undone is not None
 
     @cached_property
     def _undone(self) -> Matrix | None:
