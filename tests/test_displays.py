@@ -174,6 +174,21 @@ def test_no_line_is_around_a_single_point_of_an_image():
         assert line.vertices.max() < 0.8
 
 
+@pytest.mark.parametrize("peak", [(0.1, 0.1), (0.9, 0.1), (0.1, 0.9), (0.9, 0.9)])
+def test_the_legend_of_an_image_is_not_where_the_density_is(peak):
+    side = np.linspace(0, 1, 31)
+    values = np.outer(*(np.exp(-8 * (side - at) ** 2) for at in peak))
+    values += 0.3 * np.outer(side, side)[::-1]  # a second one, lower, in one of the corners
+    intervals = values[..., None] + [-0.1, 0.1]
+    parts = {"grid": [side, side], "values": values, "names": ["a", "b"]}
+    drawn = PrivateDensityDisplay(**parts, lattice=[side, side], intervals=intervals).plot()
+    drawn.figure_.canvas.draw()
+    box = drawn.ax_.get_legend().get_window_extent().transformed(drawn.ax_.transAxes.inverted())
+    middle = (box.min + box.max) / 2
+    assert ((middle > 0.5) != (np.array(peak) > 0.5)).any()
+    assert ((middle > 0.5) != np.array([False, True])).any()
+
+
 def test_long_names_leave_the_numbers_their_room():
     """However often it is drawn: the layout is made anew each time."""
     names = [f"columntransformer__pipeline-{i}__another_step__mean_[column]" for i in (1, 1, 2)]

@@ -464,6 +464,8 @@ def test_a_public_search_knows_of_the_noise_and_costs_nothing():
     assert ledger.rows() == []
     assert few.estimator.alpha == again.estimator.alpha == 1e3  # the least noise
     assert_allclose(results["mean_test_score"], same["mean_test_score"])
+    _, alone = public_search(noisy(0.01), grid, 40, n_datasets=1, random_state=0)
+    assert list(alone["std_test_score"]) == [0, 0] != list(results["std_test_score"])
     assert results["params"] == [{"estimator__alpha": 1e-3}, {"estimator__alpha": 1e3}]
     assert many.sensitivity.random_state == 0  # that of the fit stays
     assert not hasattr(few, "estimator_")

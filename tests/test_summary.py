@@ -310,6 +310,9 @@ def test_a_summary_says_what_becomes_of_the_values_of_a_density(of_noise, tmp_pa
     assert float(said[1]) == pytest.approx(ratio[0], rel=0.3 if of_noise else 0.02)
     assert load(tmp_path).summary().remark == summary.remark
     assert summary.remark in (tmp_path / "README.md").read_text()
+    wide = BernsteinTransformer(degree=33, feature_range=(-2, 1.3))
+    whole = model.set_params(release=wide, mechanism=LaplaceMechanism(1e9)).fit(X).summary()
+    assert whole.remark == "The density that is made of these numbers flattens narrow peaks."
     shifted = BernsteinTransformer(degree=33, feature_range=(-1, 2.3))
     names = model.set_params(release=shifted).fit(X).summary().names
     assert names[10] == "value[0]"

@@ -470,6 +470,22 @@ def test_a_prior_of_no_variance_is_not_moved():
     np.testing.assert_allclose(code.decode([5.0, 1.0], 0.0), [8.0, 5.0])
 
 
+def test_nor_is_one_of_a_code_that_mixes_it_with_others():
+    encoder = np.random.default_rng(0).normal(size=(3, 3))
+    covariance = np.diag([0.0, 1.0, 2.0])
+    with_code = covariance @ encoder.T
+    code = PublicCode(
+        encoder=encoder,
+        mean=np.zeros(3),
+        covariance=with_code,
+        deviations=np.sqrt(np.diag(covariance)),
+        removable=with_code.T @ with_code / 3,
+        shift=0.2,
+    )
+    for noisy in np.random.default_rng(1).normal(scale=1e6, size=(5, 3)):
+        assert code.decode(noisy, 1.0)[0] == 0
+
+
 # The widening of a prior that the release contradicts.
 
 
