@@ -25,6 +25,7 @@ from skdp.core.room import evaluate_privately, spare
 from skdp.core.schema import Schema, canonical, describe_columns, describe_key, lost_categories
 from skdp.core.target import Target, replaces, target_key
 from skdp.core.types import AxisLabels, Container, Names, Values
+from skdp.estimators.known import KnownTarget
 from skdp.estimators.labels import labels_of, repaired
 from skdp.estimators.parameters import ParameterTarget
 from skdp.estimators.validation import check_labels
@@ -290,7 +291,7 @@ class ReleasePlan(Charged):
 
     def _knowing_noise(self, shape: tuple[int, ...], errors: NDArray[np.float64] | None) -> Target:
         """Return the target, told the noise in what it is to restore if it asks for it."""
-        if isinstance(self.target, ParameterTarget) and errors is not None:
+        if isinstance(self.target, ParameterTarget | KnownTarget) and errors is not None:
             return self.target.knowing_errors(errors)
         if not isinstance(self.target, FittedFunctionTarget):
             return self.target

@@ -26,8 +26,8 @@ MOSTLY_ORACLE = "mostly the oracle's"
 FIXED = "the same in all public fits"
 
 LIKE_THE_ORACLE = (
-    "Standard errors suppose that the private records are like the oracle's, up to the `shift` of "
-    "the mechanism."
+    "Standard errors are of the noise alone, not of drawing the private records, and suppose that "
+    "these are like the oracle's, up to the `shift` of the mechanism."
 )
 MORE_SHIFT = (
     "Where a public table is of other people or years they may be too small, most of all where "

@@ -66,6 +66,24 @@ def test_who_gives_the_box_in_another_unit_is_told_so(unit, tmp_path):
         assert ("and bandwidth the units" in text) == (unit == 100)
 
 
+def test_hours_for_days_leave_half_of_each_kernel_on_the_box():
+    """Amounts begin at an end of the box, so that no smaller share tells of it."""
+    days = np.minimum(np.random.default_rng(0).exponential(6.0, size=(2000, 1)), 90)
+    hours = {"box": (0, 2160), "bandwidth": 24.0}
+    for given, warned in (({"box": (0, 90), "bandwidth": 1.0}, False), (hours, True)):
+        model = PrivateEstimator(
+            KernelDensity(bandwidth=given["bandwidth"]),
+            mechanism=LaplaceMechanism(10.0),
+            sensitivity="known",
+            release=BernsteinTransformer(feature_range=given["box"], degree=30),
+            random_state=0,
+        )
+        with (
+            pytest.warns(UserWarning, match=r"integral of 0\.5.*units") if warned else nullcontext()
+        ):
+            model.fit(days)
+
+
 # between the points is where the kernels are to be
 @pytest.mark.filterwarnings("ignore:The bandwidth of KernelDensity.* is far below")
 def test_kernels_between_the_points_of_the_lattice_are_told_by_an_integral_far_above_1():

@@ -32,10 +32,7 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
-    MaxAbsScaler,
     MinMaxScaler,
-    PowerTransformer,
-    RobustScaler,
     StandardScaler,
 )
 from sklearn.svm import LinearSVC
@@ -549,51 +546,6 @@ def test_a_number_that_was_brought_into_range_says_what_it_is_in_the_model():
     assert np.isnan(others).all()
     model = private(RidgeClassifier(), epsilon=20.0).fit(*PRIVATE)
     assert not any("in the model" in note for note in model.summary().notes)
-
-
-@pytest.mark.parametrize(
-    ("step", "attribute"),
-    [
-        (StandardScaler(), "var_"),
-        (RobustScaler(), "scale_"),
-        (MaxAbsScaler(), "max_abs_"),
-        (PowerTransformer(), "var_"),
-        (GaussianNB(), "var_"),
-    ],
-    ids=lambda each: type(each).__name__ if hasattr(each, "fit") else "",
-)
-def test_noise_around_zero_is_not_divided_by(step, attribute):
-    """It becomes the public fit's, but at most two standard errors; nothing told from 0 changes."""
-    raised, few = 0, [part[::5] for part in PRIVATE]  # the largest of many would seldom change
-    for epsilon in (0.03, 0.3, np.inf):
-        plan = private(step, epsilon=epsilon, basis="identity").plan(len(few[0]))
-        public = plan.target.by_name(plan.target.flatten(plan.target.public_fit))[attribute]
-        for seed in range(5):
-            release = plan.execute(*few, random_state=seed)
-            values, errors = release.numbers[attribute], release.standard_errors[attribute]
-            least = np.maximum(values, np.minimum(public, 2 * errors))
-            inside = getattr(release.value, attribute)
-            np.testing.assert_allclose(inside, least, rtol=1e-6)
-            if epsilon == np.inf:
-                np.testing.assert_array_equal(inside, values)
-            raised += np.sum(inside > values)
-            again = release.simulator.target.restore(plan.target.flatten(plan.target.public_fit))
-            assert (getattr(again, attribute) >= 0).all()
-    assert raised > 5
-
-
-def test_nor_in_a_step_nor_in_simulated_releases(tmp_path):
-    """Also of a release that was saved: what it repeats is repaired by the same errors."""
-    pipeline = make_pipeline(StandardScaler(), RidgeClassifier())
-    plan = private(pipeline, epsilon=0.1, basis="identity").plan(len(PRIVATE[0]))
-    release = plan.execute(*PRIVATE, random_state=0)
-    release.save(tmp_path / "folder")
-    name = "standardscaler__var_"
-    least = np.minimum(plan.target._like[name], 2 * release.standard_errors[name])
-    assert (least > release.numbers[name]).any()
-    for each in (release, load(tmp_path / "folder")):
-        models = [each.value, *each._models("predict_interval", 20, 0)]
-        assert (np.array([model[0].var_ for model in models]) >= least * (1 - 1e-12)).all()
 
 
 def test_a_number_that_no_public_fit_varies_says_so(tmp_path):

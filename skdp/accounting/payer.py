@@ -51,8 +51,9 @@ def payer(accountant: PrivacyAccountant | None) -> PrivacyAccountant:
     if nobody and (opened := names_of_opened()):
         warn(
             f"This release is charged to no budget, although {opened[-1]} was opened. Pass it as "
-            "'accountant', or release within a block `with accountant.as_default():`. If no budget "
-            "is to pay, pass accountant=default_accountant()."
+            "'accountant', or release within a block `with accountant.as_default():`; what is out "
+            "already is entered by `accountant.spend(guarantee)`. If no budget is to pay, pass "
+            "accountant=default_accountant()."
         )
     return paying(accountant)
 

@@ -126,6 +126,13 @@ class KnownTarget(Target):
             entry.finish(model, _learner(self.public_fit)[0])
         return released
 
+    def knowing_errors(self, errors: NDArray[np.float64]) -> KnownTarget:
+        """Return one that knows the standard errors of what it is to restore."""
+        knowing = copy.copy(self)
+        knowing.statistic = copy.copy(self.statistic)
+        knowing.statistic.errors = errors.reshape(self.statistic.shape)
+        return knowing
+
     def output_metric(self, *dataset: Container) -> OutputMetric | None:
         """Measure how much the output depends on each number, on public records."""
         value = self(*dataset, seed=0)

@@ -22,7 +22,6 @@ from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import entry_of, lookup
 from skdp.estimators.catalog.alignment import SignedRows
-from skdp.estimators.catalog.repairs import told_from_zero
 from skdp.estimators.closed_form_trial import closed_form_of
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
 from skdp.estimators.copies import clean_copy
@@ -144,8 +143,8 @@ class ParameterTarget(Target):
         """
         released = clean_copy(self.public_fit)
         values = self.by_name(vector)
-        for name, errors in self._errors.items():
-            values[name] = told_from_zero(values[name], self._like[name], errors)
+        for part in self._parts if self._errors else ():
+            values |= part.tell_divisors(values, self._like, self._errors)
         for name, value in values.items():
             setattr(*_owner(released, name), _in_precision(value, self._like[name]))
         for part in self._parts:
@@ -155,12 +154,8 @@ class ParameterTarget(Target):
 
     def knowing_errors(self, errors: NDArray[np.float64]) -> ParameterTarget:
         """Return one that knows the standard errors of what it is to restore."""
-        divisors = {
-            "__".join((*part.path, name)) for part in self._parts for name in part.entry.divisors
-        }
         knowing = copy.copy(self)
-        named = self.by_name(errors)
-        knowing._errors = {name: named[name] for name in self.names if name in divisors}
+        knowing._errors = self.by_name(errors)
         return knowing
 
     def without_records(self) -> ParameterTarget:

@@ -105,6 +105,17 @@ class ReleasedPart:
         for name in named.keys() - set(self._registered):
             setattr(released, name, named[name])  # named though it could be derived
 
+    def tell_divisors(self, values: Values, public: Values, errors: Values) -> Values:
+        """Return what its function divides by, told from 0; values go by names with the path."""
+        if self.entry.divisors is None:
+            return {}
+        own = {name: "__".join((*self.path, name)) for name in self.names}
+        values, public, errors = (
+            {name: every[full] for name, full in own.items()} for every in (values, public, errors)
+        )
+        told = self.entry.divisors(values, public, errors, self.public_fit)
+        return {own[name]: value for name, value in told.items()}
+
     def anchor(self) -> bytes:
         """Return what the values depend on besides the data: all floats of the public fit."""
         if not (self.entry.depends_on_public_fit and (self.names or self.entry.public)):

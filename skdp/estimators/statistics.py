@@ -78,6 +78,9 @@ class Statistic(ABC):
     needs_clip: ClassVar[bool] = True
     """Whether records must be clipped."""
 
+    errors: Matrix | float = 0.0
+    """Standard errors of the mean that is put."""
+
     def __init__(
         self, estimator: Estimator, front: Front, y_range: tuple[float, float] | None = None
     ):

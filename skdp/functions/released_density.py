@@ -10,8 +10,11 @@ from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.bernstein_density import BernsteinDensity
 from skdp.functions.released import ReleasedFunction
 
-LEAST_MASS = 0.5
-"""A density with less on its box, or more than its inverse, is no longer that of the records."""
+LEAST_MASS, MOST_MASS = 0.6, 2.0
+"""A density with less or more on its box is no longer that of the records.
+
+Of kernels much wider than the records, and at an end of the box as amounts are, a half is on it.
+"""
 
 
 class ReleasedDensity(ReleasedFunction):
@@ -112,14 +115,12 @@ def remark_on_density(released: ReleasedDensity) -> str:
 
 
 def misplaced(released: object) -> str:
-    """Say that a density is mostly outside of its box, or far above 1, if it is one and is."""
+    """Say that much of a density is outside of its box, or that it is far above 1, if so."""
     mass = released.density.mass if isinstance(released, ReleasedDensity) else 1.0
-    if LEAST_MASS <= mass <= 1 / LEAST_MASS:
+    if LEAST_MASS <= mass <= MOST_MASS:
         return ""
     became = "was divided by it" if mass else "is uniform now"
-    outside = (
-        "most of the records, or of their kernels, are outside of the box, " if mass < 1 else ""
-    )
+    outside = "many records, or much of their kernels, are outside of the box, " if mass < 1 else ""
     return (
         f"The released density had an integral of {mass:.2g} on its box, and {became}: {outside}"
         "the kernels are narrower than the steps of the lattice, or the noise is as large as the "

@@ -40,6 +40,13 @@ def check_gaps(target: Target, dataset: Dataset, schema: Schema, oracle: Oracle 
         failure = _failure(target, _with_gaps(public, gaps)) if gaps else None
         if failure is not None and _failure(target, _with_gaps(public, {})) is not None:
             failure = None
+        if failure is not None:
+            fatal = {
+                gap: entry
+                for gap, entry in gaps.items()
+                if _failure(target, _with_gaps(public, {gap: entry})) is not None
+            }
+            gaps = fatal or gaps
     if failure is not None:
         names = getattr(dataset.X, "columns", None)
         columns = dict.fromkeys(place if names is None else names[place] for place, *_ in gaps)

@@ -87,6 +87,29 @@ def test_a_gap_that_a_step_can_do_with_is_none_of_ours(budget, kind):
     assert budget.total().n_releases == 1
 
 
+def test_a_column_whose_gaps_do_no_harm_is_not_named(budget):
+    """Of two columns with gaps the encoder takes those of one, and the regression none."""
+    x, public, y = np.random.default_rng(0).uniform(size=(3, 60))
+    frame = pd.DataFrame({"kind": ["a", "b", "a"] * 20, "x": x})
+    encoder = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["kind"]), remainder="passthrough"
+    )
+    private = PrivateEstimator(
+        make_pipeline(encoder, Ridge()),
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=SensitivitySampler(
+            PublicDataOracle(frame.assign(x=public), public), gamma=0.3, n_pairs=3, random_state=0
+        ),
+        accountant=budget,
+    )
+    frame.loc[3, "kind"] = None
+    frame.loc[5, "x"] = np.nan
+    with pytest.raises(ValueError, match=r"missing entries in the columns \['x'\], and"):
+        private.fit(frame, y)
+    private.fit(frame.fillna({"x": 0.0}), y)
+    assert budget.total().n_releases == 1
+
+
 @pytest.mark.parametrize("kind", ["pandas", "polars", "array"])
 def test_an_empty_column_is_a_kind_of_its_own(budget, kind):
     """An imputer drops it, of which pairs with some gaps in that column show nothing."""

@@ -14,13 +14,16 @@ from skdp.estimators.catalog.alignment import NearestRows
 from skdp.estimators.catalog.entry import Entry, always
 from skdp.estimators.catalog.known_squares import Covariance
 from skdp.estimators.catalog.repairs import (
+    Divisor,
     correlations,
     from_triangle,
     lower_factor,
     nearest_covariance,
     on_simplex,
     positive,
+    told_from_zero,
     triangle,
+    variances_told_from_zero,
 )
 
 # Of the public fit, and of no use in the released mixture.
@@ -42,6 +45,14 @@ def _read_mixture(fitted: Estimator, public_fit: Estimator) -> Values:
     if fitted.covariance_type == "full":
         return {"covariances_": np.array([triangle(matrix) for matrix in covariances])}
     return {}
+
+
+def _mixture_variances(
+    values: Values, public: Values, errors: Values, public_fit: Estimator
+) -> Values:
+    is_matrix = public_fit.covariance_type in {"tied", "full"}
+    told = variances_told_from_zero if is_matrix else told_from_zero
+    return Divisor("covariances_", told)(values, public, errors, public_fit)
 
 
 def _finish_covariances(released: Estimator, public_fit: Estimator) -> None:
@@ -149,6 +160,7 @@ def _align_bayesian_mixture(values: Values, public_fit: Estimator) -> Values:
     return values if _is_ordered(public_fit) else _align_mixture(values, public_fit)
 
 
+_variances = Divisor("covariance_", variances_told_from_zero)
 _k_means = Entry(
     always("cluster_centers_"),
     align=NearestRows("cluster_centers_"),
@@ -159,6 +171,7 @@ _covariance_entry = Entry(
     _covariance,
     _finish_covariance,
     read=_read_covariance,
+    divisors=_variances,
     numbers="d (d + 3) / 2",
     drop=tuple(COVARIANCE.split()),
 )
@@ -177,6 +190,7 @@ ENTRIES: dict[str, Entry] = {
         _finish_gaussian_mixture,
         _align_mixture,
         read=_read_mixture,
+        divisors=_mixture_variances,
         numbers="k + k d (d + 3) / 2",
         drop=tuple(MIXTURE.split()),
     ),
@@ -185,6 +199,7 @@ ENTRIES: dict[str, Entry] = {
         _finish_bayesian_mixture,
         _align_bayesian_mixture,
         read=_read_mixture,
+        divisors=_mixture_variances,
         numbers="k + k d (d + 3) / 2",
         drop=tuple(MIXTURE.split()),
     ),
@@ -200,6 +215,7 @@ ENTRIES: dict[str, Entry] = {
         _elliptic_envelope,
         _finish_covariance,
         read=_read_covariance,
+        divisors=_variances,
         numbers="d (d + 3) / 2 + 1",
         drop=tuple(COVARIANCE.split()),
     ),

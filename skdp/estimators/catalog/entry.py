@@ -50,8 +50,10 @@ class Entry:
         How many numbers are released: d features; k classes, outputs, components or clusters.
     public : tuple of str, default=()
         Fitted attributes that are public metadata: they must equal those of the public fit.
-    divisors : tuple of str, default=()
-        Released attributes by which the function divides, or by their roots.
+    divisors : callable or None, default=None
+        ``divisors(values, public, errors, public_fit)`` returns those released values by which the
+        function divides, told from 0: values, those of the public fit and standard errors are dicts
+        by name.
     drop : tuple of str, default=()
         Attributes of the public fit that nothing released replaces, and that would mislead.
     keep : tuple of str, default=()
@@ -114,7 +116,7 @@ class Entry:
     read: Callable[[Estimator, Estimator], Values] | None = None
     numbers: str = ""
     public: tuple[str, ...] = ()
-    divisors: tuple[str, ...] = ()
+    divisors: Callable[[Values, Values, Values, Estimator], Values] | None = None
     drop: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     unserved: tuple[str, ...] = ()

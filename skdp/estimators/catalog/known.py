@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp.core.types import Container, Estimator, Matrix
-from skdp.estimators.catalog.repairs import on_simplex, positive
+from skdp.estimators.catalog.repairs import on_simplex, positive, told_from_zero
 from skdp.estimators.moments import class_codes, with_constant
 from skdp.estimators.statistics import Front, OfClasses, Products
 
@@ -122,11 +122,16 @@ class ScaledMoments(Products):
         scaled = np.clip((dense - self.middle) / self.half, -self.limit, self.limit)
         return np.hstack([scaled, self.weight * scaled**2])
 
-    def _mean_and_variance(self, first: Matrix, second: Matrix) -> tuple[Matrix, Matrix]:
-        """Undo the scale; a variance that is not positive becomes a typical one."""
+    def _mean_and_variance(self, moments: Matrix, errors: Matrix) -> tuple[Matrix, Matrix]:
+        """Undo the scale; a variance that is not told from 0 becomes a typical one at most."""
+        (first, second), (error, error_of_second) = (
+            np.hsplit(each, 2) for each in (moments, errors)
+        )
         mean = np.clip(first, -self.limit, self.limit)
         variance = np.minimum(second / self.weight - mean**2, self.limit**2)
-        variance = positive(variance, np.full_like(variance, self.unvaried))
+        typical = np.full_like(variance, self.unvaried)
+        spread = np.hypot(error_of_second / self.weight, 2 * mean * error)
+        variance = positive(told_from_zero(variance, typical, spread), typical)
         return self.middle + self.half * mean, self.half**2 * variance
 
 
@@ -149,7 +154,8 @@ class ScalerMoments(ScaledMoments):
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
         """Set mean and variance."""
-        means, variances = self._mean_and_variance(*np.hsplit(mean[0], 2))
+        errors = np.broadcast_to(self.errors, mean.shape)
+        means, variances = self._mean_and_variance(mean[0], errors[0])
         if released.mean_ is not None:
             released.mean_ = means
         if released.with_std:
@@ -180,8 +186,10 @@ class GaussianMoments(ScaledMoments, OfClasses):
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
         """Divide by the shares of the classes; every variance grows as `var_smoothing` says."""
         shares = on_simplex(mean[:, -1] / self.constant)
-        first, second = np.hsplit(mean[:, :-1] / shares[:, None], 2)
-        released.theta_, variances = self._mean_and_variance(first, second)
+        errors = np.broadcast_to(self.errors, mean.shape)
+        released.theta_, variances = self._mean_and_variance(
+            *(each[:, :-1] / shares[:, None] for each in (mean, errors))
+        )
         released.var_ = variances + released.var_smoothing * variances.max()
         if released.priors is None:
             released.class_prior_ = shares

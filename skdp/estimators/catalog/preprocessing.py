@@ -18,6 +18,7 @@ from skdp.estimators.catalog.known import ScalerMoments
 from skdp.estimators.catalog.linear import ENTRIES as LINEAR_ENTRIES
 from skdp.estimators.catalog.linear import coefficients
 from skdp.estimators.catalog.repairs import (
+    Divisor,
     nonnegative,
     positive,
     read_variances,
@@ -237,7 +238,7 @@ ENTRIES: dict[str, Entry] = {
         _standard_scaler,
         _finish_standard_scaler,
         read=_read_standard_scaler,
-        divisors=("var_",),
+        divisors=Divisor("var_"),
         numbers="2 d",
         passes_gaps=True,
         by_record=True,
@@ -257,7 +258,7 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.preprocessing.MaxAbsScaler": Entry(
         always("max_abs_"),
         _finish_max_abs_scaler,
-        divisors=("max_abs_",),
+        divisors=Divisor("max_abs_"),
         numbers="d",
         passes_gaps=True,
         by_record=True,
@@ -265,7 +266,7 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.preprocessing.RobustScaler": Entry(
         _robust_scaler,
         _finish_robust_scaler,
-        divisors=("scale_",),
+        divisors=Divisor("scale_"),
         numbers="2 d",
         passes_gaps=True,
         by_record=True,

@@ -8,11 +8,14 @@ own: the same records in other units are repaired to the same values in these un
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.core.simplex import project_to_simplex
-from skdp.core.types import Estimator
+from skdp.core.types import Estimator, Values
 
 # Smallest probability, as a share, after a repair: its logarithm stays finite.
 TINY = 1e-10
@@ -30,6 +33,30 @@ def told_from_zero(values: ArrayLike, public: ArrayLike, errors: ArrayLike) -> N
     For what is divided by: next to 0 it would be the largest of all factors.
     """
     return np.maximum(values, np.minimum(public, 2 * np.asarray(errors)))
+
+
+@dataclass(frozen=True)
+class Divisor:
+    """One attribute by which a function divides, and how its values are told from 0."""
+
+    name: str
+    told: Callable[[NDArray, NDArray, NDArray], NDArray] = told_from_zero
+
+    def __call__(
+        self, values: Values, public: Values, errors: Values, public_fit: Estimator
+    ) -> Values:
+        """Raise its values, if they are released."""
+        if self.name not in values:
+            return {}
+        given = [each[self.name] for each in (values, public, errors)]
+        is_list = isinstance(given[0], list)
+        return {self.name: [*map(self.told, *given)] if is_list else self.told(*given)}
+
+
+def variances_told_from_zero(values: NDArray, public: NDArray, errors: NDArray) -> NDArray:
+    """Raise the variances among the numbers of a triangle."""
+    is_variance = triangle(np.eye(side_of(values))) > 0
+    return np.where(is_variance, told_from_zero(values, public, errors), values)
 
 
 def nonnegative(values: ArrayLike, fallback: ArrayLike) -> NDArray:
@@ -139,9 +166,14 @@ def triangle(matrix: NDArray) -> NDArray:
     return np.asarray(matrix)[np.triu_indices(len(matrix))]
 
 
+def side_of(values: NDArray) -> int:
+    """Return how many rows the matrix of an upper triangle has."""
+    return int(np.sqrt(2 * np.shape(values)[-1]))
+
+
 def from_triangle(values: NDArray) -> NDArray:
     """Return the symmetric matrix of an upper triangle."""
-    size = int(np.sqrt(2 * len(values)))
+    size = side_of(values)
     matrix = np.zeros((size, size), dtype=values.dtype)
     matrix[np.triu_indices(size)] = values
     return matrix + np.triu(matrix, 1).T

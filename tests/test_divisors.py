@@ -1,0 +1,174 @@
+"""What a released model divides by is told from 0, in units of its standard errors."""
+
+import numpy as np
+import pytest
+from sklearn.covariance import EllipticEnvelope, EmpiricalCovariance
+from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA, FactorAnalysis
+from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
+from sklearn.linear_model import RidgeClassifier
+from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import NearestCentroid
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    PowerTransformer,
+    RobustScaler,
+    StandardScaler,
+)
+
+from skdp import (
+    ClipBox,
+    LaplaceMechanism,
+    PrivateEstimator,
+    PublicDataOracle,
+    SensitivitySampler,
+    load,
+)
+
+IRIS = load_iris(return_X_y=True)
+PUBLIC = [part[::2] for part in IRIS]
+PRIVATE = [part[1::2] for part in IRIS]
+
+
+def private(estimator, epsilon, **options):
+    oracle = PublicDataOracle(*PUBLIC)
+    return PrivateEstimator(
+        estimator,
+        mechanism=LaplaceMechanism(epsilon, **options),
+        sensitivity=SensitivitySampler(oracle, gamma=0.2, n_pairs=9, random_state=0),
+        random_state=0,
+    )
+
+
+def least(values, public, errors):
+    return np.maximum(values, np.minimum(public, 2 * errors))
+
+
+@pytest.mark.parametrize(
+    ("step", "attribute"),
+    [
+        (StandardScaler(), "var_"),
+        (RobustScaler(), "scale_"),
+        (MaxAbsScaler(), "max_abs_"),
+        (PowerTransformer(), "var_"),
+        (GaussianNB(), "var_"),
+        (NearestCentroid(), "within_class_std_dev_"),
+        (PCA(2, whiten=True), "explained_variance_"),
+        (FactorAnalysis(1), "noise_variance_"),
+        (GaussianMixture(2, covariance_type="diag", random_state=0), "covariances_"),
+        (GaussianMixture(2, covariance_type="spherical", random_state=0), "covariances_"),
+        (
+            BayesianGaussianMixture(n_components=2, covariance_type="diag", random_state=0),
+            "covariances_",
+        ),
+    ],
+    ids=lambda each: type(each).__name__ if hasattr(each, "fit") else "",
+)
+def test_noise_around_zero_is_not_divided_by(step, attribute):
+    """It becomes the public fit's, but at most two standard errors; nothing told from 0 changes."""
+    raised, few = 0, [part[::5] for part in PRIVATE]  # the largest of many would seldom change
+    for epsilon in (0.03, 0.3, np.inf):
+        plan = private(step, epsilon, basis="identity").plan(len(few[0]))
+        public = plan.target.by_name(plan.target.flatten(plan.target.public_fit))[attribute]
+        for seed in range(5):
+            release = plan.execute(*few, random_state=seed)
+            values, errors = release.numbers[attribute], release.standard_errors[attribute]
+            inside = getattr(release.value, attribute)
+            np.testing.assert_allclose(inside, least(values, public, errors), rtol=1e-6)
+            if epsilon == np.inf:
+                np.testing.assert_array_equal(inside, values)
+            raised += np.sum(inside > values)
+            again = release.simulator.target.restore(plan.target.flatten(plan.target.public_fit))
+            assert (getattr(again, attribute) >= 0).all()
+    assert raised > 5
+
+
+def test_nor_in_a_step_nor_in_simulated_releases(tmp_path):
+    """Also of a release that was saved: what it repeats is repaired by the same errors."""
+    pipeline = make_pipeline(StandardScaler(), RidgeClassifier())
+    plan = private(pipeline, 0.1, basis="identity").plan(len(PRIVATE[0]))
+    release = plan.execute(*PRIVATE, random_state=0)
+    release.save(tmp_path / "folder")
+    name = "standardscaler__var_"
+    smallest = np.minimum(plan.target._like[name], 2 * release.standard_errors[name])
+    assert (smallest > release.numbers[name]).any()
+    for each in (release, load(tmp_path / "folder")):
+        models = [each.value, *each._models("predict_interval", 20, 0)]
+        assert (np.array([model[0].var_ for model in models]) >= smallest * (1 - 1e-12)).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "attribute"),
+    [
+        (EmpiricalCovariance(), "covariance_"),
+        (EllipticEnvelope(random_state=0), "covariance_"),
+        (QuadraticDiscriminantAnalysis(reg_param=0.1), "covariance_"),
+        (GaussianMixture(2, covariance_type="tied", random_state=0), "covariances_"),
+        (GaussianMixture(2, covariance_type="full", random_state=0), "covariances_"),
+    ],
+    ids=lambda each: type(each).__name__ if hasattr(each, "fit") else "",
+)
+def test_of_a_covariance_the_variances_are_raised(model, attribute):
+    """The others are left to what makes a covariance of the whole."""
+    raised, few = 0, [part[::3] for part in PRIVATE]
+    for epsilon in (0.1, 1.0):
+        plan = private(model, epsilon, basis="identity").plan(len(few[0]))
+        public = plan.target.by_name(plan.target.flatten(plan.target.public_fit))[attribute]
+        for seed in range(5):
+            release = plan.execute(*few, random_state=seed)
+            given = release.numbers[attribute], public, release.standard_errors[attribute]
+            inside = getattr(release.value, attribute)
+            for one in (
+                zip(*given, inside, strict=True) if np.ndim(inside) == 3 else [(*given, inside)]
+            ):
+                is_variance = np.eye(4)[np.triu_indices(4)] > 0
+                values, *others = (each[is_variance] for each in one[:3])
+                np.testing.assert_allclose(np.diag(one[3]), least(values, *others), rtol=1e-6)
+                raised += np.sum(np.diag(one[3]) > values)
+    assert raised > 5
+
+
+@pytest.mark.parametrize("model", [StandardScaler(), GaussianNB()])
+def test_of_a_known_sensitivity_too(model):
+    """There a variance follows from two moments, and so does its error.
+
+    The public variance is that of a uniform column of the box, a third of half its width squared.
+    """
+    classes = None if isinstance(model, StandardScaler) else [0, 1, 2]
+    low, high = 2.0, 8.0
+    plan = (
+        PrivateEstimator(
+            make_pipeline(ClipBox(low, high), model),
+            mechanism=LaplaceMechanism(5.0),
+            sensitivity="known",
+            classes=classes,
+        )
+        .fit(*PRIVATE[: 1 if classes is None else 2])
+        .plan_
+    )
+    half, raised = (high - low) / 2, 0
+    for seed in range(20):
+        release = plan.execute(*PRIVATE[: 1 if classes is None else 2], random_state=seed)
+        fitted = release.value[-1]
+        (moments,), (errors,) = (
+            [*each.values()] for each in (release.numbers, release.standard_errors)
+        )
+        shares = np.ones((1, 1))
+        if classes is not None:
+            shares = fitted.class_prior_[:, None]
+            moments, errors = moments[:, :-1] / shares, errors[:, :-1] / shares
+        (first, second), (error, error_of_second) = (
+            np.hsplit(each, 2) for each in (moments, errors)
+        )
+        weight = plan.target.statistic.weight
+        mean = np.clip(first, -1, 1)
+        exact = np.minimum(second / weight - mean**2, 1)
+        spread = np.hypot(error_of_second / weight, 2 * mean * error)
+        inside = np.atleast_2d(fitted.var_) / half**2
+        if classes is not None:
+            inside = inside - GaussianNB().var_smoothing * inside.max()
+        np.testing.assert_allclose(inside, least(exact, 1 / 3, spread), rtol=1e-6)
+        raised += np.sum(inside > exact * (1 + 1e-6))
+    assert raised > 5
