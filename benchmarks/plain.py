@@ -375,11 +375,13 @@ class Kept:
         """Return the scores of so many releases."""
         source = byte_source(self.seed)
         exact = plan.sensitivity.bounded(self.target)(*self.example.parts, seed=0)
-        return [
-            self.score(
-                self.target.restore(plan.mechanism.release(exact, plan.sensitivity.value, source))
-            )
+        noised = (
+            plan.mechanism.release_with_errors(exact, plan.sensitivity.value, source)
             for _ in range(n_releases)
+        )
+        return [
+            self.score(self.target.knowing_errors(errors).restore(value))
+            for value, errors in noised
         ]
 
     def exact(self):

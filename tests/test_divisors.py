@@ -26,6 +26,11 @@ from skdp import (
     SensitivitySampler,
     load,
 )
+from skdp.estimators.catalog.repairs import (
+    from_triangle,
+    nearest_covariance,
+    variances_told_from_zero,
+)
 
 IRIS = load_iris(return_X_y=True)
 PUBLIC = [part[::2] for part in IRIS]
@@ -43,7 +48,7 @@ def private(estimator, epsilon, **options):
 
 
 def least(values, public, errors):
-    return np.maximum(values, np.minimum(public, 2 * errors))
+    return np.maximum(values, np.minimum(public, 2 * np.asarray(errors)))
 
 
 @pytest.mark.parametrize(
@@ -113,21 +118,31 @@ def test_nor_in_a_step_nor_in_simulated_releases(tmp_path):
 def test_of_a_covariance_the_variances_are_raised(model, attribute):
     """The others are left to what makes a covariance of the whole."""
     raised, few = 0, [part[::3] for part in PRIVATE]
-    for epsilon in (0.1, 1.0):
+    is_variance = np.eye(4)[np.triu_indices(4)] > 0
+    may_be_singular = isinstance(model, EmpiricalCovariance)
+    for epsilon in (0.1, 1.0, 10.0):
         plan = private(model, epsilon, basis="identity").plan(len(few[0]))
         public = plan.target.by_name(plan.target.flatten(plan.target.public_fit))[attribute]
         for seed in range(5):
             release = plan.execute(*few, random_state=seed)
-            given = release.numbers[attribute], public, release.standard_errors[attribute]
-            inside = getattr(release.value, attribute)
-            for one in (
-                zip(*given, inside, strict=True) if np.ndim(inside) == 3 else [(*given, inside)]
-            ):
-                is_variance = np.eye(4)[np.triu_indices(4)] > 0
-                values, *others = (each[is_variance] for each in one[:3])
-                np.testing.assert_allclose(np.diag(one[3]), least(values, *others), rtol=1e-6)
-                raised += np.sum(np.diag(one[3]) > values)
+            values, errors = release.numbers[attribute], release.standard_errors[attribute]
+            told = np.where(is_variance, least(np.array(values), np.array(public), errors), values)
+            matrices = getattr(release.value, attribute)
+            each = (np.reshape(numbers, (-1, 10)) for numbers in (told, public))
+            for numbers, usual, matrix in zip(*each, np.reshape(matrices, (-1, 4, 4)), strict=True):
+                expected = nearest_covariance(
+                    from_triangle(numbers), from_triangle(usual), singular=may_be_singular
+                )
+                np.testing.assert_allclose(matrix, expected, rtol=1e-6, atol=1e-9)
+            raised += np.sum(told > values)
     assert raised > 5
+
+
+def test_what_two_columns_share_is_not_raised():
+    raised = variances_told_from_zero(
+        np.array([0.5, -0.7, 9.0]), np.array([2.0, 1.0, 2.0]), np.array([0.6, 0.6, 0.6])
+    )
+    np.testing.assert_allclose(raised, [1.2, -0.7, 9.0])
 
 
 @pytest.mark.parametrize("model", [StandardScaler(), GaussianNB()])

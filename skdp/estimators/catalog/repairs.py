@@ -40,7 +40,7 @@ class Divisor:
     """One attribute by which a function divides, and how its values are told from 0."""
 
     name: str
-    told: Callable[[NDArray, NDArray, NDArray], NDArray] = told_from_zero
+    told: Callable[[ArrayLike, ArrayLike, ArrayLike], NDArray] = told_from_zero
 
     def __call__(
         self, values: Values, public: Values, errors: Values, public_fit: Estimator
@@ -48,13 +48,11 @@ class Divisor:
         """Raise its values, if they are released."""
         if self.name not in values:
             return {}
-        given = [each[self.name] for each in (values, public, errors)]
-        is_list = isinstance(given[0], list)
-        return {self.name: [*map(self.told, *given)] if is_list else self.told(*given)}
+        return {self.name: self.told(*(each[self.name] for each in (values, public, errors)))}
 
 
-def variances_told_from_zero(values: NDArray, public: NDArray, errors: NDArray) -> NDArray:
-    """Raise the variances among the numbers of a triangle."""
+def variances_told_from_zero(values: ArrayLike, public: ArrayLike, errors: ArrayLike) -> NDArray:
+    """Raise the variances among the numbers of triangles, the last axis."""
     is_variance = triangle(np.eye(side_of(values))) > 0
     return np.where(is_variance, told_from_zero(values, public, errors), values)
 
@@ -166,7 +164,7 @@ def triangle(matrix: NDArray) -> NDArray:
     return np.asarray(matrix)[np.triu_indices(len(matrix))]
 
 
-def side_of(values: NDArray) -> int:
+def side_of(values: ArrayLike) -> int:
     """Return how many rows the matrix of an upper triangle has."""
     return int(np.sqrt(2 * np.shape(values)[-1]))
 
