@@ -379,8 +379,9 @@ class Kept:
             plan.mechanism.release_with_errors(exact, plan.sensitivity.value, source)
             for _ in range(n_releases)
         )
+        usual = plan.mechanism.geometry.basis.mean
         return [
-            self.score(self.target.knowing_errors(errors).restore(value))
+            self.score(self.target.knowing_errors(errors, usual).restore(value))
             for value, errors in noised
         ]
 

@@ -291,8 +291,10 @@ class ReleasePlan(Charged):
 
     def _knowing_noise(self, shape: tuple[int, ...], errors: NDArray[np.float64] | None) -> Target:
         """Return the target, told the noise in what it is to restore if it asks for it."""
-        if isinstance(self.target, ParameterTarget | KnownTarget) and errors is not None:
+        if isinstance(self.target, ParameterTarget) and errors is not None:
             return self.target.knowing_errors(errors)
+        if isinstance(self.target, KnownTarget) and errors is not None:
+            return self.target.knowing_errors(errors, self.mechanism.geometry.basis.mean)
         if not isinstance(self.target, FittedFunctionTarget):
             return self.target
         return self.target.knowing_noise(

@@ -29,6 +29,7 @@ from skdp import (
 from skdp.estimators.catalog.repairs import (
     from_triangle,
     nearest_covariance,
+    on_simplex,
     variances_told_from_zero,
 )
 
@@ -145,45 +146,50 @@ def test_what_two_columns_share_is_not_raised():
     np.testing.assert_allclose(raised, [1.2, -0.7, 9.0])
 
 
+@pytest.mark.parametrize("has_prior", [False, True], ids=["", "prior"])
 @pytest.mark.parametrize("model", [StandardScaler(), GaussianNB()])
-def test_of_a_known_sensitivity_too(model):
+def test_of_a_known_sensitivity_too(model, has_prior):
     """There a variance follows from two moments, and so does its error.
 
-    The public variance is that of a uniform column of the box, a third of half its width squared.
+    Instead of the public one stands that of the prior mean, or of a uniform column of the box: a
+    third of half its width, squared.
     """
-    classes = None if isinstance(model, StandardScaler) else [0, 1, 2]
-    low, high = 2.0, 8.0
-    plan = (
-        PrivateEstimator(
-            make_pipeline(ClipBox(low, high), model),
-            mechanism=LaplaceMechanism(5.0),
-            sensitivity="known",
-            classes=classes,
-        )
-        .fit(*PRIVATE[: 1 if classes is None else 2])
-        .plan_
+    is_scaler, half, raised = isinstance(model, StandardScaler), 3.0, 0
+    private_parts = PRIVATE[: 1 if is_scaler else 2]
+    estimator = PrivateEstimator(
+        make_pipeline(ClipBox(2.0, 8.0), model),
+        mechanism=LaplaceMechanism(3.0),
+        sensitivity="known",
+        classes=None if is_scaler else [0, 1, 2],
+        prior=PublicDataOracle(*PUBLIC[: len(private_parts)]) if has_prior else None,
     )
-    half, raised = (high - low) / 2, 0
+    plan = estimator.fit(*private_parts).plan_
+    statistic, usual = plan.target.statistic, plan.mechanism.geometry.basis.mean
+
+    def shares_of(moments):
+        return 1.0 if is_scaler else on_simplex(moments[:, -1] / statistic.constant)[:, None]
+
+    def split(numbers, shares):
+        return np.hsplit((numbers if is_scaler else numbers[:, :-1]) / shares, 2)
+
+    def scaled(moments):
+        first, second = split(moments, shares_of(moments))
+        mean = np.clip(first, -1, 1)
+        return mean, np.minimum(second / statistic.weight - mean**2, 1)
+
+    typical = 1 / 3 if usual is None else scaled(usual.reshape(statistic.shape))[1]
     for seed in range(20):
-        release = plan.execute(*PRIVATE[: 1 if classes is None else 2], random_state=seed)
-        fitted = release.value[-1]
+        release = plan.execute(*private_parts, random_state=seed)
         (moments,), (errors,) = (
             [*each.values()] for each in (release.numbers, release.standard_errors)
         )
-        shares = np.ones((1, 1))
-        if classes is not None:
-            shares = fitted.class_prior_[:, None]
-            moments, errors = moments[:, :-1] / shares, errors[:, :-1] / shares
-        (first, second), (error, error_of_second) = (
-            np.hsplit(each, 2) for each in (moments, errors)
-        )
-        weight = plan.target.statistic.weight
-        mean = np.clip(first, -1, 1)
-        exact = np.minimum(second / weight - mean**2, 1)
-        spread = np.hypot(error_of_second / weight, 2 * mean * error)
-        inside = np.atleast_2d(fitted.var_) / half**2
-        if classes is not None:
-            inside = inside - GaussianNB().var_smoothing * inside.max()
-        np.testing.assert_allclose(inside, least(exact, 1 / 3, spread), rtol=1e-6)
-        raised += np.sum(inside > exact * (1 + 1e-6))
+        mean, variance = scaled(moments)
+        error, error_of_second = split(errors, shares_of(moments))
+        spread = np.hypot(error_of_second / statistic.weight, 2 * mean * error)
+        expected = least(variance, typical, spread)
+        expected = half**2 * np.where(expected > 0, expected, 1 / 3)
+        if not is_scaler:
+            expected += model.var_smoothing * expected.max()
+        np.testing.assert_allclose(np.atleast_2d(release.value[-1].var_), expected, rtol=1e-9)
+        raised += np.sum(expected > half**2 * variance * (1 + 1e-6))
     assert raised > 5

@@ -126,11 +126,15 @@ class KnownTarget(Target):
             entry.finish(model, _learner(self.public_fit)[0])
         return released
 
-    def knowing_errors(self, errors: NDArray[np.float64]) -> KnownTarget:
-        """Return one that knows the standard errors of what it is to restore."""
+    def knowing_errors(
+        self, errors: NDArray[np.float64], usual: NDArray[np.float64] | None
+    ) -> KnownTarget:
+        """Return one that knows the standard errors of what it is to restore, and a prior mean."""
         knowing = copy.copy(self)
+        shape = self.statistic.shape
         knowing.statistic = copy.copy(self.statistic)
-        knowing.statistic.errors = errors.reshape(self.statistic.shape)
+        knowing.statistic.errors = errors.reshape(shape)
+        knowing.statistic.usual = None if usual is None else usual.reshape(shape)
         return knowing
 
     def output_metric(self, *dataset: Container) -> OutputMetric | None:

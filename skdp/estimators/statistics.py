@@ -80,6 +80,8 @@ class Statistic(ABC):
 
     errors: Matrix | float = 0.0
     """Standard errors of the mean that is put."""
+    usual: Matrix | None = None
+    """The mean that a prior expects, None where there is none."""
 
     def __init__(
         self, estimator: Estimator, front: Front, y_range: tuple[float, float] | None = None

@@ -122,17 +122,23 @@ class ScaledMoments(Products):
         scaled = np.clip((dense - self.middle) / self.half, -self.limit, self.limit)
         return np.hstack([scaled, self.weight * scaled**2])
 
-    def _mean_and_variance(self, moments: Matrix, errors: Matrix) -> tuple[Matrix, Matrix]:
-        """Undo the scale; a variance that is not told from 0 becomes a typical one at most."""
-        (first, second), (error, error_of_second) = (
-            np.hsplit(each, 2) for each in (moments, errors)
-        )
-        mean = np.clip(first, -self.limit, self.limit)
-        variance = np.minimum(second / self.weight - mean**2, self.limit**2)
-        typical = np.full_like(variance, self.unvaried)
+    def _mean_and_variance(
+        self, moments: Matrix, errors: Matrix, usual: Matrix | None
+    ) -> tuple[Matrix, Matrix]:
+        """Undo the scale; a variance not told from 0 becomes the usual or a typical one."""
+        mean, variance = self._scaled(moments)
+        unvaried = np.full_like(variance, self.unvaried)
+        expected = unvaried if usual is None else self._scaled(usual)[1]
+        error, error_of_second = np.hsplit(errors, 2)
         spread = np.hypot(error_of_second / self.weight, 2 * mean * error)
-        variance = positive(told_from_zero(variance, typical, spread), typical)
+        variance = positive(told_from_zero(variance, expected, spread), unvaried)
         return self.middle + self.half * mean, self.half**2 * variance
+
+    def _scaled(self, moments: Matrix) -> tuple[Matrix, Matrix]:
+        """Return mean and variance of scaled x."""
+        first, second = np.hsplit(moments, 2)
+        mean = np.clip(first, -self.limit, self.limit)
+        return mean, np.minimum(second / self.weight - mean**2, self.limit**2)
 
 
 class ScalerMoments(ScaledMoments):
@@ -155,7 +161,8 @@ class ScalerMoments(ScaledMoments):
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
         """Set mean and variance."""
         errors = np.broadcast_to(self.errors, mean.shape)
-        means, variances = self._mean_and_variance(mean[0], errors[0])
+        usual = None if self.usual is None else self.usual[0]
+        means, variances = self._mean_and_variance(mean[0], errors[0], usual)
         if released.mean_ is not None:
             released.mean_ = means
         if released.with_std:
@@ -185,14 +192,18 @@ class GaussianMoments(ScaledMoments, OfClasses):
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
         """Divide by the shares of the classes; every variance grows as `var_smoothing` says."""
-        shares = on_simplex(mean[:, -1] / self.constant)
-        errors = np.broadcast_to(self.errors, mean.shape)
-        released.theta_, variances = self._mean_and_variance(
-            *(each[:, :-1] / shares[:, None] for each in (mean, errors))
-        )
+        shares, moments = self._by_class(mean)
+        errors = np.broadcast_to(self.errors, mean.shape)[:, :-1] / shares[:, None]
+        usual = None if self.usual is None else self._by_class(self.usual)[1]
+        released.theta_, variances = self._mean_and_variance(moments, errors, usual)
         released.var_ = variances + released.var_smoothing * variances.max()
         if released.priors is None:
             released.class_prior_ = shares
+
+    def _by_class(self, mean: Matrix) -> tuple[NDArray[np.float64], Matrix]:
+        """Return the shares of the classes, and the moments of each."""
+        shares = on_simplex(mean[:, -1] / self.constant)
+        return shares, mean[:, :-1] / shares[:, None]
 
 
 class Counts(OfClasses):
