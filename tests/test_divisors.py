@@ -139,6 +139,36 @@ def test_of_a_covariance_the_variances_are_raised(model, attribute):
     assert raised > 5
 
 
+def test_a_scale_that_is_named_is_raised_too():
+    """It is not that of the variance, which may be left out."""
+    few = [part[::5] for part in PRIVATE]
+    for names in (["scale_"], ["var_", "scale_"]):
+        model = private(StandardScaler(), 0.03, basis="identity").set_params(release=names)
+        plan = model.plan(len(few[0]))
+        release = plan.execute(*few, random_state=0)
+        for name in names:
+            given = release.numbers[name], release.standard_errors[name]
+            expected = least(given[0], getattr(plan.target.public_fit, name), given[1])
+            np.testing.assert_allclose(getattr(release.value, name), expected)
+            assert (given[0] < 0).any()
+
+
+def test_of_an_absent_class_nothing_is_divided_by_zero():
+    """As where the labels are declared and no noise is added."""
+    model = PrivateEstimator(
+        make_pipeline(ClipBox(0, 8), GaussianNB()),
+        mechanism=LaplaceMechanism(np.inf),
+        sensitivity="known",
+        classes=[0, 1, 2],
+    )
+    X, y = PRIVATE
+    model.fit(X[y < 2], y[y < 2])
+    fitted = model.estimator_[-1]
+    assert np.isfinite(fitted.theta_).all()
+    assert (fitted.var_ > 0).all()
+    np.testing.assert_array_equal(model.predict(X[y < 2]), y[y < 2])
+
+
 def test_what_two_columns_share_is_not_raised():
     raised = variances_told_from_zero(
         np.array([0.5, -0.7, 9.0]), np.array([2.0, 1.0, 2.0]), np.array([0.6, 0.6, 0.6])

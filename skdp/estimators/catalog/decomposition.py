@@ -16,7 +16,7 @@ from skdp.estimators import closed_forms
 from skdp.estimators.catalog.alignment import NearestRows, SignedRows, scaled_as_public_fit
 from skdp.estimators.catalog.entry import Entry, always
 from skdp.estimators.catalog.known_squares import PrincipalComponents
-from skdp.estimators.catalog.repairs import Divisor, nonnegative, orthonormal, positive
+from skdp.estimators.catalog.repairs import Divisors, nonnegative, orthonormal, positive
 
 # Smallest topic weight of a release, unless the prior is smaller: its digamma function is moderate.
 SMALLEST_WEIGHT = 1e-3
@@ -122,7 +122,7 @@ _pca_entry = Entry(
     _pca,
     _finish_pca,
     SignedRows("components_", ("explained_variance_",)),
-    divisors=Divisor("explained_variance_"),
+    divisors=Divisors(("explained_variance_",)),
     numbers="(k + 1) d",
     drop=tuple(_moments.split()),
     unserved=("score_samples", "score"),
@@ -167,7 +167,7 @@ ENTRIES: dict[str, Entry] = {
         always("mean_", "components_", "noise_variance_"),
         _finish_factor_analysis,
         _signed,
-        divisors=Divisor("noise_variance_"),
+        divisors=Divisors(("noise_variance_",)),
         numbers="(k + 2) d",
         drop=("loglike_",),
     ),

@@ -14,7 +14,7 @@ from skdp.estimators.catalog.alignment import NearestRows
 from skdp.estimators.catalog.entry import Entry, always
 from skdp.estimators.catalog.known_squares import Covariance
 from skdp.estimators.catalog.repairs import (
-    Divisor,
+    Divisors,
     correlations,
     from_triangle,
     lower_factor,
@@ -52,7 +52,7 @@ def _mixture_variances(
 ) -> Values:
     is_matrix = public_fit.covariance_type in {"tied", "full"}
     told = variances_told_from_zero if is_matrix else told_from_zero
-    return Divisor("covariances_", told)(values, public, errors, public_fit)
+    return Divisors(("covariances_",), told)(values, public, errors, public_fit)
 
 
 def _finish_covariances(released: Estimator, public_fit: Estimator) -> None:
@@ -160,7 +160,7 @@ def _align_bayesian_mixture(values: Values, public_fit: Estimator) -> Values:
     return values if _is_ordered(public_fit) else _align_mixture(values, public_fit)
 
 
-_variances = Divisor("covariance_", variances_told_from_zero)
+_variances = Divisors(("covariance_",), variances_told_from_zero)
 _k_means = Entry(
     always("cluster_centers_"),
     align=NearestRows("cluster_centers_"),

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp.core.types import Container, Estimator, Matrix
-from skdp.estimators.catalog.repairs import on_simplex, positive, told_from_zero
+from skdp.estimators.catalog.repairs import TINY, on_simplex, positive, told_from_zero
 from skdp.estimators.moments import class_codes, with_constant
 from skdp.estimators.statistics import Front, OfClasses, Products
 
@@ -202,7 +202,7 @@ class GaussianMoments(ScaledMoments, OfClasses):
 
     def _by_class(self, mean: Matrix) -> tuple[NDArray[np.float64], Matrix]:
         """Return the shares of the classes, and the moments of each."""
-        shares = on_simplex(mean[:, -1] / self.constant)
+        shares = np.maximum(on_simplex(mean[:, -1] / self.constant), TINY)
         return shares, mean[:, :-1] / shares[:, None]
 
 

@@ -18,7 +18,7 @@ from skdp.estimators.catalog.known import ScalerMoments
 from skdp.estimators.catalog.linear import ENTRIES as LINEAR_ENTRIES
 from skdp.estimators.catalog.linear import coefficients
 from skdp.estimators.catalog.repairs import (
-    Divisor,
+    Divisors,
     nonnegative,
     positive,
     read_variances,
@@ -238,7 +238,7 @@ ENTRIES: dict[str, Entry] = {
         _standard_scaler,
         _finish_standard_scaler,
         read=_read_standard_scaler,
-        divisors=Divisor("var_"),
+        divisors=Divisors(("var_", "scale_")),
         numbers="2 d",
         passes_gaps=True,
         by_record=True,
@@ -258,7 +258,7 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.preprocessing.MaxAbsScaler": Entry(
         always("max_abs_"),
         _finish_max_abs_scaler,
-        divisors=Divisor("max_abs_"),
+        divisors=Divisors(("max_abs_",)),
         numbers="d",
         passes_gaps=True,
         by_record=True,
@@ -266,7 +266,7 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.preprocessing.RobustScaler": Entry(
         _robust_scaler,
         _finish_robust_scaler,
-        divisors=Divisor("scale_"),
+        divisors=Divisors(("scale_",)),
         numbers="2 d",
         passes_gaps=True,
         by_record=True,

@@ -12,7 +12,7 @@ from skdp.estimators.catalog.known import Bits, Counts, GaussianMoments
 from skdp.estimators.catalog.known_counts import Categories, Shares
 from skdp.estimators.catalog.repairs import (
     TINY,
-    Divisor,
+    Divisors,
     from_triangle,
     lower_factor,
     nearest_covariance,
@@ -168,7 +168,7 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.naive_bayes.GaussianNB": Entry(
         _gaussian_nb,
         _finish_gaussian_nb,
-        divisors=Divisor("var_"),
+        divisors=Divisors(("var_",)),
         numbers="2 k d + k",
         drop=("class_count_", "epsilon_"),
         closed_form=(closed_forms.gaussian_nb, {"priors": (None,)}),
@@ -205,13 +205,13 @@ ENTRIES: dict[str, Entry] = {
         _quadratic,
         _finish_quadratic,
         read=_read_class_covariances,
-        divisors=Divisor("covariance_", variances_told_from_zero),
+        divisors=Divisors(("covariance_",), variances_told_from_zero),
         numbers="k d (d + 3) / 2 + k",
     ),
     "sklearn.neighbors.NearestCentroid": Entry(
         _nearest_centroid,
         _finish_nearest_centroid,
-        divisors=Divisor("within_class_std_dev_"),
+        divisors=Divisors(("within_class_std_dev_",)),
         numbers="(k + 1) d",
         drop=("deviations_",),
         closed_form=(

@@ -36,19 +36,21 @@ def told_from_zero(values: ArrayLike, public: ArrayLike, errors: ArrayLike) -> N
 
 
 @dataclass(frozen=True)
-class Divisor:
-    """One attribute by which a function divides, and how its values are told from 0."""
+class Divisors:
+    """Attributes by which a function divides, and how their values are told from 0."""
 
-    name: str
+    names: tuple[str, ...]
     told: Callable[[ArrayLike, ArrayLike, ArrayLike], NDArray] = told_from_zero
 
     def __call__(
         self, values: Values, public: Values, errors: Values, public_fit: Estimator
     ) -> Values:
-        """Raise its values, if they are released."""
-        if self.name not in values:
-            return {}
-        return {self.name: self.told(*(each[self.name] for each in (values, public, errors)))}
+        """Raise the values of those that are released."""
+        return {
+            name: self.told(values[name], public[name], errors[name])
+            for name in self.names
+            if name in values
+        }
 
 
 def variances_told_from_zero(values: ArrayLike, public: ArrayLike, errors: ArrayLike) -> NDArray:

@@ -6,7 +6,7 @@ from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
 from skdp.estimators.catalog.alignment import SignedRows
 from skdp.estimators.catalog.entry import Entry, Substitute, always
-from skdp.estimators.catalog.repairs import Divisor, read_variances, standard_deviations
+from skdp.estimators.catalog.repairs import Divisors, read_variances, standard_deviations
 
 DISCRIMINANT = "covariance_ explained_variance_ratio_ means_ priors_ scalings_ xbar_"
 
@@ -83,7 +83,7 @@ ENTRIES: dict[str, Entry] = {
         _power_transformer,
         _finish_power_transformer,
         read=_read_power_transformer,
-        divisors=Divisor("var_"),
+        divisors=Divisors(("var_",)),
         numbers="3 d",
         passes_gaps=True,
         by_record=True,
