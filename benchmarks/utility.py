@@ -223,6 +223,7 @@ def main():
         results[task[0]].append(scores)
     print_tables(results, ROWS, options)
     if options.figures and whole:
+        options.figures.mkdir(parents=True, exist_ok=True)
         for figure in dict.fromkeys(ROWS[name].figure for name in options.rows):
             draw(figure, results, options.figures / f"utility_{figure}.png")
         if "density" in options.rows:
