@@ -109,7 +109,7 @@ def warn_if_unsaved(release: object, *estimators: Estimator) -> None:
 
 
 def warn_of_unknown_categories(public_fit: Estimator, form: Form) -> None:
-    """Point out an encoder that raises at categories which the public records lack."""
+    """Point out an encoder that raises at categories that it does not know."""
     # of these a private record is brought into the public form, or refused before it is paid for
     declared = {
         name
@@ -119,13 +119,16 @@ def warn_of_unknown_categories(public_fit: Estimator, form: Form) -> None:
     for _, part, _ in fitted_parts(public_fit):
         raises = getattr(part, "handle_unknown", None) == "error"
         columns = getattr(part, "feature_names_in_", [None])
-        if raises and isinstance(part.categories, str) and not declared.issuperset(columns):
-            value = "ignore" if hasattr(part, "sparse_output") else "use_encoded_value"
+        if raises and not declared.issuperset(columns):
+            listed = not isinstance(part.categories, str)
+            unknown = "is not listed" if listed else "the public records lack"
+            ordinal = "'use_encoded_value', unknown_value=-1"
+            remedy = "'ignore'" if hasattr(part, "sparse_output") else ordinal
             warn(
-                f"The {type(part).__name__} in the 'estimator' of PrivateEstimator takes its "
-                "categories from public records, and raises where a private record has another "
-                "one, after the budget has paid. Declare all 'categories', or set "
-                f"handle_unknown={value!r}."
+                f"The {type(part).__name__} in the 'estimator' of PrivateEstimator raises where a "
+                f"private record has a category that {unknown}, if only by its spelling, after the "
+                f"budget has paid. Set handle_unknown={remedy}, or give the oracle's columns the "
+                "dtype 'category': then such a record is refused before."
             )
             return
 

@@ -15,7 +15,7 @@ from skdp.accounting.in_force import accountants_in_force, put_in_force
 from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
 from skdp.accounting.opened import remember
 from skdp.accounting.parts import part_in_force, put_in_part
-from skdp.accounting.spend import Spend, estimator_first
+from skdp.accounting.spend import Spend, estimator_first, short_label
 from skdp.accounting.sums import Rehearsal, Sums, numbers
 from skdp.accounting.tally import BudgetTotal, Limits, Tally, check_limits
 from skdp.core.checks import LONGEST, check_count, shorten, shown, warn, with_advice
@@ -425,12 +425,14 @@ class PrivacyAccountant:
         Returns
         -------
         pandas.DataFrame
-            A row for each row of the ledger.
+            A row for each row of the ledger. A long label is cut as on the command line; `rows`
+            has the whole.
         """
         import pandas as pd
 
         first = ["label", "epsilon", "delta", "gamma", "n_releases", "partition", "part"]
-        return pd.DataFrame(self.rows(), columns=[*dict.fromkeys([*first, *COLUMNS])])
+        frame = pd.DataFrame(self.rows(), columns=[*dict.fromkeys([*first, *COLUMNS])])
+        return frame.assign(label=frame["label"].map(short_label, na_action="ignore"))
 
     @contextmanager
     def as_default(self, label: str | None = None) -> Iterator[Self]:

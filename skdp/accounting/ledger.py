@@ -173,8 +173,9 @@ class Ledger:
             if limits is not None and kept != limits:
                 raise LedgerError(
                     f"The ledger {self.path!r} has other limits: {kept}. Got {limits}. Limits are "
-                    "fixed when a ledger is made; make a new one at another path, or open this one "
-                    "with its own."
+                    "fixed when a ledger is made: open it with its own. If others are agreed on, "
+                    "begin a new ledger with them at another path, and spend there first what is "
+                    "spent here."
                 )
         except BaseException:
             connection.close()

@@ -414,6 +414,20 @@ def test_text_and_table():
     assert repr(accountant) == "PrivacyAccountant(':memory:', epsilon=3, delta=1e-05)"
 
 
+def test_a_frame_has_labels_that_can_be_read_and_the_rows_all_of_them():
+    pytest.importorskip("pandas")
+    accountant = PrivacyAccountant(":memory:", epsilon=3.0)
+    configured = "Pipeline(steps=[('scaler', StandardScaler()), ('ridge', Ridge())])"
+    label = f"{', '.join(f'part_{i}__coef_' for i in range(40))} of {configured}"
+    accountant.spend(PrivacyGuarantee(epsilon=1.0), label=label)
+    accountant.spend(PrivacyGuarantee(epsilon=0.5))
+    short, none = accountant.to_frame()["label"]
+    assert short.startswith("Ridge: part_0__coef_, ")
+    assert len(short) <= 60
+    assert none != none or none is None
+    assert [row["label"] for row in accountant.rows()] == [label, None]
+
+
 class Budget(RuleBasedStateMachine):
     """Any spends in any order: the total never falls, what is left never rises, limits hold."""
 
