@@ -301,7 +301,7 @@ class PrivacyUtilityDisplay:
         ax.minorticks_off()
         ax.set_xlabel("$\\epsilon$")
         ax.set_ylabel(f"{self.scoring} on records of the oracle")
-        ax.legend()
+        ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
