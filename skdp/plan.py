@@ -473,7 +473,7 @@ class ReleasePlan(Charged):
             if isinstance(self.sensitivity, KnownSensitivity) and self.oracle is not None:
                 prior = [f"prior from {self.oracle.description}, for utility only"]
             shift = self.mechanism.geometry.basis.shift
-            unlike = f", were {100 * shift:g}% of the private records unlike" if shift else ""
+            unlike = f", if {100 * shift:g}% of the private records were unlike it" if shift else ""
             share = f"{self.share_learned:.0%} of what could differ between models of this oracle"
             decoded = [f"read off the data: {share}{unlike}"]
         lines = [
