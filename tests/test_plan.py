@@ -376,7 +376,9 @@ def test_a_plan_says_what_it_is(classifier_plan):
     assert f"{plan.n_evaluations} on public records" in text
     assert f"noise in {code.n_released} of 4 directions, decoded by a prior from 14 public" in text
     share = f"{plan.share_learned:.0%} of what could differ between models of this oracle"
-    unlike = f", if {100 * code.shift:g}% of the private records were unlike it" if code.shift else ""
+    unlike = (
+        f", if {100 * code.shift:g}% of the private records were unlike it" if code.shift else ""
+    )
     assert f"\n  read off the data: {share}{unlike}\n" in text
     assert 0.1 < plan.share_learned < 1
     errors = np.ravel(plan.standard_errors["coef_"])
