@@ -126,7 +126,7 @@ class ReleasePlan(Charged):
       data: 100 records (a public number), X numpy.ndarray of ['float64']
       evaluations: 236 on public records (... s), then 1 on the data
       noise: LaplaceMechanism
-      read off the data: 96% of what could differ between models of this oracle, were 20% ...
+      read off the data: 96% of what could differ between models of this oracle, if 20% ...
       standard error after decoding: 0.01
     >>> X = np.random.default_rng(0).uniform(size=(100, 1))
     >>> plan.execute(X).guarantee == plan.guarantee
