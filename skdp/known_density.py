@@ -7,7 +7,8 @@ a kernel the lattice can hold: with k = K / K(0), for q = 1 and 2,
     S_q = sup_x sum_p k(|p - x| / h)^q.
 
 The kernel is not negative, and so the sum over n records moves by at most 2 K(0) S_1 in the L1
-norm, and by at most K(0) sqrt(2 S_2) in the L2 norm.
+norm, and by at most K(0) sqrt(2 S_2) in the L2 norm. A record with a missing number has no place
+and adds nothing, as one that is far off: it is left out, and the bound holds for it too.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from sklearn.base import clone
 
 from skdp.core.checks import shorten, shown, warn
 from skdp.core.classes import public_name
-from skdp.core.dataset import Dataset
+from skdp.core.dataset import Dataset, n_records
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
 from skdp.core.units import ROUND_UP
@@ -163,17 +164,21 @@ class KnownDensityTarget(FittedFunctionTarget):
             )
 
     def __call__(self, *parts: Container, seed: int) -> NDArray[np.float64]:
-        """Return the mean of the kernels on the lattice, whatever the records are."""
-        (X,) = self.as_seen(*parts)
+        """Return the sum of the kernels on the lattice over n, whatever the records are."""
+        X = self._near(self.steps.transform_complete(parts[0]))
         kernel, total = KERNELS[self.kernel], np.zeros(len(self.seen))
         for rows in np.array_split(X, 1 + len(X) * len(total) // N_DISTANCES):
             total += kernel(cdist(rows, self.seen) / self.bandwidth).sum(axis=0)
-        return self.peak / len(X) * total
+        return self.peak / n_records(parts[0]) * total
 
     def as_seen(self, *parts: Container) -> tuple[Container, ...]:
-        """Return records of which none is refused: those far off the box are brought nearer."""
+        """Return records of which none is refused or left out, as scores are of so many."""
+        return (self._near(self.steps.transform(parts[0])),)
+
+    def _near(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Bring records that are far off the box nearer to it."""
         low, high, margin = self.seen.min(axis=0), self.seen.max(axis=0), FAR * self.bandwidth
-        return (np.clip(self.steps.transform(parts[0]), low - margin, high + margin),)
+        return np.clip(X, low - margin, high + margin)
 
     def bound(self, order: float) -> float:
         """Return how far one record can move the values, in the norm of this order."""

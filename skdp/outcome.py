@@ -33,7 +33,7 @@ from skdp.intervals import (
     interval,
     kind_name,
 )
-from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.sensitivity.bounds import KnownSensitivity, said_of_gaps
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.summary import (
     ERR_TOGETHER,
@@ -162,6 +162,8 @@ class Release:
             remarks += [ERR_TOGETHER] * (len(values) > 1)
         if isinstance(self.value, ReleasedDensity):
             remarks.append(remark_on_density(self.value))
+        gaps = said_of_gaps(self.sensitivity)
+        remarks.append(f"If there were gaps: {gaps}." if gaps else "")
         remark = " ".join(filter(None, remarks))
         return ReleaseSummary(promise, names, values, errors, learned, self.repaired, remark)
 

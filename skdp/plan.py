@@ -36,7 +36,7 @@ from skdp.intervals import Simulator
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.outcome import Release, contradiction
-from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.sensitivity.bounds import KnownSensitivity, said_of_gaps
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.gaps import check_gaps
 from skdp.sensitivity.trial import check_is_public
@@ -468,6 +468,7 @@ class ReleasePlan(Charged):
 
     def __str__(self) -> str:
         prior, decoded, errors = [], [], "of the noise"
+        gaps = said_of_gaps(self.sensitivity)
         if self.mechanism.geometry.basis.has_prior:
             errors = "after decoding"
             if isinstance(self.sensitivity, KnownSensitivity) and self.oracle is not None:
@@ -480,6 +481,7 @@ class ReleasePlan(Charged):
             f"promise: {self.guarantee}",
             *prior,
             f"data: {self.n_samples} records (a public number), {self.schema}",
+            *([f"if there are gaps: {gaps}"] if gaps else []),
             f"evaluations: {self.n_evaluations} on public records ({two_digits(self.seconds)} s), "
             "then 1 on the data",
             f"noise: {type(self.mechanism).__name__}",

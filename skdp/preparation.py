@@ -144,15 +144,20 @@ def known_sensitivity(
     """Return the bound of a target in the norm of a mechanism, and for a choice in both."""
     first, l2 = map(target.bound, (1, 2))
     in_l1 = mechanism.geometry.order == 1
-    declared = "the box" if isinstance(target, KnownDensityTarget) else "labels, bounds"
-    gap = "0 after the steps, unless one fills them" if target.steps.steps else "0"
+    if isinstance(target, KnownDensityTarget):
+        declared, missing, filled = "the box", "records with missing numbers left out", ""
+    else:
+        declared, missing = "labels, bounds", "missing numbers counted as 0"
+        filled = " after the steps"
+    if target.steps.steps:
+        missing += f"{filled}, unless one fills them"
     return KnownSensitivity(
         first if in_l1 else l2,
         "l1" if in_l1 else "l2",
         target.n_samples,
         l2_value=min(first, l2) if len(mechanism.alternatives) > 1 else None,
-        preconditions=f"that {declared} and frozen steps are public, missing numbers counted "
-        f"as {gap}",
+        preconditions=f"that {declared} and frozen steps are public",
+        missing=missing,
         source="user guide, 'Sensitivities on paper'",
         shape=target.shape,
         key=target_key(target),

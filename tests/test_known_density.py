@@ -7,10 +7,12 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from scipy.stats import beta
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
@@ -21,6 +23,7 @@ from skdp import (
     BernsteinDensity,
     BernsteinTransformer,
     ClipBox,
+    ClipNorm,
     FittedFunctionTarget,
     GaussianMechanism,
     LaplaceMechanism,
@@ -29,6 +32,9 @@ from skdp import (
     RandomDensityOracle,
     ReleasedDensity,
     SensitivitySampler,
+    load,
+    mean_l1,
+    release,
 )
 from skdp.functions.bernstein import coefficients_of
 from skdp.functions.bernstein_order import noise_followed
@@ -375,3 +381,94 @@ def test_the_function_of_a_classifier_follows_what_a_code_has_decoded():
     classifier = SVC().fit(X, X[:, 0] > 0.5)
     target = FittedFunctionTarget(classifier, box, public_fit=classifier)
     assert target.knowing_noise(np.eye(11)) is target
+
+
+@pytest.mark.parametrize("kernel", list(KERNELS))
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [],
+        [ClipBox(0, 1)],
+        [ClipNorm(1.0)],
+        [ClipBox(0, 1), FrozenEstimator(MinMaxScaler().fit([[0.0], [1.0]])), ClipBox(0, 1)],
+    ],
+    ids=["none", "a clip", "a ball", "clips and a scaler"],
+)
+@pytest.mark.parametrize("container", [np.asarray, lambda X: pd.DataFrame(X, columns=["a"])])
+def test_incomplete_records_are_left_out(kernel, steps, container):
+    """A clip makes them 0 elsewhere, and here they would be a peak that nobody is in."""
+    complete = np.random.default_rng(0).beta(3, 5, size=(40, 1))
+    X = np.insert(complete, [0, 7, 40, 40], np.nan, axis=0)
+    model = private(make_pipeline(*steps, KernelDensity(bandwidth=0.1, kernel=kernel)))
+    some, all_of_them = (
+        model.plan(len(each), like=container(each)).target(container(each), seed=0)
+        for each in (X, complete)
+    )
+    np.testing.assert_allclose(44 * some, 40 * all_of_them, rtol=1e-12, atol=1e-12)
+
+
+def test_a_record_of_two_columns_is_left_out_whichever_it_lacks():
+    complete = np.random.default_rng(0).uniform(size=(40, 2))
+    X = np.vstack([complete, [[np.nan, 0.0], [0.5, np.nan], [np.nan, np.nan]]])
+    target = private(KernelDensity(bandwidth=0.2), 4).plan(43, like=X).target
+    np.testing.assert_allclose(43 * target(X, seed=0), 40 * target(complete, seed=0), rtol=1e-12)
+    assert not target(np.full((5, 2), np.nan), seed=0).any()
+
+
+def test_gaps_that_a_public_step_fills_are_none():
+    imputer = SimpleImputer(strategy="constant", fill_value=0.5)
+    X = np.array([[0.1], [np.nan], [0.9]])
+    for steps in ([], [ClipBox(0, 1)]):
+        model = private(make_pipeline(imputer, *steps, KernelDensity(bandwidth=0.1)))
+        target = model.plan(3, like=X).target
+        expected = target(np.array([[0.1], [0.5], [0.9]]), seed=0)
+        np.testing.assert_array_equal(target(X, seed=0), expected)
+    assert "left out, unless one fills them" in str(model.plan(3, like=X).guarantee)
+
+
+def test_a_gap_in_a_sparse_record_is_one_too():
+    shift = FrozenEstimator(PCA(1).fit([[1.0], [2.0], [4.0]]))
+    model = private(make_pipeline(ClipBox(0, 1), shift, KernelDensity(bandwidth=0.1)))
+    X = sparse.csr_array([[0.5], [np.nan], [0.0], [0.25]])
+    target = model.plan(4, like=X).target
+    complete = sparse.csr_array([[0.5], [0.0], [0.25]])
+    np.testing.assert_allclose(4 * target(X, seed=0), 3 * target(complete, seed=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("steps", [[], [ClipBox(0, 1)]], ids=["none", "a clip"])
+def test_a_record_that_comes_to_lack_a_number_moves_no_more_than_the_bound(order, steps):
+    X = np.random.default_rng(0).uniform(size=(20, 1))
+    for kernel in KERNELS:
+        model = private(make_pipeline(*steps, KernelDensity(bandwidth=0.1, kernel=kernel)))
+        target = model.plan(20, like=X).target
+        for before in (0.5, 0.55, 0.0, np.inf):
+            X[0] = before
+            exact = target(X, seed=0)
+            X[0] = np.nan
+            moved = np.linalg.norm(target(X, seed=0) - exact, order)
+            assert moved <= target.bound(order)
+
+
+def test_what_becomes_of_gaps_is_said_whether_there_are_some_or_not(tmp_path):
+    X = np.random.default_rng(0).beta(3, 5, size=(500, 1))
+    texts = []
+    for start in (0, 50):
+        X[:start] = np.nan
+        model = private(KernelDensity(bandwidth=0.1), 4, 1.0, random_state=0).fit(X)
+        model.save(tmp_path / str(start))
+        card = (tmp_path / str(start) / "README.md").read_text()
+        assert "if there are gaps: records with missing numbers left out" in str(model.plan_)
+        assert "If there were gaps: records with missing numbers left out." in card
+        texts.append(str(model.plan_))
+        assert "gaps: records with missing numbers" in load(tmp_path / str(start)).summary().remark
+    assert texts[0] == texts[1]
+    ages = np.random.default_rng(0).uniform(18, 98, size=(200, 1))
+    released = release(
+        np.mean, ages, mechanism=LaplaceMechanism(1.0), sensitivity=mean_l1(200, ranges=(18, 98))
+    )
+    said = "gaps: missing numbers counted as 18; fill them beforehand where another value is better"
+    assert said in released.summary().remark
+    assert said in released.plan
+    asserted = release(np.mean, ages, mechanism=LaplaceMechanism(1.0), sensitivity=0.4)
+    assert "gaps" not in f"{asserted.summary().remark}{asserted.plan}"

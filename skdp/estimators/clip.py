@@ -70,6 +70,13 @@ class Clip(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _rows(self, X: Container, reset: bool) -> Container:
         """Return a copy in doubles without gaps."""
+        rows = self.doubles(X, reset)
+        numbers = rows.data if sparse.issparse(rows) else rows
+        numbers[np.isnan(numbers)] = 0.0
+        return rows
+
+    def doubles(self, X: Container, reset: bool = False) -> Container:
+        """Return a copy in doubles, with gaps where X has some."""
         validate = validate_data if reset else validate_rows
         rows = validate(
             self,
@@ -81,8 +88,6 @@ class Clip(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         )
         if sparse.issparse(rows):
             rows.sum_duplicates()
-        numbers = rows.data if sparse.issparse(rows) else rows
-        numbers[np.isnan(numbers)] = 0.0
         return rows
 
     def _check(self, rows: Container) -> None:

@@ -36,6 +36,7 @@ from skdp.estimators.statistics import Front, Statistic
 EVERYTHING = ClipBox(-np.finfo(np.float64).max, np.finfo(np.float64).max)
 """Brings records of any container into plain doubles, none of them missing."""
 EVERYTHING.set_output(transform="default")  # whatever scikit-learn is configured to
+CLIPS = (ClipBox, ClipNorm)
 
 
 class PublicSteps:
@@ -53,7 +54,7 @@ class PublicSteps:
         clipped as the others are. Until then another stands in its place, so that what is made of
         that one depends on no record but itself: not even its type of numbers.
         """
-        clips = takewhile(lambda step: type(step) in (ClipBox, ClipNorm), reversed(self.steps))
+        clips = takewhile(lambda step: type(step) in CLIPS, reversed(self.steps))
         first_clip = len(self.steps) - len([*clips])
         X, refused = _transform(self.steps[:first_clip], X)
         if refused.all():
@@ -66,6 +67,17 @@ class PublicSteps:
         for clip in self.steps[first_clip:]:
             X = clip.transform(X)
         return EVERYTHING.transform(X)
+
+    def transform_complete(self, X: Container) -> Container:
+        """Return the records that the last step sees if it sees none with a gap, in doubles.
+
+        Those are left out that a step refuses, or that miss a number which no step fills. The 0 of
+        a clip fills none.
+        """
+        X, left_out = _transform(self.steps, X, clips_fill=False)
+        if left_out.all():
+            return np.zeros((0, self.n_features))
+        return EVERYTHING.transform(X)[~(left_out | _have_gaps(X))]
 
 
 class KnownTarget(Target):
@@ -187,7 +199,7 @@ def check_known(estimator: Estimator, release: object, example: Dataset) -> None
 def check_steps(estimator: Estimator) -> None:
     """Refuse steps before the last one that are not public."""
     for step in [*_flat(estimator)][:-1]:
-        if type(step) not in (ClipBox, ClipNorm):
+        if type(step) not in CLIPS:
             _check_public(step)
 
 
@@ -233,7 +245,7 @@ def _front_of(steps: list[Estimator], model: Estimator) -> Front:
     """Follow the clips right before the last step."""
     clips: list[ClipBox | ClipNorm] = []
     for step in steps:
-        is_clip = type(step) in (ClipBox, ClipNorm)
+        is_clip = type(step) in CLIPS
         clips = [*clips, step] if is_clip else []  # any other step may take records anywhere
     ends = np.full(model.n_features_in_, np.inf)
     front = Front(-ends, ends)
@@ -260,12 +272,19 @@ def _thawed(step: Estimator) -> Iterator[Estimator]:
     return _flat(step.estimator) if public_name(type(step)) == FROZEN else iter([step])
 
 
-def _transform(steps: list[Estimator], X: Container) -> tuple[Container, NDArray[np.bool_]]:
-    """Transform each record by itself, and tell which ones a step refuses: there others stand."""
+def _transform(
+    steps: list[Estimator], X: Container, clips_fill: bool = True
+) -> tuple[Container, NDArray[np.bool_]]:
+    """Transform each record by itself, and tell which ones a step refuses: there others stand.
+
+    Unless `clips_fill`, a clip refuses those with gaps, and leaves them in their places.
+    """
     places = np.arange(X.shape[0])
     refused = np.zeros(len(places), dtype=bool)
     for step in steps:
         try:
+            if type(step) in CLIPS and not clips_fill:
+                refused |= _have_gaps(X)
             X = step.transform(X)
         except Exception:
             refused[[*_refused(step, X, places)]] = True
@@ -274,6 +293,15 @@ def _transform(steps: list[Estimator], X: Container) -> tuple[Container, NDArray
             # the others keep their places, as by these they may be rounded
             X = step.transform(take_records(X, np.where(refused, np.argmin(refused), places)))
     return X, refused
+
+
+def _have_gaps(X: Container) -> NDArray[np.bool_]:
+    """Tell which records miss a number."""
+    rows = EVERYTHING.doubles(X)
+    if not sparse.issparse(rows):
+        return np.isnan(rows).any(axis=1)
+    of_row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    return np.bincount(of_row, np.isnan(rows.data), minlength=rows.shape[0]) > 0
 
 
 def _refused(step: Estimator, X: Container, places: NDArray[np.intp]) -> Iterator[int]:
@@ -311,7 +339,7 @@ def _check_public(step: Estimator) -> None:
 def _treats_each_alone(step: Estimator) -> bool:
     # a function that a user wrote may remember records
     foreign = any(callable(vars(step).get(name)) for name in ("transform", "kernel"))
-    known = type(step) in (ClipBox, ClipNorm) or entry_of(step).by_record
+    known = type(step) in CLIPS or entry_of(step).by_record
     return known and not foreign
 
 

@@ -120,7 +120,8 @@ def misplaced(released: object) -> str:
     if LEAST_MASS <= mass <= MOST_MASS:
         return ""
     became = "was divided by it" if mass else "is uniform now"
-    outside = "many records, or much of their kernels, are outside of the box, " if mass < 1 else ""
+    outside = "many records miss a number, or have much of their kernels outside of the box, "
+    outside = outside if mass < 1 else ""
     return (
         f"The released density had an integral of {mass:.2g} on its box, and {became}: {outside}"
         "the kernels are narrower than the steps of the lattice, or the noise is as large as the "

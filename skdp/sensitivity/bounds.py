@@ -77,6 +77,9 @@ class KnownSensitivity(Settled):
     key : str, default=""
         What the only target is known by that the bound is for, where PrivateEstimator derived it or
         checked it. Another target is refused. Empty for any.
+    missing : str, default=""
+        What becomes of missing numbers, such as "missing numbers counted as 0", for who reads the
+        promise. With `ranges` it is known.
 
     Raises
     ------
@@ -114,6 +117,7 @@ class KnownSensitivity(Settled):
     random_state: Seed = field(default=None, repr=False)
     l2_value: float | None = field(default=None, repr=False)
     key: str = field(default="", repr=False)
+    missing: str = field(default="", repr=False)
 
     confidence: ClassVar[None] = None
 
@@ -166,21 +170,32 @@ class KnownSensitivity(Settled):
         """Nothing: whether two bounds of a gamma fail on the same pairs is not known."""
 
     @property
+    def gaps(self) -> str:
+        """What becomes of missing numbers; empty where the target sees them."""
+        if self.ranges is None:
+            return self.missing
+        if len(set(self.ranges)) > 1:
+            return "missing numbers counted as 0, clipped"
+        low, high = self.ranges[0]
+        return f"missing numbers counted as {min(max(0, low), high):g}"
+
+    @property
     def assumed(self) -> str:
         """What the guarantee rests on, as it says it."""
         known = "known on paper" if self.source else "asserted by the caller"
         parts = [f"sensitivity {self.value:.6g} {known}"]
         if self.ranges is not None:
-            box, gap = "the declared ranges", "0, clipped"
-            if len(set(self.ranges)) == 1:
-                low, high = self.ranges[0]
-                box, gap = f"[{low:g}, {high:g}]", f"{min(max(0, low), high):g}"
-            parts.append(f"records clipped to {box} and missing numbers counted as {gap}")
+            low, high = self.ranges[0]
+            is_one = len(set(self.ranges)) == 1
+            box = f"[{low:g}, {high:g}]" if is_one else "the declared ranges"
+            parts.append(f"records clipped to {box} and {self.gaps}")
         suppositions = [f"that the target is {self.estimator}"] if self.estimator else []
         if self.preconditions and not self.gamma:  # with a gamma they are the oracle
             suppositions.append(self.preconditions)
         if suppositions:
             parts.append(f"assuming {', '.join(suppositions)}")
+        if self.missing and self.ranges is None:
+            parts.append(self.missing)
         return ", ".join(parts)
 
     def __post_init__(self) -> None:
@@ -333,6 +348,13 @@ class KnownSensitivity(Settled):
 
     def bounded(self, target: Target) -> Target:
         return target if self.ranges is None else ClippedTarget(target, self.ranges)
+
+
+def said_of_gaps(sensitivity: object) -> str:
+    """Say what becomes of gaps, whether there are some or not; empty where the target sees them."""
+    gaps = getattr(sensitivity, "gaps", "")
+    advice = "; fill them beforehand where another value is better" if "counted" in gaps else ""
+    return f"{gaps}{advice}"
 
 
 def as_sensitivity(sensitivity: object, mechanism: Measures, n_samples: int) -> Sensitivity:
