@@ -195,7 +195,9 @@ class ReleaseSummary:
             shown = rows if len(rows) == most + 1 else rows[:most]  # in place of "1 more"
             for i, entry in shown:
                 name = f"  {entry}" if len(rows) > 1 else self.names[i]
-                errors = map(two_digits, (self.errors[i], ratios[i]))
+                is_near = ratios[i] < TOLD_FROM_ZERO  # which 1.96 is, so that it is no 2
+                ratio = min(ratios[i], 1.9) if is_near else ratios[i]
+                errors = map(two_digits, (self.errors[i], ratio))
                 known = ("", "") if notes[i].startswith(FIXED) else errors
                 yield name, f"{self.values[i]:.4g}", *known, notes[i]
             if len(rows) > len(shown):

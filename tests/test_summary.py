@@ -322,6 +322,13 @@ def test_large_ratios_are_written_as_numbers():
     assert written == ["156", "1.2e+04", "100", "12", "0.12"]
 
 
+def test_a_ratio_that_is_not_told_from_0_is_not_written_as_one_that_is():
+    ratios = np.array([1.9999, 1.96, 1.91, 1.84, 2.0, 2.04])
+    lines = str(ReleaseSummary("", list("abcdef"), ratios, np.ones(6), np.ones(6))).splitlines()[2:]
+    assert [line.split()[3] for line in lines] == ["1.9", "1.9", "1.9", "1.8", "2", "2"]
+    assert ["not told" in line for line in lines] == [True] * 4 + [False] * 2
+
+
 def test_numbers_that_were_decoded_together_are_said_to_err_together():
     for decode in (True, False):
         model = private(RidgeClassifier(), decode=decode).fit(*PRIVATE)
