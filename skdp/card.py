@@ -71,7 +71,7 @@ def model_card(
         f"# {what}, released privately",
         "## What is promised",
         f"{promise}.",
-        f"With all earlier releases of its budget: {budget}.",
+        together(promise, budget),
         _in_words(promise),
         f"It says nothing about how {good}, nor about people who are like those of the records.",
         *numbers,
@@ -86,6 +86,15 @@ def model_card(
         f"load only what you trust. Written with {used}.",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def together(promise: PrivacyGuarantee, budget: BudgetTotal) -> str:
+    """Say what a release and those before it promise, if somebody counted them."""
+    if promise.alone:
+        others = "what else was released of the same records adds up"
+        counted = f"With all earlier releases of its process: {budget}"
+        return f"It was charged to no ledger. {counted}; {others}."
+    return f"With all earlier releases of its ledger: {budget}."
 
 
 def _advice(value: object, has_numbers: bool, is_ready: bool) -> list[str]:

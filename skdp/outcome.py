@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils import estimator_html_repr
 
 from skdp.accounting.tally import BudgetTotal
-from skdp.card import model_card
+from skdp.card import model_card, together
 from skdp.core.checks import check_count, warn
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.types import AxisLabels, Container, Estimator, Values
@@ -520,6 +520,6 @@ def load(folder: str | Path) -> Release:
 
 def below_promise(shown: str, guarantee: PrivacyGuarantee, budget: BudgetTotal) -> str:
     """Show what was promised, alone and with the releases before it, above something in HTML."""
-    together = f"Release {budget.n_releases} of its budget, together {budget}."
     promise = f"<strong>{html.escape(str(guarantee))}</strong>"
-    return f"<div><p>{promise}<br>{html.escape(together)}</p>{shown}</div>"
+    said = html.escape(together(guarantee, budget))
+    return f"<div><p>{promise}<br>{said}</p>{shown}</div>"

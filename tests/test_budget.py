@@ -228,9 +228,45 @@ def test_without_an_accountant_the_process_counts():
     assert default_accountant().total() == model.budget_
     assert model.budget_.n_releases == before.n_releases + 1
     html = model._repr_html_()
-    together = f"Release {model.budget_.n_releases} of its budget, together (epsilon="
+    together = "charged to no ledger. With all earlier releases of its process: (epsilon="
     assert model._repr_mimebundle_()["text/html"].count(together) == html.count(together) == 1
     assert "<p>" not in ridge()._repr_html_()
+
+
+def test_who_reads_what_was_released_is_told_of_the_ledger_or_that_there_is_none(tmp_path):
+    """Whether or not it is entered afterwards, the card cannot know it."""
+    ledger = PrivacyAccountant(tmp_path / "week.db", epsilon=9.0)
+    before = release(np.mean, X, **KNOWN, accountant=ledger)
+    with pytest.warns(UserWarning, match="charged to no budget"):
+        beside = release(np.mean, X, **KNOWN)
+    ledger.spend(beside.guarantee)
+    after = release(np.mean, X, **KNOWN, accountant=ledger)
+    cards = []
+    for name, each in zip("abc", (before, beside, after), strict=True):
+        each.save(tmp_path / name)
+        cards.append((tmp_path / name / "README.md").read_text())
+    assert f"With all earlier releases of its ledger: {before.budget}." in cards[0]
+    assert "It was charged to no ledger." in cards[1]
+    assert "its ledger" not in cards[1]
+    assert f"With all earlier releases of its ledger: {after.budget}." in cards[2]
+    assert after.budget.n_releases == 3
+
+
+def test_what_a_caller_asserts_is_counted(tmp_path):
+    ledger = PrivacyAccountant(tmp_path / "week.db", epsilon=9.0)
+    ledger.spend(PrivacyGuarantee(1.0, assumed="sensitivity 4 known on paper"))
+    assert ledger.total().assumed == ()
+    for number in (1, 2):
+        release(np.mean, X, **KNOWN | {"sensitivity": 0.5}, accountant=ledger)
+        said = f"{number} by what the caller asserts"
+        assert ledger.total().assumed == (said,)
+        assert said in str(PrivacyAccountant.open(ledger.path))
+    new = PrivacyAccountant(tmp_path / "more.db", epsilon=20.0)
+    with pytest.raises(TypeError, match=r"spent elsewhere PrivacyGuarantee\(epsilon=.*BudgetTotal"):
+        new.spend(ledger.total())
+    spent = ledger.total()
+    new.spend(PrivacyGuarantee(spent.epsilon, spent.delta, spent.gamma))
+    assert new.total().epsilon == spent.epsilon
 
 
 def test_a_release_beside_an_open_budget_is_pointed_out():

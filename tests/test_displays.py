@@ -468,9 +468,9 @@ def wine(n_columns):
     return load_wine(as_frame=True).data[["alcohol", "ash", "hue"]].iloc[:, :n_columns]
 
 
-def density_of(n_columns):
+def density_of(n_columns, degree=3):
     sides = [(11, 15), (1, 4), (0, 2)][:n_columns]
-    box = BernsteinTransformer(degree=3, order=1, feature_range=sides)
+    box = BernsteinTransformer(degree, order=1, feature_range=sides)
     kde, mechanism = KernelDensity(bandwidth=0.5), LaplaceMechanism(10.0)
     model = PrivateEstimator(kde, mechanism=mechanism, sensitivity=0.1, release=box, random_state=0)
     return model.fit(wine(n_columns))
@@ -501,7 +501,7 @@ def test_the_exact_density_is_in_the_intervals_as_often_as_said(epsilon):
             for points in (display.grid, display.lattice)
         )
         assert trapezoid(drawn, display.grid[0]) < 0.95
-        low, high = display.intervals.T
+        low, high = display.intervals.T * display.mass
         inside.append(np.mean((low <= at) & (at <= high)))
     assert 0.8 < np.mean(inside) < 0.98
 
@@ -520,13 +520,35 @@ def test_a_picture_says_what_its_density_was_divided_by():
         drawn.append(PrivateDensityDisplay.from_estimator(model).plot())
     line, image, whole = drawn
     assert [round(display.mass, 1) for display in drawn] == [0.7, 0.7, 1.0]
-    assert line.ax_.get_legend_handles_labels()[1] == [f"released, divided by {line.mass:.3g}"]
+    assert line.ax_.get_legend_handles_labels()[1] == ["released"]
+    assert line.ax_.get_legend().get_title().get_text() == f"divided by {line.mass:.3g}"
     label = image.mesh_.colorbar.ax.get_ylabel().split("\n")  # lines, as one would be cut off
     assert label[0] == "probability per"
     assert label[2] == f"divided by {image.mass:.3g}"
     assert whole.ax_.get_legend() is None
     whole.ax_.plot([12, 13], [0, 10])  # what is drawn into it afterwards is not cut
     assert whole.ax_.get_ylim()[1] > 10
+
+
+def test_line_and_bars_are_of_one_scale():
+    """A third of the records has gaps, and without noise the bars are where the line is."""
+    X = np.insert(wine(1).to_numpy(), [0] * 90, np.nan, axis=0)
+    model = PrivateEstimator(
+        KernelDensity(bandwidth=0.5),
+        mechanism=LaplaceMechanism(1e4),
+        sensitivity="known",
+        release=BernsteinTransformer(degree=200, feature_range=(11, 15)),
+        random_state=0,
+    ).fit(X)
+    drawn = PrivateDensityDisplay.from_estimator(model, level=0.9, random_state=0).plot()
+    assert 0.5 < drawn.mass < 0.68
+    at_points = np.interp(drawn.lattice[0], drawn.grid[0], drawn.values)
+    complete = KernelDensity(bandwidth=0.5).fit(wine(1).to_numpy())
+    exact = np.exp(complete.score_samples(drawn.lattice[0][:, None]))
+    inside = trapezoid(exact, drawn.lattice[0])
+    for ends in drawn.intervals.T:
+        np.testing.assert_allclose(ends, at_points, rtol=0.02)
+        np.testing.assert_allclose(ends, exact / inside, rtol=0.01)
 
 
 def test_a_density_is_a_line_over_one_column_and_an_image_over_two(model):
@@ -547,7 +569,8 @@ def test_a_density_is_a_line_over_one_column_and_an_image_over_two(model):
     assert np.array_equal(at[:, 0], barred.lattice[0])
     assert np.array_equal(ends[:, :2], barred.intervals)
     assert np.isnan(ends[:, 2]).all()
-    surface = PrivateDensityDisplay.from_estimator(density_of(2), level=0.5, random_state=0).plot()
+    model_of_two = density_of(2, degree=9)
+    surface = PrivateDensityDisplay.from_estimator(model_of_two, level=0.5, random_state=0).plot()
     drawn = RegularGridInterpolator(surface.grid, surface.values, bounds_error=False)
     values = drawn(np.stack(np.meshgrid(*surface.lattice, indexing="ij"), axis=-1))
     error = np.abs(surface.intervals - values[..., None]).max(axis=-1)

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.covariance import EllipticEnvelope, EmpiricalCovariance
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA, FactorAnalysis
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
-from sklearn.linear_model import RidgeClassifier
+from sklearn.linear_model import LinearRegression, RidgeClassifier
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import NearestCentroid
@@ -20,6 +21,7 @@ from sklearn.preprocessing import (
 
 from skdp import (
     ClipBox,
+    ClipNorm,
     LaplaceMechanism,
     PrivateEstimator,
     PublicDataOracle,
@@ -27,6 +29,7 @@ from skdp import (
     load,
 )
 from skdp.estimators.catalog.repairs import (
+    eigenvalues_told_from_zero,
     from_triangle,
     nearest_covariance,
     on_simplex,
@@ -223,3 +226,73 @@ def test_of_a_known_sensitivity_too(model, has_prior):
         np.testing.assert_allclose(np.atleast_2d(release.value[-1].var_), expected, rtol=1e-9)
         raised += np.sum(expected > half**2 * variance * (1 + 1e-6))
     assert raised > 5
+
+
+def test_directions_are_told_from_zero_by_the_size_of_the_noise():
+    """The largest eigenvalue of noise is twice the root of the number of columns."""
+    rng = np.random.default_rng(0)
+    noise = rng.normal(scale=0.1, size=(200, 200))
+    noise = np.triu(noise) + np.triu(noise, 1).T
+    raised = eigenvalues_told_from_zero(noise, 100 * np.eye(200), np.full((200, 200), 0.1))
+    largest = np.linalg.eigvalsh(noise).max()
+    assert np.linalg.eigvalsh(raised).min() == pytest.approx(largest, rel=0.1)
+    turned, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+    matrix = (turned * [0.01, 0.05, 9.0]) @ turned.T
+    public = (turned * [0.5, 0.07, 0.1]) @ turned.T
+    errors = np.full((3, 3), 0.1)
+    raised = eigenvalues_told_from_zero(matrix, public, errors)
+    expected = [0.2 * np.sqrt(3), 0.07, 9.0]  # by the noise, as in public, as it was
+    np.testing.assert_allclose(raised, (turned * expected) @ turned.T, atol=1e-12)
+    assert eigenvalues_told_from_zero(matrix, public, 0 * errors) is matrix
+
+
+def regression_data(n_samples, seed):
+    rng = np.random.default_rng(seed)
+    X = (rng.normal(size=(n_samples, 8)) + 1.5 * rng.normal(size=(n_samples, 1))) / 8
+    return X, np.clip(X @ np.linspace(4, -2, 8) + rng.normal(scale=0.3, size=n_samples), -2, 2)
+
+
+def known(estimator, has_prior=False):
+    prior = regression_data(300, 1)[: 2 if isinstance(estimator, LinearRegression) else 1]
+    if isinstance(estimator, LinearRegression):
+        estimator = TransformedTargetRegressor(estimator, transformer=ClipBox(-2, 2))
+    return PrivateEstimator(
+        make_pipeline(ClipNorm(1.0), estimator),
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity="known",
+        prior=PublicDataOracle(*prior) if has_prior else None,
+        random_state=0,
+    )
+
+
+@pytest.mark.parametrize("has_prior", [False, True], ids=["", "prior"])
+def test_a_known_regression_divides_by_no_direction_of_noise(has_prior):
+    """Of columns that go together."""
+    X, y = regression_data(2000, 0)
+    clipped, plan = ClipNorm(1.0).transform(X), known(LinearRegression(), has_prior).fit(X, y).plan_
+    unrepaired, repaired = [], []
+    for seed in range(20):
+        released = plan.execute(X, y, random_state=seed)
+        (moments,) = released.numbers.values()
+        center, covariance = plan.target.statistic._moments(moments)
+        slopes = 2 * np.linalg.solve(covariance[:-1, :-1], covariance[:-1, -1])
+        predicted = 2 * center[-1] + (clipped - center[:-1]) @ slopes
+        unrepaired.append(np.mean((predicted - y) ** 2))
+        repaired.append(np.mean((released.value.predict(X) - y) ** 2))
+    assert np.mean(repaired) < (1.0 if has_prior else 0.5) * np.mean(unrepaired)
+
+
+@pytest.mark.parametrize("has_prior", [False, True], ids=["", "prior"])
+def test_a_known_covariance_has_no_direction_of_noise(has_prior):
+    X = ClipNorm(1.0).transform(regression_data(2000, 0)[0])
+    plan, exact = known(EmpiricalCovariance(), has_prior).fit(X).plan_, EmpiricalCovariance().fit(X)
+    lost, lost_unrepaired = [], []
+    for seed in range(20):
+        released = plan.execute(X, random_state=seed)
+        (moments,) = released.numbers.values()
+        unrepaired = EmpiricalCovariance().fit(X)
+        unrepaired.location_, covariance = plan.target.statistic._moments(moments)
+        unrepaired._set_covariance(covariance)
+        lost.append(exact.score(X) - released.value.score(X))
+        lost_unrepaired.append(exact.score(X) - unrepaired.score(X))
+    assert np.mean(lost) < (1.0 if has_prior else 0.5) * np.mean(lost_unrepaired)

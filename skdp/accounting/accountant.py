@@ -264,8 +264,9 @@ class PrivacyAccountant:
         self._check_writable()
         if not isinstance(guarantee, PrivacyGuarantee):
             raise TypeError(
-                f"The 'guarantee' parameter of {owner} must be a PrivacyGuarantee. "
-                f"Got {shown(guarantee)}."
+                f"The 'guarantee' parameter of {owner} must be a PrivacyGuarantee, such as that of "
+                "a release, or for what was spent elsewhere PrivacyGuarantee(epsilon=..., "
+                f"delta=..., gamma=...). Got {shown(guarantee)}."
             )
         n_releases = check_count("n_releases", n_releases, owner)
         if composed_at is not None and not 0 <= composed_at < 1:

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 
 from skdp.accounting.spend import DOWN, UP, Spend, above, below, exact, loss_of
 from skdp.core.checks import check_rules, is_real, shown
-from skdp.core.guarantee import NoiseLaw
+from skdp.core.guarantee import ASSERTED, NoiseLaw
 
 if TYPE_CHECKING:
     from skdp.accounting.loss import PrivacyLossDistribution
@@ -155,6 +155,7 @@ class Tally:
 
     n_releases: int = 0
     n_seeded: int = 0
+    n_asserted: int = 0
     relation: str | None = None
     parts: dict[tuple[str, str], list[Decimal]] = field(default_factory=dict)
     rows: Counter = field(default_factory=Counter)
@@ -172,6 +173,7 @@ class Tally:
         """Count a row, and return self."""
         self.n_releases += spend.n_releases
         self.n_seeded += spend.seeded * spend.n_releases
+        self.n_asserted += (ASSERTED in (spend.assumed or "")) * spend.n_releases
         self.relation = spend.relation
         epsilon, square, kept, gamma, joint_gamma = self.parts.get(
             (spend.partition, spend.part), NOTHING
@@ -311,6 +313,8 @@ class Tally:
         assumed = [f"the parts of {name} declared disjoint" for name in declared]
         if self.n_seeded:
             assumed.append(f"{self.n_seeded} with noise from a seeded generator")
+        if self.n_asserted:
+            assumed.append(f"{self.n_asserted} by what the caller asserts")
         sure = self.doubt is not None and 0 < self.doubt < 1
         gamma = self.gamma if sure else self.joint_gamma
         return BudgetTotal(

@@ -28,6 +28,10 @@ class NeighboringRelation(Enum):
     """Both have n records and differ in one of them; n is public."""
 
 
+ASSERTED = "asserted by the caller"
+"""Of what nobody has proved or checked."""
+
+
 @dataclass(frozen=True)
 class PrivacyGuarantee:
     """(epsilon, delta, gamma)-random differential privacy, and under which conditions.
@@ -150,7 +154,7 @@ class PrivacyGuarantee:
         if self.assumed is not None:
             parts.append(self.assumed)
         elif not self.gamma:
-            parts.append("sensitivity asserted by the caller")
+            parts.append(f"sensitivity {ASSERTED}")
         if self.basis is not None:
             the = "" if self.basis[:1].isdigit() else "the "  # 4 of 31 directions, ...
             parts.append(f"noise in {the}{self.basis}")

@@ -42,12 +42,13 @@ class PrivateDensityDisplay:
     lattice : list of ndarray of float of shape (degree + 1,) or None, default=None
         Points at which the density was released, column by column; between them it is smoothed.
     intervals : ndarray of float of shape (degree + 1, 2) or (degree + 1, degree + 1, 2), or None
-        Between what the exact density is there, that of these records with their kernels.
+        Between what the exact density is there, that of these records with their kernels, divided
+        by `mass` as the drawn one is.
     level : float in (0, 1) or None, default=None
         How often it is there, point by point.
     mass : float, default=1.0
         What the values that were released were divided by, so that the density has an integral of
-        one; the intervals were not. The legend says it.
+        one. The legend says it.
 
     Attributes
     ----------
@@ -120,9 +121,8 @@ class PrivateDensityDisplay:
             As for `from_density`.
         level : float in (0, 1) or None, default=None
             How often the exact density is inside of the intervals, point by point of the lattice;
-            None makes none. It is that of these records with their kernels, which reach beyond the
-            box; the drawn one has its integral of one on the box. See
-            :meth:`Release.value_interval`.
+            None makes none. It is that of these records with their kernels, divided by the same
+            number as the drawn one: undivided it is in :meth:`Release.value_interval`.
         n_draws : int or None, default=None
             How often the release is simulated for them. None is 199, or as many as were saved.
         random_state : int or None, default=None
@@ -154,7 +154,8 @@ class PrivateDensityDisplay:
             n_steps = round(len(ends) ** (1 / len(display.grid)))
             display.lattice = [np.linspace(axis[0], axis[-1], n_steps) for axis in display.grid]
             shape = [n_steps] * len(display.grid)
-            display.level, display.intervals = level, np.maximum(ends, 0).reshape(*shape, 2)
+            ends = np.maximum(ends, 0) / (display.mass or 1)
+            display.level, display.intervals = level, ends.reshape(*shape, 2)
         return display
 
     @classmethod
@@ -206,10 +207,11 @@ class PrivateDensityDisplay:
         """Draw the density: a line over one column, an image over two.
 
         What the noise leaves open of the exact density, if that is known, are bars at the points of
-        the lattice. Where the line leaves many of them it is too smooth; where all are below it,
-        kernels reach beyond the box, on which the line has an integral of one: the legend says what
-        it was divided by. On the image it is lines: inside of that of 50%, where the density is
-        high, the exact one is between half the drawn one and one and a half of it.
+        the lattice. Where the line leaves many of them it is too smooth. Both have been divided by
+        what the legend says, so that the line has an integral of one on the box, though kernels
+        reach beyond it, and records with gaps are in none. On the image it is lines: inside of that
+        of 50%, where the density is high, the exact one is between half the drawn one and one and a
+        half of it.
 
         Parameters
         ----------
@@ -229,7 +231,7 @@ class PrivateDensityDisplay:
             _, ax = plt.subplots(layout="constrained")
         look: dict[str, Any]
         units = r" $\times$ ".join(f"unit of {name}" for name in self.names)
-        divided = "" if f"{self.mass:.3g}" == "1" else f"divided by {self.mass:.3g}"
+        divided = "" if f"{self.mass:.3g}" in ("0", "1") else f"divided by {self.mass:.3g}"
         if len(self.grid) == 1:
             if self.intervals is not None and self.lattice is not None:
                 often = "" if self.level is None else f", {self.level:.0%}"
@@ -237,10 +239,10 @@ class PrivateDensityDisplay:
                 look |= {"alpha": 0.6, "label": f"exact, with its kernel{often}"}
                 gapped = np.insert(self.intervals, 2, np.nan, axis=1)  # a legend heeds a line alone
                 (self.bars_,) = ax.plot(np.repeat(self.lattice[0], 3), gapped.ravel(), **look)
-            look = {"color": BLUE, "label": ", ".join(filter(None, ["released", divided]))}
+            look = {"color": BLUE, "label": "released"}
             (self.line_,) = ax.plot(*self.grid, self.values, **(look | artist_kw))
             if self.intervals is not None or divided:
-                ax.legend()
+                ax.legend(title=divided or None)
             ax.set_ylim(bottom=0, auto=None)  # for what is drawn into it afterwards
             ax.set_ylabel(f"probability per {units}")
         else:

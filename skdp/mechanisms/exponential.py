@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp.core.checks import check_rules, floats, is_real
 from skdp.core.geometry import Geometry
-from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.guarantee import ASSERTED, PrivacyGuarantee
 from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.mechanisms.discrete import Flip, below, bernoulli_exp, bernoulli_exp_power, certain, coins
 from skdp.mechanisms.noise import (
@@ -167,7 +167,7 @@ class ExponentialMechanism(Mechanism):
 
     def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
         self._check()
-        assumed = "monotone scores asserted by the caller" if self.monotone else None
+        assumed = f"monotone scores {ASSERTED}" if self.monotone else None
         return PrivacyGuarantee(epsilon=float(self.epsilon), gamma=gamma, assumed=assumed)
 
     def _check_scores(self, scores: ArrayLike, sensitivity: float) -> NDArray[np.float64]:

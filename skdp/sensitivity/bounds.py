@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from skdp.core.checks import check_count, check_real, is_real, shown
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
+from skdp.core.guarantee import ASSERTED
 from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.target import Target, target_key
@@ -182,7 +183,7 @@ class KnownSensitivity(Settled):
     @property
     def assumed(self) -> str:
         """What the guarantee rests on, as it says it."""
-        known = "known on paper" if self.source else "asserted by the caller"
+        known = "known on paper" if self.source else ASSERTED
         parts = [f"sensitivity {self.value:.6g} {known}"]
         if self.ranges is not None:
             low, high = self.ranges[0]

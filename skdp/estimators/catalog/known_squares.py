@@ -10,7 +10,12 @@ from scipy import sparse
 
 from skdp.core.checks import shown
 from skdp.core.types import Container, Estimator, Matrix
-from skdp.estimators.catalog.repairs import from_triangle, nearest_covariance, triangle
+from skdp.estimators.catalog.repairs import (
+    eigenvalues_told_from_zero,
+    from_triangle,
+    nearest_covariance,
+    triangle,
+)
 from skdp.estimators.moments import mean_product, with_constant
 from skdp.estimators.statistics import Statistic
 
@@ -64,19 +69,47 @@ class SecondMoments(Statistic):
         A variance that is not positive becomes a typical one; without a constant the covariance is
         around 0.
         """
+        center, second = self._unscaled(mean)
+        return center, nearest_covariance(second - np.outer(center, center), self._typical)
+
+    @property
+    def _typical(self) -> Matrix:
+        """A public guess at the covariance."""
+        return np.diag(np.append(self.front.squares, [1 / 3] * (self.weight > 0)))
+
+    def _told_from_zero(self, covariance: Matrix, center: NDArray) -> Matrix:
+        """Return the covariance of x without the small variances of some directions.
+
+        That of a prior mean is expected, or a typical one.
+        """
+        expected = self._typical
+        if self.usual is not None:
+            usual_center, usual = self._unscaled(self.usual)
+            expected = usual - np.outer(usual_center, usual_center)
+        errors = np.broadcast_to(self.errors, (1, len(self.scales)))
+        of_center, of_second = self._unscaled(errors)
+        of_product = np.outer(center, of_center)
+        of_all = np.sqrt(of_second**2 + of_product**2 + of_product.T**2)
+        parts = [
+            each[: self.n_features, : self.n_features] for each in (covariance, expected, of_all)
+        ]
+        return eigenvalues_told_from_zero(*parts)
+
+    def _unscaled(self, mean: Matrix) -> tuple[NDArray, Matrix]:
+        """Return what the numbers are in the units of x and of the scaled response.
+
+        First those beside the constant, 0 without one, then those of products.
+        """
         matrix = from_triangle(mean[0] / self.scales)
         lengths = np.ones(len(matrix))
         if self.weight:
             lengths[-1] = self.weight
         matrix /= np.outer(lengths, lengths)
-        center = np.zeros(len(matrix))
-        if self.constant:
-            place = self.n_features
-            center = matrix[place] / self.constant
-            center, matrix = np.delete(center, place), np.delete(matrix, place, 0)
-            matrix = np.delete(matrix, place, 1) - np.outer(center, center)
-        typical = np.append(self.front.squares, [1 / 3] * (self.weight > 0))
-        return center, nearest_covariance(matrix, np.diag(typical))
+        if not self.constant:
+            return np.zeros(len(matrix)), matrix
+        place = self.n_features
+        center = np.delete(matrix[place], place) / self.constant
+        return center, np.delete(np.delete(matrix, place, 0), place, 1)
 
 
 class LeastSquares(SecondMoments):
@@ -102,7 +135,7 @@ class LeastSquares(SecondMoments):
         """Solve the normal equations."""
         center, covariance = self._moments(mean)
         penalty = getattr(released, "alpha", 0.0) / n_samples
-        features = covariance[:-1, :-1] + penalty * np.eye(self.n_features)
+        features = self._told_from_zero(covariance, center) + penalty * np.eye(self.n_features)
         slopes = np.linalg.solve(features, covariance[:-1, -1])
         middle, half = self._scale_of_response()
         released.coef_ = half * slopes
@@ -120,7 +153,7 @@ class Covariance(SecondMoments):
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
         """Set mean and covariance."""
         released.location_, covariance = self._moments(mean)
-        released.covariance_ = triangle(covariance)
+        released.covariance_ = triangle(self._told_from_zero(covariance, released.location_))
 
 
 class PrincipalComponents(SecondMoments):

@@ -59,6 +59,18 @@ def variances_told_from_zero(values: ArrayLike, public: ArrayLike, errors: Array
     return np.where(is_variance, told_from_zero(values, public, errors), values)
 
 
+def eigenvalues_told_from_zero(matrix: NDArray, public: NDArray, errors: NDArray) -> NDArray:
+    """Raise eigenvalues that may be noise to the variance that the public matrix has there.
+
+    At most to the largest eigenvalue of noise: of a symmetric matrix of independent entries with
+    these standard errors it is about twice the root of the sum of squares of a row.
+    """
+    eigenvalues, vectors = np.linalg.eigh(matrix)
+    expected = np.sum(vectors * (public @ vectors), axis=0)
+    raised = told_from_zero(eigenvalues, expected, np.linalg.norm(errors, axis=0).max())
+    return (vectors * raised) @ vectors.T if (raised > eigenvalues).any() else matrix
+
+
 def nonnegative(values: ArrayLike, fallback: ArrayLike) -> NDArray:
     """Replace what is negative by the public fit's."""
     values = np.asarray(values)
