@@ -501,7 +501,7 @@ def test_the_exact_density_is_in_the_intervals_as_often_as_said(epsilon):
             for points in (display.grid, display.lattice)
         )
         assert trapezoid(drawn, display.grid[0]) < 0.95
-        low, high = display.intervals.T * display.mass
+        low, high = display.intervals.T * min(display.mass, 1)
         inside.append(np.mean((low <= at) & (at <= high)))
     assert 0.8 < np.mean(inside) < 0.98
 
@@ -520,8 +520,7 @@ def test_a_picture_says_what_its_density_was_divided_by():
         drawn.append(PrivateDensityDisplay.from_estimator(model).plot())
     line, image, whole = drawn
     assert [round(display.mass, 1) for display in drawn] == [0.7, 0.7, 1.0]
-    assert line.ax_.get_legend_handles_labels()[1] == ["released"]
-    assert line.ax_.get_legend().get_title().get_text() == f"divided by {line.mass:.3g}"
+    assert line.ax_.get_legend_handles_labels()[1] == [f"released, divided by {line.mass:.3g}"]
     label = image.mesh_.colorbar.ax.get_ylabel().split("\n")  # lines, as one would be cut off
     assert label[0] == "probability per"
     assert label[2] == f"divided by {image.mass:.3g}"
@@ -549,6 +548,25 @@ def test_line_and_bars_are_of_one_scale():
     for ends in drawn.intervals.T:
         np.testing.assert_allclose(ends, at_points, rtol=0.02)
         np.testing.assert_allclose(ends, exact / inside, rtol=0.01)
+    assert drawn.ax_.get_legend().get_title().get_text() == f"both divided by {drawn.mass:.3g}"
+
+
+def test_what_noise_adds_to_the_line_is_not_taken_from_the_bars():
+    """It makes of nothing a little everywhere, as what is below 0 becomes 0."""
+    box = BernsteinTransformer(degree=60, feature_range=(0, 30))
+    model = PrivateEstimator(
+        KernelDensity(bandwidth=0.5),
+        mechanism=LaplaceMechanism(0.3),
+        sensitivity="known",
+        release=box,
+        random_state=0,
+    ).fit(wine(1))
+    drawn = PrivateDensityDisplay.from_estimator(model, level=0.9, random_state=0).plot()
+    assert drawn.mass > 1.1
+    assert drawn.line_.get_label() == f"released, divided by {drawn.mass:.3g}"
+    assert not drawn.ax_.get_legend().get_title().get_text()
+    ends = model.value_interval(0.9, random_state=0)
+    np.testing.assert_allclose(drawn.intervals, np.maximum(ends, 0))
 
 
 def test_a_density_is_a_line_over_one_column_and_an_image_over_two(model):

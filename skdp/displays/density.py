@@ -43,7 +43,7 @@ class PrivateDensityDisplay:
         Points at which the density was released, column by column; between them it is smoothed.
     intervals : ndarray of float of shape (degree + 1, 2) or (degree + 1, degree + 1, 2), or None
         Between what the exact density is there, that of these records with their kernels, divided
-        by `mass` as the drawn one is.
+        by a `mass` below 1 as the drawn one is: above 1 it is of the noise.
     level : float in (0, 1) or None, default=None
         How often it is there, point by point.
     mass : float, default=1.0
@@ -121,8 +121,8 @@ class PrivateDensityDisplay:
             As for `from_density`.
         level : float in (0, 1) or None, default=None
             How often the exact density is inside of the intervals, point by point of the lattice;
-            None makes none. It is that of these records with their kernels, divided by the same
-            number as the drawn one: undivided it is in :meth:`Release.value_interval`.
+            None makes none. It is that of these records with their kernels, divided by a `mass`
+            below 1: undivided it is in :meth:`Release.value_interval`.
         n_draws : int or None, default=None
             How often the release is simulated for them. None is 199, or as many as were saved.
         random_state : int or None, default=None
@@ -154,7 +154,7 @@ class PrivateDensityDisplay:
             n_steps = round(len(ends) ** (1 / len(display.grid)))
             display.lattice = [np.linspace(axis[0], axis[-1], n_steps) for axis in display.grid]
             shape = [n_steps] * len(display.grid)
-            ends = np.maximum(ends, 0) / (display.mass or 1)
+            ends = np.maximum(ends, 0) / min(display.mass or 1, 1)
             display.level, display.intervals = level, ends.reshape(*shape, 2)
         return display
 
@@ -207,11 +207,11 @@ class PrivateDensityDisplay:
         """Draw the density: a line over one column, an image over two.
 
         What the noise leaves open of the exact density, if that is known, are bars at the points of
-        the lattice. Where the line leaves many of them it is too smooth. Both have been divided by
-        what the legend says, so that the line has an integral of one on the box, though kernels
-        reach beyond it, and records with gaps are in none. On the image it is lines: inside of that
-        of 50%, where the density is high, the exact one is between half the drawn one and one and a
-        half of it.
+        the lattice. Where the line leaves many of them it is too smooth. It was divided by what the
+        legend says, so that it has an integral of one on the box. So were the bars if that is below
+        1, as kernels reach beyond the box, and records with gaps are in none; what is above 1 is of
+        the noise. On the image it is lines: inside of that of 50%, where the density is high, the
+        exact one is between half the drawn one and one and a half of it.
 
         Parameters
         ----------
@@ -239,10 +239,12 @@ class PrivateDensityDisplay:
                 look |= {"alpha": 0.6, "label": f"exact, with its kernel{often}"}
                 gapped = np.insert(self.intervals, 2, np.nan, axis=1)  # a legend heeds a line alone
                 (self.bars_,) = ax.plot(np.repeat(self.lattice[0], 3), gapped.ravel(), **look)
-            look = {"color": BLUE, "label": "released"}
+            both = divided if self.intervals is not None and self.mass < 1 else ""
+            label = "released" if both else ", ".join(filter(None, ["released", divided]))
+            look = {"color": BLUE, "label": label}
             (self.line_,) = ax.plot(*self.grid, self.values, **(look | artist_kw))
             if self.intervals is not None or divided:
-                ax.legend(title=divided or None)
+                ax.legend(title=f"both {both}" if both else None)
             ax.set_ylim(bottom=0, auto=None)  # for what is drawn into it afterwards
             ax.set_ylabel(f"probability per {units}")
         else:
