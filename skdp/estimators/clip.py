@@ -70,12 +70,12 @@ class Clip(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _rows(self, X: Container, reset: bool) -> Container:
         """Return a copy in doubles without gaps."""
-        rows = self.doubles(X, reset)
+        rows = self._doubles(X, reset)
         numbers = rows.data if sparse.issparse(rows) else rows
         numbers[np.isnan(numbers)] = 0.0
         return rows
 
-    def doubles(self, X: Container, reset: bool = False) -> Container:
+    def _doubles(self, X: Container, reset: bool = False) -> Container:
         """Return a copy in doubles, with gaps where X has some."""
         validate = validate_data if reset else validate_rows
         rows = validate(

@@ -297,7 +297,7 @@ def _transform(
 
 def _have_gaps(X: Container) -> NDArray[np.bool_]:
     """Tell which records miss a number."""
-    rows = EVERYTHING.doubles(X)
+    rows = EVERYTHING._doubles(X)
     if not sparse.issparse(rows):
         return np.isnan(rows).any(axis=1)
     of_row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
