@@ -92,7 +92,7 @@ def together(promise: PrivacyGuarantee, budget: BudgetTotal) -> str:
     """Say what a release and those before it promise, if somebody counted them."""
     if promise.alone:
         others = "what else was released of the same records adds up"
-        counted = f"With all earlier releases of its process: {budget}"
+        counted = f"With those of its process that were charged to none before: {budget}"
         return f"It was charged to no ledger. {counted}; {others}."
     return f"With all earlier releases of its ledger: {budget}."
 

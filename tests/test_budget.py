@@ -228,7 +228,7 @@ def test_without_an_accountant_the_process_counts():
     assert default_accountant().total() == model.budget_
     assert model.budget_.n_releases == before.n_releases + 1
     html = model._repr_html_()
-    together = "charged to no ledger. With all earlier releases of its process: (epsilon="
+    together = "no ledger. With those of its process that were charged to none before: (epsilon="
     assert model._repr_mimebundle_()["text/html"].count(together) == html.count(together) == 1
     assert "<p>" not in ridge()._repr_html_()
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse
 from sklearn import config_context
@@ -15,9 +16,11 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.decomposition import NMF, PCA
 from sklearn.ensemble import RandomForestClassifier, RandomTreesEmbedding
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
+from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -32,6 +35,7 @@ from sklearn.preprocessing import (
 from sklearn.svm import LinearSVC, LinearSVR
 
 from skdp import (
+    BernsteinTransformer,
     ClipBox,
     ClipNorm,
     ExponentialMechanism,
@@ -725,3 +729,76 @@ def test_a_box_beside_the_origin_leads_out_of_a_ball():
     model = private(MomentRegressor(y_range=(-1, 1)), ClipNorm(1.0), ClipBox(2, 3), unlabeled=True)
     before, after = (model.fit(X, y).estimator_[-1].moment_ for y in (response, other))
     assert 2 * 6 / 300 <= np.abs(before - after).sum() <= model.sensitivity_.value
+
+
+def nullable(dtype):
+    return lambda values: pd.DataFrame({"a": pd.Series(values, dtype=dtype)})
+
+
+def of_polars(dtype):
+    return lambda values: pl.DataFrame({"a": pl.Series(values, dtype=pl.Float64).cast(dtype)})
+
+
+WITH_GAPS = {
+    "array": lambda values: np.array(values, dtype=None if None not in values else float)[:, None],
+    "pandas": lambda values: pd.DataFrame({"a": values}),
+    "Int64": nullable("Int64"),
+    "UInt8": nullable("UInt8"),
+    "Float32": nullable("Float32"),
+    "boolean": nullable("boolean"),
+    "polars": of_polars(pl.Int64),
+    "polars Int8": of_polars(pl.Int8),
+    "polars Float32": of_polars(pl.Float32),
+    "polars Boolean": of_polars(pl.Boolean),
+}
+
+
+@pytest.mark.parametrize("container", WITH_GAPS)
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [ClipBox(0, 1)],
+        [SimpleImputer(strategy="constant", fill_value=0.5), ClipBox(0, 1)],
+        [SimpleImputer(), ClipBox(0, 1)],
+        [StandardScaler(), ClipBox(-1, 1)],
+    ],
+    ids=["clip", "constant", "frozen", "scaler"],
+)
+def test_one_missing_number_does_not_make_others_of_the_rest(container, steps):
+    """It makes floats of whole numbers, which a step may refuse: all of them, or none."""
+    make, before, after = WITH_GAPS[container], [0, 1] * 10, [0, 1] * 9 + [0, None]
+    public = make([0, 1, 1])
+    if not hasattr(steps[0], "low") and getattr(steps[0], "strategy", "") != "constant":
+        steps = [FrozenEstimator(clone(steps[0]).fit(public)), *steps[1:]]
+    density = {"release": BernsteinTransformer(4, feature_range=(0, 1))}
+    for estimator, options in ((StandardScaler(), {}), (KernelDensity(bandwidth=0.5), density)):
+        model = private(estimator, *steps, unlabeled=True, **options)
+        target = model.plan(20, like=make(before)).target
+        exact, moved = (target(make(each), seed=0) for each in (before, after))
+        assert exact.any()
+        assert 0 < np.abs(moved - exact).sum() <= target.bound(1)
+        model.fit(make(after))
+
+
+@pytest.mark.parametrize(
+    "estimator", [LinearRegression(), Ridge(1e-9), EmpiricalCovariance(), PCA(3)]
+)
+def test_columns_that_are_the_same_are_as_in_scikit_learn(estimator):
+    """Which it is that a solver divides by zero depends on rounding."""
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        X = np.clip(rng.normal(size=(100, 1)), -1, 1)
+        X, y = np.hstack([X, X, np.full_like(X, 1 / 3)]), np.clip(2 * X[:, 0] + 0.1, -1, 1)
+        if not hasattr(estimator, "predict"):
+            model = private(estimator, ClipBox(-1, 1), unlabeled=True).fit(X)
+            attribute = "explained_variance_" if isinstance(estimator, PCA) else "covariance_"
+            found, expected = (
+                getattr(each, attribute) for each in (model.estimator_[-1], clone(estimator).fit(X))
+            )
+            np.testing.assert_allclose(found, expected, atol=1e-12)
+            assert np.diag(np.atleast_2d(found)).min() >= 0
+        else:
+            wrapped = TransformedTargetRegressor(estimator, transformer=ClipBox(-1, 1))
+            model = private(wrapped, ClipBox(-1, 1), unlabeled=True).fit(X, y)
+            expected = clone(estimator).fit(X, y).predict(X)
+            np.testing.assert_allclose(model.predict(X), expected, atol=1e-5)

@@ -71,12 +71,13 @@ class Clip(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _rows(self, X: Container, reset: bool) -> Container:
         """Return a copy in doubles without gaps."""
         rows = self._doubles(X, reset)
-        numbers = rows.data if sparse.issparse(rows) else rows
-        numbers[np.isnan(numbers)] = 0.0
+        if not sparse.issparse(rows):
+            return np.where(np.isnan(rows), 0.0, rows)
+        rows.data[np.isnan(rows.data)] = 0.0
         return rows
 
     def _doubles(self, X: Container, reset: bool = False) -> Container:
-        """Return a copy in doubles, with gaps where X has some."""
+        """Return rows in doubles, with gaps where X has some; sparse ones are a copy."""
         validate = validate_data if reset else validate_rows
         rows = validate(
             self,

@@ -18,7 +18,8 @@ from sklearn.base import is_classifier
 
 from skdp.core.checks import shown
 from skdp.core.classes import public_name
-from skdp.core.dataset import Dataset, take_records
+from skdp.core.dataset import Dataset, belongs_to, take_records
+from skdp.core.dtypes import double, holds_numbers, is_float, is_integer
 from skdp.core.metric import OutputMetric
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Values
@@ -56,7 +57,7 @@ class PublicSteps:
         """
         clips = takewhile(lambda step: type(step) in CLIPS, reversed(self.steps))
         first_clip = len(self.steps) - len([*clips])
-        X, refused = _transform(self.steps[:first_clip], X)
+        X, refused = _transform(self.steps[:first_clip], with_doubles(X))
         if refused.all():
             X = np.zeros((len(refused), self.n_features))
         X = EVERYTHING._rows(X, reset=False)
@@ -74,7 +75,7 @@ class PublicSteps:
         Those are left out that a step refuses, or that miss a number which no step fills. The 0 of
         a clip fills none.
         """
-        X, left_out = _transform(self.steps, X, clips_fill=False)
+        X, left_out = _transform(self.steps, with_doubles(X), clips_fill=False)
         if left_out.all():
             return np.zeros((0, self.n_features))
         return EVERYTHING.transform(X)[~(left_out | _have_gaps(X))]
@@ -282,9 +283,9 @@ def _transform(
     places = np.arange(X.shape[0])
     refused = np.zeros(len(places), dtype=bool)
     for step in steps:
+        if type(step) in CLIPS and not clips_fill:
+            refused |= _have_gaps(X)
         try:
-            if type(step) in CLIPS and not clips_fill:
-                refused |= _have_gaps(X)
             X = step.transform(X)
         except Exception:
             refused[[*_refused(step, X, places)]] = True
@@ -293,6 +294,26 @@ def _transform(
             # the others keep their places, as by these they may be rounded
             X = step.transform(take_records(X, np.where(refused, np.argmin(refused), places)))
     return X, refused
+
+
+def with_doubles(X: Container) -> Container:
+    """Return records whose whole numbers are doubles, as they are where one is missing.
+
+    Else one record would make other numbers of all of them, which a step may treat in another way.
+    """
+    if belongs_to(X, "polars"):
+        columns = (
+            each.cast(double(each.dtype)) if is_integer(each.dtype) else each
+            for each in X.get_columns()
+        )
+        return type(X)(list(columns))
+    if not belongs_to(X, "pandas"):
+        return X.astype(np.float64) if X.dtype.kind in "iub" else X
+    made = X.copy(deep=False)
+    for place, dtype in enumerate(X.dtypes):
+        if holds_numbers(dtype) and not (isinstance(dtype, np.dtype) and is_float(dtype)):
+            made.isetitem(place, X.iloc[:, place].to_numpy(dtype=np.float64, na_value=np.nan))
+    return made
 
 
 def _have_gaps(X: Container) -> NDArray[np.bool_]:

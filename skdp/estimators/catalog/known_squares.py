@@ -20,6 +20,10 @@ from skdp.estimators.moments import mean_product, with_constant
 from skdp.estimators.statistics import Statistic
 
 
+ROUNDING = 1e-13
+"""Of a variance, as a share of the mean square: a column that varies by no more is constant."""
+
+
 class SecondMoments(Statistic):
     """The mean of v v^T, where v is x, a constant, and the response as far as there is one.
 
@@ -70,7 +74,10 @@ class SecondMoments(Statistic):
         around 0.
         """
         center, second = self._unscaled(mean)
-        return center, nearest_covariance(second - np.outer(center, center), self._typical)
+        covariance = second - np.outer(center, center)
+        is_constant = np.abs(np.diag(covariance)) <= ROUNDING * np.diag(second)
+        covariance[is_constant] = covariance[:, is_constant] = 0.0
+        return center, nearest_covariance(covariance, self._typical, singular=True)
 
     @property
     def _typical(self) -> Matrix:
@@ -132,11 +139,11 @@ class LeastSquares(SecondMoments):
         self._measure(estimator.fit_intercept, 0.5)
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Solve the normal equations."""
+        """Solve the normal equations, by the least slopes where columns are the same."""
         center, covariance = self._moments(mean)
         penalty = getattr(released, "alpha", 0.0) / n_samples
         features = self._told_from_zero(covariance, center) + penalty * np.eye(self.n_features)
-        slopes = np.linalg.solve(features, covariance[:-1, -1])
+        slopes, *_ = np.linalg.lstsq(features, covariance[:-1, -1])
         middle, half = self._scale_of_response()
         released.coef_ = half * slopes
         if released.fit_intercept:
@@ -175,4 +182,5 @@ class PrincipalComponents(SecondMoments):
         variances, vectors = np.linalg.eigh(covariance)
         number = len(released.components_)
         released.components_ = vectors.T[::-1][:number]
-        released.explained_variance_ = variances[::-1][:number] * n_samples / max(n_samples - 1, 1)
+        variances = np.maximum(variances[::-1][:number], 0)  # which rounding may bring below 0
+        released.explained_variance_ = variances * n_samples / max(n_samples - 1, 1)

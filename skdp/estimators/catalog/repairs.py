@@ -3,7 +3,8 @@
 They see released values and public ones only, so they cost no privacy. None of them changes a value
 that is in range already, but what is divided by and not told from 0: without noise the released
 estimator is the private fit, to rounding. None of them mixes columns, which have units of their
-own: the same records in other units are repaired to the same values in these units.
+own, but that of eigenvalues, behind a clip that has one unit: the same records in other units are
+repaired to the same values in these units.
 """
 
 from __future__ import annotations
