@@ -19,7 +19,6 @@ from skdp.estimators.catalog.repairs import (
 from skdp.estimators.moments import mean_product, with_constant
 from skdp.estimators.statistics import Statistic
 
-
 ROUNDING = 1e-13
 """Of a variance, as a share of the mean square: a column that varies by no more is constant."""
 
