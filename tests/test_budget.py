@@ -261,6 +261,9 @@ def test_what_a_caller_asserts_is_counted(tmp_path):
         said = f"{number} by what the caller asserts"
         assert ledger.total().assumed == (said,)
         assert said in str(PrivacyAccountant.open(ledger.path))
+    series = PrivacyGuarantee(0.1, assumed="sensitivity 4 asserted by the caller")
+    ledger.spend(series, n_releases=3)
+    assert ledger.total().assumed == ("5 by what the caller asserts",)
     new = PrivacyAccountant(tmp_path / "more.db", epsilon=20.0)
     with pytest.raises(TypeError, match=r"spent elsewhere PrivacyGuarantee\(epsilon=.*BudgetTotal"):
         new.spend(ledger.total())

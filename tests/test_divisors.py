@@ -296,3 +296,43 @@ def test_a_known_covariance_has_no_direction_of_noise(has_prior):
         lost.append(exact.score(X) - released.value.score(X))
         lost_unrepaired.append(exact.score(X) - unrepaired.score(X))
     assert np.mean(lost) < (1.0 if has_prior else 0.5) * np.mean(lost_unrepaired)
+
+
+@pytest.mark.parametrize("has_prior", [False, True], ids=["", "prior"])
+def test_what_eigenvalues_are_raised_to(has_prior):
+    """Of columns around (.4, .4, ...), as a variance is off by the mean's error, too."""
+    X = 0.2 * regression_data(2000, 0)[0] + 0.3
+    oracle = PublicDataOracle(0.2 * regression_data(300, 1)[0] + 0.3)
+    model = known(EmpiricalCovariance()).set_params(prior=oracle if has_prior else None)
+    plan = model.fit(X).plan_
+    statistic, usual = plan.target.statistic, plan.mechanism.geometry.basis.mean
+    places = np.triu_indices(9)
+    constant = np.array([1.0] * 8 + [0.5])  # beside the columns, half the radius
+
+    def as_matrix(numbers):
+        matrix = np.zeros((9, 9))
+        matrix[places] = np.ravel(numbers) / np.where(places[0] == places[1], 1, np.sqrt(2))
+        matrix = np.maximum(matrix, matrix.T) + np.minimum(matrix, matrix.T)
+        matrix[np.diag_indices(9)] /= 2
+        return matrix / np.outer(constant, constant)
+
+    for seed in range(5):
+        released = plan.execute(X, random_state=seed)
+        (moments,) = released.numbers.values()
+        (errors,) = released.standard_errors.values()
+        center, unrepaired = statistic._moments(moments)
+        np.testing.assert_allclose(center, as_matrix(moments)[8, :8])
+        if usual is None:
+            expected = np.eye(8) / 8
+        else:
+            around = as_matrix(usual)
+            expected = around[:8, :8] - np.outer(around[8, :8], around[8, :8])
+        off = as_matrix(errors)
+        of_mean = np.outer(center, off[8, :8])
+        off = np.sqrt(off[:8, :8] ** 2 + of_mean**2 + of_mean.T**2)
+        eigenvalues, vectors = np.linalg.eigh(unrepaired)
+        there = np.array([vector @ expected @ vector for vector in vectors.T])
+        size = 2 * np.sqrt((off**2).sum(axis=0).max())
+        raised = np.maximum(eigenvalues, np.minimum(there, size))
+        found = released.value[-1].covariance_
+        np.testing.assert_allclose(found, (vectors * raised) @ vectors.T, rtol=1e-6, atol=1e-12)

@@ -128,3 +128,14 @@ def test_a_box_without_zero_would_fill_a_sparse_matrix():
 )
 def test_check_estimator(clip, check):
     check(clip)
+
+
+@pytest.mark.parametrize("dtype", ["Float64", "Float32", "Int64", "boolean"])
+def test_a_nullable_column_alone_is_clipped_and_stays_as_it_is(dtype):
+    """Its array may not be written to, or is that of the frame."""
+    frame = pd.DataFrame({"a": pd.array([1, None, 0, 1], dtype=dtype)})
+    before = frame.copy()
+    for clip in (ClipBox(-0.5, 0.5), ClipNorm(0.5)):
+        clipped = clip.fit(frame).transform(frame)
+        np.testing.assert_allclose(clipped.ravel(), [0.5, 0.0, 0.0, 0.5], rtol=1e-12)
+    pd.testing.assert_frame_equal(frame, before)

@@ -142,7 +142,7 @@ class LeastSquares(SecondMoments):
         center, covariance = self._moments(mean)
         penalty = getattr(released, "alpha", 0.0) / n_samples
         features = self._told_from_zero(covariance, center) + penalty * np.eye(self.n_features)
-        slopes, *_ = np.linalg.lstsq(features, covariance[:-1, -1])
+        slopes, *_ = np.linalg.lstsq(features, covariance[:-1, -1], rcond=None)
         middle, half = self._scale_of_response()
         released.coef_ = half * slopes
         if released.fit_intercept:
