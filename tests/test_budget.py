@@ -39,7 +39,7 @@ from skdp import (
 )
 from skdp import plan as plan_module
 from skdp.accounting import PrivacyAccountant, default_accountant, opened
-from skdp.accounting.spend import check_law, estimator_first
+from skdp.accounting.spend import check_law, estimator_first, short_label
 
 X = np.random.default_rng(0).uniform(size=(60, 1))
 Y = X[:, 0]
@@ -567,3 +567,14 @@ def test_steps_of_parts_whose_labels_are_cut_alike_have_a_label_each():
     display = BudgetDisplay.from_accountant(ledger).plot()
     assert len(display.ax_.get_xticks()) == len(display.left) == 3
     assert "(2)" not in "".join(text.get_text() for text in display.ax_.get_xticklabels())
+
+
+def test_a_long_name_keeps_whole_attributes_and_their_number():
+    names = [f"pipeline-1__standardscaler__{name}_" for name in ("mean", "var", "scale")]
+    label = f"{', '.join([*names, 'coef_'])} of Pipeline([('a', Ridge())])"
+    assert short_label(label, 200) == label
+    assert short_label(label, len(label) - 1) == f"Ridge: {', '.join([*names, 'coef_'])}"
+    assert short_label(label, 110) == f"Ridge: {names[0]}, {names[1]} and 2 more"
+    assert short_label(label) == f"Ridge: {names[0]} and 3 more"
+    assert short_label(f"Monday: {estimator_first(label)}", 40) == "Monday: Ridge: 4 attributes"
+    assert short_label("counts " * 20, 20) == "counts counts co ..."

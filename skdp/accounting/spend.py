@@ -127,9 +127,22 @@ class Spend:
 
 
 def short_label(label: str, widest: int = 60) -> str:
-    """Shorten what a release is called: of a model, its estimator stands before its attributes."""
+    """Shorten what a release is called: of a model, its estimator stands before its attributes.
+
+    Of a list of these as many are left as fit, and the number of the others.
+    """
     label = label if len(label) <= widest else estimator_first(label)
-    return label if len(label) <= widest else f"{label[: widest - 4]} ..."
+    if len(label) <= widest:
+        return label
+    names = label.split(", ")
+    shorter = [
+        f"{', '.join(names[:n_left])} and {len(names) - n_left} more"
+        for n_left in range(len(names) - 1, 0, -1)
+    ]
+    model, colon, _ = names[0].rpartition(": ")
+    shorter += [f"{model}: {len(names)} attributes"] if colon and shorter else []
+    fitting = [each for each in shorter if len(each) <= widest and "(" not in each]
+    return fitting[0] if fitting else f"{label[: widest - 4]} ..."
 
 
 def estimator_first(label: str) -> str:
