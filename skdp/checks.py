@@ -108,10 +108,16 @@ def check_fit(
     check_parameters(given)
     warn_if_fitted(given.estimator)
     warn_if_unsaved(given.release, given.estimator)
-    if sample_weight is not None and (y is None or not takes_weights(given.estimator)):
-        needs = "no sample_weight in fit" if y is not None else "sample_weight only beside y"
+    if sample_weight is not None:
         name = type(given.estimator).__name__
-        raise TypeError(f"PrivateEstimator takes {needs} with {name}. Got sample_weight.")
+        if not takes_weights(given.estimator):
+            raise TypeError(f"PrivateEstimator takes no sample_weight with {name}. Leave it None.")
+        if y is None:
+            raise TypeError(
+                "PrivateEstimator takes sample_weight beside y, also where the estimator ignores "
+                f"y, as {name} may. Pass y=numpy.zeros(len(X)), and let the oracle yield X, y and "
+                "sample_weight."
+            )
     return data_check(given)(X, y, sample_weight)
 
 

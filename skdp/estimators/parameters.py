@@ -60,6 +60,12 @@ class ParameterTarget(Target):
         self._parts = _released_parts(public_fit, self.names, auto=is_auto(release))
         self.estimator, self._parts = with_canonical_steps(self.estimator, public_fit, self._parts)
         self._like = self._values(public_fit)
+        for name, value in self._like.items():
+            if not np.isfinite(flat(value)).all():
+                raise ValueError(
+                    f"{name} of the fit to public records is not finite, as where a column has no "
+                    "values. Leave such a column out of X, or let the oracle yield values for it."
+                )
         self._errors: Values = {}
         self.allow_nan = takes(estimator, "allow_nan")
         self._shuffled = order_matters(estimator)

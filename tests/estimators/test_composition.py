@@ -19,6 +19,7 @@ from sklearn.ensemble import (
     VotingRegressor,
 )
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import (
     LassoCV,
     LinearRegression,
@@ -329,6 +330,31 @@ def test_frozen_and_stateless_members_release_nothing():
     model = make_pipeline(union, VotingRegressor([("frozen", frozen), ("ridge", Ridge())]))
     paths = [path for path, _, _ in fitted_parts(model.fit(X, y))]
     assert paths == [("featureunion", "standardscaler"), ("votingregressor", "ridge")]
+
+
+def test_a_transformer_of_no_columns_releases_nothing():
+    columns = make_column_transformer((StandardScaler(), [0, 1]), (OneHotEncoder(), []))
+    pipeline = make_pipeline(columns, Ridge())
+    model = PrivateEstimator(
+        pipeline,
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=SensitivitySampler(PublicDataOracle(*response(1)), gamma=0.5, random_state=0),
+    )
+    assert {name.rpartition("__")[0] for name in model.fit(*response(2)).standard_errors_} == {
+        "columntransformer__standardscaler",
+        "ridge",
+    }
+    assert np.isfinite(model.predict(response(3)[0])).all()
+
+
+def test_a_column_without_values_is_pointed_out():
+    X, y = response(0)
+    X[:, 1] = np.nan
+    pipeline = make_pipeline(SimpleImputer(), Ridge())
+    with pytest.warns(UserWarning, match="Skipping features"):
+        pipeline.fit(X, y)
+    with pytest.raises(ValueError, match=r"simpleimputer__statistics_ .*not finite"):
+        ParameterTarget(pipeline, "auto", pipeline)
 
 
 def test_out_of_bag_scores_of_the_public_fit_are_dropped():

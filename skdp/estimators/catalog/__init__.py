@@ -160,7 +160,7 @@ def register(
     attributes : sequence of str, or callable
         The fitted attributes that determine the output, the fewer the better: arrays of floats,
         or lists of them, whose shapes do not depend on the data. Or ``attributes(estimator)``,
-        which returns them for a configuration.
+        which returns them for a configuration. An empty list says that fitting learns nothing.
     finish : callable or None, default=None
         ``finish(released, public_fit)`` changes `released` in place: it repairs noised values that
         went out of range and recomputes what follows from them. Everything else is that of the
@@ -174,7 +174,7 @@ def register(
     TypeError
         If `kind` is no class.
     ValueError
-        If the class is one that the library decides about itself, or `attributes` is empty.
+        If the class is one that the library decides about itself.
 
     Examples
     --------
@@ -210,29 +210,31 @@ def register(
         CATALOG.added[kind] = Entry(attributes, finish, align)
         return
     names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
-    if not names:
-        raise ValueError("The 'attributes' parameter of register must name at least one attribute.")
-    CATALOG.added[kind] = Entry(always(*names), finish, align)
+    CATALOG.added[kind] = Entry(always(*names), finish, align, learns_nothing=not names)
 
 
 def _unknown(estimator: Estimator, path: Sequence[str]) -> str:
-    kind = type(estimator).__name__
+    kind = type(estimator)
     arrays = {
         name: value
         for name, value in vars(estimator).items()
         if name.endswith("_") and not name.startswith("_") and is_float(value)
     }
     start = (
-        f"The 'release' parameter of PrivateEstimator is 'auto', which does not know {kind} "
-        "(see skdp.supported_estimators)."
+        "The 'release' parameter of PrivateEstimator is 'auto', which does not know "
+        f"{kind.__module__.partition('.')[0]}.{kind.__name__} (see skdp.supported_estimators)."
     )
     if not arrays:
-        return f"{start} Its fit leaves no attributes of floats that could be released."
+        return (
+            f"{start} Its fit leaves no floats that could be released: if it learns nothing, call "
+            f"skdp.register({kind.__name__}, []) once, with up to 3 features release the function "
+            "through BernsteinTransformer, or use an estimator that is supported."
+        )
     shown = ", ".join(f"{name} of shape {_shape(value)}" for name, value in arrays.items())
     names = ["__".join((*path, name)) for name in arrays]
     return (
         f"{start} Its fitted floats are {shown}. Keep those that determine its output and write "
-        f"release={names}, or once for all: skdp.register({kind}, {list(arrays)})."
+        f"release={names}, or once for all: skdp.register({kind.__name__}, {list(arrays)})."
     )
 
 
