@@ -14,7 +14,7 @@ from sklearn.utils import Tags, get_tags
 
 from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import RECORD_ATTRIBUTES, released_entry
-from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.packing import flat, is_float, same, shapes_of
 
 
@@ -57,7 +57,7 @@ class ReleasedPart:
     ) -> ReleasedPart:
         """Look up how a part is released; an unknown class is taken as it is."""
         names = tuple(names)
-        entry = released_entry(public_fit, path) or Entry(always(*names))
+        entry = released_entry(public_fit, path) or Entry(names)
         return cls(path, names, public_fit, entry, auto)
 
     def read(self, fitted: Estimator) -> Values:
@@ -89,7 +89,7 @@ class ReleasedPart:
     def drop_records(self, released: Estimator) -> None:
         """Drop what describes the public records."""
         dropped = RECORD_ATTRIBUTES.union(self.entry.drop if self.complete else ())
-        for name in dropped.difference(self.entry.keep, self.names) & vars(released).keys():
+        for name in dropped.difference(self.names) & vars(released).keys():
             delattr(released, name)
 
     def finish(self, released: Estimator) -> None:

@@ -271,7 +271,7 @@ def test_attributes_may_depend_on_the_configuration(registered):
             self.flat = flat
 
     register(Choosy, lambda model: ("level_",) if model.flat else ("slope_", "level_"))
-    assert lookup(Choosy(flat=True)).attributes(Choosy(flat=True)) == ("level_",)
+    assert lookup(Choosy(flat=True)).names(Choosy(flat=True)) == ("level_",)
     public_fit = Choosy(flat=False).fit(X, y)
     assert ParameterTarget(Choosy(flat=False), "auto", public_fit).names == ("slope_", "level_")
     assert ("Choosy", "", ()) in [line[:3] for line in supported_estimators()]
@@ -279,7 +279,7 @@ def test_attributes_may_depend_on_the_configuration(registered):
 
 def test_one_attribute_may_be_a_string(registered):
     register(Unknown, "slope_")
-    assert lookup(Unknown()).attributes(Unknown()) == ("slope_",)
+    assert lookup(Unknown()).names(Unknown()) == ("slope_",)
 
 
 @pytest.mark.parametrize(

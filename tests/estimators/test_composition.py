@@ -354,7 +354,7 @@ def test_a_column_without_values_is_pointed_out():
     with pytest.warns(UserWarning, match="Skipping features"):
         pipeline.fit(X, y)
     with pytest.raises(ValueError, match=r"simpleimputer__statistics_ .*not finite"):
-        ParameterTarget(pipeline, "auto", pipeline)
+        ParameterTarget(pipeline, "auto", pipeline).check_oracle(X, y)
 
 
 def test_out_of_bag_scores_of_the_public_fit_are_dropped():

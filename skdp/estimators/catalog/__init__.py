@@ -21,13 +21,11 @@ from skdp.estimators.catalog import (
     density,
     ensembles,
     linear,
-    moments,
     preprocessing,
     probabilistic,
     refused,
-    substitutes,
 )
-from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.packing import is_float, shapes_of
 
 __all__ = [
@@ -68,19 +66,12 @@ _ENTRIES: dict[str, Entry] = {
     **density.ENTRIES,
     **preprocessing.ENTRIES,
     **calibrators.ENTRIES,
-    **substitutes.ENTRIES,
     **compositions.ENTRIES,
     **ensembles.ENTRIES,
     **refused.ENTRIES,
-    **moments.ENTRIES,
 }
 CATALOG = ClassTable(_ENTRIES)
 _SUBSTITUTES = "skdp.estimators.substitutes"
-_OF_SUBSTITUTES = {
-    entry.substitute.name: entry.substitute.entry or entry
-    for entry in _ENTRIES.values()
-    if entry.substitute is not None
-}
 _UNKNOWN = Entry()
 
 
@@ -103,8 +94,10 @@ def released_entry(estimator: Estimator, path: Sequence[str] = ()) -> Entry | No
     if path and ".calibrators[" in path[-1]:
         return calibrators.calibrator_entry(estimator)
     kind = type(estimator)
-    own = kind.__module__ == _SUBSTITUTES
-    entry = _OF_SUBSTITUTES.get(kind.__name__) if own else CATALOG.get(kind)
+    entry = CATALOG.get(kind)
+    if kind.__module__ == _SUBSTITUTES:
+        is_projection = kind.__name__ == "DiscriminantProjection"
+        entry = linear.PROJECTION if is_projection else traits_of(estimator)
     return None if entry is None or entry.attributes is None else entry
 
 
@@ -120,10 +113,9 @@ def is_stateless(estimator: Estimator) -> bool:
 
 def substitute_of(estimator: Estimator, transforms: bool) -> type | None:
     """Return the class that takes the place of an estimator, None if it stays."""
-    substitute = entry_of(estimator).substitute
-    if substitute is None or not substitute.applies(estimator, transforms):
-        return None
-    return getattr(importlib.import_module(_SUBSTITUTES), substitute.name)
+    rule = entry_of(estimator).substitute
+    name = None if rule is None else rule(estimator, transforms)
+    return None if name is None else getattr(importlib.import_module(_SUBSTITUTES), name)
 
 
 def check_releasable(estimator: Estimator) -> None:
@@ -206,11 +198,9 @@ def register(
             f"The 'kind' parameter of register must be a class of your own. Got {kind.__name__}, "
             "about which the library has decided. Name attributes in 'release' instead."
         )
-    if callable(attributes):
-        CATALOG.added[kind] = Entry(attributes, finish, align)
-        return
-    names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
-    CATALOG.added[kind] = Entry(always(*names), finish, align, learns_nothing=not names)
+    if not callable(attributes):
+        attributes = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+    CATALOG.added[kind] = Entry(attributes, finish, align, learns_nothing=attributes == ())
 
 
 def _unknown(estimator: Estimator, path: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from skdp.core.types import Estimator, Values
-from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.repairs import positive
 
 # An isotonic function is released at this many evenly spaced points.
@@ -38,7 +38,7 @@ def _finish_isotonic_probabilities(released: Estimator, public_fit: Estimator) -
 
 
 _isotonic = Entry(
-    always("y_thresholds_"),
+    ("y_thresholds_",),
     _finish_isotonic,
     read=_read_isotonic,
     anchored=True,
@@ -48,8 +48,8 @@ ENTRIES: dict[str, Entry] = {"sklearn.isotonic.IsotonicRegression": _isotonic}
 
 # The classes of the other two are private, so what they have learned tells which they are.
 _by_attributes = {
-    frozenset({"a_", "b_"}): Entry(always("a_", "b_")),  # slope and offset of a sigmoid
-    frozenset({"beta_"}): Entry(always("beta_"), _finish_temperature),
+    frozenset({"a_", "b_"}): Entry(("a_", "b_")),  # slope and offset of a sigmoid
+    frozenset({"beta_"}): Entry(("beta_",), _finish_temperature),
 }
 
 

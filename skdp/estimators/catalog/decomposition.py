@@ -14,7 +14,7 @@ from skdp.core.classes import named
 from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
 from skdp.estimators.catalog.alignment import NearestRows, SignedRows, scaled_as_public_fit
-from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.known_squares import PrincipalComponents
 from skdp.estimators.catalog.repairs import Divisors, nonnegative, orthonormal, positive
 
@@ -128,14 +128,12 @@ _pca_entry = Entry(
     unserved=("score_samples", "score"),
     by_record=True,
 )
-_sparse_pca = Entry(
-    always("mean_", "components_"), align=_signed, numbers="(k + 1) d", drop=("error_",)
-)
+_sparse_pca = Entry(("mean_", "components_"), align=_signed, numbers="(k + 1) d", drop=("error_",))
 _dictionary = Entry(
-    always("components_"), align=_align_dictionary, numbers="k d", drop=("error_", "n_steps_")
+    ("components_",), align=_align_dictionary, numbers="k d", drop=("error_", "n_steps_")
 )
 _nmf = Entry(
-    always("components_"),
+    ("components_",),
     _finish_nmf,
     _align_nmf,
     numbers="k d",
@@ -156,7 +154,7 @@ ENTRIES: dict[str, Entry] = {
     ),
     **dict.fromkeys(named("sklearn.decomposition", "NMF MiniBatchNMF"), _nmf),
     "sklearn.decomposition.TruncatedSVD": Entry(
-        always("components_"),
+        ("components_",),
         _finish_truncated_svd,
         _signed,
         numbers="k d",
@@ -164,7 +162,7 @@ ENTRIES: dict[str, Entry] = {
         by_record=True,
     ),
     "sklearn.decomposition.FactorAnalysis": Entry(
-        always("mean_", "components_", "noise_variance_"),
+        ("mean_", "components_", "noise_variance_"),
         _finish_factor_analysis,
         _signed,
         divisors=Divisors(("noise_variance_",)),
@@ -175,19 +173,19 @@ ENTRIES: dict[str, Entry] = {
         _fast_ica, _finish_fast_ica, _signed, numbers="(k + 1) d", drop=("whitening_",)
     ),
     "sklearn.decomposition.LatentDirichletAllocation": Entry(
-        always("components_"),
+        ("components_",),
         _finish_topics,
         NearestRows("components_", unit=True),
         numbers="k d",
         drop=("bound_", "n_batch_iter_"),
     ),
     "sklearn.neural_network.BernoulliRBM": Entry(
-        always("components_", "intercept_hidden_"),
+        ("components_", "intercept_hidden_"),
         numbers="k (d + 1)",
         drop=("h_samples_", "intercept_visible_"),
         unserved=("score_samples",),
     ),
     "sklearn.neighbors.NeighborhoodComponentsAnalysis": Entry(
-        always("components_"), align=_signed, numbers="k d"
+        ("components_",), align=_signed, numbers="k d"
     ),
 }

@@ -11,7 +11,7 @@ from skdp.core.classes import named
 from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
 from skdp.estimators.catalog.alignment import NearestRows
-from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.known_squares import Covariance
 from skdp.estimators.catalog.repairs import (
     Divisors,
@@ -162,7 +162,7 @@ def _align_bayesian_mixture(values: Values, public_fit: Estimator) -> Values:
 
 _variances = Divisors(("covariance_",), variances_told_from_zero)
 _k_means = Entry(
-    always("cluster_centers_"),
+    ("cluster_centers_",),
     align=NearestRows("cluster_centers_"),
     numbers="k d",
     drop=("n_steps_",),
@@ -186,7 +186,7 @@ _precision_entry = Entry(
 ENTRIES: dict[str, Entry] = {
     **dict.fromkeys(named("sklearn.cluster", "KMeans MiniBatchKMeans"), _k_means),
     "sklearn.mixture.GaussianMixture": Entry(
-        always("weights_", "means_", "covariances_"),
+        ("weights_", "means_", "covariances_"),
         _finish_gaussian_mixture,
         _align_mixture,
         read=_read_mixture,
@@ -195,7 +195,7 @@ ENTRIES: dict[str, Entry] = {
         drop=tuple(MIXTURE.split()),
     ),
     "sklearn.mixture.BayesianGaussianMixture": Entry(
-        always("mean_precision_", "means_", "covariances_"),
+        ("mean_precision_", "means_", "covariances_"),
         _finish_bayesian_mixture,
         _align_bayesian_mixture,
         read=_read_mixture,

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
-from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.known import Bits, Counts, GaussianMoments
 from skdp.estimators.catalog.known_counts import Categories, Shares
 from skdp.estimators.catalog.repairs import (
@@ -182,21 +182,21 @@ ENTRIES: dict[str, Entry] = {
         known=Counts,
     ),
     "sklearn.naive_bayes.ComplementNB": Entry(
-        always("feature_count_"),
+        ("feature_count_",),
         _finish_complement_nb,
         numbers="k d",
         drop=("class_count_",),
         closed_form=(closed_forms.complement_nb, SMOOTHED | {"norm": (False,)}),
     ),
     "sklearn.naive_bayes.BernoulliNB": Entry(
-        always("feature_count_", "class_count_"),
+        ("feature_count_", "class_count_"),
         _finish_bernoulli_nb,
         numbers="k (d + 1)",
         closed_form=(closed_forms.bernoulli_nb, SMOOTHED),
         known=Bits,
     ),
     "sklearn.naive_bayes.CategoricalNB": Entry(
-        always("category_count_"),
+        ("category_count_",),
         _finish_categorical_nb,
         numbers="k times all categories",
         known=Categories,
