@@ -1,4 +1,4 @@
-"""What a PrivateEstimator is given: parameters that no fit could use, and data of another form."""
+"""Checks of the parameters and the data that a PrivateEstimator is given."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def check_parameters(given: Parameters) -> None:
 
 
 def _lists_labels(classes: object) -> bool:
-    """Return whether something may be labels: no text, and no table."""
+    """Return whether something is a list of labels, and not a text or a table."""
     if isinstance(classes, str | Mapping) or not isinstance(classes, Iterable | None):
         return False
     return len(getattr(classes, "shape", (1,))) == 1
@@ -122,13 +122,13 @@ def check_fit(
 
 
 def data_check(given: Parameters) -> Callable[..., Dataset]:
-    """Return the check of a dataset; where records are clipped, of no number in it."""
+    """Return the check of a dataset, which skips its numbers where records are clipped."""
     clips = is_derived(given) or getattr(given.sensitivity, "ranges", None) is not None
     return partial(check_data, clone(given.estimator), response_is_used(given), any_number=clips)
 
 
 def response_is_used(given: Parameters) -> bool:
-    """Return whether y has a use: to the estimator, or to a target of the user."""
+    """Return whether the estimator, or a target of the user, reads y."""
     return isinstance(given.release, Target) or uses_response(given.estimator)
 
 
@@ -157,9 +157,9 @@ def check_data(
 
 
 def check_holds_no_record(given: Parameters, dataset: Dataset, *others: object) -> None:
-    """Refuse sources of public records, and point out parameters, that hold private ones.
+    """Refuse oracles that hold private records, and warn of parameters that do.
 
-    Others are parameters that it may be given yet.
+    The others are values that a search may set as parameters.
     """
     check_is_public(getattr(given.sensitivity, "draws_from", None), dataset)
     if given.prior is not None:

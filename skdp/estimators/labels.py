@@ -1,4 +1,4 @@
-"""What the entries of released attributes are called: their columns and classes."""
+"""Names for the entries of released attributes: their columns and classes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skdp.core.types import AxisLabels, Estimator, Labels, Matrix
 from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.members import reach, split_name
 
-# Attributes of which no axis is that of the columns, whatever its length.
+# Attributes without an axis of columns, whatever their shape.
 BY_CLASS = frozenset({"class_count_", "class_prior_", "intercept_", "priors_", "target_mean_"})
 BY_NEITHER = frozenset({"bsplines_", "category_count_", "coefs_", "encodings_", "intercepts_"})
 BY_NEITHER |= {"intercept_hidden_", "mean_precision_", "weights_"}

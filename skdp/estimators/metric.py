@@ -1,4 +1,4 @@
-"""How much the output of an estimator depends on its released parameters.
+"""The effect of released parameters on the output of an estimator.
 
 With J the Jacobian of the output (decision function, probabilities, log-density, transformed record
 or prediction) in the parameter vector v, a small change dv changes the output on a record by a
@@ -29,7 +29,7 @@ from skdp.estimators.members import last_step
 MAX_EVALUATED = 2000
 """Most parameters for which the output should be evaluated once per parameter."""
 
-# In the order of preference; labels and clusters change by jumps and tell nothing.
+# Methods in the order of preference; labels and clusters change in jumps and do not help.
 _OUTPUTS = ("decision_function", "predict_proba", "score_samples", "transform")
 
 _STEP = 1e-5  # relative to the parameter: rounding and curvature both cost about so much

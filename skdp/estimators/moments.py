@@ -52,7 +52,7 @@ def with_constant(features: Container, constant: float) -> Container:
 
 
 class MomentModel(BaseEstimator):
-    """What both models have in common: from a moment and a second moment to coefficients."""
+    """Base of both models, which compute coefficients from a moment and a second moment."""
 
     constant: float
     shrinkage: float

@@ -45,7 +45,7 @@ class ReleasedPart:
     _shapes: dict[str, tuple] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # found once, since every fit of every pair is compared with them
+        # computed once, since every fit of every pair is compared with them
         object.__setattr__(self, "_registered", self.entry.names(self.public_fit))
         values = self._values(self.public_fit) if self.names else {}
         shapes = {name: shapes_of(value) for name, value in values.items()}
@@ -103,7 +103,7 @@ class ReleasedPart:
                 setattr(released, name, named.get(name, value))
         self.entry.finish(released, self.public_fit)
         for name in named.keys() - set(self._registered):
-            setattr(released, name, named[name])  # named though it could be derived
+            setattr(released, name, named[name])  # the user named what could be derived
 
     def tell_divisors(self, values: Values, public: Values, errors: Values) -> Values:
         """Return what its function divides by, told from 0; values go by names with the path."""
@@ -142,13 +142,12 @@ def anchor_of(parts: Sequence[ReleasedPart]) -> str:
 
 
 class CanonicalStep(BaseEstimator):
-    """A step that is brought into the form of the public fit as soon as it is fitted.
+    """A step that takes the signs and the order of the public fit as soon as it is fitted.
 
-    Signs and order of components are those of the public fit in what is released. So they must be
-    while the next steps are fitted, or else their coefficients would belong to other components.
-
-    They are fitted to what its `transform` gives; of a step whose `fit_transform` gives something
-    else, as of DictionaryLearning, it is what they will see when they predict.
+    The released components have the signs and the order of the public fit, so the next steps must
+    be fitted to such components: otherwise their coefficients would belong to others. The next
+    steps are fitted to the output of `transform`, which they will see when they predict, also where
+    `fit_transform` differs from it, as in DictionaryLearning.
     """
 
     def __init__(self, estimator: Estimator, parts: dict[int | None, ReleasedPart]):
@@ -177,7 +176,7 @@ class CanonicalStep(BaseEstimator):
         return self.estimator_.get_feature_names_out(input_features)
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Leave it to the public fit, which has been told the same."""
+        """Do nothing: the public fit has been told the same."""
         return self
 
     def __sklearn_clone__(self) -> Self:

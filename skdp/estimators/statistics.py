@@ -21,12 +21,12 @@ from skdp.estimators.clip import ClipBox, ClipNorm
 from skdp.estimators.moments import mean_product
 
 LEAST, MOST = 1e-70, 1e70
-"""Radii of which no fourth power over- or underflows."""
+"""Radii whose fourth powers neither over- nor underflow."""
 
 
 @dataclass(frozen=True)
 class Front:
-    """Where records lie: each column in a range, and a record in a ball of a radius around 0.
+    """The set of records: each column in a range, and a record in a ball around 0.
 
     Ends and radius are infinite where nothing is known.
     """
@@ -62,7 +62,7 @@ class Front:
 
 
 class Statistic(ABC):
-    """What is released where the sensitivity is known on paper: a mean over the records.
+    """A mean over the records, which is released where the sensitivity is known on paper.
 
     A subclass sets the `shape` of the mean, `l1` and `l2`, by how much one record can move the sum
     over the records, and `largest`, the largest norm of what a record adds to it. The estimator is

@@ -1,4 +1,4 @@
-"""What a sampler would run, and what it would promise, before it runs."""
+"""The plan of a sampler: the evaluations and the promise, before it runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from skdp.sensitivity.calibration import OrderStatistic
 
 @dataclass(frozen=True)
 class SamplingPlan:
-    """What a sampler would run, and what it would promise.
+    """The evaluations that a sampler would run, and its promise.
 
     Parameters
     ----------
@@ -21,21 +21,20 @@ class SamplingPlan:
         Description of the source of records.
     n_pilot_pairs : int or None, default=None
         Number of further pairs, from which the mechanism would learn its basis or code. None where
-        no mechanism was named: they are then counted nowhere.
+        no mechanism was named.
 
     Attributes
     ----------
     n_evaluations : int
-        How often sampling would evaluate the target: twice a pair.
+        Number of evaluations of the target: two for each pair.
     n_fits : int
-        How often :meth:`PrivateEstimator.fit` would fit its estimator: the evaluations, the public
-        fit and the private fit.
+        Number of fits by :meth:`PrivateEstimator.fit`: the evaluations, the public fit and the
+        private fit.
 
     Notes
     -----
-    Both are what refits take. Where a closed form replaces refits no fit is made, and a public code
-    is learned and calibrated with as many pairs as a basis. A single number needs no pilot pairs
-    for a basis. Very many numbers have fewer pilot pairs.
+    Both count refits. A closed form replaces these, and a public code then takes as many pairs as a
+    basis. A single number needs no pilot pairs for a basis, and very many numbers get fewer.
 
     Examples
     --------
@@ -58,12 +57,12 @@ class SamplingPlan:
 
     @property
     def n_evaluations(self) -> int:
-        """How often sampling would evaluate the target: twice a pair."""
+        """Number of evaluations of the target: two for each pair."""
         return 2 * (self.order_statistic.n_pairs + (self.n_pilot_pairs or 0))
 
     @property
     def n_fits(self) -> int:
-        """How often PrivateEstimator would fit: evaluations, public fit and private fit."""
+        """Number of fits by PrivateEstimator: evaluations, public fit and private fit."""
         if self.n_pilot_pairs is None:
             raise ValueError(
                 "The number of fits depends on the mechanism, which may need pilot pairs. Name it: "
@@ -74,8 +73,8 @@ class SamplingPlan:
     def __str__(self) -> str:
         pilots = f"{self.n_pilot_pairs} pilot pairs and " if self.n_pilot_pairs else ""
         left_out = (
-            " Not counted are the pilot pairs of a mechanism that learns its basis or code, which "
-            "are counted where the plan is made with the mechanism."
+            " Pilot pairs of a mechanism that learns a basis or code are not counted: name the "
+            "mechanism."
             if self.n_pilot_pairs is None
             else ""
         )

@@ -1,4 +1,4 @@
-"""The sensitivity sampler: how much the target changes on neighboring datasets of an oracle."""
+"""The sensitivity sampler: it measures changes of a target on neighboring datasets."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ from skdp.sensitivity.progress import follow
 from skdp.sensitivity.responses import without_response
 from skdp.sensitivity.trial import try_oracle
 
-# Few refits are cut finer, into about so many chunks: for more workers, to keep more of them, and
-# to show early how long they take.
+# Least number of chunks: small ones serve more workers, are soon kept, and show progress.
 LEAST_CHUNKS = 64
 
 
@@ -208,7 +207,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         )
 
     def _statistic(self, few: bool) -> OrderStatistic:
-        """Choose the order statistic, of few pairs where a code and dear fits leave that open."""
+        """Choose the order statistic, of few pairs where fits are slow and a code is learned."""
         owner = type(self).__name__
         options: Any = {"calibration": self.calibration, "confidence": self.confidence}
         usual = order_statistic(self.gamma, self.n_pairs, **options, owner=owner)
@@ -397,7 +396,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         key = ""
         if self.memory is not None:
             target, moments = identity_of(source.target), source.moments is not None
-            # which moments there are follows from the target
+            # the target determines the moments
             form = None if source.schema is None else source.schema.key
             drawn = vars(replace(source, moments=None)) | {"target": target, "schema": form}
             key = fingerprint(drawn, moments, *parts, chunk_size, versions)
@@ -459,7 +458,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
 def _summarize(
     outcomes: Outcomes,
 ) -> tuple[tuple[int, ...] | None, NDArray[np.float64], dict[str, int]]:
-    """Take the first pair's shape for the target's, and count a pair of another as failed."""
+    """Take the shape of the first pair, and count a pair of another shape as failed."""
     norms, shapes, failures, _ = outcomes
     shape = next((shape for shape in shapes if shape is not None), None)
     for pair, other in enumerate(shapes):

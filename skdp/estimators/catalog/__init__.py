@@ -1,4 +1,4 @@
-"""What is known of each class of estimators: one entry for each, in the module of its kind.
+"""The catalog: one entry for each class of estimators, in the module of its kind.
 
 An entry names the fitted attributes that determine the output, or says why there are none. They are
 the smallest such set, since every further number costs noise. All other attributes of the released
@@ -41,8 +41,8 @@ __all__ = [
     "traits_of",
 ]
 
-# Attributes that describe the records of a fit and not the fitted function. On the public fit they
-# describe the oracle's records: no secret, but no fact about the released estimator either.
+# Attributes that describe the records of a fit and not the fitted function. In the public fit they
+# describe records of the oracle, and say nothing about the released estimator.
 RECORD_ATTRIBUTES = frozenset(
     {
         "dual_gap_",
@@ -83,8 +83,8 @@ def entry_of(estimator: Estimator) -> Entry:
 def traits_of(estimator: Estimator) -> Entry:
     """Return the entry of the nearest class of scikit-learn that an estimator is an instance of.
 
-    It says how the estimator treats records and members, and not what is to be released: a subclass
-    may hold more than its base class does. It is empty where there is none.
+    The entry says how the estimator treats records and members. It does not say what to release,
+    since a subclass may hold more than its base class. It is empty where there is no such class.
     """
     return CATALOG.inherited(type(estimator), _UNKNOWN)
 
@@ -106,13 +106,13 @@ def is_stateless(estimator: Estimator) -> bool:
     if estimator is None or isinstance(estimator, str):
         return True
     entry = entry_of(estimator)
-    # A Gaussian process has a prior to predict from, so it claims to need no fit; but it learns.
+    # A Gaussian process can predict from its prior, so it claims to need no fit, but it does learn.
     is_refused = isinstance(entry.refuse, str)
     return entry.learns_nothing or not (is_refused or get_tags(estimator).requires_fit)
 
 
 def substitute_of(estimator: Estimator, transforms: bool) -> type | None:
-    """Return the class that takes the place of an estimator, None if it stays."""
+    """Return the class that takes the place of an estimator, None if there is none."""
     rule = entry_of(estimator).substitute
     name = None if rule is None else rule(estimator, transforms)
     return None if name is None else getattr(importlib.import_module(_SUBSTITUTES), name)
@@ -129,7 +129,7 @@ def check_releasable(estimator: Estimator) -> None:
 
 
 def lookup(estimator: Estimator, path: Sequence[str] = ()) -> Entry:
-    """Return the entry by which an estimator is released, or say what to name instead."""
+    """Return the entry by which an estimator is released, or refuse an unknown class."""
     check_releasable(estimator)
     entry = released_entry(estimator, path)
     if entry is None:

@@ -18,7 +18,7 @@ from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.known_squares import PrincipalComponents
 from skdp.estimators.catalog.repairs import Divisors, nonnegative, orthonormal, positive
 
-# Smallest topic weight of a release, unless the prior is smaller: its digamma function is moderate.
+# Smallest topic weight of a release, unless the prior is smaller. Its digamma function is moderate.
 SMALLEST_WEIGHT = 1e-3
 ROUNDING = float(np.finfo(np.float64).eps)
 
@@ -38,8 +38,8 @@ def _finish_pca(released: Estimator, public_fit: Estimator) -> None:
             released.explained_variance_, public_fit.explained_variance_
         )
         if len(released.components_) == released.n_features_in_:
-            released.noise_variance_ = 0.0  # that of the components left out
-    else:  # transform asks for its type only
+            released.noise_variance_ = 0.0  # no component is left out
+    else:  # transform reads its type only
         released.explained_variance_ = np.full_like(released.components_[:, 0], np.nan)
 
 
@@ -49,10 +49,10 @@ def _finish_truncated_svd(released: Estimator, public_fit: Estimator) -> None:
 
 
 def _finish_factor_analysis(released: Estimator, public_fit: Estimator) -> None:
-    """A noise variance that is not positive becomes the public fit's.
+    """Replace noise variances that are not positive by those of the public fit.
 
-    Where noise has made one factor so strong that rounding hides another one, noise variances
-    become at least the rounding of what the factors explain.
+    Where noise made one factor so strong that rounding hides another one, raise the noise variances
+    to the rounding error of the variance that the factors explain.
     """
     factors = released.components_
     variances = positive(released.noise_variance_, public_fit.noise_variance_)
@@ -63,7 +63,7 @@ def _finish_factor_analysis(released: Estimator, public_fit: Estimator) -> None:
 
 def _has_inverse(matrix: NDArray) -> bool:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinAlgWarning)  # nearly singular is invertible here
+        warnings.simplefilter("ignore", LinAlgWarning)  # a nearly singular matrix is invertible
         try:
             inv(matrix)
         except np.linalg.LinAlgError:
@@ -81,10 +81,10 @@ def _finish_fast_ica(released: Estimator, public_fit: Estimator) -> None:
 
 
 def _align_nmf(values: Values, public_fit: Estimator) -> Values:
-    """Order the components as the public ones; without a penalty, give them their lengths too.
+    """Order the components as in the public fit; without a penalty, scale them as there too.
 
-    What a component gains the weights of the records lose, so the factors reconstruct the same.
-    Only where `transform` stops early, by a loose `tol` or a small `max_iter`, it stops elsewhere.
+    The weights of the records change by the inverse factor, so that the product stays the same.
+    Where `transform` stops early, by a loose `tol` or a small `max_iter`, it stops elsewhere.
     """
     values = NearestRows("components_", unit=True)(values, public_fit)
     penalized = public_fit.alpha_W != 0 or public_fit.alpha_H not in {0, "same"}
@@ -92,7 +92,7 @@ def _align_nmf(values: Values, public_fit: Estimator) -> Values:
 
 
 def _finish_nmf(released: Estimator, public_fit: Estimator) -> None:
-    """Negative entries become zero; a component that noise made negative becomes the public one."""
+    """Replace negative entries by zero, and a component without positive ones by the public one."""
     components = np.maximum(released.components_, 0)
     is_negative = (released.components_ < 0).any(axis=1, keepdims=True)
     is_lost = is_negative & ~components.any(axis=1, keepdims=True)
@@ -100,7 +100,7 @@ def _finish_nmf(released: Estimator, public_fit: Estimator) -> None:
 
 
 def _finish_topics(released: Estimator, public_fit: Estimator) -> None:
-    """Topic weights below .001, or below their prior, become it; expectations follow from them."""
+    """Raise topic weights to .001, or to a smaller prior; recompute the expectations."""
     smallest = min(SMALLEST_WEIGHT, released.topic_word_prior_)
     weights = np.maximum(released.components_, smallest)
     released.components_ = weights
@@ -109,7 +109,7 @@ def _finish_topics(released: Estimator, public_fit: Estimator) -> None:
 
 
 def _align_dictionary(values: Values, public_fit: Estimator) -> Values:
-    """Order the atoms as the public ones; one whose code is not negative has a sign of its own."""
+    """Order the atoms as the public ones; where codes are not negative, keep the signs."""
     rule = NearestRows("components_", unit=True) if public_fit.positive_code else _signed
     return rule(values, public_fit)
 

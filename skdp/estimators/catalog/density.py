@@ -26,7 +26,7 @@ from skdp.estimators.catalog.repairs import (
     variances_told_from_zero,
 )
 
-# Of the public fit, and of no use in the released mixture.
+# Attributes of the public fit that the released mixture does not need.
 MIXTURE = (
     "converged_ covariance_prior_ lower_bound_ lower_bounds_ mean_prior_ precisions_init_ "
     "weights_init_"

@@ -89,7 +89,7 @@ class ResponseMoment(Products):
 
 
 class ScaledMoments(Products):
-    """What the statistics with x and its square share: their scale, and how far they move.
+    """Base of statistics with x and its square: their scale, and how far they move.
 
     In a box x is scaled to [-1, 1]. In a ball it stays as it is. The square has a weight, with
     which it adds nothing to what can change while the code stays.

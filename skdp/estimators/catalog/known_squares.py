@@ -20,7 +20,7 @@ from skdp.estimators.moments import mean_product, with_constant
 from skdp.estimators.statistics import Statistic
 
 ROUNDING = 1e-13
-"""Of a variance, as a share of the mean square: a column that varies by no more is constant."""
+"""Smallest variance, as a share of the mean square; a smaller one counts as constant."""
 
 
 class SecondMoments(Statistic):
@@ -80,7 +80,7 @@ class SecondMoments(Statistic):
 
     @property
     def _typical(self) -> Matrix:
-        """A public guess at the covariance."""
+        """Return a public guess at the covariance."""
         return np.diag(np.append(self.front.squares, [1 / 3] * (self.weight > 0)))
 
     def _told_from_zero(self, covariance: Matrix, center: NDArray) -> Matrix:
@@ -119,7 +119,7 @@ class SecondMoments(Statistic):
 
 
 class LeastSquares(SecondMoments):
-    """All that a LinearRegression or a Ridge is made of."""
+    """The second moments that determine a LinearRegression or a Ridge."""
 
     def _bound(self, estimator: Estimator) -> None:
         """The response has the weight of half the radius."""

@@ -18,7 +18,7 @@ from skdp.estimators.catalog.known_minimum import (
 )
 from skdp.estimators.catalog.known_squares import LeastSquares
 
-# What the fits of linear models leave besides the coefficients: paths, scores, chosen penalties.
+# Attributes of linear models besides the coefficients: paths, scores, chosen penalties.
 LEFT_OVERS = (
     "C_ Cs_ active_ alpha_ alphas_ best_score_ coef_path_ coefs_paths_ criterion_ cv_alphas_ "
     "cv_mse_path_ cv_results_ cv_values_ l1_ratio_ l1_ratios_ lambda_ mse_path_ n_nonzero_coefs_ "
@@ -35,7 +35,7 @@ LINEAR_MODELS = """
     PassiveAggressiveClassifier PassiveAggressiveRegressor Perceptron PoissonRegressor
     QuantileRegressor SGDClassifier SGDRegressor TheilSenRegressor TweedieRegressor
 """
-# Which parameters the closed forms of ridge regression allow.
+# Parameters that the closed forms of ridge regression allow.
 EXACT: dict[str, tuple] = {"positive": (False,), "solver": ("auto", "cholesky", "svd")}
 
 
@@ -45,7 +45,7 @@ def coefficients(fitted: Estimator) -> tuple[str, ...]:
 
 
 def _read_intercept_at_origin(fitted: Estimator, public_fit: Estimator) -> Values:
-    """Return the prediction at the origin: unlike `intercept_` it needs no mean of X beside it."""
+    """Return the prediction at the origin, which unlike `intercept_` needs no mean of X."""
     origin = np.zeros((1, fitted.n_features_in_))
     return {"intercept_": np.ravel(fitted.predict(origin))}
 
@@ -83,7 +83,7 @@ _pls = Entry(
     unserved=("transform", "inverse_transform"),
     uses_response=True,
 )
-# How LinearDiscriminantAnalysis is released where it transforms.
+# The entry of LinearDiscriminantAnalysis where it transforms.
 PROJECTION = Entry(
     ("components_", "offset_"),
     align=SignedRows("components_", flipped=("offset_",)),
@@ -113,7 +113,7 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.svm.LinearSVC": replace(_linear, known=SupportVectorCoefficients),
     "sklearn.svm.LinearSVR": _linear,
     **dict.fromkeys(named("sklearn.linear_model", "ARDRegression BayesianRidge"), _bayesian),
-    # Its transform has attributes of its own, which would double the numbers.
+    # Its transform needs further attributes, which would double the numbers.
     "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": Entry(
         ("coef_", "intercept_"),
         numbers="k (d + 1)",

@@ -37,7 +37,7 @@ def _read_standard_scaler(fitted: Estimator, public_fit: Estimator) -> Values:
 
 
 def _finish_standard_scaler(released: Estimator, public_fit: Estimator) -> None:
-    """Recompute the scale; a variance that noise made negative becomes the public fit's."""
+    """Replace negative variances by those of the public fit; recompute the scale."""
     if released.with_std:
         released.var_, released.scale_ = standard_deviations(released.var_, public_fit.var_)
 
@@ -55,13 +55,13 @@ def _read_power_transformer(fitted: Estimator, public_fit: Estimator) -> Values:
 
 
 def _finish_power_transformer(released: Estimator, public_fit: Estimator) -> None:
-    """Recompute the scale; a variance that noise made negative becomes the public fit's."""
+    """Replace negative variances by those of the public fit; recompute the scale."""
     if released.standardize:
         released.var_, released.scale_ = standard_deviations(released.var_, public_fit.var_)
 
 
 def _finish_min_max_scaler(released: Estimator, public_fit: Estimator) -> None:
-    """Recompute scale and offset; a minimum above the maximum changes places with it."""
+    """Sort minimum and maximum; recompute scale and offset."""
     ends = np.sort([released.data_min_, released.data_max_], axis=0)
     rebuilt = _refitted(released, ends)
     for name in ("data_min_", "data_max_", "data_range_", "scale_", "min_"):
@@ -69,7 +69,7 @@ def _finish_min_max_scaler(released: Estimator, public_fit: Estimator) -> None:
 
 
 def _finish_max_abs_scaler(released: Estimator, public_fit: Estimator) -> None:
-    """Recompute the scale; a negative maximum becomes the public fit's."""
+    """Replace a negative maximum by that of the public fit; recompute the scale."""
     released.max_abs_ = nonnegative(released.max_abs_, public_fit.max_abs_)
     released.scale_ = _refitted(released, released.max_abs_[None]).scale_
 
@@ -79,7 +79,7 @@ def _robust_scaler(fitted: Estimator) -> tuple[str, ...]:
 
 
 def _finish_robust_scaler(released: Estimator, public_fit: Estimator) -> None:
-    """A scale that is not positive becomes the public fit's."""
+    """Replace a scale that is not positive by that of the public fit."""
     if released.with_scaling:
         released.scale_ = positive(released.scale_, public_fit.scale_)
 
@@ -90,7 +90,7 @@ def _finish_quantiles(released: Estimator, public_fit: Estimator) -> None:
 
 
 def _read_bin_edges(fitted: Estimator, public_fit: Estimator) -> Values:
-    """Uniform bins are given by their two ends."""
+    """Read the two ends of uniform bins, which determine their edges."""
     if fitted.strategy != "uniform":
         return {}
     return {"bin_edges_": np.array([edges[[0, -1]] for edges in fitted.bin_edges_])}
@@ -115,7 +115,7 @@ def _splines(fitted: Estimator) -> tuple[str, ...]:
 
 
 def _read_knots(fitted: Estimator, public_fit: Estimator) -> Values:
-    """Read the base knots of each column; evenly spaced ones are given by their two ends."""
+    """Read the base knots of each column, or the two ends of evenly spaced ones."""
     knots = [spline.t[spline.k : len(spline.t) - spline.k] for spline in fitted.bsplines_]
     if fitted.knots == "uniform":
         knots = [column[[0, -1]] for column in knots]
@@ -125,13 +125,13 @@ def _read_knots(fitted: Estimator, public_fit: Estimator) -> Values:
 def _finish_splines(released: Estimator, public_fit: Estimator) -> None:
     """Sort the knots of each column, and build the splines anew.
 
-    The ends of two knots are their range, and the quantiles of as many records as knots are these.
+    A fit to the knots as records finds the same knots: their range, or their quantiles.
     """
     released.bsplines_ = _refitted(released, np.sort(released.bsplines_, axis=1).T).bsplines_
 
 
 def _refitted(released: Estimator, rows: NDArray) -> Estimator:
-    """Let scikit-learn derive what follows from released values, by a fit on them."""
+    """Let scikit-learn derive other attributes, by a fit to the released values."""
     return clone(released).set_output(transform="default").fit(rows)
 
 
@@ -331,7 +331,7 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.preprocessing.TargetEncoder": Entry(
         _target_encoder, public=("categories_",), numbers="all categories + 1, times k"
     ),
-    # Its inverse undoes indicators, which are refused.
+    # Its inverse needs indicators, which are refused.
     "sklearn.impute.SimpleImputer": Entry(
         _statistics,
         refuse=_refuse_indicator,
@@ -353,14 +353,14 @@ ENTRIES: dict[str, Entry] = {
         named("sklearn.preprocessing", "Binarizer Normalizer"),
         Entry(learns_nothing=True, by_record=True),
     ),
-    # Nothing to release: what they learn is the number of columns, or declared to be public.
+    # These learn the number of columns, or public categories: there is nothing to release.
     "sklearn.preprocessing.OneHotEncoder": _encoder,
     "sklearn.preprocessing.OrdinalEncoder": replace(_encoder, passes_gaps=True),
     "sklearn.preprocessing.PolynomialFeatures": Entry((), numbers="0", by_record=True),
     "sklearn.impute.MissingIndicator": Entry(
         (), public=("features_",), refuse=_refuse_some_columns, numbers="0"
     ),
-    # Its landmarks are the public fit's in every fit: they are no secret, and not released.
+    # Every fit takes the landmarks of the public fit, so they are public and not released.
     "sklearn.kernel_approximation.Nystroem": Entry(
         (),
         public=("components_", "normalization_"),
