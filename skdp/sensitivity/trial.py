@@ -6,6 +6,7 @@ and no sample would show it.
 
 from __future__ import annotations
 
+import dis
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -104,8 +105,11 @@ def _read(oracle: Any) -> Iterator[tuple[str, object]]:
     """Yield the variables that the code of an oracle reads."""
     with suppress(TypeError):  # one that is written in C
         function = oracle if inspect.isfunction(oracle) else type(oracle).__call__
-        found = inspect.getclosurevars(function)
-        yield from {**found.nonlocals, **found.globals}.items()
+        steps = dis.get_instructions(function)
+        loaded = {step.argval for step in steps if step.opname == "LOAD_GLOBAL"}
+        found = inspect.getclosurevars(function)  # its globals have names of attributes too
+        yield from found.nonlocals.items()
+        yield from ((name, found.globals[name]) for name in loaded & found.globals.keys())
 
 
 def _arrays(container: Container) -> list[NDArray]:

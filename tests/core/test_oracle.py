@@ -204,8 +204,16 @@ def reads_the_width(n_samples, rng):
     return rng.normal(size=(n_samples, X.shape[1]))
 
 
-def test_an_oracle_may_read_the_other_part_of_a_table():
+class HasAttribute(Oracle):
+    X = X.copy()
+
+    def __call__(self, n_samples, rng):
+        return self.X[rng.integers(20, size=n_samples)]
+
+
+def test_an_oracle_may_read_the_other_part_of_a_table_and_have_an_attribute_of_its_name():
     check_is_public(as_oracle(reads_a_part), Dataset(X[10:]))
+    check_is_public(HasAttribute(), Dataset(X))
 
 
 @pytest.mark.loop("oracle", [ReadsGlobal(), reads_a_part, reads_the_width])
