@@ -1,7 +1,6 @@
-"""Check an oracle before it is used: that it draws, and from its generator.
+"""Check that an oracle draws at random, from its generator, and not from the private records.
 
-A private table in an oracle, or an oracle that does not draw at random, makes every guarantee void,
-and no sample would show it.
+Otherwise every guarantee is void, and no sample would show it.
 """
 
 from __future__ import annotations
