@@ -146,7 +146,7 @@ def last_step(estimator: Estimator) -> Estimator:
     return estimator
 
 
-def as_last_step_sees(estimator: Estimator, X: Container) -> Container:
+def before_last_step(estimator: Estimator, X: Container) -> Container:
     """Send records through all steps of a fitted pipeline but the last."""
     while is_pipeline(estimator):
         X = estimator[:-1].transform(X) if len(estimator) > 1 else X

@@ -150,7 +150,7 @@ class ParameterTarget(Target):
         released = clean_copy(self.public_fit)
         values = self.by_name(vector)
         for part in self._parts if self._errors else ():
-            values |= part.tell_divisors(values, self._like, self._errors)
+            values |= part.raise_divisors(values, self._like, self._errors)
         for name, value in values.items():
             setattr(*_owner(released, name), _in_precision(value, self._like[name]))
         for part in self._parts:

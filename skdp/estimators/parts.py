@@ -105,16 +105,16 @@ class ReleasedPart:
         for name in named.keys() - set(self._registered):
             setattr(released, name, named[name])  # the user named what could be derived
 
-    def tell_divisors(self, values: Values, public: Values, errors: Values) -> Values:
-        """Return what its function divides by, told from 0; values go by names with the path."""
+    def raise_divisors(self, values: Values, public: Values, errors: Values) -> Values:
+        """Raise divisors that noise hides; values go by names with the path."""
         if self.entry.divisors is None:
             return {}
         own = {name: "__".join((*self.path, name)) for name in self.names}
         values, public, errors = (
             {name: every[full] for name, full in own.items()} for every in (values, public, errors)
         )
-        told = self.entry.divisors(values, public, errors, self.public_fit)
-        return {own[name]: value for name, value in told.items()}
+        raised = self.entry.divisors(values, public, errors, self.public_fit)
+        return {own[name]: value for name, value in raised.items()}
 
     def anchor(self) -> bytes:
         """Return what the values depend on besides the data: all floats of the public fit."""
@@ -176,7 +176,7 @@ class CanonicalStep(BaseEstimator):
         return self.estimator_.get_feature_names_out(input_features)
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Do nothing: the public fit has been told the same."""
+        """Do nothing: the public fit has the same setting."""
         return self
 
     def __sklearn_clone__(self) -> Self:

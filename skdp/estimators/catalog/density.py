@@ -21,9 +21,9 @@ from skdp.estimators.catalog.repairs import (
     nearest_covariance,
     on_simplex,
     positive,
-    told_from_zero,
+    raised_divisors,
+    raised_variances,
     triangle,
-    variances_told_from_zero,
 )
 
 # Attributes of the public fit that the released mixture does not need.
@@ -51,8 +51,8 @@ def _mixture_variances(
     values: Values, public: Values, errors: Values, public_fit: Estimator
 ) -> Values:
     is_matrix = public_fit.covariance_type in {"tied", "full"}
-    told = variances_told_from_zero if is_matrix else told_from_zero
-    return Divisors(("covariances_",), told)(values, public, errors, public_fit)
+    rule = raised_variances if is_matrix else raised_divisors
+    return Divisors(("covariances_",), rule)(values, public, errors, public_fit)
 
 
 def _finish_covariances(released: Estimator, public_fit: Estimator) -> None:
@@ -160,7 +160,7 @@ def _align_bayesian_mixture(values: Values, public_fit: Estimator) -> Values:
     return values if _is_ordered(public_fit) else _align_mixture(values, public_fit)
 
 
-_variances = Divisors(("covariance_",), variances_told_from_zero)
+_variances = Divisors(("covariance_",), raised_variances)
 _k_means = Entry(
     ("cluster_centers_",),
     align=NearestRows("cluster_centers_"),

@@ -30,7 +30,7 @@ class Entry:
     align: Callable[[Values, Estimator], Values] | None = None
     # ``read(fitted, public_fit)`` returns shorter forms of attributes, which `finish` expands
     read: Callable[[Estimator, Estimator], Values] | None = None
-    # ``divisors(values, public, errors, public_fit)`` returns divisors, told from 0
+    # ``divisors(values, public, errors, public_fit)`` raises divisors that noise hides
     divisors: Callable[[Values, Values, Values, Estimator], Values] | None = None
     # fitted attributes that are public metadata: they must equal those of the public fit
     public: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp.core.types import Container, Estimator, Matrix
-from skdp.estimators.catalog.repairs import TINY, on_simplex, positive, told_from_zero
+from skdp.estimators.catalog.repairs import TINY, on_simplex, positive, raised_divisors
 from skdp.estimators.moments import class_codes, with_constant
 from skdp.estimators.statistics import Front, OfClasses, Products
 
@@ -125,13 +125,13 @@ class ScaledMoments(Products):
     def _mean_and_variance(
         self, moments: Matrix, errors: Matrix, usual: Matrix | None
     ) -> tuple[Matrix, Matrix]:
-        """Undo the scale; a variance not told from 0 becomes the usual or a typical one."""
+        """Undo the scale; a variance that noise hides becomes the usual or a typical one."""
         mean, variance = self._scaled(moments)
         unvaried = np.full_like(variance, self.unvaried)
         expected = unvaried if usual is None else self._scaled(usual)[1]
         error, error_of_second = np.hsplit(errors, 2)
         spread = np.hypot(error_of_second / self.weight, 2 * mean * error)
-        variance = positive(told_from_zero(variance, expected, spread), unvaried)
+        variance = positive(raised_divisors(variance, expected, spread), unvaried)
         return self.middle + self.half * mean, self.half**2 * variance
 
     def _scaled(self, moments: Matrix) -> tuple[Matrix, Matrix]:

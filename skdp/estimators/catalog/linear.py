@@ -19,7 +19,7 @@ from skdp.estimators.catalog.known_minimum import (
 from skdp.estimators.catalog.known_squares import LeastSquares
 
 # Attributes of linear models besides the coefficients: paths, scores, chosen penalties.
-LEFT_OVERS = (
+NOT_RELEASED = (
     "C_ Cs_ active_ alpha_ alphas_ best_score_ coef_path_ coefs_paths_ criterion_ cv_alphas_ "
     "cv_mse_path_ cv_results_ cv_values_ l1_ratio_ l1_ratios_ lambda_ mse_path_ n_nonzero_coefs_ "
     "noise_variance_ outliers_ scale_ scores_ sigma_ sparse_coef_"
@@ -70,7 +70,7 @@ def _derive(released: Estimator, public_fit: Estimator) -> None:
 _linear = Entry(
     coefficients,
     numbers="k (d + 1)",
-    drop=tuple(LEFT_OVERS.split()),
+    drop=tuple(NOT_RELEASED.split()),
     known="its coefficients are no sum over the records",
 )
 _bayesian = replace(_linear, unserved=("predict(return_std=True)",))

@@ -20,8 +20,8 @@ from skdp.estimators.catalog.repairs import (
     on_simplex,
     positive,
     positive_counts,
+    raised_variances,
     triangle,
-    variances_told_from_zero,
 )
 
 # Relative error of the longest axis of a covariance.
@@ -205,7 +205,7 @@ ENTRIES: dict[str, Entry] = {
         _quadratic,
         _finish_quadratic,
         read=_read_class_covariances,
-        divisors=Divisors(("covariance_",), variances_told_from_zero),
+        divisors=Divisors(("covariance_",), raised_variances),
         numbers="k d (d + 3) / 2 + k",
     ),
     "sklearn.neighbors.NearestCentroid": Entry(

@@ -27,7 +27,7 @@ def positive(values: ArrayLike, fallback: ArrayLike) -> NDArray:
     return np.where(values > 0, values, np.where(fallback > 0, fallback, 1.0))
 
 
-def told_from_zero(values: ArrayLike, public: ArrayLike, errors: ArrayLike) -> NDArray:
+def raised_divisors(values: ArrayLike, public: ArrayLike, errors: ArrayLike) -> NDArray:
     """Raise divisors that noise hides to the public values, at most to two standard errors.
 
     Next to 0 the inverse of a divisor would be the largest factor of all.
@@ -40,26 +40,26 @@ class Divisors:
     """Attributes by which a function divides, with the rule that keeps their values from 0."""
 
     names: tuple[str, ...]
-    told: Callable[[ArrayLike, ArrayLike, ArrayLike], NDArray] = told_from_zero
+    rule: Callable[[ArrayLike, ArrayLike, ArrayLike], NDArray] = raised_divisors
 
     def __call__(
         self, values: Values, public: Values, errors: Values, public_fit: Estimator
     ) -> Values:
         """Raise the values of the attributes that are released."""
         return {
-            name: self.told(values[name], public[name], errors[name])
+            name: self.rule(values[name], public[name], errors[name])
             for name in self.names
             if name in values
         }
 
 
-def variances_told_from_zero(values: ArrayLike, public: ArrayLike, errors: ArrayLike) -> NDArray:
+def raised_variances(values: ArrayLike, public: ArrayLike, errors: ArrayLike) -> NDArray:
     """Raise the variances among the numbers of triangles, the last axis."""
     is_variance = triangle(np.eye(side_of(values))) > 0
-    return np.where(is_variance, told_from_zero(values, public, errors), values)
+    return np.where(is_variance, raised_divisors(values, public, errors), values)
 
 
-def eigenvalues_told_from_zero(matrix: NDArray, public: NDArray, errors: NDArray) -> NDArray:
+def raised_eigenvalues(matrix: NDArray, public: NDArray, errors: NDArray) -> NDArray:
     """Raise eigenvalues that may be noise to the variance that the public matrix has there.
 
     At most to the largest eigenvalue of noise: of a symmetric matrix of independent entries with
@@ -67,7 +67,7 @@ def eigenvalues_told_from_zero(matrix: NDArray, public: NDArray, errors: NDArray
     """
     eigenvalues, vectors = np.linalg.eigh(matrix)
     expected = np.sum(vectors * (public @ vectors), axis=0)
-    raised = told_from_zero(eigenvalues, expected, np.linalg.norm(errors, axis=0).max())
+    raised = raised_divisors(eigenvalues, expected, np.linalg.norm(errors, axis=0).max())
     return (vectors * raised) @ vectors.T if (raised > eigenvalues).any() else matrix
 
 
