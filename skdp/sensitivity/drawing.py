@@ -1,4 +1,4 @@
-"""Draw datasets from an oracle, and check them."""
+"""From an oracle to checked datasets: `draw` asks for records, and unfit ones are refused."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ def draw(
 ) -> Dataset:
     """Ask an oracle for records, check them, and bring them into the form of the private ones.
 
-    `full` checks every value too, as for the first draw. Without a schema, `allow_nan` says whether
-    X may lack numbers. Errors of the oracle itself pass through with a note.
+    `full` looks at every value too, as is wanted for the first draw; where there is no schema,
+    `allow_nan` says whether X may lack numbers. What the oracle raises itself passes through with
+    a note.
     """
     name = f"The oracle {oracle.description}"
     try:

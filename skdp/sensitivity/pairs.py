@@ -22,14 +22,14 @@ from skdp.sensitivity.rounding import shaken
 from skdp.sensitivity.time_limit import OverdueError, within
 
 ROUNDING = 2.0**-46
-"""Relative rounding error of a dozen operations and of the sum of a thousand numbers."""
+"""Of a value: what a dozen operations and the sum of a thousand numbers may lose."""
 
 NOT_FINITE = "the value is not finite"
 SHAPE_CHANGED = "the shape of the value changed"
 
 
 class PairOutcome(NamedTuple):
-    """The outcome of one pair; its norm is infinite where there is a failure."""
+    """What is kept of one pair: its norm is infinite where there is a failure."""
 
     norm: float
     shape: tuple[int, ...] | None
@@ -38,7 +38,7 @@ class PairOutcome(NamedTuple):
 
 
 class Outcomes(NamedTuple):
-    """The outcomes of a chunk, in columns, since an object per pair would cost more."""
+    """The outcomes of a chunk, in columns: an object per pair would cost more than the pair."""
 
     norms: NDArray[np.float64]
     shapes: list[tuple[int, ...] | None]
@@ -80,10 +80,10 @@ class NoValueError(Exception):
 
 @dataclass(frozen=True)
 class PairSource:
-    """Everything that the values of a pair depend on, except the number of the pair.
+    """Where the values of a pair come from: everything but the number of the pair.
 
-    With `moments` no refit is needed; a `schema` of None leaves the records as drawn; `timeout` is
-    in seconds.
+    `moments` are there where no refit is needed; a `schema` of None leaves the records as drawn;
+    `timeout` is in seconds.
     """
 
     target: Target
@@ -103,7 +103,7 @@ class PairSource:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Evaluate the target on both datasets of a pair, or raise NoValueError if that fails.
 
-        `shake` perturbs the last bits of the records, to detect values that are only rounding.
+        The records may be shaken: that tells what is the rounding of a value.
         """
         try:
             return within(self.timeout, self._values, key, shake)
@@ -119,17 +119,17 @@ class PairSource:
         try:
             value, other = self._evaluate(records, position, target_seed)
         except LabeledValueError:
-            raise  # it would be raised on every pair
+            raise  # it would do so on every pair
         except Exception as error:
             raise NoValueError(_one_line(error)) from error
         finally:
-            raise_noted()  # even if the target has caught it
+            raise_noted()  # whatever the target has made of it
         if value.shape != other.shape:
             raise NoValueError(SHAPE_CHANGED)
         return value, other
 
     def _evaluate(self, records: Dataset, position: int, seed: int) -> tuple[NDArray, NDArray]:
-        """Evaluate by moments, which ignore the order of records, or by refits where that fails."""
+        """Evaluate without refits, where that gives a value: there, the order means nothing."""
         if self.moments is not None:
             value, other = self.moments.pair(records)
             if np.isfinite(value).all() and np.isfinite(other).all():
@@ -138,7 +138,7 @@ class PairSource:
 
 
 def measure_pair(source: PairSource, geometry: Geometry, pair: int) -> PairOutcome:
-    """Measure the distance of the two values of a pair, ``inf`` where one is missing."""
+    """Measure how far the two values of a pair are apart: ``inf`` where there are none."""
     try:
         value, other = source.values(*pair_key(pair))
     except NoValueError as failure:
@@ -156,7 +156,7 @@ def measure_pair(source: PairSource, geometry: Geometry, pair: int) -> PairOutco
 def within_rounding(values: NDArray, others: NDArray) -> NDArray[np.bool_]:
     """Return whether rounding explains the difference of two values, number by number.
 
-    A norm must not be reduced because of it: the difference may still be that large.
+    That says nothing of its size: no norm may be taken for smaller because of it.
     """
     return _explained(values, others, _most_rounding(values, others))
 
@@ -173,13 +173,13 @@ def _most_rounding(values: NDArray, others: NDArray) -> NDArray[np.float64]:
 def are_rounding(
     geometry: Geometry, values: NDArray, others: NDArray, norms: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
-    """Return whether rounding explains the differences of pairs, as seen through a code."""
+    """Return whether rounding explains what pairs differ by, as far as a code shows it."""
     most = _most_rounding(values, others)
     explained = _explained(values, others, most)
     found = np.logical_and.reduce(explained.reshape(len(values), -1), axis=1)
     if not geometry.basis.has_prior:
         return found
-    # a code may drop the real change and pass rounding errors of both values
+    # a code may leave out all that does change: rounding, and as much again that it lets through
     return np.logical_or(found, norms <= 2 * geometry.reach(np.where(explained, most, 0.0)))
 
 

@@ -16,19 +16,19 @@ from skdp.sensitivity.blocks import CHUNK_SIZE
 from skdp.sensitivity.execution import Evaluate, run_chunk
 from skdp.sensitivity.pairs import NoValueError, PairSource, within_rounding
 
-# Pilot pairs are kept in memory: at most so many, with at most so many values and as many
-# differences (256 MB each), in chunks that are much smaller.
+# They are kept whole: at most so many, and at most so many differences (256 MB), and
+# as many values. A chunk is short enough to be a small part of that.
 MAX_PILOT_PAIRS = 1000
 MAX_PILOT_VALUES = 2**25
 CHUNK_VALUES = 2**20
-N_SHAKEN = 5  # most of them must agree; each takes four evaluations
+N_SHAKEN = 5  # most of them are to tell; each takes four evaluations
 
 
 def pilot_pair(source: PairSource, pair: int) -> NDArray[np.float64] | None:
-    """Return the first value of a pilot pair, raveled, and the difference, in two rows.
+    """Return the first value of a pilot pair, raveled, and the whole difference, in two rows.
 
-    None where there is no value, or a number is not finite. A difference that rounding explains is
-    set to zero, since a basis would take the rounding error of a constant for its scale.
+    None where there is none, or one is not finite. A difference is zero where rounding explains it:
+    a basis would take the rounding of a constant for a scale.
     """
     try:
         value, other = source.values(*pilot_key(pair))
@@ -45,9 +45,9 @@ def gather_pilots(
     least_size: int,
     run: Callable[[Evaluate, range, int], Generator[Any]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return values and differences of pilot pairs; nothing if values are below the least size.
+    """Return values and differences of pilot pairs: none of fewer numbers than the least size.
 
-    The first pair that has a value gives their size. `run` evaluates the rest in chunks.
+    `run` evaluates so many at a time; the first that has a value says how many numbers one holds.
     """
     evaluate = partial(_pilot_pairs, source)
     probes = (run_chunk(evaluate, range(pair, pair + 1))[0] for pair in range(n_pairs))
@@ -59,7 +59,7 @@ def gather_pilots(
     if size < least_size:
         return np.empty((0, size)), np.empty((0, size))
     rest = range(tried + 1, min(n_pairs, max(1, MAX_PILOT_VALUES // size)))
-    kept = np.empty((2, 1 + len(rest), size))  # allocated once, as it may be large
+    kept = np.empty((2, 1 + len(rest), size))  # once: they may fill much of the memory
     kept[:, 0], n_kept = first, 1
     with closing(run(evaluate, rest, min(CHUNK_SIZE, 1 + CHUNK_VALUES // size))) as chunks:
         for each in chain.from_iterable(chunks):
@@ -71,7 +71,7 @@ def gather_pilots(
 
 
 def gather_shaken(source: PairSource, size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return a few pilot values of a size, and the same with perturbed records."""
+    """Return a few pilot values of so many numbers, and the same shaken; none that fails."""
     evaluated = run_chunk(partial(_plain_and_shaken, source), range(N_SHAKEN))
     kept = [both for both in evaluated if {value.size for value in both} == {size}]
     plain, shaken = np.reshape(kept, (-1, 2, size)).swapaxes(0, 1)

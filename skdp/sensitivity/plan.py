@@ -1,4 +1,4 @@
-"""The plan of a sampler: the evaluations and the promise, before it runs."""
+"""What a sampler would run, and what it would promise, before it runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from skdp.sensitivity.calibration import OrderStatistic
 
 @dataclass(frozen=True)
 class SamplingPlan:
-    """The evaluations that a sampler would run, and its promise.
+    """What a sampler would run, and what it would promise.
 
     Parameters
     ----------
@@ -21,20 +21,21 @@ class SamplingPlan:
         Description of the source of records.
     n_pilot_pairs : int or None, default=None
         Number of further pairs, from which the mechanism would learn its basis or code. None where
-        no mechanism was named.
+        no mechanism was named: they are then counted nowhere.
 
     Attributes
     ----------
     n_evaluations : int
-        Number of evaluations of the target: two for each pair.
+        How often sampling would evaluate the target: twice a pair.
     n_fits : int
-        Number of fits by :meth:`PrivateEstimator.fit`: the evaluations, the public fit and the
-        private fit.
+        How often :meth:`PrivateEstimator.fit` would fit its estimator: the evaluations, the public
+        fit and the private fit.
 
     Notes
     -----
-    Both count refits. A closed form replaces these, and a public code then takes as many pairs as a
-    basis. A single number needs no pilot pairs for a basis, and very many numbers get fewer.
+    Both are what refits take. Where a closed form replaces refits no fit is made, and a public code
+    is learned and calibrated with as many pairs as a basis. A single number needs no pilot pairs
+    for a basis. Very many numbers have fewer pilot pairs.
 
     Examples
     --------
@@ -57,12 +58,12 @@ class SamplingPlan:
 
     @property
     def n_evaluations(self) -> int:
-        """Number of evaluations of the target: two for each pair."""
+        """How often sampling would evaluate the target: twice a pair."""
         return 2 * (self.order_statistic.n_pairs + (self.n_pilot_pairs or 0))
 
     @property
     def n_fits(self) -> int:
-        """Number of fits by PrivateEstimator: evaluations, public fit and private fit."""
+        """How often PrivateEstimator would fit: evaluations, public fit and private fit."""
         if self.n_pilot_pairs is None:
             raise ValueError(
                 "The number of fits depends on the mechanism, which may need pilot pairs. Name it: "
@@ -73,8 +74,8 @@ class SamplingPlan:
     def __str__(self) -> str:
         pilots = f"{self.n_pilot_pairs} pilot pairs and " if self.n_pilot_pairs else ""
         left_out = (
-            " Pilot pairs of a mechanism that learns a basis or code are not counted: name the "
-            "mechanism."
+            " Not counted are the pilot pairs of a mechanism that learns its basis or code, which "
+            "are counted where the plan is made with the mechanism."
             if self.n_pilot_pairs is None
             else ""
         )

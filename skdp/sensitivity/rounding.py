@@ -1,4 +1,4 @@
-"""Perturb the last bits of the records, to detect values that are only rounding."""
+"""Records with other last bits. To a rounding these are all, and nothing to what is none."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from scipy import sparse
 from skdp.core.dataset import Dataset, belongs_to
 from skdp.core.types import Container
 
-_LAST = 0.2  # share of the digits that a thousand operations may lose
-_EXACT = 2.0**31  # smaller integers, such as codes and counts, stay as they are
+_LAST = 0.2  # of the digits: what a thousand operations may lose
+_EXACT = 2.0**31  # integers below it, codes and counts, are exact, and so are their sums
 
 
 def shaken(records: Dataset, rng: Generator) -> Dataset:
-    """Return records that differ in their last bits, in the same order."""
+    """Return records that differ in their last bits, in the same order: many fits heed it."""
     return records.map(partial(_moved, rng=rng))
 
 
@@ -39,7 +39,7 @@ def _moved(X: Container, rng: Generator) -> Container:
 
 
 def _lessened(values: NDArray, rng: Generator) -> NDArray:
-    """Move floats toward zero, within the last fifth of their digits, so that ranges hold."""
+    """Change floats in the last fifth of their digits, toward zero: no range around it is left."""
     if values.dtype.kind != "f":
         return values
     most = np.finfo(values.dtype).eps ** (1 - _LAST)

@@ -1,4 +1,4 @@
-"""The sensitivity sampler: it measures changes of a target on neighboring datasets."""
+"""The sensitivity sampler: how much the target changes on neighboring datasets of an oracle."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ from skdp.sensitivity.progress import follow
 from skdp.sensitivity.responses import without_response
 from skdp.sensitivity.trial import try_oracle
 
-# Least number of chunks: small ones serve more workers, are soon kept, and show progress.
+# Few refits are cut finer, into about so many chunks: for more workers, to keep more of them, and
+# to show early how long they take.
 LEAST_CHUNKS = 64
 
 
@@ -207,7 +208,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         )
 
     def _statistic(self, few: bool) -> OrderStatistic:
-        """Choose the order statistic, of few pairs where fits are slow and a code is learned."""
+        """Choose the order statistic, of few pairs where a code and dear fits leave that open."""
         owner = type(self).__name__
         options: Any = {"calibration": self.calibration, "confidence": self.confidence}
         usual = order_statistic(self.gamma, self.n_pairs, **options, owner=owner)
@@ -396,7 +397,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         key = ""
         if self.memory is not None:
             target, moments = identity_of(source.target), source.moments is not None
-            # the target determines the moments
+            # which moments there are follows from the target
             form = None if source.schema is None else source.schema.key
             drawn = vars(replace(source, moments=None)) | {"target": target, "schema": form}
             key = fingerprint(drawn, moments, *parts, chunk_size, versions)
@@ -458,7 +459,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
 def _summarize(
     outcomes: Outcomes,
 ) -> tuple[tuple[int, ...] | None, NDArray[np.float64], dict[str, int]]:
-    """Take the shape of the first pair, and count a pair of another shape as failed."""
+    """Take the first pair's shape for the target's, and count a pair of another as failed."""
     norms, shapes, failures, _ = outcomes
     shape = next((shape for shape in shapes if shape is not None), None)
     for pair, other in enumerate(shapes):

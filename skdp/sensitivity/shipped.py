@@ -1,4 +1,4 @@
-"""Descriptions, checks, boxes and tables of the shipped oracles."""
+"""What the shipped oracles share: descriptions, checks, boxes and tables."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Box(NamedTuple):
         return cls(check_ranges("bounds", list(bounds.values()), oracle), list(bounds))
 
     def __str__(self) -> str:
-        """Show the number of features, and their ranges where these are few or alike."""
+        """How many features, and their ranges where these are few or alike."""
         ranges = [f"({low:.12g}, {high:.12g})" for low, high in self.bounds]
         named = [f"{name!r}: {each}" for name, each in zip(self.names or [], ranges, strict=False)]
         bounds = f"{{{', '.join(named)}}}" if named else f"[{', '.join(ranges)}]"

@@ -187,7 +187,7 @@ def test_a_code_takes_few_pairs_where_they_are_dear(target, options, n_pilots, n
 def test_plan_without_a_mechanism_says_what_it_leaves_out():
     plan = SensitivitySampler(normal).plan(300)
     assert plan.n_pilot_pairs is None
-    assert "398 evaluations of the target. Pilot pairs" in str(plan)
+    assert "398 evaluations of the target. Not counted are the pilot pairs" in str(plan)
     with pytest.raises(ValueError, match=r"depends on the mechanism.*plan\(n_samples, mechanism\)"):
         plan.n_fits  # noqa: B018 (to ask for it is the call)
 
