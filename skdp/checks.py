@@ -122,7 +122,7 @@ def check_fit(
 
 
 def data_check(given: Parameters) -> Callable[..., Dataset]:
-    """Return the check of a dataset, which skips its numbers where records are clipped."""
+    """Return the check of a dataset; where records are clipped, of no number in it."""
     clips = is_derived(given) or getattr(given.sensitivity, "ranges", None) is not None
     return partial(check_data, clone(given.estimator), response_is_used(given), any_number=clips)
 
