@@ -1,4 +1,4 @@
-"""What a PrivateEstimator is given: parameters that no fit could use, and data of another form."""
+"""Checks of the parameters and the data that a PrivateEstimator is given."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def check_parameters(given: Parameters) -> None:
 
 
 def _lists_labels(classes: object) -> bool:
-    """Return whether something may be labels: no text, and no table."""
+    """Return whether something is a list of labels, and not a text or a table."""
     if isinstance(classes, str | Mapping) or not isinstance(classes, Iterable | None):
         return False
     return len(getattr(classes, "shape", (1,))) == 1
@@ -108,10 +108,16 @@ def check_fit(
     check_parameters(given)
     warn_if_fitted(given.estimator)
     warn_if_unsaved(given.release, given.estimator)
-    if sample_weight is not None and (y is None or not takes_weights(given.estimator)):
-        needs = "no sample_weight in fit" if y is not None else "sample_weight only beside y"
+    if sample_weight is not None:
         name = type(given.estimator).__name__
-        raise TypeError(f"PrivateEstimator takes {needs} with {name}. Got sample_weight.")
+        if not takes_weights(given.estimator):
+            raise TypeError(f"PrivateEstimator takes no sample_weight with {name}. Leave it None.")
+        if y is None:
+            raise TypeError(
+                "PrivateEstimator takes sample_weight beside y, also where the estimator ignores "
+                f"y, as {name} may. Pass y=numpy.zeros(len(X)), and let the oracle yield X, y and "
+                "sample_weight."
+            )
     return data_check(given)(X, y, sample_weight)
 
 
@@ -122,7 +128,7 @@ def data_check(given: Parameters) -> Callable[..., Dataset]:
 
 
 def response_is_used(given: Parameters) -> bool:
-    """Return whether y has a use: to the estimator, or to a target of the user."""
+    """Return whether the estimator, or a target of the user, reads y."""
     return isinstance(given.release, Target) or uses_response(given.estimator)
 
 
@@ -151,9 +157,9 @@ def check_data(
 
 
 def check_holds_no_record(given: Parameters, dataset: Dataset, *others: object) -> None:
-    """Refuse sources of public records, and point out parameters, that hold private ones.
+    """Refuse oracles that hold private records, and warn of parameters that do.
 
-    Others are parameters that it may be given yet.
+    The others are values that a search may set as parameters.
     """
     check_is_public(getattr(given.sensitivity, "draws_from", None), dataset)
     if given.prior is not None:

@@ -13,7 +13,7 @@ from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.in_force import Charged
 from skdp.accounting.payer import paying
 from skdp.checks import check_fit, check_holds_no_record, check_parameters
-from skdp.core.checks import check_count, with_advice
+from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.types import Container, Estimator
 from skdp.estimators.delegation import DelegatedMethods
@@ -156,10 +156,6 @@ class PrivateEstimator(Charged, FittedMethods, DelegatedMethods, MetaEstimatorMi
     (1.0, 0.1)
     """
 
-    @with_advice(
-        "Write PrivateEstimator(estimator, mechanism=LaplaceMechanism(epsilon=1.0), "
-        "sensitivity=SensitivitySampler(oracle)): all but the first are keywords."
-    )
     def __init__(
         self,
         estimator: Estimator,
@@ -286,31 +282,3 @@ class PrivateEstimator(Charged, FittedMethods, DelegatedMethods, MetaEstimatorMi
 
     def _plan(self, example: Dataset) -> ReleasePlan:
         return replace(prepare(self, example).plan(), accountant=self.accountant)
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters, those of the parts as ``mechanism__epsilon``.
-
-        Parameters
-        ----------
-        **params : dict
-            Parameters by name.
-
-        Returns
-        -------
-        self : PrivateEstimator
-            This object.
-
-        Raises
-        ------
-        ValueError
-            If there is no such parameter; the message says in which part there is.
-        """
-        valid = self.get_params(deep=True)
-        for name in params:
-            parts = [each for each in valid if each.endswith(f"__{name}")]
-            if "__" not in name and name not in valid and parts:
-                raise ValueError(
-                    f"PrivateEstimator has no parameter {name!r} of its own. Set "
-                    f"{' or '.join(parts)}."
-                )
-        return super().set_params(**params)

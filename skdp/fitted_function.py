@@ -22,7 +22,7 @@ from skdp.core.types import AxisLabels, Container, Estimator, Values
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
 from skdp.estimators.inputs import fit_on, order_matters, reorder, takes
 from skdp.estimators.kernel_sums import kernel_sums
-from skdp.estimators.members import as_last_step_sees
+from skdp.estimators.members import before_last_step
 from skdp.estimators.public_fit import in_container_of
 from skdp.estimators.structure import labels_in
 from skdp.functions.bernstein import BernsteinTransformer, coefficients_of
@@ -249,7 +249,7 @@ class FittedFunctionTarget(Target):
     def _evaluate(self, fitted: Estimator, points: Container) -> NDArray[np.float64]:
         values = np.asarray(getattr(fitted, self.method)(points), dtype=np.float64)
         if self.method == "score_samples":  # in the units that the last step sees
-            return np.exp(values) * stretch(self.transformer, as_last_step_sees(fitted, points))
+            return np.exp(values) * stretch(self.transformer, before_last_step(fitted, points))
         if self._kind != "classifier":
             return values
         if self.method == "predict_proba" and not self._columns:

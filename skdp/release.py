@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import check_accountant, paying
-from skdp.core.checks import check_count, shown, with_advice
+from skdp.core.checks import check_count, shown
 from skdp.core.dataset import as_dataset, n_records
 from skdp.core.target import Target, as_target
 from skdp.core.types import Container
@@ -166,7 +166,6 @@ def release(
     return plan.execute(*dataset, accountant=accountant, random_state=random_state)
 
 
-@with_advice("Write plan_release(function, n_samples=100, ...): all but the first are keywords.")
 def plan_release(
     target: Target | Callable,
     *,

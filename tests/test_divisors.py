@@ -29,11 +29,11 @@ from skdp import (
     load,
 )
 from skdp.estimators.catalog.repairs import (
-    eigenvalues_told_from_zero,
     from_triangle,
     nearest_covariance,
     on_simplex,
-    variances_told_from_zero,
+    raised_eigenvalues,
+    raised_variances,
 )
 
 IRIS = load_iris(return_X_y=True)
@@ -173,7 +173,7 @@ def test_of_an_absent_class_nothing_is_divided_by_zero():
 
 
 def test_what_two_columns_share_is_not_raised():
-    raised = variances_told_from_zero(
+    raised = raised_variances(
         np.array([0.5, -0.7, 9.0]), np.array([2.0, 1.0, 2.0]), np.array([0.6, 0.6, 0.6])
     )
     np.testing.assert_allclose(raised, [1.2, -0.7, 9.0])
@@ -233,17 +233,17 @@ def test_directions_are_told_from_zero_by_the_size_of_the_noise():
     rng = np.random.default_rng(0)
     noise = rng.normal(scale=0.1, size=(200, 200))
     noise = np.triu(noise) + np.triu(noise, 1).T
-    raised = eigenvalues_told_from_zero(noise, 100 * np.eye(200), np.full((200, 200), 0.1))
+    raised = raised_eigenvalues(noise, 100 * np.eye(200), np.full((200, 200), 0.1))
     largest = np.linalg.eigvalsh(noise).max()
     assert np.linalg.eigvalsh(raised).min() == pytest.approx(largest, rel=0.1)
     turned, _ = np.linalg.qr(rng.normal(size=(3, 3)))
     matrix = (turned * [0.01, 0.05, 9.0]) @ turned.T
     public = (turned * [0.5, 0.07, 0.1]) @ turned.T
     errors = np.full((3, 3), 0.1)
-    raised = eigenvalues_told_from_zero(matrix, public, errors)
+    raised = raised_eigenvalues(matrix, public, errors)
     expected = [0.2 * np.sqrt(3), 0.07, 9.0]  # by the noise, as in public, as it was
     np.testing.assert_allclose(raised, (turned * expected) @ turned.T, atol=1e-12)
-    assert eigenvalues_told_from_zero(matrix, public, 0 * errors) is matrix
+    assert raised_eigenvalues(matrix, public, 0 * errors) is matrix
 
 
 def regression_data(n_samples, seed):

@@ -430,9 +430,9 @@ def test_a_candidate_without_a_score_fails():
         ({"sensitivity": linear_svc_l1(40, 2, 1.0, solver_error=0.1)}, ValueError, "bound scores"),
         ({"random_state": 1.5}, TypeError, "random_state"),
         ({"accountant": "ledger.db"}, TypeError, "'accountant' parameter of PrivateSearchCV"),
-        ({"sensitivity": SensitivitySampler(lambda n, rng: X)}, ValueError, "holds the private"),
+        ({"sensitivity": SensitivitySampler(PublicDataOracle(X))}, ValueError, "holds the private"),
         (
-            {"estimator__sensitivity": 1.0, "estimator__prior": lambda n, rng: (X, Y)},
+            {"estimator__sensitivity": 1.0, "estimator__prior": PublicDataOracle(X, Y)},
             ValueError,
             "holds the private",
         ),

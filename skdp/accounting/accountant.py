@@ -18,7 +18,7 @@ from skdp.accounting.parts import part_in_force, put_in_part
 from skdp.accounting.spend import Spend, estimator_first, short_label
 from skdp.accounting.sums import Rehearsal, Sums, numbers
 from skdp.accounting.tally import BudgetTotal, Limits, Tally, check_limits
-from skdp.core.checks import LONGEST, check_count, shorten, shown, warn, with_advice
+from skdp.core.checks import LONGEST, check_count, shorten, shown, warn
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.exceptions import LedgerError
 
@@ -93,9 +93,6 @@ class PrivacyAccountant:
     _label_came_along = False
     """Whether the label is of the block in which this was pickled; one that is open goes before."""
 
-    @with_advice(
-        "Write PrivacyAccountant(path, epsilon=3.0): epsilon is the limit of all releases."
-    )
     def __init__(
         self,
         path: str | os.PathLike[str],

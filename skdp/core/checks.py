@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Iterable, Sized
 from contextlib import suppress
 from numbers import Integral, Number, Real
-from typing import Any, TypeGuard, TypeVar, cast
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 MOST = 2**53
 """Largest count: a double holds all integers up to it."""
@@ -74,25 +71,6 @@ def floats(values: object) -> NDArray[np.float64] | None:
     with suppress(TypeError, ValueError):  # of numpy: they would show an entry
         return np.asarray(values, dtype=np.float64)
     return None
-
-
-def with_advice(advice: str) -> Callable[[F], F]:
-    """Add to the error of a wrong call how to call; the signature stays as it is."""
-
-    def decorate(function: F) -> F:
-        @functools.wraps(function)
-        def advised(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return function(*args, **kwargs)
-            except TypeError as error:
-                if error.__traceback__ is None or error.__traceback__.tb_next is not None:
-                    raise  # from within the function
-                flaw = str(error)
-            raise TypeError(f"{flaw}. {advice}")
-
-        return cast(F, advised)
-
-    return decorate
 
 
 def check_count(

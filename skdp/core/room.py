@@ -112,7 +112,8 @@ def _failure(who: str, what: str, tried: bool) -> PrivateEvaluationError:
     """Say in public words what went wrong."""
     advice = (
         "It worked on public records: look there for what the private ones may lack, such as a "
-        "class or variation in a column, or have and the public ones lack, such as a missing "
+        "class (inside OneVsRestClassifier let the oracle yield two) or "
+        "variation in a column, or have and the public ones lack, such as a missing "
         "number, which an imputer fills, or a category, which an encoder takes unless its "
         "handle_unknown is 'error'."
         if tried

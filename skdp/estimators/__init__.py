@@ -1,1 +1,1 @@
-"""What is released of a scikit-learn estimator."""
+"""The parts of scikit-learn estimators that are released."""

@@ -17,11 +17,11 @@ from skdp.core.types import Container, Matrix
 
 EPS = float(np.finfo(np.float64).eps)
 LEAST, MOST = 1e-100, 1e100
-"""Radii between which no norm near the radius over- or underflows."""
+"""Radii for which no norm near the radius over- or underflows."""
 
 
 class Clip(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """What both have in common: nothing is learned, and no record is refused."""
+    """Base of both clips, which learn nothing and refuse no record."""
 
     def fit(self, X: Container, y: Container = None) -> Self:
         """Check the parameters; nothing is learned.

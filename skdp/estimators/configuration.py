@@ -1,7 +1,7 @@
-"""How an estimator is set up before it is fitted, so that its fits can be compared.
+"""Set up an estimator so that its fits can be compared.
 
-Public fit, pairs and private fit have to be fits of one and the same thing: silent, uncached, of
-classes whose fitted state is public, and with no randomness that nobody can repeat.
+Public fit, pairs and private fit are fits of the same estimator: silent, without a cache, of
+classes whose fitted state is in public attributes, and with random numbers that can be repeated.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from skdp.estimators.catalog import substitute_of, traits_of
 from skdp.estimators.catalog.compositions import is_frozen
 from skdp.estimators.members import configured_members
 
-# Splitters that go by the position of records.
+# Splitters that select records by position.
 _BY_POSITION = named("sklearn.model_selection", "PredefinedSplit TimeSeriesSplit")
 
-# A random_state that decides what the members are, where it was left open.
+# The random_state of ensembles whose members depend on it, where it was left open.
 STRUCTURAL_SEED = 0
 
-# What makes a fit print, with the value that makes it silent.
+# Parameters that make a fit print, each with its silent value.
 VERBOSITY = {"verbose": 0, "verbosity": 0, "disp": 0, "iprint": -1}
 
 
@@ -42,7 +42,7 @@ def without_side_effects(estimator: Estimator) -> Estimator:
 
     Every nested `memory` and callback is None, every nested `verbose` off, in options too. A
     `random_state` that decides what the members are, as in bagging, is 0 where it was left open.
-    What keeps its fitted state private has a substitute that does not.
+    A class that keeps its fitted state in private attributes is replaced by a substitute.
     """
     estimator = make_quiet(clone(estimator))
     settings = {
@@ -55,13 +55,13 @@ def without_side_effects(estimator: Estimator) -> Estimator:
 
 
 def _with_substitutes(estimator: Estimator) -> Estimator:
-    """Exchange what keeps its fitted state private; `estimator` itself may be exchanged too."""
+    """Replace members, or the estimator itself, by their substitutes."""
     settings = {}
     for path, member, transforms in configured_members(estimator):
         kind = substitute_of(member, transforms)
         if kind is not None:
             made = kind(**member.get_params(deep=False))
-            vars(made).update(vars(member))  # set_output, too
+            vars(made).update(vars(member))  # what set_output has set, too
             settings["__".join(path)] = made
     if "" in settings:
         return settings[""]
@@ -112,7 +112,7 @@ def seed_names(estimator: Estimator) -> list[str]:
 
 
 def make_quiet(estimator: Estimator) -> Estimator:
-    """Switch off what shows or keeps something, in a clone and all its members, in place."""
+    """Switch off output, caches and callbacks in a clone and all its members, in place."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # to some, scikit-learn says that they would not be called
         for member in members_in(estimator):
@@ -127,7 +127,7 @@ def make_quiet(estimator: Estimator) -> Estimator:
 
 
 def _quiet(name: str, value: object) -> Any:
-    """Return the value that a parameter of this name is to have; the same object if it may stay."""
+    """Return the silent value of a parameter; the same object if it may stay."""
     absent = isinstance(value, str) and value in ("drop", "passthrough")
     if hasattr(value, "fit") or absent:  # a member, which may have any name
         return value

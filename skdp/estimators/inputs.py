@@ -1,4 +1,4 @@
-"""What an estimator does with its records: gaps, weights, responses, and their order."""
+"""The use that an estimator makes of gaps, weights, responses, and the order of records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the entries of released attributes are called: their columns and classes."""
+"""Names for the entries of released attributes: their columns and classes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from skdp.core.types import AxisLabels, Estimator, Labels, Matrix
 from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.members import reach, split_name
 
-# Attributes of which no axis is that of the columns, whatever its length.
+# Attributes without an axis of columns, whatever their shape.
 BY_CLASS = frozenset({"class_count_", "class_prior_", "intercept_", "priors_", "target_mean_"})
 BY_NEITHER = frozenset({"bsplines_", "category_count_", "coefs_", "encodings_", "intercepts_"})
 BY_NEITHER |= {"intercept_hidden_", "mean_precision_", "weights_"}
 
 
 def labels_of(fitted: object, numbers: object) -> AxisLabels | None:
-    """Return what the first and the last axis of each released attribute are called, if known."""
+    """Return names along the first and the last axis of each released attribute, if known."""
     if not (isinstance(numbers, dict) and isinstance(fitted, BaseEstimator)):
         return None
     found: AxisLabels = {}
@@ -30,9 +30,9 @@ def labels_of(fitted: object, numbers: object) -> AxisLabels | None:
 
 
 def repaired(fitted: object, numbers: object) -> Matrix | None:
-    """Return the released numbers as they are in the model, where they were brought into range.
+    """Return the numbers of the model that a repair changed, such as a variance below 0.
 
-    A variance is never below 0 there, for example. The others are NaN, in the order of the summary.
+    The others are NaN, in the order of the summary.
     """
     if not (isinstance(numbers, dict) and isinstance(fitted, BaseEstimator)):
         return None
@@ -44,14 +44,14 @@ def repaired(fitted: object, numbers: object) -> Matrix | None:
             inside = getattr(reach(fitted, path), attribute)
         parts = released if isinstance(released, list) else [released]
         there = inside if isinstance(inside, list) else [inside]
-        if len(there) != len(parts):  # they are kept there in a way of their own
+        if len(there) != len(parts):  # the model keeps them in another form
             there = [None] * len(parts)
         found += [_changed(np.asarray(a, float), b) for a, b in zip(parts, there, strict=True)]
     return np.concatenate(found)
 
 
 def _changed(released: Matrix, there: object) -> Matrix:
-    """What is there in the place of released numbers, where it is another number."""
+    """Return the numbers of the model where they differ from the released ones, else NaN."""
     same = isinstance(there, np.ndarray | float) and np.shape(there) == released.shape
     values = np.asarray(there, dtype=np.float64) if same else released
     changed = ~np.isclose(values, released, rtol=1e-6, atol=0, equal_nan=True)
@@ -61,7 +61,7 @@ def _changed(released: Matrix, there: object) -> Matrix:
 def _labels(fitted: Estimator, name: str) -> tuple[Labels, Labels]:
     path, attribute = split_name(fitted, name)
     part, columns = fitted, getattr(fitted, "feature_names_in_", None)
-    of_bits = False  # of a code, as members of an OutputCodeClassifier are
+    of_bits = False  # whether its classes are bits of a code, as in an OutputCodeClassifier
     for step in path:
         before = _columns_before(part, step, columns)
         of_bits = of_bits or hasattr(part, "code_book_")
@@ -74,7 +74,7 @@ def _labels(fitted: Estimator, name: str) -> tuple[Labels, Labels]:
 
 
 def _classes_of(part: Estimator, whole: Estimator) -> Labels:
-    """Return the classes of a part; those of the whole where it was given their numbers instead."""
+    """Return the classes of a part, or of the whole where the part saw their numbers instead."""
     own, given = (_as_text(getattr(each, "classes_", None)) for each in (part, whole))
     if own is None or given is None or own != [str(i) for i in range(len(own))]:
         return own
@@ -82,7 +82,7 @@ def _classes_of(part: Estimator, whole: Estimator) -> Labels:
 
 
 def _columns_before(whole: Estimator, step: str, columns: Labels) -> Labels:
-    """Return the columns that a step of a pipeline is given, where they are named."""
+    """Return the names of the columns that a step of a pipeline sees, if it has any."""
     if columns is None or not is_pipeline(whole):
         return None
     position = [name for name, _ in whole.steps].index(step)
@@ -92,7 +92,7 @@ def _columns_before(whole: Estimator, step: str, columns: Labels) -> Labels:
 
 
 def _as_text(labels: Iterable | None) -> Labels:
-    """Write labels as text; None for the lists of labels that several outputs have."""
+    """Write labels as text; None for several outputs, whose labels are lists."""
     found = [] if labels is None else list(labels)
     several = any(isinstance(label, Iterable) and not isinstance(label, str) for label in found)
     return [str(label) for label in found] if found and not several else None

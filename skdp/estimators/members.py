@@ -26,8 +26,8 @@ class Member(NamedTuple):
     """An estimator inside another one, or the whole, whose path is empty.
 
     The path names the members that lead to it: parameters before a fit, such as "estimator", and
-    members of the fitted composition after it, such as "estimators_[0]". One that `transforms` does
-    so for what comes after it; else it predicts, if it can.
+    members of the fitted composition after it, such as "estimators_[0]". A member that `transforms`
+    has a step behind it; another one predicts, if it can.
     """
 
     path: tuple[str, ...]
@@ -116,7 +116,7 @@ def reach(estimator: Estimator, path: Sequence[str]) -> Estimator:
 def split_name(estimator: Estimator, name: str) -> tuple[tuple[str, ...], str]:
     """Split a name such as "estimators_[0]__coef_" into the path to a member and the attribute."""
     members = dict(_members(estimator))
-    # a name may end in an underscore itself, so the longest that fits is meant
+    # a name may end in an underscore itself, so the longest name that fits is meant
     for member in sorted(members, key=len, reverse=True):
         if name.startswith(f"{member}__"):
             path, attribute = split_name(members[member], name[len(member) + 2 :])
@@ -130,7 +130,7 @@ def parameter_path(fitted: Estimator, path: Sequence[str]) -> tuple[str, ...]:
     found = []
     for name in path:
         if "[" in name:
-            # ClassifierChain called it so before scikit-learn 1.7
+            # ClassifierChain has base_estimator before scikit-learn 1.7
             parameters = fitted.get_params(deep=False)
             found.append("estimator" if "estimator" in parameters else "base_estimator")
         else:
@@ -146,7 +146,7 @@ def last_step(estimator: Estimator) -> Estimator:
     return estimator
 
 
-def as_last_step_sees(estimator: Estimator, X: Container) -> Container:
+def before_last_step(estimator: Estimator, X: Container) -> Container:
     """Send records through all steps of a fitted pipeline but the last."""
     while is_pipeline(estimator):
         X = estimator[:-1].transform(X) if len(estimator) > 1 else X

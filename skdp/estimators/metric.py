@@ -1,12 +1,11 @@
-"""How much the output of an estimator depends on its released parameters.
+"""The effect of released parameters on the output of an estimator.
 
 With J the Jacobian of the output (decision function, probabilities, log-density, transformed record
 or prediction) in the parameter vector v, a small change dv changes the output on a record by a
-squared length of dv' J'J dv. The metric M is the mean of J'J over public records. It is taken by
-finite differences around the public fit, which is exact where the output is linear in the
-parameters, as for every linear model. Elsewhere it holds near the public fit only, and directions
-that it calls harmless are so for small changes only: there half of all off-diagonal entries is
-taken away, so that no direction matters less than half of what its parts do.
+squared length of dv' J'J dv. The metric M is the mean of J'J over public records, from finite
+differences around the public fit. They are exact where the output is linear in the parameters, as
+for every linear model. Elsewhere the metric holds near the public fit only, so its off-diagonal
+entries are halved: no direction then counts less than half of what its parts do.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.members import last_step
 
 MAX_EVALUATED = 2000
-"""Most parameters for which the output should be evaluated once per parameter."""
+"""Largest number of parameters for which the output is evaluated once per parameter."""
 
-# In the order of preference; labels and clusters change by jumps and tell nothing.
+# Methods in the order of preference; labels and clusters change in jumps and do not help.
 _OUTPUTS = ("decision_function", "predict_proba", "score_samples", "transform")
 
-_STEP = 1e-5  # relative to the parameter: rounding and curvature both cost about so much
-_KEPT = 0.5  # of the off-diagonal entries, where the output is not linear
+_STEP = 1e-5  # step relative to the parameter, which balances rounding and curvature
+_KEPT = 0.5  # share of off-diagonal entries that stays where the output is not linear
 
 
 def output_metric(
@@ -54,7 +53,7 @@ def output_metric(
         return _before_refit(restore(values))
 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # of parameters that no fit would have
+        warnings.simplefilter("ignore")  # the parameters may be such as no fit has
         released = smooth(vector)
         output = next((name for name in outputs if _gives(released, name, X)), None)
         if output is None:
@@ -97,7 +96,7 @@ def linear_metric(
 
 
 def _before_refit(released: Estimator) -> Estimator:
-    """Take back a refit to labels, which change by jumps."""
+    """Undo a refit to labels, which change in jumps."""
     model = last_step(released)
     if getattr(model, "refit_on", None) is not None:
         model.set_params(refit_on=None).derive()
@@ -105,7 +104,7 @@ def _before_refit(released: Estimator) -> Estimator:
 
 
 def _steps(vector: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Steps relative to each parameter; one that is zero takes the typical size of the others."""
+    """Return steps relative to each parameter, or to the median size for one that is zero."""
     sizes = np.abs(vector)
     typical = np.median(sizes[sizes > 0]) if sizes.any() else 1.0
     return _STEP * np.where(sizes > 0, sizes, typical)
@@ -113,14 +112,14 @@ def _steps(vector: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _evaluate(estimator: Estimator, output: str, X: Container) -> NDArray[np.float64]:
     values = getattr(estimator, output)(X)
-    if isinstance(values, list):  # probabilities of several outputs, with classes of their own
+    if isinstance(values, list):  # probabilities of several outputs
         values = np.concatenate([np.ravel(part) for part in values])
     values = values.toarray() if sparse.issparse(values) else np.asarray(values)
     return values.astype(np.float64).ravel()
 
 
 def _gives(estimator: Estimator, output: str, X: Container) -> bool:
-    """Return whether a released estimator has numbers of this kind; labels may be no numbers."""
+    """Return whether a released estimator has this output, in numbers."""
     try:
         _evaluate(estimator, output, X)
     except (AttributeError, NotImplementedError, TypeError, ValueError):

@@ -18,9 +18,9 @@ from skdp.core.types import Container, Matrix
 
 
 def class_codes(n_classes: int) -> Matrix:
-    """Return a code for each class, of which two have the product [same class] - 1 / n_classes.
+    """Return a code for each class: the corners of a simplex around 0, in n_classes - 1 dimensions.
 
-    They are the corners of a simplex around 0, in one dimension less than there are classes.
+    The product of two codes is [same class] - 1 / n_classes.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def mean_product(codes: Matrix, features: Container) -> Matrix:
 
 
 def with_constant(features: Container, constant: float) -> Container:
-    """Append a constant column; none where it is 0."""
+    """Append a constant column, unless the constant is 0."""
     if constant == 0:
         return features
     column = np.full((features.shape[0], 1), float(constant))
@@ -52,7 +52,7 @@ def with_constant(features: Container, constant: float) -> Container:
 
 
 class MomentModel(BaseEstimator):
-    """What both models have in common: from a moment and a second moment to coefficients."""
+    """Base of both models, which compute coefficients from a moment and a second moment."""
 
     constant: float
     shrinkage: float
@@ -111,12 +111,12 @@ class MomentModel(BaseEstimator):
 
 
 class MomentClassifier(ClassifierMixin, MomentModel):
-    """Classify by least squares on class codes, of which one moment is all that is learned.
+    """Classify by least squares on class codes, with one moment learned from the records.
 
     Each class has a code, a corner of a simplex around 0. The moment is the mean over the records
     of code times (x, c), with a constant c. Multiplied by the inverse of the second moment of
     (x, c) it is the least squares prediction of the code, and a record goes to the class whose code
-    is nearest. To few private numbers of a small sensitivity belongs much that may be public.
+    is nearest. Few private numbers of a small sensitivity are needed; the rest can be public.
 
     Parameters
     ----------
@@ -124,27 +124,26 @@ class MomentClassifier(ClassifierMixin, MomentModel):
         The constant c. A larger one costs more noise in all numbers, and leaves less in the
         intercept; 0 leaves the intercept out. It suits records of length 1.
     shrinkage : float in [0, 1], default=0.1
-        How far the second moment is shrunk toward an isotropic one around 0. 0 is least squares,
-        which suffers where the second moment is that of other records, and where there is noise in
-        directions in which features hardly vary: the more noise, the nearer to 1.
+        Share by which the second moment is shrunk toward an isotropic one around 0. 0 is least
+        squares, which suffers from a second moment of other records, and from noise in directions
+        in which features hardly vary. The more noise, the nearer to 1 it should be.
     second_moment : array-like of shape (n_features + 1, n_features + 1), or None, default=None
         Public mean of (x, 1)(x, 1)^T, such as `second_moment_` of a model fitted on public
         features; or of x x^T, shape (n_features, n_features), where features have mean 0. None
-        takes that of the records of fit. Where it is private, only the moment is released: the
-        second moment is then that of the oracle's records, or isotropic where the sensitivity is
-        known on paper.
+        takes that of the records of fit. A private fit releases the moment alone: the second moment
+        is then that of the oracle's records, or isotropic where the sensitivity is known on paper.
     classes : array-like of shape (n_classes,) or None, default=None
         The class labels; None takes those that occur in fit.
     refit_on : array-like, sparse or data frame of shape (n_public, n_features), or None, \
             default=None
-        Public records without labels, as this step of a pipeline sees them. The model labels them,
-        and takes the coefficients of one that is fitted to these: many labels average what noise
-        has done to single coefficients. The other attributes stay.
+        Public records without labels, as this step of a pipeline sees them. The model labels them
+        and takes the coefficients of a fit to these labels, which average the noise in single
+        coefficients. The other attributes stay.
 
     Attributes
     ----------
     moment_ : ndarray of shape (n_classes - 1, n_features + 1)
-        What is released: the mean of code times (x, c), without its last column where c is 0.
+        The released mean of code times (x, c), without its last column where c is 0.
     second_moment_ : ndarray of shape (n_features + 1, n_features + 1)
         The mean of (x, 1)(x, 1)^T, given or computed, before shrinkage.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
@@ -312,7 +311,7 @@ class MomentClassifier(ClassifierMixin, MomentModel):
 
 
 class MomentRegressor(RegressorMixin, MomentModel):
-    """Least squares, of which one moment is all that is learned.
+    """Least squares, with one moment learned from the records.
 
     The moment is the mean over the records of t times (x, c), with a constant c and t the response,
     scaled to [-1, 1] if a range of it is declared. Multiplied by the inverse of the second moment
@@ -323,7 +322,7 @@ class MomentRegressor(RegressorMixin, MomentModel):
     constant : float in [0, 1e100], default=0.5
         The constant c. With 0 no intercept is learned: it is 0, or the middle of `y_range`.
     shrinkage : float in [0, 1], default=0.0
-        How far the second moment is shrunk toward an isotropic one around 0; 0 is least squares.
+        Share by which the second moment is shrunk toward an isotropic one; 0 is least squares.
     second_moment : array-like of shape (n_features + 1, n_features + 1), or None, default=None
         As for :class:`MomentClassifier`.
     y_range : pair of float, or None, default=None
@@ -333,7 +332,7 @@ class MomentRegressor(RegressorMixin, MomentModel):
     Attributes
     ----------
     moment_ : ndarray of shape (1, n_features + 1)
-        What is released: the mean of t times (x, c), without its last column where c is 0.
+        The released mean of t times (x, c), without its last column where c is 0.
     second_moment_ : ndarray of shape (n_features + 1, n_features + 1)
         The mean of (x, 1)(x, 1)^T, given or computed, before shrinkage.
     coef_ : ndarray of shape (n_features,)
@@ -452,7 +451,7 @@ class MomentRegressor(RegressorMixin, MomentModel):
             low, high = map(float, (-1, 1) if self.y_range is None else self.y_range)
         except (TypeError, ValueError):
             low, high = 0.0, 0.0
-        if not 0 < (high - low) / 2 < np.inf:  # what is no number compares as false
+        if not 0 < (high - low) / 2 < np.inf:  # a comparison with NaN is false
             raise ValueError(
                 "The 'y_range' parameter of MomentRegressor must be a pair of finite numbers, the "
                 f"lower one first. Got {shown(self.y_range)}."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ from skdp.core.metric import OutputMetric
 from skdp.core.moments import Moments
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Values
-from skdp.estimators.catalog import entry_of, lookup
+from skdp.estimators.catalog import lookup
 from skdp.estimators.catalog.alignment import SignedRows
 from skdp.estimators.closed_form_trial import closed_form_of
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
@@ -36,8 +35,6 @@ from skdp.estimators.structure import (
     with_canonical_steps,
     with_public_structure,
 )
-
-_thread = threading.local()
 
 
 class ParameterTarget(Target):
@@ -82,11 +79,20 @@ class ParameterTarget(Target):
         # a clone, or what is the same where there are no parameters to copy, in a tenth of the time
         fitted = copy.copy(self.estimator) if self._is_plain else clone(self.estimator)
         if self._seeds:
-            _set_seeds(fitted, self._seeds, seed)
+            fitted.set_params(**dict.fromkeys(self._seeds, seed))
         dataset = Dataset(*parts)
         if self._shuffled:
             dataset = reorder(dataset, seed)
         return self.flatten(fit_on(fitted, dataset))
+
+    def check_oracle(self, *records: Container) -> None:
+        """Refuse an oracle with whose records a released attribute is not finite."""
+        for name, value in self._like.items():
+            if not np.isfinite(flat(value)).all():
+                raise ValueError(
+                    f"{name} is not finite in a fit to records of the oracle, as where a column "
+                    "has no values. Leave such a column out of X, or let the oracle fill it."
+                )
 
     def pair_values(
         self, records: Dataset, seed: int, position: int = -1
@@ -144,7 +150,7 @@ class ParameterTarget(Target):
         released = clean_copy(self.public_fit)
         values = self.by_name(vector)
         for part in self._parts if self._errors else ():
-            values |= part.tell_divisors(values, self._like, self._errors)
+            values |= part.raise_divisors(values, self._like, self._errors)
         for name, value in values.items():
             setattr(*_owner(released, name), _in_precision(value, self._like[name]))
         for part in self._parts:
@@ -282,25 +288,3 @@ def _in_precision(value: Any, like: Any) -> Any:
         return value
     limits = np.finfo(np.float32)
     return np.clip(value, limits.min, limits.max).astype(np.float32)
-
-
-def _set_seeds(estimator: Estimator, names: list[str], seed: int) -> None:
-    """Seed a clone with the integer, or with what gives the same bits in less time.
-
-    `set_params`, and making a generator from an integer, each take a tenth of a small fit.
-    """
-    if entry_of(estimator).one_stream:
-        estimator.random_state = _generator(seed)
-    elif any("__" in name for name in names):
-        estimator.set_params(**dict.fromkeys(names, seed))
-    else:
-        for name in names:
-            setattr(estimator, name, seed)
-
-
-def _generator(seed: int) -> np.random.RandomState:
-    """Start over a generator of this thread: it equals a new one."""
-    if not hasattr(_thread, "random_state"):
-        _thread.random_state = np.random.RandomState()
-    _thread.random_state.seed(seed)
-    return _thread.random_state

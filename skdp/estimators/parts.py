@@ -14,7 +14,7 @@ from sklearn.utils import Tags, get_tags
 
 from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import RECORD_ATTRIBUTES, released_entry
-from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.packing import flat, is_float, same, shapes_of
 
 
@@ -45,7 +45,7 @@ class ReleasedPart:
     _shapes: dict[str, tuple] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # found once, since every fit of every pair is compared with them
+        # computed once, since every fit of every pair is compared with them
         object.__setattr__(self, "_registered", self.entry.names(self.public_fit))
         values = self._values(self.public_fit) if self.names else {}
         shapes = {name: shapes_of(value) for name, value in values.items()}
@@ -57,7 +57,7 @@ class ReleasedPart:
     ) -> ReleasedPart:
         """Look up how a part is released; an unknown class is taken as it is."""
         names = tuple(names)
-        entry = released_entry(public_fit, path) or Entry(always(*names))
+        entry = released_entry(public_fit, path) or Entry(names)
         return cls(path, names, public_fit, entry, auto)
 
     def read(self, fitted: Estimator) -> Values:
@@ -89,7 +89,7 @@ class ReleasedPart:
     def drop_records(self, released: Estimator) -> None:
         """Drop what describes the public records."""
         dropped = RECORD_ATTRIBUTES.union(self.entry.drop if self.complete else ())
-        for name in dropped.difference(self.entry.keep, self.names) & vars(released).keys():
+        for name in dropped.difference(self.names) & vars(released).keys():
             delattr(released, name)
 
     def finish(self, released: Estimator) -> None:
@@ -103,18 +103,18 @@ class ReleasedPart:
                 setattr(released, name, named.get(name, value))
         self.entry.finish(released, self.public_fit)
         for name in named.keys() - set(self._registered):
-            setattr(released, name, named[name])  # named though it could be derived
+            setattr(released, name, named[name])  # the user named what could be derived
 
-    def tell_divisors(self, values: Values, public: Values, errors: Values) -> Values:
-        """Return what its function divides by, told from 0; values go by names with the path."""
+    def raise_divisors(self, values: Values, public: Values, errors: Values) -> Values:
+        """Raise divisors that noise hides; values go by names with the path."""
         if self.entry.divisors is None:
             return {}
         own = {name: "__".join((*self.path, name)) for name in self.names}
         values, public, errors = (
             {name: every[full] for name, full in own.items()} for every in (values, public, errors)
         )
-        told = self.entry.divisors(values, public, errors, self.public_fit)
-        return {own[name]: value for name, value in told.items()}
+        raised = self.entry.divisors(values, public, errors, self.public_fit)
+        return {own[name]: value for name, value in raised.items()}
 
     def anchor(self) -> bytes:
         """Return what the values depend on besides the data: all floats of the public fit."""
@@ -142,13 +142,12 @@ def anchor_of(parts: Sequence[ReleasedPart]) -> str:
 
 
 class CanonicalStep(BaseEstimator):
-    """A step that is brought into the form of the public fit as soon as it is fitted.
+    """A step that takes the signs and the order of the public fit as soon as it is fitted.
 
-    Signs and order of components are those of the public fit in what is released. So they must be
-    while the next steps are fitted, or else their coefficients would belong to other components.
-
-    They are fitted to what its `transform` gives; of a step whose `fit_transform` gives something
-    else, as of DictionaryLearning, it is what they will see when they predict.
+    The released components have the signs and the order of the public fit, so the next steps must
+    be fitted to such components: otherwise their coefficients would belong to others. The next
+    steps are fitted to the output of `transform`, which they will see when they predict, also where
+    `fit_transform` differs from it, as in DictionaryLearning.
     """
 
     def __init__(self, estimator: Estimator, parts: dict[int | None, ReleasedPart]):
@@ -177,7 +176,7 @@ class CanonicalStep(BaseEstimator):
         return self.estimator_.get_feature_names_out(input_features)
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Leave it to the public fit, which has been told the same."""
+        """Do nothing: the public fit has the same setting."""
         return self
 
     def __sklearn_clone__(self) -> Self:

@@ -1,8 +1,7 @@
-"""Means over bounded records, of which it is known on paper how far one record can move them.
+"""Means over bounded records, with bounds on how far one record can move them.
 
-A statistic is the mean over the records of code times features, a matrix. The code is made of the
-response and the features of the record, and both are bounded whatever the record is, since it was
-clipped. What is made of the mean is post-processing.
+A statistic is the mean over the records of code times features, a matrix. The code follows from the
+response, the features from the clipped record, so both are bounded. All else is post-processing.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from skdp.estimators.clip import ClipBox, ClipNorm
 from skdp.estimators.moments import mean_product
 
 LEAST, MOST = 1e-70, 1e70
-"""Radii of which no fourth power over- or underflows."""
+"""Radii whose fourth powers neither over- nor underflow."""
 
 
 @dataclass(frozen=True)
 class Front:
-    """Where records lie: each column in a range, and a record in a ball of a radius around 0.
+    """The set of records: each column in a range, and a record in a ball around 0.
 
-    Ends and radius are infinite where nothing is known.
+    Ends and radius that are not known are infinite.
     """
 
     low: NDArray[np.float64]
@@ -37,20 +36,20 @@ class Front:
 
     @property
     def absolute(self) -> float:
-        """The largest sum of absolute values."""
+        """The largest sum of absolute values of a record."""
         widest = np.maximum(np.abs(self.low), np.abs(self.high)).sum()
         return ROUND_UP * min(float(widest), np.sqrt(len(self.low)) * self.radius)
 
     @property
     def squares(self) -> NDArray[np.float64]:
-        """A public guess at the mean square of each column: of a uniform one, or of the ball."""
+        """The mean square of each column, guessed as that of a uniform column, or of the ball."""
         of_ball = np.full(len(self.low), self.radius**2 / len(self.low))
         of_box = (self.low**2 + self.low * self.high + self.high**2) / 3
         return np.minimum(of_ball, of_box)
 
     def after(self, step: ClipBox | ClipNorm) -> Front:
-        """Return what is known behind a clip."""
-        if isinstance(step, ClipNorm):  # which moves each value toward 0
+        """Return the set of the records behind a clip."""
+        if isinstance(step, ClipNorm):  # it moves each value toward 0
             radius = float(step.radius)
             low, high = np.clip(self.low, -radius, 0.0), np.clip(self.high, 0.0, radius)
             return Front(low, high, min(self.radius, radius))
@@ -62,7 +61,7 @@ class Front:
 
 
 class Statistic(ABC):
-    """What is released where the sensitivity is known on paper: a mean over the records.
+    """A mean over the records, which is released where the sensitivity is known on paper.
 
     A subclass sets the `shape` of the mean, `l1` and `l2`, by how much one record can move the sum
     over the records, and `largest`, the largest norm of what a record adds to it. The estimator is
@@ -74,14 +73,14 @@ class Statistic(ABC):
     l2: float
     largest: float
     name: str
-    """What the mean is called."""
+    """Name of the mean."""
     needs_clip: ClassVar[bool] = True
     """Whether records must be clipped."""
 
     errors: Matrix | float = 0.0
-    """Standard errors of the mean that is put."""
+    """Standard errors of the released mean."""
     usual: Matrix | None = None
-    """The mean that a prior expects, None where there is none."""
+    """The mean that a prior expects; None without a prior."""
 
     def __init__(
         self, estimator: Estimator, front: Front, y_range: tuple[float, float] | None = None
@@ -104,7 +103,7 @@ class Statistic(ABC):
 
     @abstractmethod
     def _bound(self, estimator: Estimator) -> None:
-        """Set the bounds, or say which configuration has none."""
+        """Set the bounds, or refuse a configuration without a bound."""
 
     @abstractmethod
     def __call__(self, X: Container, y: NDArray | None) -> Matrix:
@@ -112,13 +111,13 @@ class Statistic(ABC):
 
     @abstractmethod
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Make a fitted estimator of the mean, in the place of a public fit."""
+        """Set the attributes of a copy of the public fit from the mean."""
 
     def bound(self, order: float, n_samples: int) -> float:
-        """Return how far one record can move the mean, in the norm of this order.
+        """Bound how far one record can move the mean, in the norm of this order.
 
-        Each of the two sums is off by the rounding of its terms: at most n + 8 units in the last
-        place of the sum of their sizes, in whatever order they are added.
+        The rounding error of each of the two sums is at most n + 8 units in the last place of the
+        sum of the sizes of its terms, in any order.
         """
         moved, spread = (self.l1, math.sqrt(math.prod(self.shape))) if order == 1 else (self.l2, 1)
         rounding = (n_samples + 8) * 2.0**-52 * self.largest * spread
@@ -126,7 +125,7 @@ class Statistic(ABC):
 
 
 class Products(Statistic):
-    """The mean of code times features: the code is made of the response."""
+    """A mean of code times features, whose code follows from the response."""
 
     @abstractmethod
     def codes(self, y: NDArray | None, n_samples: int) -> Matrix:
@@ -142,7 +141,7 @@ class Products(Statistic):
 
 
 class OfClasses(Products):
-    """A statistic in which each class has a code, its row of the identity unless overridden."""
+    """A statistic whose classes have codes, by default the rows of the identity."""
 
     def _bound(self, estimator: Estimator) -> None:
         self.classes = estimator.classes_

@@ -1,7 +1,7 @@
-"""What must be the same in the public fit, in every pair and in the private fit.
+"""The structure that the public fit, every fit of a pair and the private fit share.
 
-That is the members themselves, the columns and features that each sees, the order of a chain, the
-class labels, the categories of encoders, and the form of the steps to which others are fitted.
+It consists of the members, the columns and features that each sees, the order of a chain, the class
+labels, the categories of encoders, and the signs and order of components.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from skdp.estimators.parts import CanonicalStep, ReleasedPart, columns_of
 def check_structure(fitted: Estimator, public_fit: Estimator) -> None:
     """Refuse a fit whose members are not those of the public fit.
 
-    The released numbers of such a fit would mean something else than those of the public fit. The
-    message is safe to show: it holds no value.
+    Its numbers would mean something else than those of the public fit. The message holds no value.
     """
     if type(fitted) is type(public_fit) and not is_composition(public_fit):
         _check_classes(fitted, public_fit)

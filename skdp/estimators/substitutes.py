@@ -1,7 +1,7 @@
 """Estimators that keep in public attributes what scikit-learn keeps in private ones.
 
-What a fit has learned can be released, and put back, through public attributes only. Each class
-here computes what the class that it derives from does, and takes its place wherever it is released.
+Only public attributes can be released and set again. Each class here computes the same as the class
+that it derives from, and replaces it wherever it is released.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdp.core.classes import public_name
 from skdp.core.types import Container, Seed
 
-# What a fit says of the columns that it has seen.
+# Attributes that describe the columns of a fit.
 INPUT = {"n_features_in_", "feature_names_in_"}
 
 
@@ -55,7 +55,7 @@ class StandardizedPowerTransformer(PowerTransformer):
     def inverse_transform(self, X: ArrayLike) -> NDArray:
         """Undo the transform."""
         power, scaler = self._fitted_steps()
-        vars(power).pop("feature_names_in_", None)  # what the scaler gives has none
+        vars(power).pop("feature_names_in_", None)  # the output of the scaler has no names
         return power.inverse_transform(scaler.inverse_transform(X))
 
     def _steps(self) -> tuple[PowerTransformer, StandardScaler]:
@@ -126,7 +126,7 @@ class PublicNystroem(NamedAsTheirs, Nystroem):
     def fit(self, X: Container, y: Container = None) -> Self:
         """Take the landmarks given, or records of X."""
         super().fit(X, y)
-        del self.component_indices_  # of no use in the map, and of these records
+        del self.component_indices_  # they describe the records of this fit
         if self.landmarks is not None:
             self.components_, self.normalization_ = self.landmarks
         return self
@@ -147,7 +147,7 @@ class DiscriminantProjection(NamedAsTheirs, LinearDiscriminantAnalysis):
         names = self.__dict__.pop("feature_names_in_", None)  # the points below have none
         values = np.asarray(X, dtype=np.float64)
         center = values.mean(axis=0)
-        # Steps as long as the records are far away: what is rounded off is then small beside them.
+        # Steps as long as the records are far away make the rounding error relatively small.
         steps = np.maximum(np.abs(center), values.std(axis=0))
         moved = center + np.where(steps > 0, steps, 1.0)
         points = np.vstack(

@@ -22,7 +22,7 @@ from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.configuration import describe
 from skdp.estimators.copies import clean_copy
 from skdp.estimators.inputs import takes
-from skdp.estimators.members import as_last_step_sees, drop_out_of_bag, last_step
+from skdp.estimators.members import before_last_step, drop_out_of_bag, last_step
 
 # What decides to which leaf a record goes.
 STRUCTURE = ("children_left", "children_right", "feature", "threshold", "missing_go_to_left")
@@ -285,7 +285,7 @@ class LeafValues(Target):
         return np.hstack([np.ones((len(y), 1)), scaled])
 
     def _apply(self, X: Container) -> NDArray[np.intp]:
-        seen = as_last_step_sees(self.public_fit, X)
+        seen = before_last_step(self.public_fit, X)
         return last_step(self.public_fit).apply(seen).reshape(seen.shape[0], -1)
 
     def _repair(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp.core.checks import check_count, shorten, shown, with_advice
+from skdp.core.checks import check_count, shorten, shown
 from skdp.core.dataset import validate_rows
 from skdp.core.types import Matrix
 from skdp.functions.bernstein_basis import (
@@ -103,10 +103,6 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     array([ 0.18, -0.48])
     """
 
-    @with_advice(
-        "Write BernsteinTransformer(degree=10, feature_range=(0, 1)): the box in which it is "
-        "wanted, from what is known without the data."
-    )
     def __init__(
         self,
         degree: int = 10,

@@ -1,1 +1,1 @@
-"""How much one record can change the target: oracles, calibration and the sampler."""
+"""The sensitivity of a target: oracles, calibration, the sampler, and bounds on paper."""

@@ -1,4 +1,4 @@
-"""From anything that can be sampled to an oracle.
+"""Make an oracle of anything that can be sampled.
 
 `as_oracle` makes an :class:`skdp.Oracle` of functions, of distributions of scipy and of density
 estimators of scikit-learn.
@@ -189,7 +189,7 @@ def _adapt_estimator(estimator: Estimator) -> _EstimatorOracle:
 def _check_signature(oracle: Callable) -> None:
     try:
         signature = inspect.signature(oracle)
-    except ValueError:  # some callables written in C do not tell theirs
+    except ValueError:  # some callables written in C have no signature
         return
     try:
         signature.bind(1, None)

@@ -1,4 +1,4 @@
-"""What every kind of sensitivity has in common."""
+"""The base classes of all sensitivities."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
 
 class Sensitivity(ABC):
-    """How much one record can change a target: to be sampled, sampled earlier or known on paper.
+    """A bound on the change of a target by one record: sampled now, earlier, or known on paper.
 
-    A plan asks it in this order: whether it is one for the estimator, in which form the target
-    sees its records, and what the noise is calibrated to.
+    A plan calls `for_estimator`, then `agree` on the form of the records, then `settle`.
     """
 
     @property
@@ -36,18 +35,18 @@ class Sensitivity(ABC):
         dataset: Dataset | None = None,
         uses_response: bool = True,
     ) -> Self:
-        """Return the sensitivity of an estimator, or refuse one that it is not for.
+        """Return the sensitivity of an estimator, or refuse the estimator.
 
         Parameters
         ----------
         estimator : estimator object
-            Of which something fitted is released. Only its class and parameters are read.
+            The estimator. Only its class and parameters are read.
         release : object
             The parameter of PrivateEstimator.
         dataset : Dataset or None, default=None
             Records of the form of the data. No entry is looked at.
         uses_response : bool, default=True
-            Whether a response has a use.
+            Whether the estimator, or the target, reads a response.
 
         Returns
         -------
@@ -58,7 +57,7 @@ class Sensitivity(ABC):
 
     @abstractmethod
     def agree(self, schema: Schema, example: Dataset) -> tuple[Self, Schema]:
-        """Settle the form in which the data and all that was or will be drawn are alike.
+        """Settle one form for the data and for all draws.
 
         Parameters
         ----------
@@ -70,7 +69,7 @@ class Sensitivity(ABC):
         Returns
         -------
         sensitivity : Sensitivity
-            The same; a sampler with its seed drawn, since all that is public follows from it.
+            This one, or a sampler with its seed drawn.
         schema : Schema
             The form in which the target sees its records.
 
@@ -99,7 +98,7 @@ class Sensitivity(ABC):
     def settle(
         self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
     ) -> tuple[SensitivityEstimate | KnownSensitivity, MechanismType]:
-        """Return what the noise is calibrated to, and the mechanism with its basis fixed.
+        """Return the sensitivity for the noise, and the mechanism with its basis fixed.
 
         Parameters
         ----------
@@ -127,30 +126,30 @@ class Sensitivity(ABC):
 
 
 class Settled(Sensitivity):
-    """A sensitivity that is known, by a sample or on paper: what the noise is calibrated to."""
+    """A sensitivity that is known, by a sample or on paper, and calibrates the noise."""
 
     @abstractmethod
     def check_fits(self, n_samples: int, schema: Schema, geometry: Geometry) -> None:
-        """Refuse other records, or another geometry, than the sensitivity is for.
+        """Refuse records, or a geometry, for which the sensitivity does not hold.
 
         Parameters
         ----------
         n_samples : int
             Number of records of the data.
         schema : Schema
-            Their form, of which a bound on paper takes any.
+            Their form. A bound on paper takes any.
         geometry : Geometry
             That of the mechanism.
 
         Raises
         ------
         ValueError
-            If the sensitivity is not one for these.
+            If the sensitivity does not hold for these.
         """
 
     @abstractmethod
     def check_made_for(self, target: Target) -> None:
-        """Refuse another target than the one that was sampled, or that the bound is for.
+        """Refuse a target other than the one of the sensitivity.
 
         Parameters
         ----------
@@ -180,7 +179,7 @@ class Settled(Sensitivity):
 
 
 def in_basis_of(geometry: Geometry, mechanism: MechanismType) -> MechanismType:
-    """Return a mechanism in the coordinates of a sensitivity if it asks for such, else its own."""
+    """Return the mechanism in the basis of a sensitivity if it asks for one, else in its own."""
     asked = mechanism.basis if isinstance(mechanism.basis, str) else None
     if geometry.basis.has_prior:
         fits = mechanism.learns_code

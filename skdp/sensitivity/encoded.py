@@ -1,15 +1,15 @@
 """A sensitivity known on paper, of the public code of a value.
 
-Whatever the code T is, and wherever it comes from: the value is clipped to a box of half width R
-around the mean mu of the code, which makes no difference larger, and then T (f - mu) is computed in
-doubles. In the norm of the mechanism it changes by at most
+The value f is clipped to a box of half width R around the mean mu of the code T, which makes no
+difference larger, and then T (f - mu) is computed in doubles. It changes, for any T and mu and in
+the norm of the mechanism, by at most
 
     Delta norm(T) + 2 (rounding error of one T (f - mu)),
 
-and both are bounded here from above. With u = 2^-53 the rounding error of row i is at most
-(d + 2) u / (1 - (d + 2) u) R sum_j abs(T_ij), however the sum is ordered, and a little for numbers
-below the normal ones. R is n times Delta: between two datasets of n records lie n replacements, so
-that no value is farther from the values of datasets for which the bound holds, nor from their mean.
+and this module bounds both terms from above. With u = 2^-53 the rounding error of row i is at most
+(d + 2) u / (1 - (d + 2) u) R sum_j abs(T_ij) for any order of the sum, plus a little for subnormal
+numbers. R is n times Delta: n replacements lead from one dataset of n records to any other, so no
+value is farther from the values of other datasets, or from their mean.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from skdp.core.types import Container, Matrix
 from skdp.sensitivity.bounds import KnownSensitivity
 
 _UNIT = 2.0**-53
-_PILOT_ROUNDING = 1e-12  # of the size of the values: what a computed pair is off by
-_LEAST = 2.0**-1074  # the smallest number of all: what a product that underflows is off by
-_MOST = 1e300  # beyond it a code might overflow
+_PILOT_ROUNDING = 1e-12  # rounding error of a pair, relative to its values
+_LEAST = 2.0**-1074  # the smallest double: the error of a product that underflows
+_MOST = 1e300  # a larger code might overflow
 
 
 @dataclass(frozen=True)

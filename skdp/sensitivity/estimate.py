@@ -216,11 +216,12 @@ class SensitivityEstimate(Settled):
         if math.isinf(self.value):
             causes = "; ".join(f"{count} with {cause!r}" for cause, count in self.failures.items())
             n_failed = sum(self.failures.values())
-            larger = ", or allow a larger gamma" if n_failed < n_pairs else ""
+            larger = ", allow a larger gamma" if n_failed < n_pairs else ""
             raise ValueError(
-                f"The sampled sensitivity is infinite: of {n_pairs} pairs {n_failed} failed "
+                f"The sampled sensitivity is infinite: of {n_pairs} pairs of datasets of "
+                f"{self.n_samples} records {n_failed} failed "
                 f"({causes}), and the promise leaves room for {n_pairs - k}. Nothing is released. "
-                f"Mend the oracle or the target{larger}."
+                f"Change the oracle or the target{larger}, or take more records."
             )
 
     def at(self, gamma: float) -> SensitivityEstimate:

@@ -28,7 +28,7 @@ from skdp.sensitivity.interrupts import noted_interrupts
 T = TypeVar("T")
 
 STARTUP = 1.5
-"""Seconds of sequential work below which workers are not worth starting: loky takes about one."""
+"""Seconds of work for which workers are worth starting: loky takes about one to start."""
 
 Evaluate = Callable[[range], Any]
 
@@ -95,7 +95,7 @@ def run_chunk(evaluate: Callable[[range], T], pairs: range) -> T:
         config_context(),
         noted_interrupts(),
     ):
-        warnings.simplefilter("ignore")  # of each of many fits; the public fit shows them once
+        warnings.simplefilter("ignore")  # the public fit shows the warnings of a fit once
         return evaluate(pairs)
 
 
@@ -117,7 +117,7 @@ def _on_workers(n_jobs: int | None, calls: Iterable[Any]) -> Iterator[Any]:
 def _end(results: object) -> None:
     """End the workers: an error whose traceback somebody keeps would keep them at work."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # joblib tells of results that nobody waited for
+        warnings.simplefilter("ignore")  # joblib warns of results that nobody waited for
         getattr(results, "close", lambda: None)()
 
 

@@ -1,4 +1,4 @@
-"""What a bound known on paper supposes, as far as it can be checked or made true.
+"""Preconditions of bounds known on paper, as far as they can be checked or made true.
 
 The parameters of an estimator are checked. That records lie in a box is made true: a map of single
 records keeps neighbors neighbors, and is applied whatever the records are. No check looks at them,

@@ -16,8 +16,8 @@ class PublicDataOracle(ShippedOracle):
     """Resample the records of a public table, with replacement.
 
     The promise is then about pairs of datasets drawn from the empirical distribution of that
-    table. It must not be the private table. The very same object is refused; a subset of it, a
-    sample, or a copy, also in another order, is not noticed.
+    table. It must not be the private table. The same object, or a view of it, is refused; a copy of
+    private records is not noticed.
 
     Parameters
     ----------

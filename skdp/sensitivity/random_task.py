@@ -23,9 +23,9 @@ from skdp.sensitivity.shipped import (
 )
 
 _JITTER = 1e-6
-_MIXED = 0.1  # how many labels are shuffled unless it is said
-_GAPS = ("nan", "None", "NaT", "<NA>")  # as frames write what is missing
-_LEAST_PER_CLASS = 2  # one may be the record that a pair leaves out
+_MIXED = 0.1  # default share of labels that are shuffled
+_GAPS = ("nan", "None", "NaT", "<NA>")  # texts of missing entries of frames
+_LEAST_PER_CLASS = 2  # a pair may leave one out
 
 
 class RandomTaskOracle(ShippedOracle):

@@ -1,14 +1,12 @@
-"""Check an oracle before it is used: that it draws, and from its generator.
+"""Check that an oracle draws at random, from its generator, and not from the private records.
 
-A private table in an oracle, or an oracle that does not draw at random, makes every guarantee void,
-and no sample would show it.
+Otherwise every guarantee is void, and no sample would show it.
 """
 
 from __future__ import annotations
 
-import functools
+import dis
 import inspect
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -17,25 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp.core.classes import isinstance_by_name, named, slots_of
+from skdp.core.checks import warn
 from skdp.core.dataset import Dataset, as_array, belongs_to
 from skdp.core.dtypes import objects
-from skdp.core.installed import release_of
 from skdp.core.oracle import Oracle
-from skdp.core.source import contents, global_names
 from skdp.core.types import Container
+from skdp.exceptions import PrivacyLeakWarning
 from skdp.sensitivity.adapters import OracleAdapter
 
 # A legitimate oracle of few possible datasets may repeat one, but not so many times in a row.
 MAX_EQUAL = 30
 
-_TREES = named("sklearn.neighbors", "KDTree BallTree")
-
 MAX_WORK = 10**6
-"""Steps after which two arrays are taken to share memory: strides can make a riddle of it."""
+"""Steps after which two arrays are taken to share memory: some strides take too many to tell."""
 
 RELATIVE_ERROR = 1e-6
-"""By which numbers of two equal draws may differ: some simulators round by the thread."""
+"""Difference between two draws from one generator: some simulators round by the thread."""
 
 
 def try_oracle(oracle: Oracle, draw: Callable[[int], Dataset]) -> Dataset:
@@ -46,7 +41,7 @@ def try_oracle(oracle: Oracle, draw: Callable[[int], Dataset]) -> Dataset:
     """
     first = draw(0)
     kept = first.take(np.arange(first.n_records))
-    if not _are_equal(kept, draw(0)):
+    if not _are_equal(kept, draw(0), RELATIVE_ERROR):
         raise ValueError(
             f"The oracle {oracle.description} returned other records for the same rng. It "
             "must take all its randomness from the generator 'rng' that it is called with."
@@ -61,18 +56,30 @@ def try_oracle(oracle: Oracle, draw: Callable[[int], Dataset]) -> Dataset:
 
 
 def check_is_public(oracle: Oracle | None, dataset: Dataset) -> None:
-    """Refuse an oracle that holds the private records themselves; None holds nothing.
+    """Refuse an oracle that holds the private records; warn of a function that reads them.
 
-    Only identity and shared memory are looked at, so that the answer tells nothing of a value. A
-    copy is not recognized.
+    Only identity and shared memory are compared, so that the answer tells nothing of a value.
     """
-    if oracle is not None and any(shares_memory(held, dataset) for held in _held(oracle)):
-        raise ValueError(
-            f"The oracle {oracle.description} holds the private records. What is sampled from them "
-            "is not private, and nothing would be promised. An oracle must be made of public "
-            "records, or of knowledge. A subset, a sample or a copy of the private records is as "
-            "wrong, and is not noticed."
-        )
+    if oracle is None:
+        return
+    source: Any = oracle
+    while isinstance(source, OracleAdapter):
+        source = source.source
+    for name, held in _held(source):
+        parts = [held, *held[:MAX_EQUAL]] if isinstance(held, list | tuple) else [held]
+        if any(shares_memory(part, dataset) for part in parts):
+            raise ValueError(
+                f"The oracle {oracle.description} holds the private records, in {name}. Sampling "
+                "from them voids the promise: make the oracle of public records, or of knowledge."
+            )
+    for name, read in _read(source):
+        if any(read is part for part in dataset.parts):
+            warn(
+                f"The oracle {oracle.description} reads the variable {name!r}, which holds the "
+                "private records. The promise is void if it draws from them: let it read public "
+                "records alone, and write out what else it needs, such as a number of columns.",
+                PrivacyLeakWarning,
+            )
 
 
 def shares_memory(thing: object, dataset: Dataset) -> bool:
@@ -82,51 +89,26 @@ def shares_memory(thing: object, dataset: Dataset) -> bool:
     return same or any(_overlap(array, other) for array in _arrays(thing) for other in private)
 
 
-def _held(thing: Any, depth: int = 3) -> Iterator[object]:
-    """Yield what an oracle refers to: attributes, also of its class, variables, defaults."""
-    while isinstance(thing, OracleAdapter):
-        thing = thing.source
-    if isinstance(thing, np.ndarray | str | bytes) or sparse.issparse(thing) or depth < 0:
-        yield thing
-        return
-    yield thing
-    if belongs_to(thing, "pandas", "polars"):
-        return
-    parts: list[Any] = []
-    if isinstance(thing, functools.partial):
-        parts = [thing.func, *thing.args, *thing.keywords.values()]
-    elif isinstance(thing, list | tuple | deque) and len(thing) < MAX_EQUAL:
-        parts = list(thing)
-    elif isinstance(thing, dict):
-        parts = list(thing.values())
-    elif inspect.ismethod(thing):
-        parts = [thing.__self__, thing.__func__]
-    elif inspect.isfunction(thing):
-        parts = [part for cell in thing.__closure__ or () for part in contents(cell)]
-        parts += [thing.__globals__.get(name) for name in global_names(thing.__code__)]
-        parts += [*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
-        parts += vars(thing).values()
-    elif isinstance(thing, property):
-        parts = [thing.fget]
-    elif isinstance(thing, staticmethod | classmethod):
-        parts = [thing.__func__]
-    elif isinstance(thing, type):
-        parts = _members(thing)
-    elif not inspect.ismodule(thing):
-        parts = _members(type(thing))
-        for kind in type(thing).__mro__:
-            parts += [getattr(thing, name, None) for name in slots_of(kind)]
-        parts += getattr(thing, "__dict__", {}).values()
-        if isinstance_by_name(thing, *_TREES):  # of a density
-            parts += thing.get_arrays()
-    for part in parts:
-        yield from _held(part, depth - 1)
+def _held(oracle: Any) -> Iterator[tuple[str, object]]:
+    """Yield what an oracle has as attributes, defaults and bound arguments, with names for them."""
+    for name in dir(oracle):
+        if not name.startswith("__"):
+            with suppress(Exception):  # a property may raise anything
+                yield f"the attribute {name.lstrip('_')!r}", getattr(oracle, name)
+    with suppress(TypeError, ValueError):  # one that only has `sample`, or is written in C
+        for name, parameter in inspect.signature(oracle).parameters.items():
+            yield f"the argument {name!r}", parameter.default
 
 
-def _members(kind: type) -> list[Any]:
-    """List what stands in a class and its bases, those of installed packages left out."""
-    own = (base for base in kind.__mro__ if release_of(base.__module__) is None)
-    return [member for base in own for member in vars(base).values()]
+def _read(oracle: Any) -> Iterator[tuple[str, object]]:
+    """Yield the variables that the code of an oracle reads."""
+    with suppress(TypeError):  # one that is written in C
+        function = oracle if inspect.isfunction(oracle) else type(oracle).__call__
+        steps = dis.get_instructions(function)
+        loaded = {step.argval for step in steps if step.opname == "LOAD_GLOBAL"}
+        found = inspect.getclosurevars(function)  # its globals have names of attributes too
+        yield from found.nonlocals.items()
+        yield from ((name, found.globals[name]) for name in loaded & found.globals.keys())
 
 
 def _arrays(container: Container) -> list[NDArray]:
@@ -136,6 +118,8 @@ def _arrays(container: Container) -> list[NDArray]:
     if sparse.issparse(container):
         data = getattr(container, "data", None)  # a dictionary of keys has none
         return [data] if isinstance(data, np.ndarray) else []
+    if hasattr(container, "get_arrays"):  # a tree of a density
+        return list(container.get_arrays())
     if not belongs_to(container, "pandas", "polars"):
         return []
     columns = (
@@ -161,12 +145,13 @@ def _overlap(array: NDArray, other: NDArray) -> bool:
         return True
 
 
-def _are_equal(dataset: Dataset, other: Dataset) -> bool:
+def _are_equal(dataset: Dataset, other: Dataset, tolerance: float = 0.0) -> bool:
     parts, others = dataset.parts, other.parts
-    return len(parts) == len(others) and all(map(_are_alike, parts, others))
+    alike = (_are_alike(*each, tolerance) for each in zip(parts, others, strict=False))
+    return len(parts) == len(others) and all(alike)
 
 
-def _are_alike(container: Container, other: Container) -> bool:
+def _are_alike(container: Container, other: Container, tolerance: float) -> bool:
     if type(container) is not type(other):
         return False
     if sparse.issparse(container):
@@ -176,7 +161,8 @@ def _are_alike(container: Container, other: Container) -> bool:
         is_frame = belongs_to(each, "pandas", "polars") and len(each.shape) == 2
         parts = [each[name] for name in each.columns] if is_frame else [each]
         arrays.append(list(map(_entries, parts)))
-    return len(arrays[0]) == len(arrays[1]) and all(map(_match, *arrays))
+    pairs = zip(*arrays, strict=False)
+    return len(arrays[0]) == len(arrays[1]) and all(_match(a, b, tolerance) for a, b in pairs)
 
 
 def _entries(container: Container) -> NDArray:
@@ -186,9 +172,9 @@ def _entries(container: Container) -> NDArray:
     return objects(container) if is_series else entries
 
 
-def _match(array: NDArray, other: NDArray) -> bool:
+def _match(array: NDArray, other: NDArray, tolerance: float) -> bool:
     if array.shape != other.shape:
         return False
     if array.dtype.kind in "fc" and other.dtype.kind in "fc":
-        return np.allclose(array, other, rtol=RELATIVE_ERROR, atol=0, equal_nan=True)
+        return np.allclose(array, other, rtol=tolerance, atol=0, equal_nan=True)
     return bool(np.all((array == other) | ((array != array) & (other != other))))

@@ -22,7 +22,6 @@ from skdp import (
     mean_l2,
     order_statistic,
 )
-from skdp.accounting import PrivacyAccountant
 from skdp.audit import audit_epsilon, audit_estimator, find_large_sensitivity
 from skdp.risk import basic_composition, dkw_factor
 
@@ -87,11 +86,3 @@ def test_integers_of_numpy_are_counts():
     assert (plan.n_samples, plan.order_statistic.n_pairs) == (10, 19)
     bound = mean_l1(np.uint8(10), ranges=(0, 1))
     assert bound.for_geometry("l1", 10) == mean_l1(10, ranges=(0, 1)).value
-
-
-def test_advice_is_given_for_a_wrong_call_and_not_for_a_wrong_value():
-    with pytest.raises(TypeError, match=r"takes 2 positional arguments.*Write PrivacyAccountant"):
-        PrivacyAccountant(":memory:", 3.0)
-    with pytest.raises(TypeError, match="epsilon") as refusal:
-        PrivacyAccountant(":memory:", epsilon="3")
-    assert "Write" not in str(refusal.value)

@@ -19,6 +19,7 @@ from sklearn.ensemble import (
     VotingRegressor,
 )
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import (
     LassoCV,
     LinearRegression,
@@ -329,6 +330,27 @@ def test_frozen_and_stateless_members_release_nothing():
     model = make_pipeline(union, VotingRegressor([("frozen", frozen), ("ridge", Ridge())]))
     paths = [path for path, _, _ in fitted_parts(model.fit(X, y))]
     assert paths == [("featureunion", "standardscaler"), ("votingregressor", "ridge")]
+
+
+def private(estimator, X, y):
+    sampler = SensitivitySampler(PublicDataOracle(X, y), gamma=0.5, random_state=0)
+    return PrivateEstimator(estimator, mechanism=LaplaceMechanism(1.0), sensitivity=sampler)
+
+
+def test_a_transformer_of_no_columns_releases_nothing():
+    columns = make_column_transformer((StandardScaler(), [0, 1]), (OneHotEncoder(), []))
+    model = private(make_pipeline(columns, Ridge()), *response(1)).fit(*response(2))
+    released = {name.rpartition("__")[0] for name in model.standard_errors_}
+    assert released == {"columntransformer__standardscaler", "ridge"}
+    assert np.isfinite(model.predict(response(3)[0])).all()
+
+
+@pytest.mark.filterwarnings("ignore:Skipping features without any observed values")
+def test_a_column_without_values_is_pointed_out():
+    X, y = response(0)
+    X[:, 1] = np.nan
+    with pytest.raises(ValueError, match=r"simpleimputer__statistics_ is not finite"):
+        private(make_pipeline(SimpleImputer(), Ridge()), X, y).plan(40)
 
 
 def test_out_of_bag_scores_of_the_public_fit_are_dropped():

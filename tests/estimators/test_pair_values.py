@@ -1,13 +1,10 @@
 """Both values of a pair at once: the same bits as two calls, with less checking."""
 
-import warnings
-
 import numpy as np
 import pytest
 from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import make_classification
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -15,7 +12,6 @@ from sklearn.svm import LinearSVC
 
 from skdp.core.dataset import Dataset, neighboring_pair
 from skdp.core.target import FunctionTarget
-from skdp.estimators.catalog import CATALOG
 from skdp.estimators.parameters import ParameterTarget
 
 X, y = make_classification(n_samples=41, n_features=4, random_state=0)
@@ -89,21 +85,6 @@ def test_infinity_made_inside_a_pipeline_still_fails():
     positive[0, 0] = 0.0
     with np.errstate(divide="ignore"), pytest.raises(ValueError, match="infinity"):
         target.pair_values(Dataset(positive, y), seed=0)
-
-
-@pytest.mark.parametrize("kind", CATALOG.where(lambda entry: entry.one_stream))
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_generator_seeded_alike_gives_the_fit_of_the_integer(kind, n_classes):
-    X, y = make_classification(60, 6, n_informative=4, n_classes=n_classes, random_state=0)
-    options = {"LogisticRegression": [{}, {"solver": "saga"}], "Ridge": [{}, {"solver": "sag"}]}
-    for parameters in options.get(kind.__name__, [{}]):
-        estimator = kind(max_iter=5, **parameters)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # five iterations
-            target = ParameterTarget(estimator, "auto", clone(estimator).fit(X, y))
-            for seed in (0, 7):
-                expected = clone(estimator).set_params(random_state=seed).fit(X, y)
-                np.testing.assert_array_equal(target(X, y, seed=seed), target.flatten(expected))
 
 
 @pytest.mark.parametrize("estimator", [LinearSVC(), SGDClassifier(warm_start=True)], ids=str)

@@ -160,7 +160,7 @@ def test_subclass_is_not_taken_for_its_base():
     class Richer(LinearSVC):
         pass
 
-    with pytest.raises(ValueError, match="does not know Richer"):
+    with pytest.raises(ValueError, match=r"does not know .*Richer"):
         make_target(Richer())
 
 

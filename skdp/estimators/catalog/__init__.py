@@ -1,4 +1,4 @@
-"""What is known of each class of estimators: one entry for each, in the module of its kind.
+"""The catalog: one entry for each class of estimators, in the module of its kind.
 
 An entry names the fitted attributes that determine the output, or says why there are none. They are
 the smallest such set, since every further number costs noise. All other attributes of the released
@@ -21,13 +21,11 @@ from skdp.estimators.catalog import (
     density,
     ensembles,
     linear,
-    moments,
     preprocessing,
     probabilistic,
     refused,
-    substitutes,
 )
-from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.packing import is_float, shapes_of
 
 __all__ = [
@@ -43,8 +41,8 @@ __all__ = [
     "traits_of",
 ]
 
-# Attributes that describe the records of a fit and not the fitted function. On the public fit they
-# describe the oracle's records: no secret, but no fact about the released estimator either.
+# Attributes that describe the records of a fit and not the fitted function. In the public fit they
+# describe records of the oracle, and say nothing about the released estimator.
 RECORD_ATTRIBUTES = frozenset(
     {
         "dual_gap_",
@@ -68,19 +66,12 @@ _ENTRIES: dict[str, Entry] = {
     **density.ENTRIES,
     **preprocessing.ENTRIES,
     **calibrators.ENTRIES,
-    **substitutes.ENTRIES,
     **compositions.ENTRIES,
     **ensembles.ENTRIES,
     **refused.ENTRIES,
-    **moments.ENTRIES,
 }
 CATALOG = ClassTable(_ENTRIES)
 _SUBSTITUTES = "skdp.estimators.substitutes"
-_OF_SUBSTITUTES = {
-    entry.substitute.name: entry.substitute.entry or entry
-    for entry in _ENTRIES.values()
-    if entry.substitute is not None
-}
 _UNKNOWN = Entry()
 
 
@@ -92,8 +83,8 @@ def entry_of(estimator: Estimator) -> Entry:
 def traits_of(estimator: Estimator) -> Entry:
     """Return the entry of the nearest class of scikit-learn that an estimator is an instance of.
 
-    It says how the estimator treats records and members, and not what is to be released: a subclass
-    may hold more than its base class does. It is empty where there is none.
+    The entry says how the estimator treats records and members. It does not say what to release,
+    since a subclass may hold more than its base class. It is empty where there is no such class.
     """
     return CATALOG.inherited(type(estimator), _UNKNOWN)
 
@@ -103,8 +94,10 @@ def released_entry(estimator: Estimator, path: Sequence[str] = ()) -> Entry | No
     if path and ".calibrators[" in path[-1]:
         return calibrators.calibrator_entry(estimator)
     kind = type(estimator)
-    own = kind.__module__ == _SUBSTITUTES
-    entry = _OF_SUBSTITUTES.get(kind.__name__) if own else CATALOG.get(kind)
+    entry = CATALOG.get(kind)
+    if kind.__module__ == _SUBSTITUTES:
+        is_projection = kind.__name__ == "DiscriminantProjection"
+        entry = linear.PROJECTION if is_projection else traits_of(estimator)
     return None if entry is None or entry.attributes is None else entry
 
 
@@ -113,17 +106,16 @@ def is_stateless(estimator: Estimator) -> bool:
     if estimator is None or isinstance(estimator, str):
         return True
     entry = entry_of(estimator)
-    # A Gaussian process has a prior to predict from, so it claims to need no fit; but it learns.
+    # A Gaussian process can predict from its prior, so it claims to need no fit, but it does learn.
     is_refused = isinstance(entry.refuse, str)
     return entry.learns_nothing or not (is_refused or get_tags(estimator).requires_fit)
 
 
 def substitute_of(estimator: Estimator, transforms: bool) -> type | None:
-    """Return the class that takes the place of an estimator, None if it stays."""
-    substitute = entry_of(estimator).substitute
-    if substitute is None or not substitute.applies(estimator, transforms):
-        return None
-    return getattr(importlib.import_module(_SUBSTITUTES), substitute.name)
+    """Return the class that takes the place of an estimator, None if there is none."""
+    rule = entry_of(estimator).substitute
+    name = None if rule is None else rule(estimator, transforms)
+    return None if name is None else getattr(importlib.import_module(_SUBSTITUTES), name)
 
 
 def check_releasable(estimator: Estimator) -> None:
@@ -137,7 +129,7 @@ def check_releasable(estimator: Estimator) -> None:
 
 
 def lookup(estimator: Estimator, path: Sequence[str] = ()) -> Entry:
-    """Return the entry by which an estimator is released, or say what to name instead."""
+    """Return the entry by which an estimator is released, or refuse an unknown class."""
     check_releasable(estimator)
     entry = released_entry(estimator, path)
     if entry is None:
@@ -160,7 +152,7 @@ def register(
     attributes : sequence of str, or callable
         The fitted attributes that determine the output, the fewer the better: arrays of floats,
         or lists of them, whose shapes do not depend on the data. Or ``attributes(estimator)``,
-        which returns them for a configuration.
+        which returns them for a configuration. An empty list says that fitting learns nothing.
     finish : callable or None, default=None
         ``finish(released, public_fit)`` changes `released` in place: it repairs noised values that
         went out of range and recomputes what follows from them. Everything else is that of the
@@ -174,7 +166,7 @@ def register(
     TypeError
         If `kind` is no class.
     ValueError
-        If the class is one that the library decides about itself, or `attributes` is empty.
+        If the class is one that the library decides about itself.
 
     Examples
     --------
@@ -206,33 +198,33 @@ def register(
             f"The 'kind' parameter of register must be a class of your own. Got {kind.__name__}, "
             "about which the library has decided. Name attributes in 'release' instead."
         )
-    if callable(attributes):
-        CATALOG.added[kind] = Entry(attributes, finish, align)
-        return
-    names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
-    if not names:
-        raise ValueError("The 'attributes' parameter of register must name at least one attribute.")
-    CATALOG.added[kind] = Entry(always(*names), finish, align)
+    if not callable(attributes):
+        attributes = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+    CATALOG.added[kind] = Entry(attributes, finish, align, learns_nothing=attributes == ())
 
 
 def _unknown(estimator: Estimator, path: Sequence[str]) -> str:
-    kind = type(estimator).__name__
+    kind = type(estimator)
     arrays = {
         name: value
         for name, value in vars(estimator).items()
         if name.endswith("_") and not name.startswith("_") and is_float(value)
     }
     start = (
-        f"The 'release' parameter of PrivateEstimator is 'auto', which does not know {kind} "
-        "(see skdp.supported_estimators)."
+        "The 'release' parameter of PrivateEstimator is 'auto', which does not know "
+        f"{kind.__module__.partition('.')[0]}.{kind.__name__} (see skdp.supported_estimators)."
     )
     if not arrays:
-        return f"{start} Its fit leaves no attributes of floats that could be released."
+        return (
+            f"{start} Its fit leaves no floats that could be released: if it learns nothing, call "
+            f"skdp.register({kind.__name__}, []) once, with up to 3 features release the function "
+            "through BernsteinTransformer, or use an estimator that is supported."
+        )
     shown = ", ".join(f"{name} of shape {_shape(value)}" for name, value in arrays.items())
     names = ["__".join((*path, name)) for name in arrays]
     return (
         f"{start} Its fitted floats are {shown}. Keep those that determine its output and write "
-        f"release={names}, or once for all: skdp.register({kind}, {list(arrays)})."
+        f"release={names}, or once for all: skdp.register({kind.__name__}, {list(arrays)})."
     )
 
 

@@ -91,6 +91,6 @@ def _match(costs: NDArray) -> NDArray:
 
 
 def scaled_as_public_fit(values: Values, name: str, public_fit: Estimator) -> Values:
-    """Give the rows of a factor the public lengths, where the other factor makes up."""
+    """Scale the rows of a factor to the public lengths; the other factor changes inversely."""
     lengths = np.linalg.norm(getattr(public_fit, name), axis=1, keepdims=True)
     return values | {name: _unit_rows(values[name]) * lengths}

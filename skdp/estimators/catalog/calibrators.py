@@ -1,4 +1,4 @@
-"""Isotonic functions, and what else maps the scores of a classifier to probabilities."""
+"""Isotonic functions, and other maps from scores of a classifier to probabilities."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from skdp.core.types import Estimator, Values
-from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.repairs import positive
 
 # An isotonic function is released at this many evenly spaced points.
@@ -27,7 +27,7 @@ def _finish_isotonic(released: Estimator, public_fit: Estimator) -> None:
 
 
 def _finish_temperature(released: Estimator, public_fit: Estimator) -> None:
-    """An inverse temperature that is not positive becomes the public fit's."""
+    """Replace an inverse temperature that is not positive by that of the public fit."""
     released.beta_ = positive(released.beta_, public_fit.beta_)[()]
 
 
@@ -38,7 +38,7 @@ def _finish_isotonic_probabilities(released: Estimator, public_fit: Estimator) -
 
 
 _isotonic = Entry(
-    always("y_thresholds_"),
+    ("y_thresholds_",),
     _finish_isotonic,
     read=_read_isotonic,
     anchored=True,
@@ -46,10 +46,10 @@ _isotonic = Entry(
 )
 ENTRIES: dict[str, Entry] = {"sklearn.isotonic.IsotonicRegression": _isotonic}
 
-# The classes of the other two are private, so what they have learned tells which they are.
+# The classes of the other two are private, so their fitted attributes identify them.
 _by_attributes = {
-    frozenset({"a_", "b_"}): Entry(always("a_", "b_")),  # slope and offset of a sigmoid
-    frozenset({"beta_"}): Entry(always("beta_"), _finish_temperature),
+    frozenset({"a_", "b_"}): Entry(("a_", "b_")),  # slope and offset of a sigmoid
+    frozenset({"beta_"}): Entry(("beta_",), _finish_temperature),
 }
 
 

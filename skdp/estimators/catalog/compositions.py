@@ -54,6 +54,12 @@ def _calibrated(fitted: Estimator) -> Members:
             yield f"{name}.calibrators[{j}]", calibrator
 
 
+def _fitted_to_columns(fitted: Estimator) -> Members:
+    """List the transformers that give columns: one of an empty selection is left unfitted."""
+    given = {name for name, where in fitted.output_indices_.items() if where.stop > where.start}
+    return [(name, member) for name, member, _ in fitted.transformers_ if name in given]
+
+
 def _steps_of_columns(transformer: Estimator) -> list:
     return [*(member for _, member, _ in transformer.transformers), transformer.remainder]
 
@@ -87,7 +93,7 @@ ENTRIES: dict[str, Entry] = {
         transforms=_all_transform,
     ),
     "sklearn.compose.ColumnTransformer": Entry(
-        members=lambda fitted: [(name, member) for name, member, _ in fitted.transformers_],
+        members=_fitted_to_columns,
         structure=lambda fitted: [list(np.atleast_1d(each)) for _, _, each in fitted.transformers_],
         steps=_steps_of_columns,
         takes_if=any,

@@ -14,11 +14,11 @@ from skdp.core.classes import named
 from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
 from skdp.estimators.catalog.alignment import NearestRows, SignedRows, scaled_as_public_fit
-from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.known_squares import PrincipalComponents
 from skdp.estimators.catalog.repairs import Divisors, nonnegative, orthonormal, positive
 
-# Smallest topic weight of a release, unless the prior is smaller: its digamma function is moderate.
+# Smallest topic weight of a release, unless the prior is smaller. Its digamma function is moderate.
 SMALLEST_WEIGHT = 1e-3
 ROUNDING = float(np.finfo(np.float64).eps)
 
@@ -38,8 +38,8 @@ def _finish_pca(released: Estimator, public_fit: Estimator) -> None:
             released.explained_variance_, public_fit.explained_variance_
         )
         if len(released.components_) == released.n_features_in_:
-            released.noise_variance_ = 0.0  # that of the components left out
-    else:  # transform asks for its type only
+            released.noise_variance_ = 0.0  # no component is left out
+    else:  # transform reads its type only
         released.explained_variance_ = np.full_like(released.components_[:, 0], np.nan)
 
 
@@ -49,10 +49,10 @@ def _finish_truncated_svd(released: Estimator, public_fit: Estimator) -> None:
 
 
 def _finish_factor_analysis(released: Estimator, public_fit: Estimator) -> None:
-    """A noise variance that is not positive becomes the public fit's.
+    """Replace noise variances that are not positive by those of the public fit.
 
-    Where noise has made one factor so strong that rounding hides another one, noise variances
-    become at least the rounding of what the factors explain.
+    Where noise made one factor so strong that rounding hides another one, raise the noise variances
+    to the rounding error of the variance that the factors explain.
     """
     factors = released.components_
     variances = positive(released.noise_variance_, public_fit.noise_variance_)
@@ -63,7 +63,7 @@ def _finish_factor_analysis(released: Estimator, public_fit: Estimator) -> None:
 
 def _has_inverse(matrix: NDArray) -> bool:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinAlgWarning)  # nearly singular is invertible here
+        warnings.simplefilter("ignore", LinAlgWarning)  # a nearly singular matrix is invertible
         try:
             inv(matrix)
         except np.linalg.LinAlgError:
@@ -81,10 +81,10 @@ def _finish_fast_ica(released: Estimator, public_fit: Estimator) -> None:
 
 
 def _align_nmf(values: Values, public_fit: Estimator) -> Values:
-    """Order the components as the public ones; without a penalty, give them their lengths too.
+    """Order the components as in the public fit; without a penalty, scale them as there too.
 
-    What a component gains the weights of the records lose, so the factors reconstruct the same.
-    Only where `transform` stops early, by a loose `tol` or a small `max_iter`, it stops elsewhere.
+    The weights of the records change by the inverse factor, so that the product stays the same.
+    Where `transform` stops early, by a loose `tol` or a small `max_iter`, it stops elsewhere.
     """
     values = NearestRows("components_", unit=True)(values, public_fit)
     penalized = public_fit.alpha_W != 0 or public_fit.alpha_H not in {0, "same"}
@@ -92,7 +92,7 @@ def _align_nmf(values: Values, public_fit: Estimator) -> Values:
 
 
 def _finish_nmf(released: Estimator, public_fit: Estimator) -> None:
-    """Negative entries become zero; a component that noise made negative becomes the public one."""
+    """Replace negative entries by zero, and a component without positive ones by the public one."""
     components = np.maximum(released.components_, 0)
     is_negative = (released.components_ < 0).any(axis=1, keepdims=True)
     is_lost = is_negative & ~components.any(axis=1, keepdims=True)
@@ -100,7 +100,7 @@ def _finish_nmf(released: Estimator, public_fit: Estimator) -> None:
 
 
 def _finish_topics(released: Estimator, public_fit: Estimator) -> None:
-    """Topic weights below .001, or below their prior, become it; expectations follow from them."""
+    """Raise topic weights to .001, or to a smaller prior; recompute the expectations."""
     smallest = min(SMALLEST_WEIGHT, released.topic_word_prior_)
     weights = np.maximum(released.components_, smallest)
     released.components_ = weights
@@ -109,7 +109,7 @@ def _finish_topics(released: Estimator, public_fit: Estimator) -> None:
 
 
 def _align_dictionary(values: Values, public_fit: Estimator) -> Values:
-    """Order the atoms as the public ones; one whose code is not negative has a sign of its own."""
+    """Order the atoms as the public ones; where codes are not negative, keep the signs."""
     rule = NearestRows("components_", unit=True) if public_fit.positive_code else _signed
     return rule(values, public_fit)
 
@@ -128,14 +128,12 @@ _pca_entry = Entry(
     unserved=("score_samples", "score"),
     by_record=True,
 )
-_sparse_pca = Entry(
-    always("mean_", "components_"), align=_signed, numbers="(k + 1) d", drop=("error_",)
-)
+_sparse_pca = Entry(("mean_", "components_"), align=_signed, numbers="(k + 1) d", drop=("error_",))
 _dictionary = Entry(
-    always("components_"), align=_align_dictionary, numbers="k d", drop=("error_", "n_steps_")
+    ("components_",), align=_align_dictionary, numbers="k d", drop=("error_", "n_steps_")
 )
 _nmf = Entry(
-    always("components_"),
+    ("components_",),
     _finish_nmf,
     _align_nmf,
     numbers="k d",
@@ -156,7 +154,7 @@ ENTRIES: dict[str, Entry] = {
     ),
     **dict.fromkeys(named("sklearn.decomposition", "NMF MiniBatchNMF"), _nmf),
     "sklearn.decomposition.TruncatedSVD": Entry(
-        always("components_"),
+        ("components_",),
         _finish_truncated_svd,
         _signed,
         numbers="k d",
@@ -164,7 +162,7 @@ ENTRIES: dict[str, Entry] = {
         by_record=True,
     ),
     "sklearn.decomposition.FactorAnalysis": Entry(
-        always("mean_", "components_", "noise_variance_"),
+        ("mean_", "components_", "noise_variance_"),
         _finish_factor_analysis,
         _signed,
         divisors=Divisors(("noise_variance_",)),
@@ -175,19 +173,19 @@ ENTRIES: dict[str, Entry] = {
         _fast_ica, _finish_fast_ica, _signed, numbers="(k + 1) d", drop=("whitening_",)
     ),
     "sklearn.decomposition.LatentDirichletAllocation": Entry(
-        always("components_"),
+        ("components_",),
         _finish_topics,
         NearestRows("components_", unit=True),
         numbers="k d",
         drop=("bound_", "n_batch_iter_"),
     ),
     "sklearn.neural_network.BernoulliRBM": Entry(
-        always("components_", "intercept_hidden_"),
+        ("components_", "intercept_hidden_"),
         numbers="k (d + 1)",
         drop=("h_samples_", "intercept_visible_"),
         unserved=("score_samples",),
     ),
     "sklearn.neighbors.NeighborhoodComponentsAnalysis": Entry(
-        always("components_"), align=_signed, numbers="k d"
+        ("components_",), align=_signed, numbers="k d"
     ),
 }

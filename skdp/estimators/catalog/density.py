@@ -11,7 +11,7 @@ from skdp.core.classes import named
 from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
 from skdp.estimators.catalog.alignment import NearestRows
-from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.known_squares import Covariance
 from skdp.estimators.catalog.repairs import (
     Divisors,
@@ -21,12 +21,12 @@ from skdp.estimators.catalog.repairs import (
     nearest_covariance,
     on_simplex,
     positive,
-    told_from_zero,
+    raised_divisors,
+    raised_variances,
     triangle,
-    variances_told_from_zero,
 )
 
-# Of the public fit, and of no use in the released mixture.
+# Attributes of the public fit that the released mixture does not need.
 MIXTURE = (
     "converged_ covariance_prior_ lower_bound_ lower_bounds_ mean_prior_ precisions_init_ "
     "weights_init_"
@@ -51,8 +51,8 @@ def _mixture_variances(
     values: Values, public: Values, errors: Values, public_fit: Estimator
 ) -> Values:
     is_matrix = public_fit.covariance_type in {"tied", "full"}
-    told = variances_told_from_zero if is_matrix else told_from_zero
-    return Divisors(("covariances_",), told)(values, public, errors, public_fit)
+    rule = raised_variances if is_matrix else raised_divisors
+    return Divisors(("covariances_",), rule)(values, public, errors, public_fit)
 
 
 def _finish_covariances(released: Estimator, public_fit: Estimator) -> None:
@@ -160,9 +160,9 @@ def _align_bayesian_mixture(values: Values, public_fit: Estimator) -> Values:
     return values if _is_ordered(public_fit) else _align_mixture(values, public_fit)
 
 
-_variances = Divisors(("covariance_",), variances_told_from_zero)
+_variances = Divisors(("covariance_",), raised_variances)
 _k_means = Entry(
-    always("cluster_centers_"),
+    ("cluster_centers_",),
     align=NearestRows("cluster_centers_"),
     numbers="k d",
     drop=("n_steps_",),
@@ -186,7 +186,7 @@ _precision_entry = Entry(
 ENTRIES: dict[str, Entry] = {
     **dict.fromkeys(named("sklearn.cluster", "KMeans MiniBatchKMeans"), _k_means),
     "sklearn.mixture.GaussianMixture": Entry(
-        always("weights_", "means_", "covariances_"),
+        ("weights_", "means_", "covariances_"),
         _finish_gaussian_mixture,
         _align_mixture,
         read=_read_mixture,
@@ -195,7 +195,7 @@ ENTRIES: dict[str, Entry] = {
         drop=tuple(MIXTURE.split()),
     ),
     "sklearn.mixture.BayesianGaussianMixture": Entry(
-        always("mean_precision_", "means_", "covariances_"),
+        ("mean_precision_", "means_", "covariances_"),
         _finish_bayesian_mixture,
         _align_bayesian_mixture,
         read=_read_mixture,

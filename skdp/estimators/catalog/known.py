@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp.core.types import Container, Estimator, Matrix
-from skdp.estimators.catalog.repairs import TINY, on_simplex, positive, told_from_zero
+from skdp.estimators.catalog.repairs import TINY, on_simplex, positive, raised_divisors
 from skdp.estimators.moments import class_codes, with_constant
 from skdp.estimators.statistics import Front, OfClasses, Products
 
@@ -89,7 +89,7 @@ class ResponseMoment(Products):
 
 
 class ScaledMoments(Products):
-    """What the statistics with x and its square share: their scale, and how far they move.
+    """Base of statistics with x and its square: their scale, and how far they move.
 
     In a box x is scaled to [-1, 1]. In a ball it stays as it is. The square has a weight, with
     which it adds nothing to what can change while the code stays.
@@ -125,13 +125,13 @@ class ScaledMoments(Products):
     def _mean_and_variance(
         self, moments: Matrix, errors: Matrix, usual: Matrix | None
     ) -> tuple[Matrix, Matrix]:
-        """Undo the scale; a variance not told from 0 becomes the usual or a typical one."""
+        """Undo the scale; a variance that noise hides becomes the usual or a typical one."""
         mean, variance = self._scaled(moments)
         unvaried = np.full_like(variance, self.unvaried)
         expected = unvaried if usual is None else self._scaled(usual)[1]
         error, error_of_second = np.hsplit(errors, 2)
         spread = np.hypot(error_of_second / self.weight, 2 * mean * error)
-        variance = positive(told_from_zero(variance, expected, spread), unvaried)
+        variance = positive(raised_divisors(variance, expected, spread), unvaried)
         return self.middle + self.half * mean, self.half**2 * variance
 
     def _scaled(self, moments: Matrix) -> tuple[Matrix, Matrix]:

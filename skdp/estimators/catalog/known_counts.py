@@ -19,7 +19,7 @@ class Shares(OfClasses):
     """The share of each class, for a DummyClassifier."""
 
     name = "class_prior_"
-    needs_clip = False  # no feature is looked at
+    needs_clip = False  # it reads no feature
 
     def _bound(self, estimator: Estimator) -> None:
         """A record takes its weight from one share to another."""
@@ -42,10 +42,10 @@ class Shares(OfClasses):
 
 
 class Categories(OfClasses):
-    """How often each category of each column occurs in each class, for a CategoricalNB."""
+    """Counts of each category of each column in each class, for a CategoricalNB."""
 
     name = "category_shares"
-    needs_clip = False  # what is needed is a box
+    needs_clip = False  # it needs a box
 
     def _bound(self, estimator: Estimator) -> None:
         """A record is in one category of each column."""

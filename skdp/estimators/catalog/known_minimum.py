@@ -21,7 +21,7 @@ MAX_STEPS = 1000
 MOST_CURVED = 1e12
 """Condition number with which Newton's equations still have a solution in doubles."""
 WIDTH = 1e-4
-"""Over so much of the margin the corner of the hinge is rounded."""
+"""Width, in units of the margin, over which the corner of the hinge is rounded."""
 
 
 class Loss(ABC):
@@ -227,7 +227,7 @@ class Coefficients(Statistic):
 
 
 class LogisticCoefficients(Coefficients):
-    """Those of a LogisticRegression."""
+    """The coefficients of a LogisticRegression."""
 
     supposed = (
         "the L2 penalty, class_weight=None and a penalized intercept, which solver='liblinear' "
@@ -241,7 +241,7 @@ class LogisticCoefficients(Coefficients):
 
 
 class SupportVectorCoefficients(Coefficients):
-    """Those of a LinearSVC, which penalizes its intercept."""
+    """The coefficients of a LinearSVC, which penalizes its intercept."""
 
     supposed = "penalty='l2', multi_class='ovr' and class_weight=None"
 

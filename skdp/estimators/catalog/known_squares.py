@@ -11,16 +11,16 @@ from scipy import sparse
 from skdp.core.checks import shown
 from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.catalog.repairs import (
-    eigenvalues_told_from_zero,
     from_triangle,
     nearest_covariance,
+    raised_eigenvalues,
     triangle,
 )
 from skdp.estimators.moments import mean_product, with_constant
 from skdp.estimators.statistics import Statistic
 
 ROUNDING = 1e-13
-"""Of a variance, as a share of the mean square: a column that varies by no more is constant."""
+"""Smallest variance, as a share of the mean square; a smaller one counts as constant."""
 
 
 class SecondMoments(Statistic):
@@ -80,10 +80,10 @@ class SecondMoments(Statistic):
 
     @property
     def _typical(self) -> Matrix:
-        """A public guess at the covariance."""
+        """Return a public guess at the covariance."""
         return np.diag(np.append(self.front.squares, [1 / 3] * (self.weight > 0)))
 
-    def _told_from_zero(self, covariance: Matrix, center: NDArray) -> Matrix:
+    def _raised(self, covariance: Matrix, center: NDArray) -> Matrix:
         """Return the covariance of x without the small variances of some directions.
 
         That of a prior mean is expected, or a typical one.
@@ -99,7 +99,7 @@ class SecondMoments(Statistic):
         parts = [
             each[: self.n_features, : self.n_features] for each in (covariance, expected, of_all)
         ]
-        return eigenvalues_told_from_zero(*parts)
+        return raised_eigenvalues(*parts)
 
     def _unscaled(self, mean: Matrix) -> tuple[NDArray, Matrix]:
         """Return what the numbers are in the units of x and of the scaled response.
@@ -119,7 +119,7 @@ class SecondMoments(Statistic):
 
 
 class LeastSquares(SecondMoments):
-    """All that a LinearRegression or a Ridge is made of."""
+    """The second moments that determine a LinearRegression or a Ridge."""
 
     def _bound(self, estimator: Estimator) -> None:
         """The response has the weight of half the radius."""
@@ -141,7 +141,7 @@ class LeastSquares(SecondMoments):
         """Solve the normal equations, by the least slopes where columns are the same."""
         center, covariance = self._moments(mean)
         penalty = getattr(released, "alpha", 0.0) / n_samples
-        features = self._told_from_zero(covariance, center) + penalty * np.eye(self.n_features)
+        features = self._raised(covariance, center) + penalty * np.eye(self.n_features)
         slopes, *_ = np.linalg.lstsq(features, covariance[:-1, -1], rcond=None)
         middle, half = self._scale_of_response()
         released.coef_ = half * slopes
@@ -159,7 +159,7 @@ class Covariance(SecondMoments):
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
         """Set mean and covariance."""
         released.location_, covariance = self._moments(mean)
-        released.covariance_ = triangle(self._told_from_zero(covariance, released.location_))
+        released.covariance_ = triangle(self._raised(covariance, released.location_))
 
 
 class PrincipalComponents(SecondMoments):

@@ -9,30 +9,33 @@ import numpy as np
 from skdp.core.classes import named
 from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
-from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.alignment import SignedRows
+from skdp.estimators.catalog.entry import Entry
+from skdp.estimators.catalog.known import ClassMoment, ResponseMoment
 from skdp.estimators.catalog.known_minimum import (
     LogisticCoefficients,
     SupportVectorCoefficients,
 )
 from skdp.estimators.catalog.known_squares import LeastSquares
 
-# What the fits of linear models leave besides the coefficients: paths, scores, chosen penalties.
-LEFT_OVERS = (
+# Attributes of linear models besides the coefficients: paths, scores, chosen penalties.
+NOT_RELEASED = (
     "C_ Cs_ active_ alpha_ alphas_ best_score_ coef_path_ coefs_paths_ criterion_ cv_alphas_ "
     "cv_mse_path_ cv_results_ cv_values_ l1_ratio_ l1_ratios_ lambda_ mse_path_ n_nonzero_coefs_ "
     "noise_variance_ outliers_ scale_ scores_ sigma_ sparse_coef_"
 )
 NETWORK = "best_loss_ best_validation_score_ loss_ validation_scores_"
+DISCRIMINANT = "covariance_ explained_variance_ratio_ means_ priors_ scalings_ xbar_"
 PLS = "x_loadings_ x_rotations_ x_weights_ x_scores_ y_loadings_ y_rotations_ y_weights_ y_scores_"
 
 LINEAR_MODELS = """
-    ElasticNetCV GammaRegressor HuberRegressor Lars LarsCV LassoCV LassoLars LassoLarsCV
-    LassoLarsIC LogisticRegressionCV MultiTaskElasticNet MultiTaskElasticNetCV MultiTaskLasso
-    MultiTaskLassoCV OrthogonalMatchingPursuit OrthogonalMatchingPursuitCV
+    ElasticNet ElasticNetCV GammaRegressor HuberRegressor Lars LarsCV Lasso LassoCV LassoLars
+    LassoLarsCV LassoLarsIC LogisticRegressionCV MultiTaskElasticNet MultiTaskElasticNetCV
+    MultiTaskLasso MultiTaskLassoCV OrthogonalMatchingPursuit OrthogonalMatchingPursuitCV
     PassiveAggressiveClassifier PassiveAggressiveRegressor Perceptron PoissonRegressor
     QuantileRegressor SGDClassifier SGDRegressor TheilSenRegressor TweedieRegressor
 """
-# Which parameters the closed forms of ridge regression allow.
+# Parameters that the closed forms of ridge regression allow.
 EXACT: dict[str, tuple] = {"positive": (False,), "solver": ("auto", "cholesky", "svd")}
 
 
@@ -42,7 +45,7 @@ def coefficients(fitted: Estimator) -> tuple[str, ...]:
 
 
 def _read_intercept_at_origin(fitted: Estimator, public_fit: Estimator) -> Values:
-    """Return the prediction at the origin: unlike `intercept_` it needs no mean of X beside it."""
+    """Return the prediction at the origin, which unlike `intercept_` needs no mean of X."""
     origin = np.zeros((1, fitted.n_features_in_))
     return {"intercept_": np.ravel(fitted.predict(origin))}
 
@@ -55,16 +58,24 @@ def _shift_intercept(released: Estimator, public_fit: Estimator) -> None:
     released.intercept_ = at_origin - np.ravel(released.predict(origin))
 
 
+def _projection(estimator: Estimator, transforms: bool) -> str | None:
+    return "DiscriminantProjection" if transforms else None
+
+
+def _derive(released: Estimator, public_fit: Estimator) -> None:
+    """Recompute the coefficients, with the second moment of the public fit."""
+    released.derive()
+
+
 _linear = Entry(
     coefficients,
     numbers="k (d + 1)",
-    drop=tuple(LEFT_OVERS.split()),
+    drop=tuple(NOT_RELEASED.split()),
     known="its coefficients are no sum over the records",
 )
-_of_one_stream = replace(_linear, one_stream=True)
 _bayesian = replace(_linear, unserved=("predict(return_std=True)",))
 _pls = Entry(
-    always("coef_", "intercept_"),
+    ("coef_", "intercept_"),
     _shift_intercept,
     read=_read_intercept_at_origin,
     numbers="k (d + 1)",
@@ -72,9 +83,14 @@ _pls = Entry(
     unserved=("transform", "inverse_transform"),
     uses_response=True,
 )
-_network = Entry(
-    always("coefs_", "intercepts_"), numbers="all weights", drop=tuple(NETWORK.split())
+# The entry of LinearDiscriminantAnalysis where it transforms.
+PROJECTION = Entry(
+    ("components_", "offset_"),
+    align=SignedRows("components_", flipped=("offset_",)),
+    numbers="k (d + 1)",
+    drop=("coef_", "intercept_", *DISCRIMINANT.split()),
 )
+_network = Entry(("coefs_", "intercepts_"), numbers="all weights", drop=tuple(NETWORK.split()))
 
 ENTRIES: dict[str, Entry] = {
     **dict.fromkeys(named("sklearn.linear_model", LINEAR_MODELS), _linear),
@@ -84,21 +100,45 @@ ENTRIES: dict[str, Entry] = {
         known=LeastSquares,
     ),
     "sklearn.linear_model.Ridge": replace(
-        _of_one_stream, closed_form=(closed_forms.ridge, EXACT), known=LeastSquares
+        _linear, closed_form=(closed_forms.ridge, EXACT), known=LeastSquares
     ),
     "sklearn.linear_model.RidgeClassifier": replace(
-        _of_one_stream,
+        _linear,
         closed_form=(closed_forms.ridge_classifier, EXACT | {"class_weight": (None,)}),
     ),
     **dict.fromkeys(
         named("sklearn.linear_model", "RidgeCV RidgeClassifierCV"), replace(_linear, folds=False)
     ),
-    **dict.fromkeys(named("sklearn.linear_model", "ElasticNet Lasso"), _of_one_stream),
-    "sklearn.linear_model.LogisticRegression": replace(_of_one_stream, known=LogisticCoefficients),
-    "sklearn.svm.LinearSVC": replace(_of_one_stream, known=SupportVectorCoefficients),
-    "sklearn.svm.LinearSVR": _of_one_stream,
+    "sklearn.linear_model.LogisticRegression": replace(_linear, known=LogisticCoefficients),
+    "sklearn.svm.LinearSVC": replace(_linear, known=SupportVectorCoefficients),
+    "sklearn.svm.LinearSVR": _linear,
     **dict.fromkeys(named("sklearn.linear_model", "ARDRegression BayesianRidge"), _bayesian),
-    "sklearn.linear_model.SGDOneClassSVM": Entry(always("coef_", "offset_"), numbers="d + 1"),
+    # Its transform needs further attributes, which would double the numbers.
+    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": Entry(
+        ("coef_", "intercept_"),
+        numbers="k (d + 1)",
+        drop=tuple(DISCRIMINANT.split()),
+        unserved=("transform",),
+        substitute=_projection,
+        closed_form=(
+            closed_forms.linear_discriminant,
+            {
+                "covariance_estimator": (None,),
+                "n_components": (None,),
+                "priors": (None,),
+                "shrinkage": (None,),
+                "solver": ("svd", "lsqr"),
+            },
+        ),
+    ),
+    # Our own models, which learn one moment.
+    "skdp.estimators.moments.MomentClassifier": Entry(
+        ("moment_",), _derive, numbers="(k - 1)(d + 1)", known=ClassMoment
+    ),
+    "skdp.estimators.moments.MomentRegressor": Entry(
+        ("moment_",), _derive, numbers="d + 1", known=ResponseMoment
+    ),
+    "sklearn.linear_model.SGDOneClassSVM": Entry(("coef_", "offset_"), numbers="d + 1"),
     **dict.fromkeys(named("sklearn.cross_decomposition", "CCA PLSCanonical PLSRegression"), _pls),
     **dict.fromkeys(named("sklearn.neural_network", "MLPClassifier MLPRegressor"), _network),
 }

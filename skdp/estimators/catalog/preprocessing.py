@@ -13,7 +13,7 @@ from skdp.core.checks import shorten
 from skdp.core.classes import ClassTable, named
 from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
-from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.known import ScalerMoments
 from skdp.estimators.catalog.linear import ENTRIES as LINEAR_ENTRIES
 from skdp.estimators.catalog.linear import coefficients
@@ -37,13 +37,31 @@ def _read_standard_scaler(fitted: Estimator, public_fit: Estimator) -> Values:
 
 
 def _finish_standard_scaler(released: Estimator, public_fit: Estimator) -> None:
-    """Recompute the scale; a variance that noise made negative becomes the public fit's."""
+    """Replace negative variances by those of the public fit; recompute the scale."""
     if released.with_std:
         released.var_, released.scale_ = standard_deviations(released.var_, public_fit.var_)
 
 
+def _power_transformer(fitted: Estimator) -> tuple[str, ...]:
+    return ("lambdas_", "mean_", "var_") if fitted.standardize else ("lambdas_",)
+
+
+def _standardized(transformer: Estimator, transforms: bool) -> str | None:
+    return "StandardizedPowerTransformer" if transformer.standardize else None
+
+
+def _read_power_transformer(fitted: Estimator, public_fit: Estimator) -> Values:
+    return {"var_": read_variances(fitted)} if fitted.standardize else {}
+
+
+def _finish_power_transformer(released: Estimator, public_fit: Estimator) -> None:
+    """Replace negative variances by those of the public fit; recompute the scale."""
+    if released.standardize:
+        released.var_, released.scale_ = standard_deviations(released.var_, public_fit.var_)
+
+
 def _finish_min_max_scaler(released: Estimator, public_fit: Estimator) -> None:
-    """Recompute scale and offset; a minimum above the maximum changes places with it."""
+    """Sort minimum and maximum; recompute scale and offset."""
     ends = np.sort([released.data_min_, released.data_max_], axis=0)
     rebuilt = _refitted(released, ends)
     for name in ("data_min_", "data_max_", "data_range_", "scale_", "min_"):
@@ -51,7 +69,7 @@ def _finish_min_max_scaler(released: Estimator, public_fit: Estimator) -> None:
 
 
 def _finish_max_abs_scaler(released: Estimator, public_fit: Estimator) -> None:
-    """Recompute the scale; a negative maximum becomes the public fit's."""
+    """Replace a negative maximum by that of the public fit; recompute the scale."""
     released.max_abs_ = nonnegative(released.max_abs_, public_fit.max_abs_)
     released.scale_ = _refitted(released, released.max_abs_[None]).scale_
 
@@ -61,7 +79,7 @@ def _robust_scaler(fitted: Estimator) -> tuple[str, ...]:
 
 
 def _finish_robust_scaler(released: Estimator, public_fit: Estimator) -> None:
-    """A scale that is not positive becomes the public fit's."""
+    """Replace a scale that is not positive by that of the public fit."""
     if released.with_scaling:
         released.scale_ = positive(released.scale_, public_fit.scale_)
 
@@ -72,7 +90,7 @@ def _finish_quantiles(released: Estimator, public_fit: Estimator) -> None:
 
 
 def _read_bin_edges(fitted: Estimator, public_fit: Estimator) -> Values:
-    """Uniform bins are given by their two ends."""
+    """Read the two ends of uniform bins, which determine their edges."""
     if fitted.strategy != "uniform":
         return {}
     return {"bin_edges_": np.array([edges[[0, -1]] for edges in fitted.bin_edges_])}
@@ -97,7 +115,7 @@ def _splines(fitted: Estimator) -> tuple[str, ...]:
 
 
 def _read_knots(fitted: Estimator, public_fit: Estimator) -> Values:
-    """Read the base knots of each column; evenly spaced ones are given by their two ends."""
+    """Read the base knots of each column, or the two ends of evenly spaced ones."""
     knots = [spline.t[spline.k : len(spline.t) - spline.k] for spline in fitted.bsplines_]
     if fitted.knots == "uniform":
         knots = [column[[0, -1]] for column in knots]
@@ -107,13 +125,13 @@ def _read_knots(fitted: Estimator, public_fit: Estimator) -> Values:
 def _finish_splines(released: Estimator, public_fit: Estimator) -> None:
     """Sort the knots of each column, and build the splines anew.
 
-    The ends of two knots are their range, and the quantiles of as many records as knots are these.
+    A fit to the knots as records finds the same knots: their range, or their quantiles.
     """
     released.bsplines_ = _refitted(released, np.sort(released.bsplines_, axis=1).T).bsplines_
 
 
 def _refitted(released: Estimator, rows: NDArray) -> Estimator:
-    """Let scikit-learn derive what follows from released values, by a fit on them."""
+    """Let scikit-learn derive other attributes, by a fit to the released values."""
     return clone(released).set_output(transform="default").fit(rows)
 
 
@@ -142,6 +160,16 @@ def _refuse_indicator(estimator: Estimator) -> str | None:
         "with add_indicator=True it learns which columns have missing values. Use a FeatureUnion "
         "with MissingIndicator(features='all'), which learns nothing"
     )
+
+
+def _public_nystroem(estimator: Estimator, transforms: bool) -> str:
+    return "PublicNystroem"
+
+
+def _refuse_precomputed(estimator: Estimator) -> str | None:
+    if estimator.kernel != "precomputed":
+        return None
+    return "a precomputed kernel has one column for each record. Give it the records themselves"
 
 
 def _refuse_some_columns(estimator: Estimator) -> str | None:
@@ -186,6 +214,8 @@ def _read_imputations(fitted: Estimator, public_fit: Estimator) -> Values:
 def _finish_imputations(released: Estimator, public_fit: Estimator) -> None:
     """Put the coefficients into the regressions."""
     statistics, *values = released.imputation_sequence_
+    columns = {step.feat_idx for step in public_fit.imputation_sequence_}
+    released.n_iter_ = len(values) // max(1, len(columns))
     released.initial_imputer_.statistics_ = statistics
     released.imputation_sequence_ = [
         step._replace(estimator=_with_coefficients(step.estimator, row))
@@ -231,7 +261,7 @@ def _tfidf(fitted: Estimator) -> tuple[str, ...]:
     return ("idf_",) if fitted.use_idf else ()
 
 
-_encoder = Entry(always(), public=("categories_",), refuse=_refuse_infrequent, numbers="0")
+_encoder = Entry((), public=("categories_",), refuse=_refuse_infrequent, numbers="0")
 
 ENTRIES: dict[str, Entry] = {
     "sklearn.preprocessing.StandardScaler": Entry(
@@ -249,14 +279,14 @@ ENTRIES: dict[str, Entry] = {
         known=ScalerMoments,
     ),
     "sklearn.preprocessing.MinMaxScaler": Entry(
-        always("data_min_", "data_max_"),
+        ("data_min_", "data_max_"),
         _finish_min_max_scaler,
         numbers="2 d",
         passes_gaps=True,
         by_record=True,
     ),
     "sklearn.preprocessing.MaxAbsScaler": Entry(
-        always("max_abs_"),
+        ("max_abs_",),
         _finish_max_abs_scaler,
         divisors=Divisors(("max_abs_",)),
         numbers="d",
@@ -271,15 +301,25 @@ ENTRIES: dict[str, Entry] = {
         passes_gaps=True,
         by_record=True,
     ),
+    "sklearn.preprocessing.PowerTransformer": Entry(
+        _power_transformer,
+        _finish_power_transformer,
+        read=_read_power_transformer,
+        divisors=Divisors(("var_",)),
+        numbers="3 d",
+        passes_gaps=True,
+        by_record=True,
+        substitute=_standardized,
+    ),
     "sklearn.preprocessing.QuantileTransformer": Entry(
-        always("quantiles_"),
+        ("quantiles_",),
         _finish_quantiles,
         numbers="n_quantiles d",
         passes_gaps=True,
         by_record=True,
     ),
     "sklearn.preprocessing.KBinsDiscretizer": Entry(
-        always("bin_edges_"),
+        ("bin_edges_",),
         _finish_bins,
         read=_read_bin_edges,
         numbers="(n_bins + 1) d",
@@ -291,7 +331,7 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.preprocessing.TargetEncoder": Entry(
         _target_encoder, public=("categories_",), numbers="all categories + 1, times k"
     ),
-    # Its inverse undoes indicators, which are refused.
+    # Its inverse needs indicators, which are refused.
     "sklearn.impute.SimpleImputer": Entry(
         _statistics,
         refuse=_refuse_indicator,
@@ -300,11 +340,10 @@ ENTRIES: dict[str, Entry] = {
         by_record=True,
     ),
     "sklearn.impute.IterativeImputer": Entry(
-        always("imputation_sequence_"),
+        ("imputation_sequence_",),
         _finish_imputations,
         read=_read_imputations,
         refuse=_refuse_imputation,
-        keep=("n_iter_",),
         drop=("random_state_",),
         numbers="d (1 + d n_iter_)",
         uses_response=False,
@@ -314,33 +353,43 @@ ENTRIES: dict[str, Entry] = {
         named("sklearn.preprocessing", "Binarizer Normalizer"),
         Entry(learns_nothing=True, by_record=True),
     ),
-    # Nothing to release: what they learn is the number of columns, or declared to be public.
+    # These learn the number of columns, or public categories: there is nothing to release.
     "sklearn.preprocessing.OneHotEncoder": _encoder,
     "sklearn.preprocessing.OrdinalEncoder": replace(_encoder, passes_gaps=True),
-    "sklearn.preprocessing.PolynomialFeatures": Entry(always(), numbers="0", by_record=True),
+    "sklearn.preprocessing.PolynomialFeatures": Entry((), numbers="0", by_record=True),
     "sklearn.impute.MissingIndicator": Entry(
-        always(), public=("features_",), refuse=_refuse_some_columns, numbers="0"
+        (), public=("features_",), refuse=_refuse_some_columns, numbers="0"
+    ),
+    # Every fit takes the landmarks of the public fit, so they are public and not released.
+    "sklearn.kernel_approximation.Nystroem": Entry(
+        (),
+        public=("components_", "normalization_"),
+        refuse=_refuse_precomputed,
+        anchored=True,
+        numbers="0",
+        substitute=_public_nystroem,
+        by_record=True,
     ),
     "sklearn.kernel_approximation.RBFSampler": Entry(
-        always(),
+        (),
         public=("random_weights_", "random_offset_"),
         refuse=_refuse_open_seed_or_gamma,
         numbers="0",
         by_record=True,
     ),
     "sklearn.kernel_approximation.SkewedChi2Sampler": Entry(
-        always(),
+        (),
         public=("random_weights_", "random_offset_"),
         refuse=_refuse_open_seed,
         numbers="0",
     ),
     "sklearn.kernel_approximation.PolynomialCountSketch": Entry(
-        always(), public=("indexHash_", "bitHash_"), refuse=_refuse_open_seed, numbers="0"
+        (), public=("indexHash_", "bitHash_"), refuse=_refuse_open_seed, numbers="0"
     ),
     **dict.fromkeys(
         named("sklearn.random_projection", "GaussianRandomProjection SparseRandomProjection"),
         Entry(
-            always(),
+            (),
             public=("components_",),
             refuse=_refuse_open_seed,
             numbers="0",

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from skdp.core.types import Estimator, Values
 from skdp.estimators import closed_forms
-from skdp.estimators.catalog.entry import Entry, always
+from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.known import Bits, Counts, GaussianMoments
 from skdp.estimators.catalog.known_counts import Categories, Shares
 from skdp.estimators.catalog.repairs import (
@@ -20,11 +20,11 @@ from skdp.estimators.catalog.repairs import (
     on_simplex,
     positive,
     positive_counts,
+    raised_variances,
     triangle,
-    variances_told_from_zero,
 )
 
-# Share of the longest axis of a covariance that rounding may make of none.
+# Relative error of the longest axis of a covariance.
 ROUNDING = float(np.finfo(np.float64).eps)
 
 
@@ -33,7 +33,7 @@ def _gaussian_nb(fitted: Estimator) -> tuple[str, ...]:
 
 
 def _finish_gaussian_nb(released: Estimator, public_fit: Estimator) -> None:
-    """Project the prior to the simplex; a variance that is not positive becomes the public one."""
+    """Replace variances that are not positive by public ones; project the prior to the simplex."""
     released.var_ = positive(released.var_, public_fit.var_)
     if released.priors is None:
         released.class_prior_ = on_simplex(released.class_prior_)
@@ -45,18 +45,18 @@ def _counts(fitted: Estimator) -> tuple[str, ...]:
 
 
 def _smoothing(released: Estimator) -> NDArray:
-    """Return what is added to the counts: scikit-learn raises it to 1e-10 unless told not to."""
+    """Return the smoothing of the counts, which scikit-learn raises to 1e-10 by default."""
     return released.alpha if released.force_alpha else np.maximum(released.alpha, 1e-10)
 
 
 def _log_shares(counts: np.ndarray) -> np.ndarray:
-    """Return the logarithms of the shares in each row; what is not positive becomes tiny."""
+    """Return the logarithms of the shares in each row; counts that are not positive become tiny."""
     counts = positive_counts(counts)
     return np.log(counts) - np.log(counts.sum(axis=-1, keepdims=True))
 
 
 def _finish_class_prior(released: Estimator) -> None:
-    """Recompute the log-prior from the class counts; one that is not positive becomes tiny."""
+    """Recompute the log-prior from the class counts; counts that are not positive become tiny."""
     if released.fit_prior and released.class_prior is None:
         released.class_count_ = positive_counts(released.class_count_)
         released.class_log_prior_ = np.log(released.class_count_ / released.class_count_.sum())
@@ -88,7 +88,7 @@ def _finish_bernoulli_nb(released: Estimator, public_fit: Estimator) -> None:
     released.feature_count_ = np.clip(released.feature_count_, 0, n_records)
     present, total = released.feature_count_ + alpha, n_records + 2 * alpha
     logged = np.log(np.where(present > 0, present, TINY * total)) - np.log(total)
-    # What is certain would have a complement whose logarithm is infinite.
+    # The logarithm of the complement of a certain event would be infinite.
     released.feature_log_prob_ = np.where(np.exp(logged) < 1, logged, -TINY)
     _finish_class_prior(released)
 
@@ -99,7 +99,7 @@ def _finish_categorical_nb(released: Estimator, public_fit: Estimator) -> None:
     released.category_count_ = counts
     alpha = _smoothing(released)
     released.feature_log_prob_ = [_log_shares(count + alpha) for count in counts]
-    # Every column counts every record once, so each is a noisy count of the classes.
+    # Every column counts every record once, so each gives a noisy count of the classes.
     released.class_count_ = np.mean([count.sum(axis=1) for count in counts], axis=0)
     _finish_class_prior(released)
 
@@ -109,13 +109,13 @@ def _quadratic(fitted: Estimator) -> tuple[str, ...]:
 
 
 def _read_class_covariances(fitted: Estimator, public_fit: Estimator) -> Values:
-    """Multiply out the eigenvectors, whose signs and order mean nothing."""
+    """Return the covariances, since signs and order of eigenvectors are arbitrary."""
     pairs = zip(fitted.rotations_, fitted.scalings_, strict=True)
     return {"covariance_": [triangle((vectors * sizes) @ vectors.T) for vectors, sizes in pairs]}
 
 
 def _finish_quadratic(released: Estimator, public_fit: Estimator) -> None:
-    """Recompute the eigenvectors; covariances become positive definite, the prior a simplex."""
+    """Make covariances positive definite; recompute eigenvectors; project the prior."""
     pairs = zip(public_fit.rotations_, public_fit.scalings_, strict=True)
     public = [(vectors * sizes) @ vectors.T for vectors, sizes in pairs]
     released.covariance_ = [
@@ -137,7 +137,7 @@ def _nearest_centroid(fitted: Estimator) -> tuple[str, ...]:
 
 
 def _finish_nearest_centroid(released: Estimator, public_fit: Estimator) -> None:
-    """A negative deviation becomes the public fit's; the prior is projected to the simplex."""
+    """Replace negative deviations by those of the public fit; project the prior to the simplex."""
     if str(released.priors) == "empirical":
         released.class_prior_ = on_simplex(released.class_prior_)
     released.within_class_std_dev_ = nonnegative(
@@ -161,7 +161,7 @@ def _dummy_regressor(fitted: Estimator) -> tuple[str, ...]:
     return () if fitted.strategy == "constant" else ("constant_",)
 
 
-# Of naive Bayes on counts: which parameters a closed form allows.
+# Parameters that the closed forms of naive Bayes on counts allow.
 SMOOTHED: dict[str, tuple] = {"class_prior": (None,), "force_alpha": (True,)}
 
 ENTRIES: dict[str, Entry] = {
@@ -182,21 +182,21 @@ ENTRIES: dict[str, Entry] = {
         known=Counts,
     ),
     "sklearn.naive_bayes.ComplementNB": Entry(
-        always("feature_count_"),
+        ("feature_count_",),
         _finish_complement_nb,
         numbers="k d",
         drop=("class_count_",),
         closed_form=(closed_forms.complement_nb, SMOOTHED | {"norm": (False,)}),
     ),
     "sklearn.naive_bayes.BernoulliNB": Entry(
-        always("feature_count_", "class_count_"),
+        ("feature_count_", "class_count_"),
         _finish_bernoulli_nb,
         numbers="k (d + 1)",
         closed_form=(closed_forms.bernoulli_nb, SMOOTHED),
         known=Bits,
     ),
     "sklearn.naive_bayes.CategoricalNB": Entry(
-        always("category_count_"),
+        ("category_count_",),
         _finish_categorical_nb,
         numbers="k times all categories",
         known=Categories,
@@ -205,7 +205,7 @@ ENTRIES: dict[str, Entry] = {
         _quadratic,
         _finish_quadratic,
         read=_read_class_covariances,
-        divisors=Divisors(("covariance_",), variances_told_from_zero),
+        divisors=Divisors(("covariance_",), raised_variances),
         numbers="k d (d + 3) / 2 + k",
     ),
     "sklearn.neighbors.NearestCentroid": Entry(

@@ -26,8 +26,8 @@ SELECTION = (
     "all columns"
 )
 VOCABULARY = (
-    "its vocabulary is taken from the records, and a word may name a person. Use FeatureHasher or "
-    "HashingVectorizer, which learn nothing, or wrap one fitted on public text in FrozenEstimator"
+    "its vocabulary is taken from the records, and a word may name a person. Use "
+    "HashingVectorizer, which learns nothing, or wrap one fitted on public text in FrozenEstimator"
 )
 SUPPORT_VECTORS = "its fitted state are the training records that support it"
 
@@ -154,7 +154,12 @@ ENTRIES: dict[str, Entry] = {
         "exchange many labels. Fit its estimator to the labeled records alone",
     ),
     **_refuse("sklearn.feature_extraction.text", "CountVectorizer TfidfVectorizer", VOCABULARY),
-    **_refuse("sklearn.feature_extraction", "DictVectorizer", VOCABULARY),
+    **_refuse(
+        "sklearn.feature_extraction",
+        "DictVectorizer",
+        "its columns are taken from the records, and one may name a person. Use FeatureHasher, "
+        "which learns nothing, to transform public and private records beforehand",
+    ),
     **_refuse(
         "sklearn.preprocessing",
         "LabelBinarizer LabelEncoder MultiLabelBinarizer",

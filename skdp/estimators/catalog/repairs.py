@@ -1,10 +1,9 @@
 """Repairs: noised values back into the range where they mean something.
 
-They see released values and public ones only, so they cost no privacy. None of them changes a value
-that is in range already, but what is divided by and not told from 0: without noise the released
-estimator is the private fit, to rounding. None of them mixes columns, which have units of their
-own, but that of eigenvalues, behind a clip that has one unit: the same records in other units are
-repaired to the same values in these units.
+Repairs see released and public values only, so they cost no privacy. They change values out of
+range, and divisors that noise hides: without noise the released estimator is the private fit, up to
+rounding. They do not depend on the units of the columns. Only the repair of eigenvalues mixes
+columns, behind a clip whose columns share a unit.
 """
 
 from __future__ import annotations
@@ -18,49 +17,49 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.core.simplex import project_to_simplex
 from skdp.core.types import Estimator, Values
 
-# Smallest probability, as a share, after a repair: its logarithm stays finite.
+# Smallest probability after a repair, so that its logarithm is finite.
 TINY = 1e-10
 
 
 def positive(values: ArrayLike, fallback: ArrayLike) -> NDArray:
-    """Replace what is not positive by the public fit's, or by 1 where that is not positive."""
+    """Replace values that are not positive by the fallback, or by 1 if it is not positive."""
     values, fallback = np.asarray(values), np.asarray(fallback)
     return np.where(values > 0, values, np.where(fallback > 0, fallback, 1.0))
 
 
-def told_from_zero(values: ArrayLike, public: ArrayLike, errors: ArrayLike) -> NDArray:
-    """Raise what may be noise around 0 to the public fit's, at most to two standard errors.
+def raised_divisors(values: ArrayLike, public: ArrayLike, errors: ArrayLike) -> NDArray:
+    """Raise divisors that noise hides to the public values, at most to two standard errors.
 
-    For what is divided by: next to 0 it would be the largest of all factors.
+    Next to 0 the inverse of a divisor would be the largest factor of all.
     """
     return np.maximum(values, np.minimum(public, 2 * np.asarray(errors)))
 
 
 @dataclass(frozen=True)
 class Divisors:
-    """Attributes by which a function divides, and how their values are told from 0."""
+    """Attributes by which a function divides, with the rule that keeps their values from 0."""
 
     names: tuple[str, ...]
-    told: Callable[[ArrayLike, ArrayLike, ArrayLike], NDArray] = told_from_zero
+    rule: Callable[[ArrayLike, ArrayLike, ArrayLike], NDArray] = raised_divisors
 
     def __call__(
         self, values: Values, public: Values, errors: Values, public_fit: Estimator
     ) -> Values:
-        """Raise the values of those that are released."""
+        """Raise the values of the attributes that are released."""
         return {
-            name: self.told(values[name], public[name], errors[name])
+            name: self.rule(values[name], public[name], errors[name])
             for name in self.names
             if name in values
         }
 
 
-def variances_told_from_zero(values: ArrayLike, public: ArrayLike, errors: ArrayLike) -> NDArray:
+def raised_variances(values: ArrayLike, public: ArrayLike, errors: ArrayLike) -> NDArray:
     """Raise the variances among the numbers of triangles, the last axis."""
     is_variance = triangle(np.eye(side_of(values))) > 0
-    return np.where(is_variance, told_from_zero(values, public, errors), values)
+    return np.where(is_variance, raised_divisors(values, public, errors), values)
 
 
-def eigenvalues_told_from_zero(matrix: NDArray, public: NDArray, errors: NDArray) -> NDArray:
+def raised_eigenvalues(matrix: NDArray, public: NDArray, errors: NDArray) -> NDArray:
     """Raise eigenvalues that may be noise to the variance that the public matrix has there.
 
     At most to the largest eigenvalue of noise: of a symmetric matrix of independent entries with
@@ -68,37 +67,37 @@ def eigenvalues_told_from_zero(matrix: NDArray, public: NDArray, errors: NDArray
     """
     eigenvalues, vectors = np.linalg.eigh(matrix)
     expected = np.sum(vectors * (public @ vectors), axis=0)
-    raised = told_from_zero(eigenvalues, expected, np.linalg.norm(errors, axis=0).max())
+    raised = raised_divisors(eigenvalues, expected, np.linalg.norm(errors, axis=0).max())
     return (vectors * raised) @ vectors.T if (raised > eigenvalues).any() else matrix
 
 
 def nonnegative(values: ArrayLike, fallback: ArrayLike) -> NDArray:
-    """Replace what is negative by the public fit's."""
+    """Replace negative values by the fallback."""
     values = np.asarray(values)
     return np.where(values < 0, fallback, values)
 
 
 def read_variances(fitted: Estimator) -> NDArray:
-    """Return variances that tell the scale: of columns taken for constant, zero."""
+    """Return the variances, zero for columns that scikit-learn takes for constant."""
     taken_for_constant = (fitted.scale_ == 1) & (np.sqrt(fitted.var_) != 1)
     return np.where(taken_for_constant, 0.0, fitted.var_).astype(fitted.var_.dtype)
 
 
 def standard_deviations(variances: NDArray, fallback: NDArray) -> tuple[NDArray, NDArray]:
-    """Replace negative variances by the public fit's; return them and the scale that they give."""
+    """Replace negative variances by the fallback; return variances and scale."""
     variances = nonnegative(variances, fallback)
     return variances, np.where(variances == 0, 1.0, np.sqrt(variances))
 
 
 def positive_counts(counts: ArrayLike) -> NDArray:
-    """Replace counts that are not positive by a tiny share of those of their row that are."""
+    """Replace counts that are not positive by a tiny share of the positive counts of the row."""
     counts = np.asarray(counts)
     total = np.where(counts > 0, counts, 0).sum(axis=-1, keepdims=True)
     return np.where(counts > 0, counts, TINY * np.where(total > 0, total, 1.0))
 
 
 def on_simplex(values: ArrayLike) -> NDArray:
-    """Project what is no vector of probabilities to the nearest one, entries positive."""
+    """Return the nearest vector of probabilities, with positive entries."""
     values = np.asarray(values)
     rounding = 100 * np.finfo(values.dtype).eps
     if np.all(values >= 0) and abs(values.sum(dtype=np.float64) - 1) <= rounding:
@@ -108,10 +107,10 @@ def on_simplex(values: ArrayLike) -> NDArray:
 
 
 def correlations(matrix: NDArray) -> tuple[NDArray, NDArray]:
-    """Return the correlations, which have no unit, and the deviations, 1 where there is none."""
+    """Return correlations and standard deviations, 1 for columns that do not vary."""
     variances = np.diag(matrix)
     deviations = np.sqrt(np.where(variances > 0, variances, 1.0)).astype(matrix.dtype)
-    with np.errstate(over="ignore"):  # noise may leave next to no variance
+    with np.errstate(over="ignore"):  # noise may make a variance tiny
         scaled = matrix / deviations / deviations[:, None]
     np.fill_diagonal(scaled, 1.0)
     return scaled, deviations
@@ -175,12 +174,12 @@ def orthonormal(components: NDArray) -> NDArray:
 
 
 def triangle(matrix: NDArray) -> NDArray:
-    """Return the upper triangle of a symmetric matrix: each number once."""
+    """Return the upper triangle of a symmetric matrix, which holds each number once."""
     return np.asarray(matrix)[np.triu_indices(len(matrix))]
 
 
 def side_of(values: ArrayLike) -> int:
-    """Return how many rows the matrix of an upper triangle has."""
+    """Return the number of rows of the matrix that an upper triangle is of."""
     return int(np.sqrt(2 * np.shape(values)[-1]))
 
 

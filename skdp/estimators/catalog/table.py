@@ -103,7 +103,7 @@ def refused_classes() -> ClassTable[Entry]:
 
 def _line(kind: type, entry: Entry) -> SupportedEstimator:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # classes that are about to go
+        warnings.simplefilter("ignore", FutureWarning)  # of classes that are deprecated
         try:
             example: Estimator = kind()
         except TypeError:  # a class of the user that has required parameters
