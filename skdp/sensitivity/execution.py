@@ -30,6 +30,9 @@ T = TypeVar("T")
 STARTUP = 1.5
 """Seconds of sequential work below which workers are not worth starting: loky takes about one."""
 
+CHUNK_SIZE = 50
+"""Pairs of two calls in a task: enough that handing out the task costs little beside them."""
+
 Evaluate = Callable[[range], Any]
 
 

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.streams import pilot_key
-from skdp.sensitivity.blocks import CHUNK_SIZE
-from skdp.sensitivity.execution import Evaluate, run_chunk
+from skdp.sensitivity.execution import CHUNK_SIZE, Evaluate, run_chunk
 from skdp.sensitivity.pairs import NoValueError, PairSource, within_rounding
 
 # They are kept whole: at most so many, and at most so many differences (256 MB), and

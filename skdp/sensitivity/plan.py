@@ -33,9 +33,9 @@ class SamplingPlan:
 
     Notes
     -----
-    Both are what refits take. Where a closed form replaces refits no fit is made, and a public code
-    is learned and calibrated with as many pairs as a basis. A single number needs no pilot pairs
-    for a basis. Very many numbers have fewer pilot pairs.
+    Both count two calls a pair. Where two records make a pair, a calibrating pair takes no call,
+    and a public code is learned and calibrated with as many pairs as a basis. A single number needs
+    no pilot pairs for a basis. Very many numbers have fewer pilot pairs.
 
     Examples
     --------

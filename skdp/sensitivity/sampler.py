@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import closing
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import joblib
@@ -20,28 +20,36 @@ from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.fingerprint import fingerprint
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
-from skdp.core.oracle import Oracle
+from skdp.core.oracle import Oracle, has_independent_records
 from skdp.core.schema import Schema
 from skdp.core.streams import pair_key, public_key, public_seed, streams, trial_key
 from skdp.core.target import Target, as_target, identity_of, target_key
 from skdp.core.types import Estimator, Seed
-from skdp.sensitivity.adapters import as_oracle
+from skdp.sensitivity.adapters import as_oracle, without_response
 from skdp.sensitivity.base import Sensitivity
-from skdp.sensitivity.blocks import CHUNK_SIZE, pair_measure
 from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.execution import Evaluate, check_resources, run
-from skdp.sensitivity.pairs import SHAPE_CHANGED, Outcomes, PairSource
+from skdp.sensitivity.execution import CHUNK_SIZE, Evaluate, check_resources, run
+from skdp.sensitivity.pairs import (
+    SHAPE_CHANGED,
+    Outcomes,
+    PairSource,
+    RecordPairs,
+    Rows,
+    measure_pairs,
+)
 from skdp.sensitivity.pilots import MAX_PILOT_PAIRS, gather_pilots, gather_shaken
 from skdp.sensitivity.plan import SamplingPlan
 from skdp.sensitivity.progress import follow
-from skdp.sensitivity.responses import without_response
 from skdp.sensitivity.trial import try_oracle
 
 # Few refits are cut finer, into about so many chunks: for more workers, to keep more of them, and
 # to show early how long they take.
 LEAST_CHUNKS = 64
+
+BLOCKS_OF_CHUNK = 4
+"""Blocks of pairs of two records in a task."""
 
 
 class SensitivitySampler(Sensitivity, BaseEstimator):
@@ -254,11 +262,15 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         key = target_key(target)  # before it runs: a function may keep what it finds
         sampler = self.with_fixed_seed()
         schema = schema or sampler._schema_of_draws(target, n_samples)
-        pairs, records = sampler._prepare(target, n_samples, schema)
-        measure, chunk_size = pair_measure(pairs, geometry, records)
-        has_code = geometry.basis.has_prior
-        statistic = self._statistic(few=has_code and pairs.moments is None)
-        parts = geometry.key, None if type(geometry) is Geometry else geometry
+        pairs, records, rows = sampler._prepare(target, n_samples, schema)
+        statistic = self._statistic(few=geometry.basis.has_prior and rows is None)
+        measure: Evaluate = partial(measure_pairs, pairs, geometry)
+        chunk_size = CHUNK_SIZE
+        if rows is not None:
+            measure = RecordPairs(pairs, rows, geometry, records)
+            chunk_size = BLOCKS_OF_CHUNK * RecordPairs.at_once
+        own_norm = None if type(geometry) is Geometry else geometry
+        parts = geometry.key, own_norm, rows is not None
         chunks = self._run(measure, range(statistic.n_pairs), chunk_size, pairs, *parts)
         chunks = follow(chunks, statistic.n_pairs, statistic, verbose=self.verbose)
         with closing(chunks):
@@ -319,9 +331,9 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         target = as_target(target)
         sampler = self.with_fixed_seed()
         schema = schema or sampler._schema_of_draws(target, n_samples)
-        pairs, _ = sampler._prepare(target, n_samples, schema)
+        pairs, _, rows = sampler._prepare(target, n_samples, schema)
         has_code = mechanism is not None and mechanism.learns_code
-        statistic = self._statistic(few=has_code and pairs.moments is None)
+        statistic = self._statistic(few=has_code and rows is None)
         n_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS)
 
         def run_pilots(evaluate: Evaluate, numbers: range, chunk_size: int) -> Generator[Any]:
@@ -353,20 +365,20 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             The first values of pilot pairs, raveled, and what rounding makes of them. Those that
             could not be evaluated are left out.
         """
-        pairs, _ = self.with_fixed_seed()._prepare(target, n_samples, schema)
+        pairs, _, _ = self.with_fixed_seed()._prepare(target, n_samples, schema)
         return gather_shaken(pairs, size)
 
     def _prepare(
         self, target: Target, n_samples: int, schema: Schema
-    ) -> tuple[PairSource, Dataset]:
-        """Settle the seed, and refuse an unfit oracle before the first fit; return its records."""
+    ) -> tuple[PairSource, Dataset, Rows | None]:
+        """Refuse an unfit oracle before the first fit; return pairs, records, and their rows."""
         oracle, seed = self.draws_from, self._entropy()
         rng, _ = streams(seed, pair_key(0))
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
         target.check_oracle(*records.parts)
-        moments = target.closed_form(*records.parts)
-        source = PairSource(target, oracle, n_samples, seed, moments, schema, self.timeout)
-        return source, records
+        source = PairSource(target, oracle, n_samples, seed, schema, self.timeout)
+        independent = has_independent_records(oracle)
+        return source, records, target.closed_form(*records.parts) if independent else None
 
     def _schema_of_draws(self, target: Target, n_samples: int) -> Schema:
         return Schema.of(self._try(n_samples), target.allow_nan)
@@ -396,11 +408,9 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         versions = sklearn.__version__, __version__, REVISION
         key = ""
         if self.memory is not None:
-            target, moments = identity_of(source.target), source.moments is not None
-            # which moments there are follows from the target
             form = None if source.schema is None else source.schema.key
-            drawn = vars(replace(source, moments=None)) | {"target": target, "schema": form}
-            key = fingerprint(drawn, moments, *parts, chunk_size, versions)
+            drawn = vars(source) | {"target": identity_of(source.target), "schema": form}
+            key = fingerprint(drawn, *parts, chunk_size, versions)
         return run(evaluate, pairs, chunk_size, n_jobs=self.n_jobs, memory=self.memory, key=key)
 
     def with_fixed_seed(self) -> SensitivitySampler:

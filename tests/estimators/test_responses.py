@@ -21,7 +21,7 @@ from sklearn.utils import all_estimators, get_tags
 
 from skdp import PublicDataOracle, RandomTaskOracle, UniformOracle
 from skdp.estimators.inputs import uses_response
-from skdp.sensitivity.responses import without_response
+from skdp.sensitivity.adapters import without_response
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(1, 2, size=(40, 4))

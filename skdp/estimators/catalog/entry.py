@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from skdp.core.types import Estimator, Values
-from skdp.estimators.closed_forms import ClosedForm
 from skdp.estimators.statistics import Statistic
 
 Members = Iterable[tuple[str, Estimator]]
@@ -67,9 +66,6 @@ class Entry:
         configuration cannot, or None.
     substitute : Substitute or None, default=None
         What takes its place wherever it is fitted.
-    closed_form : (callable, dict) or None, default=None
-        ``forms(estimator, shape)`` returns the closed forms that may hold for a dataset of this
-        shape, if each parameter in the dict has one of the values there.
     members : callable or None, default=None
         ``members(fitted)`` gives the name and the fitted object of each member, in a fixed order.
     structure : callable or None, default=None
@@ -123,9 +119,6 @@ class Entry:
     anchored: bool = False
     refuse: str | Callable[[Estimator], str | None] | None = None
     substitute: Substitute | None = None
-    closed_form: (
-        tuple[Callable[[Estimator, tuple[int, int]], list[ClosedForm]], dict[str, tuple]] | None
-    ) = None
     members: Callable[[Estimator], Members] | None = None
     structure: Callable[[Estimator], object] | None = None
     steps: Callable[[Estimator], list] | None = None

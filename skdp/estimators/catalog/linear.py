@@ -8,7 +8,6 @@ import numpy as np
 
 from skdp.core.classes import named
 from skdp.core.types import Estimator, Values
-from skdp.estimators import closed_forms
 from skdp.estimators.catalog.entry import Entry, always
 from skdp.estimators.catalog.known_minimum import (
     LogisticCoefficients,
@@ -32,8 +31,6 @@ LINEAR_MODELS = """
     PassiveAggressiveClassifier PassiveAggressiveRegressor Perceptron PoissonRegressor
     QuantileRegressor SGDClassifier SGDRegressor TheilSenRegressor TweedieRegressor
 """
-# Which parameters the closed forms of ridge regression allow.
-EXACT: dict[str, tuple] = {"positive": (False,), "solver": ("auto", "cholesky", "svd")}
 
 
 def coefficients(fitted: Estimator) -> tuple[str, ...]:
@@ -80,15 +77,11 @@ ENTRIES: dict[str, Entry] = {
     **dict.fromkeys(named("sklearn.linear_model", LINEAR_MODELS), _linear),
     "sklearn.linear_model.LinearRegression": replace(
         _linear,
-        closed_form=(closed_forms.linear_regression, {"positive": (False,)}),
         known=LeastSquares,
     ),
-    "sklearn.linear_model.Ridge": replace(
-        _of_one_stream, closed_form=(closed_forms.ridge, EXACT), known=LeastSquares
-    ),
+    "sklearn.linear_model.Ridge": replace(_of_one_stream, known=LeastSquares),
     "sklearn.linear_model.RidgeClassifier": replace(
         _of_one_stream,
-        closed_form=(closed_forms.ridge_classifier, EXACT | {"class_weight": (None,)}),
     ),
     **dict.fromkeys(
         named("sklearn.linear_model", "RidgeCV RidgeClassifierCV"), replace(_linear, folds=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from skdp.core.types import Estimator, Values
-from skdp.estimators import closed_forms
 from skdp.estimators.catalog.alignment import SignedRows
 from skdp.estimators.catalog.entry import Entry, Substitute, always
 from skdp.estimators.catalog.repairs import Divisors, read_variances, standard_deviations
@@ -58,16 +57,6 @@ ENTRIES: dict[str, Entry] = {
         drop=tuple(DISCRIMINANT.split()),
         unserved=("transform",),
         substitute=Substitute("DiscriminantProjection", _transforms, _projection),
-        closed_form=(
-            closed_forms.linear_discriminant,
-            {
-                "covariance_estimator": (None,),
-                "n_components": (None,),
-                "priors": (None,),
-                "shrinkage": (None,),
-                "solver": ("svd", "lsqr"),
-            },
-        ),
     ),
     # Its landmarks are the public fit's in every fit: they are no secret, and not released.
     "sklearn.kernel_approximation.Nystroem": Entry(
