@@ -20,11 +20,9 @@ from numpy.typing import NDArray
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry
 from skdp.core.schema import Schema
-from skdp.core.streams import Key, block_key, pair_key, streams
+from skdp.core.streams import block_key, pair_key, streams
 from skdp.core.target import LabeledValueError, Target
 from skdp.sensitivity.drawing import draw, shaken
-from skdp.sensitivity.interrupts import raise_noted
-from skdp.sensitivity.time_limit import OverdueError, within
 
 ROUNDING = 2.0**-46
 """Of a value: what a dozen operations and the sum of a thousand numbers may lose."""
@@ -98,7 +96,7 @@ class NoValueError(Exception):
 class PairSource:
     """Where the values of a pair come from: everything but the number of the pair.
 
-    A `schema` of None leaves the records as drawn; `timeout` is in seconds.
+    A `schema` of None leaves the records as drawn.
     """
 
     target: Target
@@ -106,7 +104,6 @@ class PairSource:
     n_samples: int
     seed: int
     schema: Schema | None = None
-    timeout: float | None = None
 
     def draw(self, n_records: int, rng: np.random.Generator) -> Dataset:
         """Draw records in the form in which the target gets them."""
@@ -117,14 +114,8 @@ class PairSource:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Evaluate the target on both datasets of a pair, or raise NoValueError if that fails.
 
-        The records may be shaken: that tells what is the rounding of a value.
+        `shake` perturbs the records, which shows the rounding of a value.
         """
-        try:
-            return within(self.timeout, self._values, key, shake)
-        except OverdueError as error:
-            raise NoValueError(f"took longer than timeout={self.timeout:g} s") from error
-
-    def _values(self, key: Key, shake: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         rng, target_seed = streams(self.seed, key)
         records = self.draw(self.n_samples + 1, rng)
         position = int(rng.integers(self.n_samples))
@@ -136,8 +127,6 @@ class PairSource:
             raise  # it would do so on every pair
         except Exception as error:
             raise NoValueError(_one_line(error)) from error
-        finally:
-            raise_noted()  # whatever the target has made of it
         if value.shape != other.shape:
             raise NoValueError(SHAPE_CHANGED)
         return value, other

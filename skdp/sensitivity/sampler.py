@@ -62,8 +62,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     an order statistic of these norms, chosen so that a further pair exceeds it with probability at
     most gamma (algorithm 1 of [1]_, with three rules for the order statistic).
 
-    A pair on which the target cannot be evaluated, or not in time, counts as an infinite
-    sensitivity.
+    A pair on which the target cannot be evaluated counts as an infinite sensitivity.
 
     Parameters
     ----------
@@ -89,12 +88,6 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         was. Several processes may share it. It holds public numbers only. A run finds its chunks
         by oracle, target and seed: give `random_state`. Functions and classes count by their
         text and by all that they read; those without a text are refused.
-    timeout : float or None, default=None
-        Seconds that a pair may take, for targets that may hang. One that takes longer counts as an
-        infinite sensitivity: to leave it out would bias the estimate. Norms near the limit depend
-        on the machine, so set it far above what a pair takes. Code that does not return to Python,
-        and a worker that is a thread, end on their own; their pair counts as infinite then. A
-        target with a closed form, and the private evaluation, have no limit. None is no limit.
     verbose : int or None, default=None
         What is shown of the progress. None shows, after two seconds and in terminals and notebooks
         only, a bar with the estimate so far where tqdm is installed, or else one line. A positive
@@ -133,7 +126,6 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         confidence: float | None = None,
         n_jobs: int | None = None,
         memory: object = None,
-        timeout: float | None = None,
         verbose: int | None = None,
         random_state: Seed = None,
     ):
@@ -144,7 +136,6 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         self.confidence = confidence
         self.n_jobs = n_jobs
         self.memory = memory
-        self.timeout = timeout
         self.verbose = verbose
         self.random_state = random_state
 
@@ -203,7 +194,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             If the oracle is none, or a number of records or pairs is no integer.
         """
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
-        check_resources(self.n_jobs, self.memory, self.timeout, self.verbose)
+        check_resources(self.n_jobs, self.memory, self.verbose)
         statistic = self._statistic(few=mechanism is not None and mechanism.learns_code)
         n_pilot_pairs = None
         if mechanism is not None:
@@ -376,7 +367,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         rng, _ = streams(seed, pair_key(0))
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
         target.check_oracle(*records.parts)
-        source = PairSource(target, oracle, n_samples, seed, schema, self.timeout)
+        source = PairSource(target, oracle, n_samples, seed, schema)
         independent = has_independent_records(oracle)
         return source, records, target.closed_form(*records.parts) if independent else None
 
