@@ -25,7 +25,7 @@ from skdp.core.target import LabeledValueError, Target
 from skdp.sensitivity.drawing import draw, shaken
 
 ROUNDING = 2.0**-46
-"""Of a value: what a dozen operations and the sum of a thousand numbers may lose."""
+"""Share of a value that a dozen operations and the sum of a thousand numbers may lose."""
 
 BLOCK_SIZE = 1024
 """Pairs of two records in a block."""
@@ -43,7 +43,7 @@ SHAPE_CHANGED = "the shape of the value changed"
 
 
 class PairOutcome(NamedTuple):
-    """What is kept of one pair: its norm is infinite where there is a failure."""
+    """The outcome of one pair; its norm is infinite where there is a failure."""
 
     norm: float
     shape: tuple[int, ...] | None
@@ -94,7 +94,7 @@ class NoValueError(Exception):
 
 @dataclass(frozen=True)
 class PairSource:
-    """Where the values of a pair come from: everything but the number of the pair.
+    """Everything that determines the values of a pair, except the number of the pair.
 
     A `schema` of None leaves the records as drawn.
     """
@@ -149,9 +149,9 @@ def measure_pair(source: PairSource, geometry: Geometry, pair: int) -> PairOutco
 
 
 def within_rounding(values: NDArray, others: NDArray) -> NDArray[np.bool_]:
-    """Return whether rounding explains the difference of two values, number by number.
+    """Return for each number of two values whether rounding explains the difference.
 
-    That says nothing of its size: no norm may be taken for smaller because of it.
+    No norm may be reduced because of it.
     """
     return _explained(values, others, _most_rounding(values, others))
 
@@ -174,7 +174,7 @@ def are_rounding(
     found = np.logical_and.reduce(explained.reshape(len(values), -1), axis=1)
     if not geometry.basis.has_prior:
         return found
-    # a code may leave out all that does change: rounding, and as much again that it lets through
+    # a code may leave out all numbers that change, so the norm may be rounding that it lets through
     return np.logical_or(found, norms <= 2 * geometry.reach(np.where(explained, most, 0.0)))
 
 

@@ -1,4 +1,4 @@
-"""What a sampler would run, and what it would promise, before it runs."""
+"""The plan of a sampler, made before it runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from skdp.sensitivity.calibration import OrderStatistic
 
 @dataclass(frozen=True)
 class SamplingPlan:
-    """What a sampler would run, and what it would promise.
+    """Describe what a sampler would run, and what it would promise.
 
     Parameters
     ----------
