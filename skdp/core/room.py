@@ -17,7 +17,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import joblib
 import numpy as np
@@ -92,7 +92,7 @@ def _inside(
     seed: int,
     shape: tuple[int, ...] | None,
     add_noise: Callable[[NDArray[np.float64]], T],
-) -> tuple[object, BaseException | None]:
+) -> tuple[Any, BaseException | None]:
     """Evaluate and add noise; the exact value is nowhere but in this frame and in its callees'."""
     who, tried = "The target", shape is not None
     try:
