@@ -126,9 +126,3 @@ def test_oracle_without_response_draws_the_same_records():
         np.testing.assert_array_equal(alone(9, np.random.default_rng(0)), expected)
         assert alone.independent_records == oracle.independent_records
         assert alone.classes_ is None
-
-
-def test_an_unlabeled_table_stays_as_it_is():
-    oracle = PublicDataOracle(X)
-    assert without_response(oracle) is oracle
-    assert type(without_response(PublicDataOracle(X, Y))) is PublicDataOracle
