@@ -177,8 +177,8 @@ class Target(ABC):
         -------
         callable or None
             ``rows(*dataset)`` returns one row for each record of any dataset. The sum of the rows
-            of `n_samples` records must equal a call to 1e-8. None, the default, where there are no
-            such rows.
+            of `n_samples` records must equal a call to 1e-8. An oracle of independent records then
+            makes a pair of two records. None, the default, where there are no such rows.
         """
         return None
 

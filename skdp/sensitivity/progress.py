@@ -113,18 +113,20 @@ def follow(
 ) -> Generator[T, None, None]:
     """Pass chunks through, and show rate, remaining time and the estimate so far.
 
-    In a shared count, the calibrating pairs follow the pilots. `chunks` is closed in any case.
+    The estimate is the order statistic at the same place among the pairs so far. In a shared count,
+    the calibrating pairs follow the pilots. `chunks` is closed in any case.
     """
     shared = _count.get()
     progress = shared or Progress(verbose)
     more = statistic.n_pairs if shared and are_pilots else 0
     progress.total = progress.count + n_pairs + more
-    running = _Running(statistic)
+    norms = np.empty(0)
     try:
         for chunk in chunks:
             if isinstance(chunk, Outcomes):
-                running.add(chunk)
-                progress.add(len(chunk.norms), running.value())
+                norms = np.append(norms, chunk.norms)
+                k = math.ceil(statistic.k / statistic.n_pairs * len(norms))
+                progress.add(len(chunk.norms), float(np.partition(norms, k - 1)[k - 1]))
             elif isinstance(chunk, list):  # of pilot pairs
                 progress.add(len(chunk), None)
             yield chunk
@@ -132,24 +134,6 @@ def follow(
         chunks.close()
         if not shared:
             progress.close()
-
-
-class _Running:
-    """The estimate after some of the chunks."""
-
-    def __init__(self, statistic: OrderStatistic):
-        self.statistic = statistic
-        self.norms = np.empty(statistic.n_pairs)
-        self.count = 0
-
-    def add(self, chunk: Outcomes) -> None:
-        self.norms[self.count : self.count + len(chunk.norms)] = chunk.norms
-        self.count += len(chunk.norms)
-
-    def value(self) -> float:
-        """Return the order statistic at the same place among the pairs so far."""
-        k = math.ceil(self.statistic.k / self.statistic.n_pairs * self.count)
-        return float(np.partition(self.norms[: self.count], k - 1)[k - 1])
 
 
 def _is_watched() -> bool:
