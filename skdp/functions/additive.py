@@ -1,4 +1,4 @@
-"""Means over the records as targets: pairs of them take two records each."""
+"""Means over the records as targets: two records make a pair."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class AdditiveTarget(Target):
 
     Examples
     --------
-    A histogram of 50,000 pairs, in a blink:
+    The sensitivity of a histogram, sampled with 50,000 pairs:
 
     >>> import numpy as np
     >>> from skdp import AdditiveTarget, LaplaceMechanism, release
