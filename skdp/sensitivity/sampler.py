@@ -45,9 +45,8 @@ from skdp.sensitivity.plan import SamplingPlan
 from skdp.sensitivity.progress import follow
 from skdp.sensitivity.trial import try_oracle
 
-# Few refits are cut finer, into about so many chunks: for more workers, to keep more of them, and
-# to show early how long they take.
 LEAST_CHUNKS = 64
+"""A short run is cut into about so many chunks, to keep more of it and to serve more workers."""
 
 BLOCKS_OF_CHUNK = 4
 """Blocks of pairs of two records in a task."""
@@ -208,7 +207,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         )
 
     def _statistic(self, few: bool) -> OrderStatistic:
-        """Choose the order statistic, of few pairs where a code and dear fits leave that open."""
+        """Choose the order statistic, of few pairs for a code whose pairs take two calls each."""
         owner = type(self).__name__
         options: Any = {"calibration": self.calibration, "confidence": self.confidence}
         usual = order_statistic(self.gamma, self.n_pairs, **options, owner=owner)
@@ -376,7 +375,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         return Schema.of(self._try(n_samples), target.allow_nan)
 
     def _try(self, n_samples: int) -> Dataset:
-        """Draw records of the oracle, and refuse one that does not draw."""
+        """Draw records of the oracle, and refuse an oracle that does not draw at random."""
         oracle, seed = self.draws_from, self._entropy()
 
         def attempt(number: int) -> Dataset:
@@ -393,7 +392,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         source: PairSource,
         *parts: object,
     ) -> Generator[Any, None, None]:
-        """Evaluate pairs chunk by chunk; source and `parts` tell the run from others."""
+        """Evaluate pairs chunk by chunk; `source` and `parts` identify the run in the cache."""
         one_by_one = self.memory is None and joblib.effective_n_jobs(self.n_jobs) == 1
         if chunk_size == CHUNK_SIZE and not (one_by_one and self.verbose):  # a line for each
             chunk_size = min(chunk_size, 1 + len(pairs) // LEAST_CHUNKS)
