@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -16,12 +17,11 @@ from skdp.core.checks import shown
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset
 from skdp.core.metric import KnownMetric
-from skdp.core.moments import Moments
 from skdp.core.target import Target
 from skdp.core.types import AxisLabels, Container, Estimator, Values
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
 from skdp.estimators.inputs import fit_on, order_matters, reorder, takes
-from skdp.estimators.kernel_sums import kernel_sums
+from skdp.estimators.kernel_rows import kernel_rows
 from skdp.estimators.members import before_last_step
 from skdp.estimators.public_fit import in_container_of
 from skdp.estimators.structure import labels_in
@@ -157,10 +157,10 @@ class FittedFunctionTarget(Target):
             raise ValueError("a class is missing")
         return self._evaluate(fitted, in_container_of(dataset.X, self._points))
 
-    def closed_form(self, *records: Container) -> Moments | None:
+    def closed_form(self, *records: Container) -> Callable[..., NDArray[np.float64]] | None:
         if public_name(type(self.estimator)) != "sklearn.neighbors.KernelDensity":
             return None
-        return kernel_sums(self.estimator, self._points, Dataset(*records))
+        return kernel_rows(self.estimator, self._points, Dataset(*records))
 
     def check_oracle(self, *records: Container) -> None:
         """Refuse a box that most records of the oracle miss.

@@ -25,9 +25,9 @@ from sklearn.base import clone
 from skdp.core.checks import shorten, shown, warn
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset, n_records
+from skdp.core.geometry import ROUND_UP
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
-from skdp.core.units import ROUND_UP
 from skdp.estimators.known import PublicSteps, check_steps
 from skdp.estimators.members import last_step
 from skdp.estimators.public_fit import in_container_of

@@ -32,7 +32,7 @@ from skdp.planning import make_plan, settle_form
 from skdp.sensitivity.bounds import KnownSensitivity, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.preconditions import EstimatorRule
-from skdp.sensitivity.resumed import ResumedEstimate
+from skdp.sensitivity.sampler import ResumedEstimate
 from skdp.targets import make_target, warn_of_unknown_categories
 
 # How often public records are drawn anew until they hold every class.

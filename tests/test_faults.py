@@ -149,22 +149,6 @@ def in_another_thread(call):
     return done[0]
 
 
-@pytest.mark.parametrize("nth", [1, 2, 3, 4])
-def test_an_interrupt_while_handlers_are_set_leaves_the_one_that_was_there(nth):
-    before, n_set = signal.signal(signal.SIGINT, signal.default_int_handler), 0
-
-    def is_nth(frame, event):
-        nonlocal n_set
-        n_set += event == "call" and frame.f_code is signal.signal.__code__
-        return n_set == nth
-
-    try:  # where a shell started it in the background, interrupts were ignored
-        assert interrupted(estimator(None, sensitivity=sampled()), is_nth)
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.slow
 # an interrupt that comes in a destructor cannot be raised
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -26,9 +26,8 @@ from skdp.core.types import Container, Estimator
 from skdp.estimators.validation import check_labels
 from skdp.mechanisms.base import Mechanism
 from skdp.plan import ReleasePlan
-from skdp.sensitivity.adapters import as_oracle
+from skdp.sensitivity.adapters import as_oracle, without_response
 from skdp.sensitivity.drawing import draw
-from skdp.sensitivity.responses import without_response
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.core.checks import shown
 from skdp.core.code import PublicCode
 
+ROUND_UP = 1 + 2.0**-48
+"""Factor that covers the rounding errors of a short formula, so that a bound stays a bound."""
+
 
 def _l1(difference: NDArray[np.float64]) -> float:
     """Sum the absolute values, without intermediate rounding."""

@@ -1,36 +1,36 @@
 """The room in which a target is evaluated on private data and noise is added to its value.
 
 Nothing comes out but the released value, or a new exception that says nothing of the data. While
-a thread is inside, the process is silent (see `skdp.core.silence`), and while the exact value is
-there, signals wait: an interrupt ends the evaluation, but it never interrupts the noise.
+a thread is inside, the whole process is silent: it prints nothing, logs nothing and shows no
+warning. What the room does not close is listed on the limitations page of the documentation.
 """
 
 from __future__ import annotations
 
 import copy
+import ctypes
 import gc
+import logging
 import os
-import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from types import FrameType
-from typing import TypeVar
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from typing import Any, TypeVar
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context
 
 from skdp.core.dataset import Dataset
-from skdp.core.silence import silence, untraced
 from skdp.core.target import Target
 from skdp.exceptions import PrivateEvaluationError
 
 T = TypeVar("T")
 
 _key = threading.RLock()  # one thread at a time: what is silenced belongs to the process
-_fork = threading.local()
-_PATIENCE = 30.0  # seconds that a fork waits: an evaluation may in turn wait for a fork
 
 
 def evaluate_privately(
@@ -41,8 +41,8 @@ def evaluate_privately(
     add_noise: Callable[[NDArray[np.float64]], T],
 ) -> T:
     """Return the target's value on private data, with noise, or raise a new exception."""
-    with _key, _signals() as signals, silence():
-        value, failure = untraced(_inside, target, dataset, seed, shape, add_noise, signals)
+    with quiet():
+        value, failure = _inside(target, dataset, seed, shape, add_noise)
         if failure is not None:
             gc.collect()  # an exception and the frames that hold it are a circle
     try:
@@ -50,13 +50,27 @@ def evaluate_privately(
             raise failure
         return value
     finally:
-        del failure, signals  # else they would keep this frame, and this frame them
+        del failure  # else it would keep this frame, and this frame it
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Show nothing of what runs in a block, which may hold categories of the private data."""
-    with _key, silence():
+    """Show nothing of what runs in a block; all is as before after it."""
+    with _key, ExitStack() as stack:
+        enter = stack.enter_context
+        enter(_closed_descriptors())
+        # the stack closes it, and no `with` of its own
+        nowhere = open(os.devnull, "w", encoding="utf-8", errors="replace")  # noqa: SIM115
+        enter(nowhere)
+        enter(redirect_stdout(nowhere))
+        enter(redirect_stderr(nowhere))
+        enter(_closed_logging())
+        enter(warnings.catch_warnings(record=True))  # nobody has the record of what is turned on
+        warnings.simplefilter("ignore")
+        enter(np.errstate(all="ignore"))
+        # other processes have descriptors of their own, and get large arrays through files
+        enter(joblib.parallel_config(backend="sequential"))
+        enter(config_context())
         yield
 
 
@@ -78,15 +92,11 @@ def _inside(
     seed: int,
     shape: tuple[int, ...] | None,
     add_noise: Callable[[NDArray[np.float64]], T],
-    signals: _Signals,
-) -> tuple[object, BaseException | None]:
+) -> tuple[Any, BaseException | None]:
     """Evaluate and add noise; the exact value is nowhere but in this frame and in its callees'."""
     who, tried = "The target", shape is not None
     try:
-        with signals.let_in():
-            exact = np.asarray(target(*dataset.parts, seed=seed), dtype=np.float64)
-        if signals.ended_by is not None:  # a fit that catches an interrupt returns half a fit
-            return None, signals.ended_by
+        exact = np.asarray(target(*dataset.parts, seed=seed), dtype=np.float64)
         if tried and exact.shape != shape:
             return None, _failure(who, "a value of another shape than on public records", tried)
         if not np.isfinite(exact).all():
@@ -94,10 +104,10 @@ def _inside(
         who = "The mechanism"
         return add_noise(exact), None
     except BaseException as error:
-        return None, signals.ended_by or _replaced(error, who, tried)
+        return None, _replaced(error, who, tried)
 
 
-def _replaced(error: BaseException, who: str, tried: bool = False) -> BaseException:
+def _replaced(error: BaseException, who: str, tried: bool) -> BaseException:
     """Make a new exception of the same kind, without message, frames and what went before."""
     if isinstance(error, KeyboardInterrupt):
         return KeyboardInterrupt()
@@ -126,91 +136,40 @@ def _failure(who: str, what: str, tried: bool) -> PrivateEvaluationError:
     )
 
 
-class _Signals:
-    """Lets signals reach their handlers while the target runs, and makes them wait otherwise."""
+@contextmanager
+def _closed_descriptors() -> Iterator[None]:
+    """Lead descriptors 1 and 2 nowhere, to which C libraries and child processes write."""
+    _flush()
+    opened = [os.open(os.devnull, os.O_RDWR)]
+    while opened[-1] <= 2:  # one was closed, and must not become the copy of another
+        opened.append(os.open(os.devnull, os.O_RDWR))
+    kept = {descriptor: os.dup(descriptor) for descriptor in (1, 2)}
+    with ExitStack() as stack:  # an interrupt while it closes skips none of what follows
+        for descriptor in [*kept.values(), *opened]:
+            stack.callback(os.close, descriptor)
+        for descriptor, copied in kept.items():
+            stack.callback(os.dup2, copied, descriptor)
+        stack.callback(_flush)
+        for descriptor in kept:
+            os.dup2(opened[-1], descriptor)
+        yield
 
-    def __init__(self) -> None:
-        self.handlers: dict[int, Callable] = {}
-        self.waiting: list[int] = []
-        self.pass_through = False
-        self.ended_by: BaseException | None = None
 
-    def handle(self, number: int, frame: FrameType | None) -> None:
-        """Call the handler, without the frame; the first that raises is the last to be called."""
-        del frame  # its variables are private
-        if not self.pass_through:
-            self.waiting.append(number)
-            return
-        try:
-            self.handlers[number](number, None)
-        except BaseException as error:
-            self.pass_through = False
-            self.ended_by = _replaced(error, "The handler of a signal")
-            raise
-
-    @contextmanager
-    def let_in(self) -> Iterator[None]:
-        """Pass signals on, those that wait first."""
-        self.pass_through = True
-        try:
-            while self.waiting:
-                self.handle(self.waiting.pop(0), None)
-            yield
-        finally:
-            self.pass_through = False
+def _flush() -> None:
+    """Empty all buffers, in Python and in C, into where the descriptors lead now."""
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        with suppress(Exception):  # there may be none, or a closed one
+            stream.flush()  # type: ignore[union-attr]  # None raises, and is suppressed
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL("ucrtbase" if os.name == "nt" else None).fflush(None)
 
 
 @contextmanager
-def _signals() -> Iterator[_Signals]:
-    """Handle all signals that have a handler in Python; those that waited come afterwards."""
-    signals = _Signals()
+def _closed_logging() -> Iterator[None]:
+    """Disable logging at all levels, those above CRITICAL too."""
+    level = logging.root.manager.disable
+    logging.disable(sys.maxsize)
     try:
-        if threading.current_thread() is threading.main_thread():
-            for number in map(int, signal.valid_signals()):
-                handler = signal.getsignal(number)
-                if callable(handler):
-                    signals.handlers[number] = handler
-                    signal.signal(number, signals.handle)
-        yield signals
+        yield
     finally:
-        signals.pass_through = True
-        put_back(dict(signals.handlers))
-        for number in signals.waiting:
-            signal.raise_signal(number)
-
-
-def put_back(handlers: dict[int, Callable | int | None]) -> None:
-    """Set all handlers, by number of their signal, though an interrupt may come in between."""
-    try:
-        for number in list(handlers):
-            signal.signal(number, handlers[number])
-            del handlers[number]
-    finally:
-        if handlers:
-            put_back(handlers)
-
-
-def _wait_for_key() -> None:
-    """Fork no process while another thread evaluates: there it would never end."""
-    _fork.has_key = _key.acquire(timeout=_PATIENCE)
-
-
-def _give_key_back() -> None:
-    if _fork.has_key:
-        _key.release()
-
-
-def _give_child_a_key() -> None:
-    global _key
-    if _fork.has_key:
-        _key.release()
-    else:
-        _key = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_wait_for_key,
-        after_in_parent=_give_key_back,
-        after_in_child=_give_child_a_key,
-    )
+        logging.disable(level)

@@ -1,4 +1,4 @@
-"""What a prior says of a value when numbers of it are known up to noise.
+"""Estimate a value from some of its numbers, which are known up to noise, with a prior.
 
 With a prior of mean mu and covariance S, an encoder T, noise of variance s^2 on each of the k
 numbers of the code y, and C the covariance S T' of value and code, H = T S T', the linear estimate
@@ -6,20 +6,22 @@ of least mean square error is
 
     mu + alpha C (alpha H + s^2 I)^-1 y,   with covariance   alpha S - alpha^2 C (..)^-1 C'.
 
-How much wider than S the prior should be is not known, nor whether it is in all directions: records
-may be unlike the oracle's in one column only. So along each axis of H the decoded value is the mean
-of the above over a list of alphas, each with its probability given y, where the prior is normal and
-the noise has the kurtosis that it has: rare large values of Laplace noise do not speak for a wide
-prior, nor do the many of middling size of normal noise. Before, there is one least alpha for all
-axes, and along each an alpha at or above it: a times as much is (.02 + rho) / a times as likely as
-the least, and the least itself is so beside 1, with rho the shift that the prior allows for. So
-where no shift is expected all stays near 1 for data of the oracle. An axis of which nothing is read
-may be wider for either reason, and is taken for the wider. The errors along an axis are those of
-the mixture, taken for uncorrelated with the others. What the code does not reach is as much wider
-as its axes are on average.
+The factor alpha widens the prior. It is not known, and it may differ between directions, since
+private records may differ from the oracle's in one column only. So the decoded value is a mean over
+a list of alphas, along each axis of H. The weight of an alpha is its probability given y, for a
+normal prior and for noise of the kurtosis that the mechanism has. The kurtosis matters: rare large
+values of Laplace noise, or many moderate values of normal noise, do not suggest a wide prior.
 
-Denoising of a release by a prior is in the spirit of Balle and Wang (ICML 2018, section 4), and
-unequal noise by coordinate in that of Muthukrishnan and Kalyani (2023).
+Before y is seen, one least alpha is common to all axes. Along each axis, an alpha that is a times
+the least alpha has the weight (.02 + rho) / a, and the least alpha has the weight 1. The least
+alpha itself is distributed in the same way around 1. Here rho is the shift that the prior allows
+for. Without a shift, all alphas stay near 1 for data of the oracle. An axis of which nothing can be
+read is treated as wide. The errors along an axis are those of the mixture, and errors along
+different axes are treated as uncorrelated. The part of the value that the code does not reach is
+widened by the average over the axes.
+
+The denoising of a release by a prior follows Balle and Wang (ICML 2018, section 4), and the unequal
+noise of coordinates follows Muthukrishnan and Kalyani (2023).
 """
 
 from __future__ import annotations
@@ -33,28 +35,27 @@ from scipy import special
 
 from skdp.core.types import Matrix
 
-# By how much the variance of the prior may be multiplied: a wrong unit may be a factor of 10^6, and
-# of a variance 10^12.
+# The alphas, which multiply the variance of the prior. A wrong unit may be a factor of 10^6,
+# which is a factor of 10^12 for a variance.
 WIDENINGS = np.array([1, 2, 4, 8, 16, 64, 256, 1e4, 1e6, 1e8, 1e12, 1e16, 1e20, 1e24])
-# How likely others are beside the least before the release is seen, were it not for a shift.
+# The prior weight of the other alphas relative to the least alpha, without a shift.
 _LIKELY = 0.02
 # Excess kurtosis of Laplace noise.
 LAPLACE = 3.0
-# With less the noise is as good as normal.
+# Noise of a smaller kurtosis is treated as normal.
 _LEAST_KURTOSIS = 0.02
 
-# Of the largest variance of the code: the rounding errors of H are about as large.
+# Variances below this share of the largest variance of the code are rounding errors of H.
 _LEAST_VARIANCE = 1e-15
-# Of the prior variance of a number: less than that is not left unread, but lost to rounding. So is
-# as small a correlation.
+# Shares of a prior variance, and correlations, below this are rounding errors.
 _ROUNDING = 1e-12
 
 
 class Reading(NamedTuple):
-    """What is made of a code along its axes, on average over the alphas.
+    """The reading of a code along its axes, averaged over the alphas.
 
-    The `gains` are the diagonal of alpha (alpha H + s^2 I)^-1, the `left` what stays open of the
-    prior variance, as a share of it; beyond the code `wider` times of it does.
+    The `gains` are the diagonal of alpha (alpha H + s^2 I)^-1. `left` is the share of the prior
+    variance that stays open along each axis. Beyond the code, `wider` times that variance stays.
     """
 
     gains: Matrix
@@ -63,7 +64,7 @@ class Reading(NamedTuple):
 
 
 class Spectrum(NamedTuple):
-    """The variances of the code along its own axes, and what it can remove of the prior there."""
+    """The variances of the code along its own axes, and the prior variance it can remove there."""
 
     axes: Any
     variances: Matrix
@@ -79,7 +80,7 @@ class Spectrum(NamedTuple):
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Along which axes the variance is no rounding error; a diagonal has none of these."""
+        """Mark the axes whose variance exceeds rounding errors, which a diagonal lacks."""
         least = 0.0
         if self.axes is not None:
             least = _LEAST_VARIANCE * len(self.variances) * self.variances.max(initial=0)
@@ -99,7 +100,7 @@ class Spectrum(NamedTuple):
         else:
             along = self.along(np.asarray(noisy, dtype=np.float64))[known]
             shares = _shares(along, variances, variance, shift, kurtosis)
-            # Of gain times code from that of the likeliest alpha: none is a difference of others.
+            # The difference to the reading by the likeliest alpha is computed without cancellation.
             likeliest = shares.argmax(axis=0)[None]
             unit = along * np.sqrt(variances) * np.take_along_axis(inverse, likeliest, axis=0)
             apart = (widenings - WIDENINGS[likeliest]) * noise * unit
@@ -111,11 +112,11 @@ class Spectrum(NamedTuple):
         return Reading(mean, left, float(wider.mean()) if len(wider) else 1.0)
 
     def left_open(self, loadings: Matrix, reading: Reading, whole: bool) -> Matrix:
-        """What a reading leaves open of numbers, as a share of their prior variance.
+        """Return the share of the prior variance of each number that a reading leaves open.
 
         `loadings` are the squares of C along the axes, a row per number, as shares of its variance.
-        What the code does not reach and what is left of what it does are added, which are no
-        differences of large numbers. A code of the `whole` value reaches all.
+        The share beyond the code and the share left along its axes are added, so no large numbers
+        are subtracted. A code of the `whole` value reaches all of it.
         """
         reached, known = np.zeros_like(self.variances), self.known
         np.divide(1, self.variances, out=reached, where=known)
@@ -125,10 +126,10 @@ class Spectrum(NamedTuple):
 
 
 def principal_axes(code: Matrix) -> tuple[Matrix, Matrix]:
-    """The variances of a code along its axes, and the axes, given its covariance.
+    """Return the variances of a code along its axes, and the axes, given its covariance.
 
-    Uncorrelated numbers are their own axes. Where some of these had the same variance, which axes
-    an eigendecomposition finds would be a matter of rounding.
+    Uncorrelated numbers are their own axes: where some have the same variance, the axes that an
+    eigendecomposition finds would depend on rounding.
     """
     variances = np.diag(code)
     sizes = np.sqrt(np.abs(variances))
@@ -140,7 +141,7 @@ def principal_axes(code: Matrix) -> tuple[Matrix, Matrix]:
 
 @cache
 def normal_laws(kurtosis: float) -> tuple[Matrix, Matrix]:
-    """Of which normal laws of noise is a mixture: their variances, of mean 1, and weights.
+    """Write noise as a mixture of normal laws: return their variances, of mean 1, and weights.
 
     Laplace noise is normal noise with an exponential variable for a variance, L2 Laplace noise of k
     numbers has a Gamma variable of shape (k + 1) / 2. That of shape a makes a kurtosis of 3 / a.
@@ -155,7 +156,7 @@ def normal_laws(kurtosis: float) -> tuple[Matrix, Matrix]:
 def _shares(
     along: Matrix, variances: Matrix, variance: float, shift: float, kurtosis: float
 ) -> Matrix:
-    """The probability of each alpha along each axis, a row per alpha."""
+    """Return the probability of each alpha along each axis, a row per alpha."""
     squares = along**2
     laws = np.full((len(WIDENINGS), len(along)), -np.inf)
     for time, weight in zip(*normal_laws(kurtosis), strict=True):

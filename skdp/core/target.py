@@ -16,7 +16,6 @@ from skdp.core.dataset import Dataset, belongs_to, neighboring_pair
 from skdp.core.default import class_name, default
 from skdp.core.fingerprint import key_of
 from skdp.core.metric import OutputMetric
-from skdp.core.moments import Moments
 from skdp.core.types import AxisLabels, Container, Values
 
 
@@ -166,18 +165,20 @@ class Target(ABC):
         """
         return None
 
-    def closed_form(self, *records: Container) -> Moments | None:
-        """Find a way to evaluate pairs by sums over the records.
+    def closed_form(self, *records: Container) -> Callable[..., NDArray[np.float64]] | None:
+        """Find what each record adds to the value, where the value is a sum over the records.
 
         Parameters
         ----------
         *records : X, X and y, or X, y and sample_weight
-            Public records of one pair.
+            The ``n_samples + 1`` public records of one pair.
 
         Returns
         -------
-        Moments or None
-            What must equal two calls to 1e-8. None, the default, where only calls will do.
+        callable or None
+            ``rows(*dataset)`` returns one row for each record of any dataset. The sum of the rows
+            of `n_samples` records must equal a call to 1e-8. An oracle of independent records then
+            makes a pair of two records. None, the default, where there are no such rows.
         """
         return None
 

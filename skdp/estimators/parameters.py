@@ -16,12 +16,9 @@ from skdp.core.checks import shown
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset, find_non_finite
 from skdp.core.metric import OutputMetric
-from skdp.core.moments import Moments
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import lookup
-from skdp.estimators.catalog.alignment import SignedRows
-from skdp.estimators.closed_form_trial import closed_form_of
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
 from skdp.estimators.copies import clean_copy
 from skdp.estimators.inputs import fit_on, order_matters, reorder, takes
@@ -112,10 +109,6 @@ class ParameterTarget(Target):
         ):
             return super().pair_values(records, seed, position)
 
-    def closed_form(self, *records: Container) -> Moments | None:
-        """Find a way to evaluate pairs without refits, None when only refits will do."""
-        return closed_form_of(self, Dataset(*records))
-
     def flatten(self, fitted: Estimator) -> NDArray[np.float64]:
         """Join the released attributes of a fit into a vector, in the order of `names`.
 
@@ -125,21 +118,6 @@ class ParameterTarget(Target):
         check_structure(fitted, self.public_fit)
         values = self._values(fitted)
         return np.concatenate([flat(values[name]) for name in self.names])
-
-    def flatten_many(self, values: dict[str, NDArray]) -> NDArray[np.float64]:
-        """Join the released values of many fits of one estimator, not a composition.
-
-        The first axis of the values, and of the result, is that of the fits. NotImplementedError if
-        they are aligned to the public fit in a way that is not known for many at once.
-        """
-        (part,) = self._parts
-        align = part.entry.align
-        if align is not None:
-            if not isinstance(align, SignedRows):
-                raise NotImplementedError
-            values = align.many(values, part.public_fit)
-        released = [values[name] for name in self.names]
-        return np.hstack([value.reshape(len(value), -1) for value in released])
 
     def restore(self, vector: NDArray[np.float64]) -> Estimator:
         """Make a fitted estimator from a released vector.

@@ -14,8 +14,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.core.geometry import ROUND_UP
 from skdp.core.types import Container, Estimator, Matrix
-from skdp.core.units import ROUND_UP
 from skdp.estimators.clip import ClipBox, ClipNorm
 from skdp.estimators.moments import mean_product
 

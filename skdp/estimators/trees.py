@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from skdp.core.checks import floats, shown
 from skdp.core.dataset import Dataset
-from skdp.core.moments import Moments
 from skdp.core.target import Target
 from skdp.core.types import AxisLabels, Container, Estimator, Values
 from skdp.estimators.catalog import CATALOG, entry_of
@@ -209,11 +207,9 @@ class LeafValues(Target):
             sums.append(totals.ravel())
         return np.concatenate(sums)
 
-    def closed_form(self, *records: Container) -> Moments | None:
-        """Find what one record adds; in a pipeline other steps may look at all of them."""
-        if is_pipeline(self.public_fit):
-            return None
-        return Moments(self._rows, _itself, linear=True, total=functools.partial(self, seed=0))
+    def closed_form(self, *records: Container) -> Callable[..., NDArray[np.float64]] | None:
+        """Return what each record adds; None in a pipeline, whose steps may look at all records."""
+        return None if is_pipeline(self.public_fit) else self._rows
 
     def restore(self, vector: NDArray[np.float64]) -> Estimator:
         """Make a fitted estimator of released sums, from which the values of all nodes follow."""
@@ -327,10 +323,6 @@ class LeafValues(Target):
 def is_tree(estimator: Estimator) -> bool:
     """Return whether an estimator is a tree or a forest whose leaves can be released."""
     return entry_of(estimator).tree
-
-
-def _itself(sums: NDArray[np.float64], n_samples: int) -> NDArray[np.float64]:
-    return sums
 
 
 def _steps_before(estimator: Estimator) -> Iterator[Estimator]:

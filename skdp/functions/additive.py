@@ -1,4 +1,4 @@
-"""Means over the records as targets: pairs of them take two records each."""
+"""Means over the records as targets: two records make a pair."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.dataset import n_records, take_records
-from skdp.core.moments import Moments
 from skdp.core.target import Target, as_function_target, check_unlabeled
 from skdp.core.types import Container
 
 ROWS_TOLERANCE = 1e-4
-"""Of the largest entry: what rows may differ by in another batch, in single precision."""
+"""By how much of the largest entry a row may change in another batch, in single precision."""
 
 
 class AdditiveTarget(Target):
@@ -44,7 +43,7 @@ class AdditiveTarget(Target):
 
     Examples
     --------
-    A histogram of 50,000 pairs, in a blink:
+    The sensitivity of a histogram, sampled with 50,000 pairs:
 
     >>> import numpy as np
     >>> from skdp import AdditiveTarget, LaplaceMechanism, release
@@ -69,28 +68,24 @@ class AdditiveTarget(Target):
         """Return the mean of phi over the records."""
         return self._rows(*dataset).mean(axis=0)
 
-    def closed_form(self, *records: Container) -> Moments:
-        """Return the moments it is made of: the rows of phi.
+    def closed_form(self, *records: Container) -> Callable[..., NDArray[np.float64]]:
+        """Return what each record adds to the mean.
 
         Parameters
         ----------
         *records : X or X, y
-            Any public records; they tell the shape of a row.
+            The ``n_samples + 1`` public records of one pair.
 
         Returns
         -------
-        Moments
-            Linear ones.
+        callable
+            ``rows(*dataset)``, the rows of phi divided by the number of records.
         """
-        shape = self._rows(*records).shape[1:]
-        return Moments(
-            lambda *dataset: self._rows(*dataset).reshape(n_records(dataset[0]), -1),
-            lambda sums, n_samples: (sums / n_samples).reshape(-1, *shape),
-            linear=True,
-        )
+        n_samples = n_records(records[0]) - 1
+        return lambda *dataset: self._rows(*dataset) / n_samples
 
     def check_oracle(self, *records: Container) -> None:
-        """Refuse a phi that does not take records one by one: it has no moments.
+        """Refuse a phi that does not take records one by one.
 
         Parameters
         ----------
@@ -100,7 +95,7 @@ class AdditiveTarget(Target):
         Raises
         ------
         ValueError
-            If the rows of some records are others when these stand alone, in another order.
+            If some records have other rows when they are evaluated alone, in another order.
         """
         places = np.arange(n_records(records[0]))
         rows, alone = (

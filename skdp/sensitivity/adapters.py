@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.checks import shown
 from skdp.core.classes import named, public_name
-from skdp.core.dataset import n_records, take_records
+from skdp.core.dataset import as_dataset, n_records, take_records
 from skdp.core.oracle import Oracle, has_independent_records
 from skdp.core.types import Estimator, Sample
 
@@ -198,3 +198,16 @@ def _check_signature(oracle: Callable) -> None:
             f"The oracle {describe_oracle(oracle)} must be callable as oracle(n_samples, rng). "
             f"Its signature is {signature}."
         ) from None
+
+
+class _WithoutResponse(OracleAdapter):
+    """An oracle whose responses are left out."""
+
+    def __call__(self, n_samples: int, rng: Generator) -> Sample:
+        sample = self.source(n_samples, rng)
+        return as_dataset(sample, f"What the oracle {self.description} returns").X
+
+
+def without_response(oracle: Oracle) -> Oracle:
+    """Let an oracle yield X alone, for estimators that have no use for a response."""
+    return _WithoutResponse(oracle, oracle.description)

@@ -7,7 +7,6 @@ a path of its own. So the cache holds norms and failures of public pairs, nothin
 from __future__ import annotations
 
 import functools
-import math
 import sys
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -22,19 +21,21 @@ from sklearn import config_context
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
-from skdp.core.checks import is_real, shown
-from skdp.sensitivity.interrupts import noted_interrupts
+from skdp.core.checks import shown
 
 T = TypeVar("T")
 
 STARTUP = 1.5
 """Seconds of work for which workers are worth starting: loky takes about one to start."""
 
+CHUNK_SIZE = 50
+"""Pairs of two calls in a task: enough that handing out the task costs little beside them."""
+
 Evaluate = Callable[[range], Any]
 
 
-def check_resources(n_jobs: object, memory: object, timeout: object, verbose: object) -> None:
-    """Refuse a number of workers, a folder, a limit or a loudness that are none."""
+def check_resources(n_jobs: object, memory: object, verbose: object) -> None:
+    """Check the number of workers, the folder and `verbose`."""
     for name, value, others in (("n_jobs", n_jobs, " other than 0"), ("verbose", verbose, "")):
         whole = isinstance(value, Integral) and not isinstance(value, bool)
         if value is not None and (not whole or (others and value == 0)):
@@ -44,11 +45,6 @@ def check_resources(n_jobs: object, memory: object, timeout: object, verbose: ob
             )
     if memory is not None:
         as_memory(memory)
-    if timeout is not None and not (is_real(timeout) and 0 < timeout < math.inf):
-        raise ValueError(
-            "The 'timeout' parameter of SensitivitySampler must be None or a number of seconds "
-            f"above 0. Got {shown(timeout)}."
-        )
 
 
 def run(
@@ -93,7 +89,6 @@ def run_chunk(evaluate: Callable[[range], T], pairs: range) -> T:
         warnings.catch_warnings(),
         np.errstate(all="ignore"),
         config_context(),
-        noted_interrupts(),
     ):
         warnings.simplefilter("ignore")  # the public fit shows the warnings of a fit once
         return evaluate(pairs)

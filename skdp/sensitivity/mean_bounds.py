@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp.core.checks import check_count, check_real, floats, shown, warn
-from skdp.core.units import ROUND_UP
+from skdp.core.geometry import ROUND_UP
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.preconditions import Ranges, as_ranges
 

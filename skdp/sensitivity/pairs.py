@@ -1,9 +1,15 @@
-"""Evaluating a target on pairs of neighboring datasets, one by one."""
+"""Evaluate a target on pairs of neighboring datasets: by two calls, or by two records.
+
+A pair of two calls draws n_samples + 1 records. Where the target is a sum over the records, and the
+oracle draws independent ones, two records make a pair. These come in blocks of a fixed number of
+pairs, each with a spawn key of its own. Either way a pair depends on the seed and on its own number
+only, and not on chunks, workers or the number of pairs.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -14,22 +20,30 @@ from numpy.typing import NDArray
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry
 from skdp.core.schema import Schema
-from skdp.core.streams import Key, pair_key, streams
+from skdp.core.streams import block_key, pair_key, streams
 from skdp.core.target import LabeledValueError, Target
-from skdp.sensitivity.drawing import draw
-from skdp.sensitivity.interrupts import raise_noted
-from skdp.sensitivity.rounding import shaken
-from skdp.sensitivity.time_limit import OverdueError, within
+from skdp.sensitivity.drawing import draw, shaken
 
 ROUNDING = 2.0**-46
-"""Of a value: what a dozen operations and the sum of a thousand numbers may lose."""
+"""Share of a value that a dozen operations and the sum of a thousand numbers may lose."""
+
+BLOCK_SIZE = 1024
+"""Pairs of two records in a block."""
+
+MAX_BATCH = 2**20
+"""Numbers that are evaluated at a time (8 MB): wide rows come in smaller batches."""
+
+N_TYPICAL, N_GROUPS = 1000, 5
+"""Records that give a typical value, and the groups into which they are split."""
+
+Rows = Callable[..., NDArray[np.float64]]
 
 NOT_FINITE = "the value is not finite"
 SHAPE_CHANGED = "the shape of the value changed"
 
 
 class PairOutcome(NamedTuple):
-    """What is kept of one pair: its norm is infinite where there is a failure."""
+    """The outcome of one pair; its norm is infinite where there is a failure."""
 
     norm: float
     shape: tuple[int, ...] | None
@@ -80,19 +94,16 @@ class NoValueError(Exception):
 
 @dataclass(frozen=True)
 class PairSource:
-    """Where the values of a pair come from: everything but the number of the pair.
+    """Everything that determines the values of a pair, except the number of the pair.
 
-    `moments` are there where no refit is needed; a `schema` of None leaves the records as drawn;
-    `timeout` is in seconds.
+    A `schema` of None leaves the records as drawn.
     """
 
     target: Target
     oracle: Any
     n_samples: int
     seed: int
-    moments: Any = None
     schema: Schema | None = None
-    timeout: float | None = None
 
     def draw(self, n_records: int, rng: np.random.Generator) -> Dataset:
         """Draw records in the form in which the target gets them."""
@@ -103,38 +114,22 @@ class PairSource:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Evaluate the target on both datasets of a pair, or raise NoValueError if that fails.
 
-        The records may be shaken: that tells what is the rounding of a value.
+        `shake` perturbs the records, which shows the rounding of a value.
         """
-        try:
-            return within(self.timeout, self._values, key, shake)
-        except OverdueError as error:
-            raise NoValueError(f"took longer than timeout={self.timeout:g} s") from error
-
-    def _values(self, key: Key, shake: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         rng, target_seed = streams(self.seed, key)
         records = self.draw(self.n_samples + 1, rng)
         position = int(rng.integers(self.n_samples))
         if shake:
             records = shaken(records, rng)
         try:
-            value, other = self._evaluate(records, position, target_seed)
+            value, other = self.target.pair_values(records, target_seed, position)
         except LabeledValueError:
             raise  # it would do so on every pair
         except Exception as error:
             raise NoValueError(_one_line(error)) from error
-        finally:
-            raise_noted()  # whatever the target has made of it
         if value.shape != other.shape:
             raise NoValueError(SHAPE_CHANGED)
         return value, other
-
-    def _evaluate(self, records: Dataset, position: int, seed: int) -> tuple[NDArray, NDArray]:
-        """Evaluate without refits, where that gives a value: there, the order means nothing."""
-        if self.moments is not None:
-            value, other = self.moments.pair(records)
-            if np.isfinite(value).all() and np.isfinite(other).all():
-                return value, other
-        return self.target.pair_values(records, seed, position)
 
 
 def measure_pair(source: PairSource, geometry: Geometry, pair: int) -> PairOutcome:
@@ -154,9 +149,9 @@ def measure_pair(source: PairSource, geometry: Geometry, pair: int) -> PairOutco
 
 
 def within_rounding(values: NDArray, others: NDArray) -> NDArray[np.bool_]:
-    """Return whether rounding explains the difference of two values, number by number.
+    """Return for each number of two values whether rounding explains the difference.
 
-    That says nothing of its size: no norm may be taken for smaller because of it.
+    No norm may be reduced because of it.
     """
     return _explained(values, others, _most_rounding(values, others))
 
@@ -179,13 +174,59 @@ def are_rounding(
     found = np.logical_and.reduce(explained.reshape(len(values), -1), axis=1)
     if not geometry.basis.has_prior:
         return found
-    # a code may leave out all that does change: rounding, and as much again that it lets through
+    # a code may leave out all numbers that change, so the norm may be rounding that it lets through
     return np.logical_or(found, norms <= 2 * geometry.reach(np.where(explained, most, 0.0)))
 
 
 def measure_pairs(source: PairSource, geometry: Geometry, pairs: range) -> Outcomes:
     """Measure consecutive pairs one by one."""
     return Outcomes.of([measure_pair(source, geometry, pair) for pair in pairs])
+
+
+class RecordPairs:
+    """Measure pairs of two records, given what each record adds to the value.
+
+    `records` are n_samples + 1 of any dataset of the oracle. What the records that both datasets
+    share add to the value is taken from them, the same for all pairs.
+    """
+
+    at_once = BLOCK_SIZE
+
+    def __init__(self, source: PairSource, rows: Rows, geometry: Geometry, records: Dataset):
+        self.source, self.rows, self.geometry = source, rows, geometry
+        self.shared = _typical_value(rows, records)
+        self.n_rows = min(BLOCK_SIZE, max(1, MAX_BATCH // max(1, self.shared.size)))
+
+    def __call__(self, pairs: range) -> Outcomes:
+        """Measure consecutive pairs."""
+        return Outcomes.join(self._measure(pairs))
+
+    def _measure(self, pairs: range) -> Iterator[Outcomes]:
+        for block in range(pairs.start // BLOCK_SIZE, -(-pairs.stop // BLOCK_SIZE)):
+            rng, _ = streams(self.source.seed, block_key(block))
+            records = self.source.draw(2 * BLOCK_SIZE, rng)
+            for row in range(0, BLOCK_SIZE, self.n_rows):
+                first = block * BLOCK_SIZE + row
+                inside = slice(max(pairs.start - first, 0), max(pairs.stop - first, 0))
+                places = np.arange(row, min(row + self.n_rows, BLOCK_SIZE))
+                if len(places[inside]):  # always the same together: rows may round by batch
+                    taken = records.take(np.concatenate([places, BLOCK_SIZE + places]))
+                    values, others = np.split(self.shared + self.rows(*taken.parts), 2)
+                    yield self._outcomes(values[inside], others[inside])
+
+    def _outcomes(self, values: NDArray, others: NDArray) -> Outcomes:
+        norms = self.geometry.distances(values, others)
+        rounding = are_rounding(self.geometry, values, others, norms)
+        return Outcomes.of_norms(norms, values.shape[1:], rounding)
+
+
+def _typical_value(rows: Rows, records: Dataset) -> NDArray[np.float64]:
+    """Estimate the value from a few records by a median of means, which no outlier moves."""
+    n_samples = records.n_records - 1
+    groups = np.array_split(np.arange(min(n_samples, N_TYPICAL)), min(n_samples, N_GROUPS))
+    means = [rows(*records.take(group).parts).mean(axis=0) for group in groups]
+    value = n_samples * np.median(means, axis=0)
+    return np.where(np.isfinite(value), value, 0.0)
 
 
 def _one_line(error: Exception) -> str:

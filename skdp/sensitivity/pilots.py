@@ -1,4 +1,4 @@
-"""Pilot pairs: values and differences, from which a basis or a code is learned."""
+"""Evaluate pilot pairs, from whose values and differences a basis or a code is learned."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.streams import pilot_key
-from skdp.sensitivity.blocks import CHUNK_SIZE
-from skdp.sensitivity.execution import Evaluate, run_chunk
+from skdp.sensitivity.execution import CHUNK_SIZE, Evaluate, run_chunk
 from skdp.sensitivity.pairs import NoValueError, PairSource, within_rounding
 
-# They are kept whole: at most so many, and at most so many differences (256 MB), and
-# as many values. A chunk is short enough to be a small part of that.
+# Pilot pairs are kept whole, so their number is limited, and so are their differences (256 MB) and
+# values (as many). A chunk is a small part of that.
 MAX_PILOT_PAIRS = 1000
 MAX_PILOT_VALUES = 2**25
 CHUNK_VALUES = 2**20
-N_SHAKEN = 5  # most of them are to tell; each takes four evaluations
+N_SHAKEN = 5  # pairs, each of which takes four evaluations; the majority decides
 
 
 def pilot_pair(source: PairSource, pair: int) -> NDArray[np.float64] | None:
     """Return the first value of a pilot pair, raveled, and the whole difference, in two rows.
 
-    None where there is none, or one is not finite. A difference is zero where rounding explains it:
-    a basis would take the rounding of a constant for a scale.
+    Return None where the target fails or a number is not finite. A difference that rounding
+    explains is set to zero, since a basis would take the rounding of a constant for a scale.
     """
     try:
         value, other = source.values(*pilot_key(pair))
@@ -45,9 +44,9 @@ def gather_pilots(
     least_size: int,
     run: Callable[[Evaluate, range, int], Generator[Any]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return values and differences of pilot pairs: none of fewer numbers than the least size.
+    """Return values and differences of pilot pairs, none where values are below the least size.
 
-    `run` evaluates so many at a time; the first that has a value says how many numbers one holds.
+    `run` evaluates them in chunks. The first pair that has a value tells how many numbers it holds.
     """
     evaluate = partial(_pilot_pairs, source)
     probes = (run_chunk(evaluate, range(pair, pair + 1))[0] for pair in range(n_pairs))
@@ -71,7 +70,7 @@ def gather_pilots(
 
 
 def gather_shaken(source: PairSource, size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return a few pilot values of so many numbers, and the same shaken; none that fails."""
+    """Return a few pilot values of `size` numbers, and those of perturbed records."""
     evaluated = run_chunk(partial(_plain_and_shaken, source), range(N_SHAKEN))
     kept = [both for both in evaluated if {value.size for value in both} == {size}]
     plain, shaken = np.reshape(kept, (-1, 2, size)).swapaxes(0, 1)

@@ -1,4 +1,4 @@
-"""What a sampler would run, and what it would promise, before it runs."""
+"""The plan of a sampler, made before it runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from skdp.sensitivity.calibration import OrderStatistic
 
 @dataclass(frozen=True)
 class SamplingPlan:
-    """What a sampler would run, and what it would promise.
+    """Describe what a sampler would run, and what it would promise.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ class SamplingPlan:
 
     Notes
     -----
-    Both are what refits take. Where a closed form replaces refits no fit is made, and a public code
-    is learned and calibrated with as many pairs as a basis. A single number needs no pilot pairs
-    for a basis. Very many numbers have fewer pilot pairs.
+    Both count two calls a pair. Where two records make a pair, a calibrating pair takes no call,
+    and a public code is learned and calibrated with as many pairs as a basis. A single number needs
+    no pilot pairs for a basis. Very many numbers have fewer pilot pairs.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The progress of a run: silence at first, then a bar where somebody looks."""
+"""Show the progress of a run: nothing at first, then a bar where somebody watches."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from skdp.sensitivity.calibration import OrderStatistic
 from skdp.sensitivity.pairs import Outcomes
 
 PATIENCE = 2.0
-"""Seconds without a word, if nobody asked for one."""
+"""Seconds before anything is shown, unless `verbose` asks for it."""
 
 T = TypeVar("T")
 
 
 class Progress:
-    """One count of pairs, of the pilots and of those that calibrate.
+    """Count the pilot pairs and the calibrating pairs together.
 
     With `verbose` None it is shown after two seconds, in a terminal or notebook only: as a bar by
     tqdm, or in one line. With a positive number it is shown from the start, elsewhere by a line per
@@ -36,16 +36,16 @@ class Progress:
         self.count = self.total = 0
         self.start = perf_counter()
         self.bar: Any = None
-        self.told = verbose == 0 or (verbose is None and not _somebody_looks())
+        self.told = verbose == 0 or (verbose is None and not _is_watched())
 
     def add(self, n_pairs: int, value: float | None) -> None:
-        """Count pairs, and show what is known: the estimate so far, if there is one."""
+        """Count pairs, and show the count and the estimate so far, if there is one."""
         self.count += n_pairs
         if self.bar is not None:
             self._advance(n_pairs, value)
         elif self.told:
             pass
-        elif self.verbose is not None and not _somebody_looks():
+        elif self.verbose is not None and not _is_watched():
             print(self._line(value), file=sys.stderr, flush=True)
         elif self.verbose is not None or perf_counter() - self.start > PATIENCE:
             self._begin(value)
@@ -113,19 +113,20 @@ def follow(
 ) -> Generator[T, None, None]:
     """Pass chunks through, and show rate, remaining time and the estimate so far.
 
-    In one count, as many pairs as the order statistic needs come after pilots. `chunks` is closed
-    at the end, whatever the end.
+    The estimate is the order statistic at the same place among the pairs so far. In a shared count,
+    the calibrating pairs follow the pilots. `chunks` is closed in any case.
     """
     shared = _count.get()
     progress = shared or Progress(verbose)
     more = statistic.n_pairs if shared and are_pilots else 0
     progress.total = progress.count + n_pairs + more
-    running = _Running(statistic)
+    norms = np.empty(0)
     try:
         for chunk in chunks:
             if isinstance(chunk, Outcomes):
-                running.add(chunk)
-                progress.add(len(chunk.norms), running.value())
+                norms = np.append(norms, chunk.norms)
+                k = math.ceil(statistic.k / statistic.n_pairs * len(norms))
+                progress.add(len(chunk.norms), float(np.partition(norms, k - 1)[k - 1]))
             elif isinstance(chunk, list):  # of pilot pairs
                 progress.add(len(chunk), None)
             yield chunk
@@ -135,25 +136,7 @@ def follow(
             progress.close()
 
 
-class _Running:
-    """The estimate after some of the chunks."""
-
-    def __init__(self, statistic: OrderStatistic):
-        self.statistic = statistic
-        self.norms = np.empty(statistic.n_pairs)
-        self.count = 0
-
-    def add(self, chunk: Outcomes) -> None:
-        self.norms[self.count : self.count + len(chunk.norms)] = chunk.norms
-        self.count += len(chunk.norms)
-
-    def value(self) -> float:
-        """Return the order statistic at the same place among the pairs so far."""
-        k = math.ceil(self.statistic.k / self.statistic.n_pairs * self.count)
-        return float(np.partition(self.norms[: self.count], k - 1)[k - 1])
-
-
-def _somebody_looks() -> bool:
+def _is_watched() -> bool:
     """Return whether this is the main process, in a terminal or notebook."""
     if multiprocessing.current_process().name != "MainProcess":
         return False

@@ -7,7 +7,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp.core.checks import LONGEST, shown
-from skdp.core.dataset import Dataset, n_columns, n_records
+from skdp.core.dataset import n_columns, n_records
 from skdp.core.types import Container, Sample
 from skdp.sensitivity.shipped import ShippedOracle, check_table, refuse, resample
 
@@ -74,46 +74,10 @@ class PublicDataOracle(ShippedOracle):
 
     def __call__(self, n_samples: int, rng: Generator) -> Sample:
         """Return `n_samples` records picked uniformly, with their responses if there are any."""
-        indices = self.draw_indices(n_samples, rng)
+        # truncation, so no record is likelier than another by more than 2**-53
+        indices = (rng.random(n_samples) * self._n_records).astype(np.intp)
         X = resample(self._X, indices)
         return X if self._y is None else (X, resample(self._y, indices))
-
-    @property
-    def table(self) -> Dataset:
-        """The public records."""
-        return Dataset(self._X, self._y)
-
-    def draw_indices(self, n_samples: int, rng: Generator) -> NDArray[np.intp]:
-        """Draw which records of the table a call would return.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records.
-        rng : numpy.random.Generator
-            Left in the same state as by a call.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Their positions in the table.
-        """
-        indices = np.empty(n_samples, dtype=np.intp)
-        self.indices_at(rng.random(n_samples), indices)
-        return indices
-
-    def indices_at(self, uniform: NDArray[np.float64], out: NDArray[np.intp]) -> None:
-        """Find which records uniform numbers stand for.
-
-        Parameters
-        ----------
-        uniform : ndarray
-            Numbers in [0, 1), of any shape. They have 53 bits, so that none of the records is
-            likelier than another by more than 2**-53.
-        out : ndarray of the same shape
-            Where the positions in the table go.
-        """
-        np.multiply(uniform, self._n_records, out=out, casting="unsafe")
 
 
 def _labels_of(y: Container) -> NDArray | None:

@@ -6,8 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import closing
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self
 
 import joblib
 import numpy as np
@@ -20,28 +21,35 @@ from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.fingerprint import fingerprint
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
-from skdp.core.oracle import Oracle
+from skdp.core.oracle import Oracle, has_independent_records
 from skdp.core.schema import Schema
 from skdp.core.streams import pair_key, public_key, public_seed, streams, trial_key
 from skdp.core.target import Target, as_target, identity_of, target_key
 from skdp.core.types import Estimator, Seed
-from skdp.sensitivity.adapters import as_oracle
+from skdp.sensitivity.adapters import as_oracle, without_response
 from skdp.sensitivity.base import Sensitivity
-from skdp.sensitivity.blocks import CHUNK_SIZE, pair_measure
 from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.execution import Evaluate, check_resources, run
-from skdp.sensitivity.pairs import SHAPE_CHANGED, Outcomes, PairSource
+from skdp.sensitivity.execution import CHUNK_SIZE, Evaluate, check_resources, run
+from skdp.sensitivity.pairs import (
+    SHAPE_CHANGED,
+    Outcomes,
+    PairSource,
+    RecordPairs,
+    Rows,
+    measure_pairs,
+)
 from skdp.sensitivity.pilots import MAX_PILOT_PAIRS, gather_pilots, gather_shaken
 from skdp.sensitivity.plan import SamplingPlan
 from skdp.sensitivity.progress import follow
-from skdp.sensitivity.responses import without_response
 from skdp.sensitivity.trial import try_oracle
 
-# Few refits are cut finer, into about so many chunks: for more workers, to keep more of them, and
-# to show early how long they take.
 LEAST_CHUNKS = 64
+"""A short run is cut into about so many chunks, to keep more of it and to serve more workers."""
+
+BLOCKS_OF_CHUNK = 4
+"""Blocks of pairs of two records in a task."""
 
 
 class SensitivitySampler(Sensitivity, BaseEstimator):
@@ -54,8 +62,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     an order statistic of these norms, chosen so that a further pair exceeds it with probability at
     most gamma (algorithm 1 of [1]_, with three rules for the order statistic).
 
-    A pair on which the target cannot be evaluated, or not in time, counts as an infinite
-    sensitivity.
+    A pair on which the target cannot be evaluated counts as an infinite sensitivity.
 
     Parameters
     ----------
@@ -81,12 +88,6 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         was. Several processes may share it. It holds public numbers only. A run finds its chunks
         by oracle, target and seed: give `random_state`. Functions and classes count by their
         text and by all that they read; those without a text are refused.
-    timeout : float or None, default=None
-        Seconds that a pair may take, for targets that may hang. One that takes longer counts as an
-        infinite sensitivity: to leave it out would bias the estimate. Norms near the limit depend
-        on the machine, so set it far above what a pair takes. Code that does not return to Python,
-        and a worker that is a thread, end on their own; their pair counts as infinite then. A
-        target with a closed form, and the private evaluation, have no limit. None is no limit.
     verbose : int or None, default=None
         What is shown of the progress. None shows, after two seconds and in terminals and notebooks
         only, a bar with the estimate so far where tqdm is installed, or else one line. A positive
@@ -125,7 +126,6 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         confidence: float | None = None,
         n_jobs: int | None = None,
         memory: object = None,
-        timeout: float | None = None,
         verbose: int | None = None,
         random_state: Seed = None,
     ):
@@ -136,7 +136,6 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         self.confidence = confidence
         self.n_jobs = n_jobs
         self.memory = memory
-        self.timeout = timeout
         self.verbose = verbose
         self.random_state = random_state
 
@@ -195,7 +194,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             If the oracle is none, or a number of records or pairs is no integer.
         """
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
-        check_resources(self.n_jobs, self.memory, self.timeout, self.verbose)
+        check_resources(self.n_jobs, self.memory, self.verbose)
         statistic = self._statistic(few=mechanism is not None and mechanism.learns_code)
         n_pilot_pairs = None
         if mechanism is not None:
@@ -208,7 +207,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         )
 
     def _statistic(self, few: bool) -> OrderStatistic:
-        """Choose the order statistic, of few pairs where a code and dear fits leave that open."""
+        """Choose the order statistic, of few pairs for a code whose pairs take two calls each."""
         owner = type(self).__name__
         options: Any = {"calibration": self.calibration, "confidence": self.confidence}
         usual = order_statistic(self.gamma, self.n_pairs, **options, owner=owner)
@@ -254,11 +253,15 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         key = target_key(target)  # before it runs: a function may keep what it finds
         sampler = self.with_fixed_seed()
         schema = schema or sampler._schema_of_draws(target, n_samples)
-        pairs, records = sampler._prepare(target, n_samples, schema)
-        measure, chunk_size = pair_measure(pairs, geometry, records)
-        has_code = geometry.basis.has_prior
-        statistic = self._statistic(few=has_code and pairs.moments is None)
-        parts = geometry.key, None if type(geometry) is Geometry else geometry
+        pairs, records, rows = sampler._prepare(target, n_samples, schema)
+        statistic = self._statistic(few=geometry.basis.has_prior and rows is None)
+        measure: Evaluate = partial(measure_pairs, pairs, geometry)
+        chunk_size = CHUNK_SIZE
+        if rows is not None:
+            measure = RecordPairs(pairs, rows, geometry, records)
+            chunk_size = BLOCKS_OF_CHUNK * RecordPairs.at_once
+        own_norm = None if type(geometry) is Geometry else geometry
+        parts = geometry.key, own_norm, rows is not None
         chunks = self._run(measure, range(statistic.n_pairs), chunk_size, pairs, *parts)
         chunks = follow(chunks, statistic.n_pairs, statistic, verbose=self.verbose)
         with closing(chunks):
@@ -319,9 +322,9 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         target = as_target(target)
         sampler = self.with_fixed_seed()
         schema = schema or sampler._schema_of_draws(target, n_samples)
-        pairs, _ = sampler._prepare(target, n_samples, schema)
+        pairs, _, rows = sampler._prepare(target, n_samples, schema)
         has_code = mechanism is not None and mechanism.learns_code
-        statistic = self._statistic(few=has_code and pairs.moments is None)
+        statistic = self._statistic(few=has_code and rows is None)
         n_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS)
 
         def run_pilots(evaluate: Evaluate, numbers: range, chunk_size: int) -> Generator[Any]:
@@ -353,26 +356,26 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             The first values of pilot pairs, raveled, and what rounding makes of them. Those that
             could not be evaluated are left out.
         """
-        pairs, _ = self.with_fixed_seed()._prepare(target, n_samples, schema)
+        pairs, _, _ = self.with_fixed_seed()._prepare(target, n_samples, schema)
         return gather_shaken(pairs, size)
 
     def _prepare(
         self, target: Target, n_samples: int, schema: Schema
-    ) -> tuple[PairSource, Dataset]:
-        """Settle the seed, and refuse an unfit oracle before the first fit; return its records."""
+    ) -> tuple[PairSource, Dataset, Rows | None]:
+        """Refuse an unfit oracle before the first fit; return pairs, records, and their rows."""
         oracle, seed = self.draws_from, self._entropy()
         rng, _ = streams(seed, pair_key(0))
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
         target.check_oracle(*records.parts)
-        moments = target.closed_form(*records.parts)
-        source = PairSource(target, oracle, n_samples, seed, moments, schema, self.timeout)
-        return source, records
+        source = PairSource(target, oracle, n_samples, seed, schema)
+        independent = has_independent_records(oracle)
+        return source, records, target.closed_form(*records.parts) if independent else None
 
     def _schema_of_draws(self, target: Target, n_samples: int) -> Schema:
         return Schema.of(self._try(n_samples), target.allow_nan)
 
     def _try(self, n_samples: int) -> Dataset:
-        """Draw records of the oracle, and refuse one that does not draw."""
+        """Draw records of the oracle, and refuse an oracle that does not draw at random."""
         oracle, seed = self.draws_from, self._entropy()
 
         def attempt(number: int) -> Dataset:
@@ -389,18 +392,16 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         source: PairSource,
         *parts: object,
     ) -> Generator[Any, None, None]:
-        """Evaluate pairs chunk by chunk; source and `parts` tell the run from others."""
+        """Evaluate pairs chunk by chunk; `source` and `parts` identify the run in the cache."""
         one_by_one = self.memory is None and joblib.effective_n_jobs(self.n_jobs) == 1
         if chunk_size == CHUNK_SIZE and not (one_by_one and self.verbose):  # a line for each
             chunk_size = min(chunk_size, 1 + len(pairs) // LEAST_CHUNKS)
         versions = sklearn.__version__, __version__, REVISION
         key = ""
         if self.memory is not None:
-            target, moments = identity_of(source.target), source.moments is not None
-            # which moments there are follows from the target
             form = None if source.schema is None else source.schema.key
-            drawn = vars(replace(source, moments=None)) | {"target": target, "schema": form}
-            key = fingerprint(drawn, moments, *parts, chunk_size, versions)
+            drawn = vars(source) | {"target": identity_of(source.target), "schema": form}
+            key = fingerprint(drawn, *parts, chunk_size, versions)
         return run(evaluate, pairs, chunk_size, n_jobs=self.n_jobs, memory=self.memory, key=key)
 
     def with_fixed_seed(self) -> SensitivitySampler:
@@ -454,6 +455,56 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
 
     def _entropy(self) -> int:
         return public_seed(self.random_state, "random_state", "SensitivitySampler")
+
+
+@dataclass(frozen=True)
+class ResumedEstimate(Sensitivity):
+    """An estimate that is used again, with a sampler that draws public records but no pair.
+
+    The sampler has the oracle and the seed of the estimate, so it draws the same public records.
+    The noise is calibrated to the estimate, which refuses any target but its own.
+    """
+
+    estimate: SensitivityEstimate
+    sampler: SensitivitySampler
+
+    @classmethod
+    def of(cls, estimate: SensitivityEstimate, oracle: object) -> Self:
+        return cls(estimate, SensitivitySampler(oracle, random_state=estimate.seed))
+
+    @property
+    def draws_from(self) -> Oracle:
+        return self.sampler.draws_from
+
+    @property
+    def gamma(self) -> float:
+        return self.estimate.gamma
+
+    @property
+    def confidence(self) -> float | None:
+        return self.estimate.confidence
+
+    def public_dataset(self, *args: Any, **options: Any) -> Dataset:
+        return self.sampler.public_dataset(*args, **options)
+
+    def for_estimator(
+        self,
+        estimator: Estimator,
+        release: object,
+        dataset: Dataset | None = None,
+        uses_response: bool = True,
+    ) -> Self:
+        sampler = self.sampler.for_estimator(estimator, release, dataset, uses_response)
+        return replace(self, sampler=sampler)
+
+    def agree(self, schema: Schema, example: Dataset) -> tuple[Self, Schema]:
+        sampler, schema = self.sampler.agree(schema, example)
+        return replace(self, sampler=sampler), self.estimate.agree(schema, example)[1]
+
+    def settle(
+        self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
+    ) -> tuple[SensitivityEstimate, MechanismType]:
+        return self.estimate.settle(target, n_samples, schema, mechanism)
 
 
 def _summarize(

@@ -1,4 +1,4 @@
-"""What the shipped oracles share: descriptions, checks, boxes and tables."""
+"""Descriptions, checks, boxes and tables that the shipped oracles share."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def refuse(oracle: str, parameter: str, rule: str, got: object) -> NoReturn:
 
 
 def check_classes(classes: ArrayLike, oracle: str) -> NDArray:
-    """Return the labels in an array, which are two or more."""
+    """Return an array of the labels, or refuse fewer than two."""
     labels = np.asarray(classes)
     if labels.ndim != 1 or len(labels) < 2 or len(np.unique(labels)) != len(labels):
         refuse(oracle, "classes", "hold two or more different labels", shown(classes))
@@ -51,7 +51,7 @@ def describe_y(classes: NDArray | None, has_response: bool) -> str:
 
 
 def as_numbers(parameter: str, given: object, oracle: str) -> NDArray[np.float64]:
-    """Return numbers in an array, or refuse what are none."""
+    """Return an array of numbers, or refuse what holds none."""
     numbers = floats(given)
     if numbers is None:
         refuse(oracle, parameter, "be numbers", shown(given))
@@ -59,7 +59,7 @@ def as_numbers(parameter: str, given: object, oracle: str) -> NDArray[np.float64
 
 
 class Box(NamedTuple):
-    """Ranges of features, which have names or none."""
+    """The ranges of features, and their names if they have any."""
 
     bounds: NDArray[np.float64]
     names: list[str] | None = None
@@ -76,7 +76,7 @@ class Box(NamedTuple):
         return cls(check_ranges("bounds", list(bounds.values()), oracle), list(bounds))
 
     def __str__(self) -> str:
-        """How many features, and their ranges where these are few or alike."""
+        """Say how many features there are, and their ranges where these are few or alike."""
         ranges = [f"({low:.12g}, {high:.12g})" for low, high in self.bounds]
         named = [f"{name!r}: {each}" for name, each in zip(self.names or [], ranges, strict=False)]
         bounds = f"{{{', '.join(named)}}}" if named else f"[{', '.join(ranges)}]"

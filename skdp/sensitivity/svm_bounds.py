@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from skdp.core.checks import check_count, check_real, shown
 from skdp.core.classes import public_name
-from skdp.core.units import ROUND_UP
+from skdp.core.geometry import ROUND_UP
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.mean_bounds import PAIN_FREE
 from skdp.sensitivity.preconditions import EstimatorRule

@@ -1,7 +1,6 @@
 """Canonical forms: signs and orders come from the public fit, so they do not count as change."""
 
 import copy
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler, Target, UniformOracle
-from skdp.estimators.catalog.alignment import SignedRows
 from skdp.estimators.parameters import ParameterTarget
 
 # fits to few records
@@ -169,26 +167,3 @@ def test_registered_names_and_others_are_aligned_together():
     shuffled.components_ = -public_fit.components_[::-1]
     shuffled.explained_variance_ = public_fit.explained_variance_[::-1]
     np.testing.assert_allclose(target.flatten(shuffled), target.flatten(public_fit))
-
-
-def test_many_fits_are_aligned_as_each_alone():
-    """Also where two rows are nearest to the same row of the public fit."""
-    rng = np.random.default_rng(0)
-    public_fit = SimpleNamespace(components_=rng.normal(size=(3, 4)))
-    rows = rng.normal(size=(200, 3, 4))
-    variances = rng.random((200, 3))
-    align = SignedRows("components_", ("explained_variance_",))
-    many = align.many({"components_": rows, "explained_variance_": variances}, public_fit)
-    nearest = np.abs(rows @ public_fit.components_.T).argmax(axis=1)
-    assert 0 < sum(len(set(row)) == 3 for row in nearest.tolist()) < 200
-    for fit in range(200):
-        alone = align({"components_": rows[fit], "explained_variance_": variances[fit]}, public_fit)
-        for name, values in alone.items():
-            np.testing.assert_array_equal(many[name][fit], values)
-
-
-def test_fits_without_a_value_are_left_alone():
-    public_fit = SimpleNamespace(components_=np.eye(2))
-    rows = np.stack([np.full((2, 2), np.nan), np.eye(2)[::-1]])
-    many = SignedRows("components_").many({"components_": rows}, public_fit)
-    np.testing.assert_array_equal(many["components_"], [np.full((2, 2), np.nan), np.eye(2)])

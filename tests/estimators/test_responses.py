@@ -21,7 +21,7 @@ from sklearn.utils import all_estimators, get_tags
 
 from skdp import PublicDataOracle, RandomTaskOracle, UniformOracle
 from skdp.estimators.inputs import uses_response
-from skdp.sensitivity.responses import without_response
+from skdp.sensitivity.adapters import without_response
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(1, 2, size=(40, 4))
@@ -126,9 +126,3 @@ def test_oracle_without_response_draws_the_same_records():
         np.testing.assert_array_equal(alone(9, np.random.default_rng(0)), expected)
         assert alone.independent_records == oracle.independent_records
         assert alone.classes_ is None
-
-
-def test_an_unlabeled_table_stays_as_it_is():
-    oracle = PublicDataOracle(X)
-    assert without_response(oracle) is oracle
-    assert type(without_response(PublicDataOracle(X, Y))) is PublicDataOracle

@@ -114,9 +114,10 @@ def test_other_version_finds_no_chunk(tmp_path, monkeypatch, module, name):
     [(np.mean, 19, 19), (np.mean, 199, 50), (np.mean, 639, 64), (AdditiveTarget(np.abs), 199, 1)],
 )
 def test_few_refits_make_many_chunks(tmp_path, target, n_pairs, n_chunks):
-    """Enough to busy 32 workers, and to lose little; closed forms take too short to be cut."""
+    """Enough to busy 32 workers, and to lose little; pairs of two records are not cut."""
+    oracle = UniformOracle([(0, 1)])
     sampler = SensitivitySampler(
-        exponential, gamma=None, n_pairs=n_pairs, random_state=0, memory=tmp_path
+        oracle, gamma=None, n_pairs=n_pairs, random_state=0, memory=tmp_path
     )
     norms = sampler.sample(target, 5, "l1").norms
     assert len(list(tmp_path.rglob("output.pkl"))) == n_chunks
@@ -164,7 +165,7 @@ def test_large_tables_are_mapped_not_copied(long_job, tmp_path, kind):
     log.touch()
 
     def mapped(X):
-        base = data_of(oracle.table.X)
+        base = data_of(oracle._X)
         while base is not None and not isinstance(base, np.memmap):
             base = getattr(base, "base", None)
         if base is None:

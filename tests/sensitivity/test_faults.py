@@ -2,20 +2,13 @@
 
 import gc
 import itertools
-import signal
-import threading
-import time
 import warnings
 import weakref
-from contextlib import suppress
-from time import sleep
 
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from joblib import parallel_config
-from sklearn import get_config, set_config
 from sklearn.preprocessing import StandardScaler
 
 from skdp import (
@@ -25,12 +18,8 @@ from skdp import (
     SensitivitySampler,
     Target,
 )
-from skdp.sensitivity import execution
-from skdp.sensitivity.time_limit import OverdueError, within
 
 N_RECORDS = 8
-
-needs_alarm = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer on Windows")
 
 
 def normal(n_samples, rng):
@@ -44,101 +33,6 @@ def sample(target, oracle=normal, **options):
 
 def mean(X):
     return np.asarray(X).mean(axis=0)
-
-
-def hang(X):
-    """Wait for ever: an alarm is the only way out."""
-    threading.Event().wait()
-
-
-def hang_at_times(catch):
-    """Make a target that is late for some pairs, without the clock, and catches what it may."""
-
-    def target(X):
-        value = mean(X)
-        try:
-            if X[0, 0] > 1.5:
-                signal.raise_signal(signal.SIGALRM)
-                raise AssertionError("went on")
-        except catch:
-            value = 0 * value
-        return value
-
-    return target
-
-
-@needs_alarm
-def test_a_late_pair_counts_as_infinite_and_no_other_changes():
-    """Also where the target catches the alarm, and goes on with a value of its own."""
-    handler = signal.getsignal(signal.SIGALRM)
-    whole = sample(mean, n_pairs=60)
-    for catch in (ZeroDivisionError, Exception, BaseException):
-        late = sample(hang_at_times(catch), n_pairs=60, timeout=3600)
-        (cause,) = late.failures
-        assert cause == "took longer than timeout=3600 s"
-        is_late = np.isinf(late.norms)
-        assert 0 < is_late.sum() == late.failures[cause] < 30
-        np.testing.assert_array_equal(late.norms[~is_late], whole.norms[~is_late])
-    assert signal.getsignal(signal.SIGALRM) is handler
-    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
-
-
-@needs_alarm
-def test_an_alarm_that_a_target_catches_comes_again():
-    def hang_twice(X):
-        with suppress(BaseException):  # as a fit that goes on whatever comes
-            hang(X)
-        hang(X)
-
-    assert sample(hang_twice, n_pairs=1, timeout=0.05).failures == {
-        "took longer than timeout=0.05 s": 1
-    }
-
-
-@needs_alarm
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # from 3.12 on, beside threads
-def test_targets_that_hang_end_in_time_here_and_in_workers(monkeypatch):
-    monkeypatch.setattr(execution, "STARTUP", 0.0)
-    for options in ({}, {"n_jobs": 2}):
-        with parallel_config(backend="multiprocessing"):
-            estimate = sample(hang, n_pairs=2, timeout=0.05, **options)
-        assert estimate.failures == {"took longer than timeout=0.05 s": 2}
-        assert estimate.value == np.inf
-
-
-def test_late_pairs_count_in_threads_too():
-    """No alarm reaches a thread: its pairs count when they are over."""
-    found = []
-
-    def run():
-        found.append(sample(mean, n_pairs=2, timeout=1e-9))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    assert found[0].failures == {"took longer than timeout=1e-09 s": 2}
-
-
-@needs_alarm
-def test_an_alarm_of_somebody_else_comes_all_the_same():
-    rung = []
-    before = signal.signal(signal.SIGALRM, lambda number, frame: rung.append(number))
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.01)
-        assert sample(mean, timeout=3600).failures == {}
-        end = time.monotonic() + 60
-        while not rung and time.monotonic() < end:
-            time.sleep(0.001)  # signal.pause() would wait for one more, if it had just come
-        assert rung
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def test_a_timeout_is_a_time():
-    for timeout in (0, -1, np.nan, np.inf, "a", True, [1]):
-        with pytest.raises(ValueError, match="'timeout' parameter of SensitivitySampler"):
-            sample(mean, timeout=timeout)
 
 
 class Reusing:
@@ -301,13 +195,3 @@ def test_a_cache_that_is_full_or_damaged_changes_no_norm(tmp_path, monkeypatch):
         data = file.read_bytes()
         file.write_bytes(data[: len(data) * place // len(files)])
     np.testing.assert_array_equal(sample(mean, memory=tmp_path).norms, expected)
-
-
-def test_a_call_that_is_late_leaves_the_settings_of_scikit_learn_as_they_were():
-    def late():
-        set_config(assume_finite=True)
-        sleep(10)
-
-    with pytest.raises(OverdueError):
-        within(0.02, late)
-    assert not get_config()["assume_finite"]

@@ -293,33 +293,3 @@ def test_two_processes_share_a_cache(run_beside, run_here, tmp_path):
     assert other.exitcode == 0
     np.testing.assert_array_equal(np.load(tmp_path / "norms.npy"), norms)
     assert n_cached(tmp_path) == N_PAIRS // CHUNK_SIZE
-
-
-@pytest.fixture
-def interrupts():
-    """Take interrupts, also where a shell has made its background jobs ignore them."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.parametrize("memory", [False, True])
-def test_interrupt_that_a_fit_catches_ends_the_run(memory, tmp_path, interrupts):
-    attempts = []
-
-    def mean_or_half(X):
-        attempts.append(len(X))
-        try:
-            if len(attempts) == 4:
-                signal.raise_signal(signal.SIGINT)
-        except KeyboardInterrupt:  # as neural networks do
-            return 0.0
-        return X.mean()
-
-    handler = signal.getsignal(signal.SIGINT)
-    options = {"memory": tmp_path} if memory else {}
-    sampler = SensitivitySampler(exponential, gamma=0.1, random_state=0, **options)
-    with pytest.raises(KeyboardInterrupt):
-        sampler.sample(mean_or_half, 5, "l1")
-    assert len(attempts) == 4
-    assert signal.getsignal(signal.SIGINT) is handler

@@ -22,12 +22,11 @@ from sklearn.mixture import GaussianMixture
 from skdp.core.dataset import as_dataset
 from skdp.core.oracle import has_independent_records
 from skdp.core.schema import Schema
-from skdp.sensitivity.adapters import as_oracle, describe_oracle
+from skdp.sensitivity.adapters import as_oracle, describe_oracle, without_response
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.oracles import GaussianOracle, MakeOracle, UniformOracle
 from skdp.sensitivity.public_data import PublicDataOracle
 from skdp.sensitivity.random_task import RandomTaskOracle
-from skdp.sensitivity.responses import without_response
 
 SECRET = 31337.25
 TABLE = np.arange(12.0).reshape(6, 2)
@@ -87,7 +86,9 @@ def test_descriptions_are_short_and_never_show_the_table():
         "RandomTaskOracle(n_records=284, n_features=30, y_mean=5, y_scale=2.5, noise=1)"
     )
     named = without_response(PublicDataOracle(table, labels, name="census 2011"))
-    assert repr(named) == "PublicDataOracle('census 2011', n_records=284, n_features=30)"
+    assert named.description == (
+        "PublicDataOracle('census 2011', n_records=284, n_features=30, labeled)"
+    )
     of_bounds = {
         "n_features=2, bounds={'a': (0, 0.5), 'b': (18, 99)}": {"a": (0, 0.5), "b": (18, 99)},
         "n_features=30, bounds=(0, 1)": [(0, 1)] * 30,
@@ -401,17 +402,3 @@ def test_make_oracle_wants_the_generator_and_shows_no_records():
     made = make_classification(random_state=0)
     with pytest.raises(TypeError, match=r"not what it returns. Got an object of type tuple\.$"):
         MakeOracle(made)
-
-
-def test_uniform_numbers_stand_for_all_records_of_a_table_and_no_other():
-    """Also the largest below one, whatever the rounding of the product."""
-    largest = np.nextafter(1.0, 0.0)
-    for n_records in (*range(1, 3000), 2**20 - 1, 2**20, 2**20 + 1):
-        oracle = PublicDataOracle(np.broadcast_to(np.zeros((1, 1)), (n_records, 1)))
-        ends = np.empty(2, dtype=np.intp)
-        oracle.indices_at(np.array([0.0, largest]), ends)
-        assert ends.tolist() == [0, n_records - 1]
-    oracle = PublicDataOracle(np.zeros((7, 1)))
-    places = np.empty(7 * 64, dtype=np.intp)
-    oracle.indices_at((np.arange(7 * 64) + 0.5) / (7 * 64), places)
-    assert np.bincount(places).tolist() == [64] * 7

@@ -5,7 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from skdp import AdditiveTarget, LaplaceMechanism, SensitivityEstimate, SensitivitySampler, release
+from skdp import (
+    AdditiveTarget,
+    GaussianOracle,
+    LaplaceMechanism,
+    SensitivityEstimate,
+    SensitivitySampler,
+    release,
+)
 from skdp.codes.learning import with_learned_basis
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.sensitivity import pilots as pilots_module
@@ -161,6 +168,9 @@ def additive(X):
     return X
 
 
+RECORDS = GaussianOracle([0.0] * 3, np.eye(3))
+
+
 @pytest.mark.parametrize(
     ("target", "options", "n_pilots", "n_pairs"),
     [
@@ -168,7 +178,8 @@ def additive(X):
         (mean, {"gamma": 0.03}, 99, 99),
         (mean, {"n_pairs": 40}, 40, 40),
         (mean, {"calibration": "conditional"}, 29, 29),  # its own least number
-        (AdditiveTarget(additive), {}, 99, 99),  # pairs are free
+        (AdditiveTarget(additive), {}, 29, 29),
+        (AdditiveTarget(additive), {"oracle": RECORDS}, 99, 99),  # two records make a pair
         (first_mean, {}, 29, 29),  # a single number too
     ],
 )

@@ -13,7 +13,7 @@ from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Form, Schema
 from skdp.core.target import as_target
-from skdp.sensitivity.rounding import shaken
+from skdp.sensitivity.drawing import shaken
 
 N = 200
 

@@ -11,7 +11,8 @@ from scipy import stats
 from skdp import AdditiveTarget, GaussianOracle, Oracle, SensitivitySampler, UniformOracle
 from skdp.core.geometry import Geometry
 from skdp.core.target import FunctionTarget, as_target
-from skdp.sensitivity import blocks, execution
+from skdp.sensitivity import execution
+from skdp.sensitivity import sampler as sampler_module
 
 
 def exponential(n_samples, rng):
@@ -83,7 +84,7 @@ def test_sampled_norms_have_the_law_of_the_target():
 def test_norms_do_not_depend_on_workers_or_chunks(monkeypatch, n_jobs, chunk_size):
     sampler = SensitivitySampler(exponential, gamma=0.1, n_pairs=40, random_state=3)
     expected = sampler.sample(np.mean, 20, "l1")
-    monkeypatch.setattr(blocks, "CHUNK_SIZE", chunk_size)
+    monkeypatch.setattr(sampler_module, "CHUNK_SIZE", chunk_size)
     monkeypatch.setattr(execution, "STARTUP", 0.0)  # workers even for so little
     with parallel_config(backend="threading"):  # other processes are seen in test_execution.py
         estimate = sampler.set_params(n_jobs=n_jobs).sample(np.mean, 20, "l1")

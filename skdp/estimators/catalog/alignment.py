@@ -35,24 +35,6 @@ class SignedRows:
         flipped = {name: moved[name] * signs for name in self.flipped}
         return moved | flipped | {self.reference: moved[self.reference] * signs[:, None]}
 
-    def many(self, values: Values, public_fit: Estimator) -> Values:
-        """Return the values of many fits, each with an axis for the fits in front, aligned.
-
-        Where each row of the public fit has a nearest row of its own, that is the best matching.
-        """
-        rows, public = values[self.reference], getattr(public_fit, self.reference)
-        cosines = _unit_rows(rows) @ _unit_rows(public).T
-        order = np.abs(cosines).argmax(axis=1)
-        shared = (np.sort(order, axis=1) != np.arange(len(public))).any(axis=1)
-        for fit in np.flatnonzero(shared & np.isfinite(cosines).all(axis=(1, 2))):
-            order[fit] = _match(-np.abs(cosines[fit]))
-        fits = np.arange(len(rows))[:, None]
-        signs = np.where(cosines[fits, order, np.arange(len(public))] < 0, -1.0, 1.0)
-        names = values.keys() & {self.reference, *self.others, *self.flipped}
-        moved = values | {name: values[name][fits, order] for name in names}
-        flipped = {name: moved[name] * signs for name in self.flipped}
-        return moved | flipped | {self.reference: moved[self.reference] * signs[:, :, None]}
-
 
 @dataclass(frozen=True)
 class NearestRows:

@@ -12,7 +12,6 @@ from scipy.special import psi
 
 from skdp.core.classes import named
 from skdp.core.types import Estimator, Values
-from skdp.estimators import closed_forms
 from skdp.estimators.catalog.alignment import NearestRows, SignedRows, scaled_as_public_fit
 from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.known_squares import PrincipalComponents
@@ -143,7 +142,6 @@ _nmf = Entry(
 ENTRIES: dict[str, Entry] = {
     "sklearn.decomposition.PCA": replace(
         _pca_entry,
-        closed_form=(closed_forms.pca, {"svd_solver": ("auto", "full", "covariance_eigh")}),
         known=PrincipalComponents,
     ),
     "sklearn.decomposition.IncrementalPCA": _pca_entry,

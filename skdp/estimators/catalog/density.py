@@ -9,7 +9,6 @@ from scipy.linalg import pinvh, solve_triangular
 
 from skdp.core.classes import named
 from skdp.core.types import Estimator, Values
-from skdp.estimators import closed_forms
 from skdp.estimators.catalog.alignment import NearestRows
 from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.known_squares import Covariance
@@ -205,7 +204,6 @@ ENTRIES: dict[str, Entry] = {
     ),
     "sklearn.covariance.EmpiricalCovariance": replace(
         _covariance_entry,
-        closed_form=(closed_forms.empirical_covariance, {"assume_centered": (False,)}),
         known=Covariance,
     ),
     **dict.fromkeys(

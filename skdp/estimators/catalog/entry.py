@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from skdp.core.types import Estimator, Values
-from skdp.estimators.closed_forms import ClosedForm
 from skdp.estimators.statistics import Statistic
 
 Members = Iterable[tuple[str, Estimator]]
@@ -53,10 +52,6 @@ class Entry:
 
     # What its sensitivity is known by.
 
-    # ``forms(estimator, shape)`` returns closed forms, for the values of parameters in the dict
-    closed_form: (
-        tuple[Callable[[Estimator, tuple[int, int]], list[ClosedForm]], dict[str, tuple]] | None
-    ) = None
     # the statistic that is released where the sensitivity is known on paper, or why there is none
     known: type[Statistic] | str | None = None
 

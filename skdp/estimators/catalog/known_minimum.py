@@ -12,8 +12,8 @@ from scipy.special import expit
 from sklearn.utils.extmath import safe_sparse_dot
 
 from skdp.core.checks import shown
+from skdp.core.geometry import ROUND_UP
 from skdp.core.types import Container, Estimator, Matrix
-from skdp.core.units import ROUND_UP
 from skdp.estimators.moments import with_constant
 from skdp.estimators.statistics import Statistic
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from skdp.core.classes import named
 from skdp.core.types import Estimator, Values
-from skdp.estimators import closed_forms
 from skdp.estimators.catalog.alignment import SignedRows
 from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.known import ClassMoment, ResponseMoment
@@ -35,8 +34,6 @@ LINEAR_MODELS = """
     PassiveAggressiveClassifier PassiveAggressiveRegressor Perceptron PoissonRegressor
     QuantileRegressor SGDClassifier SGDRegressor TheilSenRegressor TweedieRegressor
 """
-# Parameters that the closed forms of ridge regression allow.
-EXACT: dict[str, tuple] = {"positive": (False,), "solver": ("auto", "cholesky", "svd")}
 
 
 def coefficients(fitted: Estimator) -> tuple[str, ...]:
@@ -96,15 +93,11 @@ ENTRIES: dict[str, Entry] = {
     **dict.fromkeys(named("sklearn.linear_model", LINEAR_MODELS), _linear),
     "sklearn.linear_model.LinearRegression": replace(
         _linear,
-        closed_form=(closed_forms.linear_regression, {"positive": (False,)}),
         known=LeastSquares,
     ),
-    "sklearn.linear_model.Ridge": replace(
-        _linear, closed_form=(closed_forms.ridge, EXACT), known=LeastSquares
-    ),
+    "sklearn.linear_model.Ridge": replace(_linear, known=LeastSquares),
     "sklearn.linear_model.RidgeClassifier": replace(
         _linear,
-        closed_form=(closed_forms.ridge_classifier, EXACT | {"class_weight": (None,)}),
     ),
     **dict.fromkeys(
         named("sklearn.linear_model", "RidgeCV RidgeClassifierCV"), replace(_linear, folds=False)
@@ -120,16 +113,6 @@ ENTRIES: dict[str, Entry] = {
         drop=tuple(DISCRIMINANT.split()),
         unserved=("transform",),
         substitute=_projection,
-        closed_form=(
-            closed_forms.linear_discriminant,
-            {
-                "covariance_estimator": (None,),
-                "n_components": (None,),
-                "priors": (None,),
-                "shrinkage": (None,),
-                "solver": ("svd", "lsqr"),
-            },
-        ),
     ),
     # Our own models, which learn one moment.
     "skdp.estimators.moments.MomentClassifier": Entry(

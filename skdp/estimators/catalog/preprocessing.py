@@ -12,7 +12,6 @@ from sklearn.base import clone, is_regressor
 from skdp.core.checks import shorten
 from skdp.core.classes import ClassTable, named
 from skdp.core.types import Estimator, Values
-from skdp.estimators import closed_forms
 from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.known import ScalerMoments
 from skdp.estimators.catalog.linear import ENTRIES as LINEAR_ENTRIES
@@ -272,10 +271,6 @@ ENTRIES: dict[str, Entry] = {
         numbers="2 d",
         passes_gaps=True,
         by_record=True,
-        closed_form=(
-            closed_forms.standard_scaler,
-            {"with_mean": (True,), "with_std": (True,)},
-        ),
         known=ScalerMoments,
     ),
     "sklearn.preprocessing.MinMaxScaler": Entry(

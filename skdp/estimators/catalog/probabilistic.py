@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.types import Estimator, Values
-from skdp.estimators import closed_forms
 from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.known import Bits, Counts, GaussianMoments
 from skdp.estimators.catalog.known_counts import Categories, Shares
@@ -161,9 +160,6 @@ def _dummy_regressor(fitted: Estimator) -> tuple[str, ...]:
     return () if fitted.strategy == "constant" else ("constant_",)
 
 
-# Parameters that the closed forms of naive Bayes on counts allow.
-SMOOTHED: dict[str, tuple] = {"class_prior": (None,), "force_alpha": (True,)}
-
 ENTRIES: dict[str, Entry] = {
     "sklearn.naive_bayes.GaussianNB": Entry(
         _gaussian_nb,
@@ -171,14 +167,12 @@ ENTRIES: dict[str, Entry] = {
         divisors=Divisors(("var_",)),
         numbers="2 k d + k",
         drop=("class_count_", "epsilon_"),
-        closed_form=(closed_forms.gaussian_nb, {"priors": (None,)}),
         known=GaussianMoments,
     ),
     "sklearn.naive_bayes.MultinomialNB": Entry(
         _counts,
         _finish_multinomial_nb,
         numbers="k (d + 1)",
-        closed_form=(closed_forms.multinomial_nb, SMOOTHED),
         known=Counts,
     ),
     "sklearn.naive_bayes.ComplementNB": Entry(
@@ -186,13 +180,11 @@ ENTRIES: dict[str, Entry] = {
         _finish_complement_nb,
         numbers="k d",
         drop=("class_count_",),
-        closed_form=(closed_forms.complement_nb, SMOOTHED | {"norm": (False,)}),
     ),
     "sklearn.naive_bayes.BernoulliNB": Entry(
         ("feature_count_", "class_count_"),
         _finish_bernoulli_nb,
         numbers="k (d + 1)",
-        closed_form=(closed_forms.bernoulli_nb, SMOOTHED),
         known=Bits,
     ),
     "sklearn.naive_bayes.CategoricalNB": Entry(
@@ -214,10 +206,6 @@ ENTRIES: dict[str, Entry] = {
         divisors=Divisors(("within_class_std_dev_",)),
         numbers="(k + 1) d",
         drop=("deviations_",),
-        closed_form=(
-            closed_forms.nearest_centroid,
-            {"metric": ("euclidean",), "shrink_threshold": (None,)},
-        ),
     ),
     "sklearn.dummy.DummyClassifier": Entry(
         _dummy_classifier, _finish_dummy_classifier, numbers="k", known=Shares

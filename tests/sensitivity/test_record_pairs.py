@@ -1,0 +1,371 @@
+"""Pairs of two records: the norms of two calls, for functions that are sums over the records."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import ks_2samp
+from sklearn.base import clone
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KernelDensity
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skdp import (
+    AdditiveTarget,
+    BernsteinTransformer,
+    FittedFunctionTarget,
+    GaussianOracle,
+    LaplaceMechanism,
+    LeafTarget,
+    PrivateEstimator,
+    PublicDataOracle,
+    SensitivitySampler,
+    Target,
+    UniformOracle,
+)
+from skdp.core.dataset import as_dataset
+from skdp.core.target import FunctionTarget
+from skdp.estimators.parameters import ParameterTarget
+
+N = 60
+
+
+class RefitsOnly(Target):
+    """The same target without its closed form."""
+
+    def __init__(self, target):
+        self.description = target.description
+        self.target = target
+
+    def __call__(self, *dataset, seed):
+        return self.target(*dataset, seed=seed)
+
+
+def norms(target, oracle, n_pairs=8, n_samples=N, geometry="l1", **options):
+    sampler = SensitivitySampler(oracle, gamma=None, n_pairs=n_pairs, random_state=1, **options)
+    return sampler.sample(target, n_samples, geometry)
+
+
+def assert_rows_are_those_of_calls(target, *records):
+    """The rows of n records add up to a call, and give the difference of a pair, to 1e-8."""
+    rows = target.closed_form(*records)
+    value, other = target.pair_values(as_dataset(records), seed=0)
+    each = rows(*records)
+    np.testing.assert_allclose(each[:-1].sum(axis=0), value, rtol=1e-8, atol=1e-12)
+    difference = value - other
+    np.testing.assert_allclose(
+        each[-2] - each[-1], difference, rtol=0, atol=1e-8 * np.abs(difference).max() + 1e-14
+    )
+
+
+def phi(X):
+    """Powers of a column: a row of two per record."""
+    return np.column_stack([X[:, 0], X[:, 0] ** 2])
+
+
+def dataset_level(n_samples, rng):
+    """Records around a center of their own: not independent."""
+    return rng.normal(size=(1, 1)) + rng.normal(size=(n_samples, 1))
+
+
+def test_two_records_make_a_pair_of_an_additive_target():
+    """Against the formula, from the documented streams."""
+    oracle = UniformOracle([(0, 1)])
+    estimate = norms(AdditiveTarget(phi), oracle, n_pairs=1500, n_samples=10)
+    blocks = []
+    for block in range(2):
+        stream = np.random.default_rng(np.random.SeedSequence(1, spawn_key=(block, 3)))
+        stream.integers(2**31)
+        first, second = np.split(phi(oracle(2048, stream)), 2)
+        blocks.append(np.abs(first - second).sum(axis=1) / 10)
+    np.testing.assert_allclose(estimate.norms, np.concatenate(blocks)[:1500], rtol=1e-9)
+    assert estimate.shape == (2,)
+
+
+def test_additive_norms_have_the_distribution_of_refits():
+    """Two-sample Kolmogorov-Smirnov at level 1e-3; power above .99 against a factor of 1.2."""
+    oracle = GaussianOracle([0.0], [[1.0]])
+    fast = norms(AdditiveTarget(phi), oracle, n_pairs=2000, n_samples=5).norms
+    slow = norms(RefitsOnly(AdditiveTarget(phi)), oracle, n_pairs=2000, n_samples=5).norms
+    assert ks_2samp(fast, slow).pvalue > 1e-3
+    assert ks_2samp(1.2 * fast, slow).pvalue < 1e-3
+
+
+def test_dataset_level_oracle_is_asked_for_whole_datasets():
+    sizes = []
+
+    def oracle(n_samples, rng):
+        sizes.append(n_samples)
+        return dataset_level(n_samples, rng)
+
+    closed = norms(AdditiveTarget(phi), oracle, n_pairs=20)
+    assert set(sizes) == {N + 1}
+    expected = norms(RefitsOnly(AdditiveTarget(phi)), dataset_level, n_pairs=20)
+    np.testing.assert_allclose(closed.norms, expected.norms, rtol=1e-8)
+
+    oracle.independent_records = True  # a wrong claim: the centers of the two records differ
+    sizes.clear()
+    wrong = norms(AdditiveTarget(phi), oracle, n_pairs=20)
+    assert set(sizes) == {N + 1, 2048}
+    assert not np.allclose(wrong.norms, expected.norms)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_additive_pairs_depend_on_seed_and_number_only(n_jobs, monkeypatch):
+    oracle = UniformOracle([(0, 1)])
+    few = norms(AdditiveTarget(phi), oracle, n_pairs=30, n_jobs=n_jobs).norms
+    many = norms(AdditiveTarget(phi), oracle, n_pairs=9000, n_jobs=n_jobs).norms
+    monkeypatch.setattr("skdp.sensitivity.sampler.BLOCKS_OF_CHUNK", 1)
+    np.testing.assert_array_equal(few, many[:30])
+    again = norms(AdditiveTarget(phi), oracle, n_pairs=9000).norms
+    np.testing.assert_array_equal(many, again)
+
+
+def test_rows_that_are_not_finite_fail_alone():
+    def broken(X):
+        return np.where(X[:, 0] < 0.1, np.nan, X[:, 0])
+
+    estimate = norms(AdditiveTarget(broken), UniformOracle([(0, 1)]), n_pairs=500)
+    failed = np.isinf(estimate.norms).mean()
+    assert 0.1 < failed < 0.3  # 1 - .9^2 = .19
+    assert list(estimate.failures) == ["the value is not finite"]
+
+
+def test_additive_target_is_the_mean_of_its_rows():
+    X = np.array([[1.0], [3.0]])
+    np.testing.assert_array_equal(AdditiveTarget(phi)(X), [2.0, 5.0])
+    target = AdditiveTarget(lambda X, y: X[:, 0] * y)
+    np.testing.assert_array_equal(target(X, np.array([2.0, 4.0]), seed=5), 7.0)
+
+
+def test_phi_must_return_one_row_per_record():
+    with pytest.raises(ValueError, match=r"one row for each record, shape \(2, ...\)"):
+        AdditiveTarget(np.mean)(np.ones((2, 1)))
+    with pytest.raises(TypeError, match="must be a function"):
+        AdditiveTarget(3)
+
+
+def test_rows_of_an_additive_target():
+    records = np.random.default_rng(0).normal(size=(N + 1, 2))
+    assert_rows_are_those_of_calls(AdditiveTarget(phi), records)
+    assert_rows_are_those_of_calls(AdditiveTarget(lambda X: X[:, 0]), records)
+
+
+def test_other_targets_are_evaluated_by_two_calls():
+    X = np.random.default_rng(0).normal(size=(N + 1, 2))
+    y = np.arange(N + 1) % 2
+    model = GaussianNB()
+    fitted = ParameterTarget(model, "auto", clone(model).fit(X, y))
+    for target in (FunctionTarget(np.mean), fitted):
+        assert target.closed_form(X, y) is None
+
+
+@pytest.mark.parametrize(
+    "phi",
+    [
+        lambda X: X - X.mean(axis=0),
+        lambda X: np.cumsum(X, axis=0) / len(X),
+        lambda X: X * (np.arange(len(X)) < 10)[:, None],
+        lambda X: X * len(X),
+    ],
+    ids=["centered", "cumulative", "first", "scaled"],
+)
+def test_rows_that_depend_on_other_records_are_refused(phi):
+    """By their moments a cumulative sum was measured 200 times too small."""
+    for oracle in (UniformOracle([(0, 1)] * 2), PublicDataOracle(np.arange(80.0).reshape(40, 2))):
+        sampler = SensitivitySampler(oracle, n_pairs=39, random_state=0)
+        with pytest.raises(ValueError, match=r"'phi' .* must treat each record by itself"):
+            sampler.sample(AdditiveTarget(phi), 50, "l1")
+
+
+def test_rows_may_be_rounded_otherwise_in_another_batch():
+    weights = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
+    sampler = SensitivitySampler(UniformOracle([(0, 1)] * 2), n_pairs=39, random_state=0)
+    phi = AdditiveTarget(lambda X: X.astype(np.float32) @ weights)
+    assert sampler.sample(phi, 50, "l1").value > 0
+
+
+@pytest.mark.parametrize("value", [1e10, 1e17])
+def test_an_outlier_in_the_first_draw_swallows_no_difference(value):
+    """The value that all pairs share is typical, though one record is not."""
+
+    class Oracle:
+        independent_records = True
+
+        def __init__(self, outlier):
+            self.outlier, self.is_first = outlier, True
+
+        def __call__(self, n_samples, rng):
+            X = rng.normal(3.0, 1.0, size=(n_samples, 1))
+            if n_samples == N + 1:
+                X[7] = self.outlier
+            return X
+
+    found, expected = (norms(AdditiveTarget(lambda X: X), Oracle(each)) for each in (value, 3.0))
+    np.testing.assert_allclose(found.norms, expected.norms, rtol=1e-8)
+
+
+def test_densities_draw_one_whole_dataset():
+    def kernel(X):
+        return np.exp(-0.5 * ((X - np.linspace(0, 1, 11)) / 0.01) ** 2)
+
+    sizes = []
+
+    def oracle(n_samples, rng):
+        sizes.append(n_samples)
+        return rng.uniform(size=(n_samples, 1))
+
+    oracle.independent_records = True
+    norms(AdditiveTarget(kernel), oracle)
+    assert set(sizes) == {N + 1, 2048}
+    assert sizes.count(N + 1) == 4  # three trials of the oracle, and the typical value
+
+
+# Sums over the leaves of public trees
+
+
+def table(seed, n_samples, n_features, n_values, unit=1.0):
+    """Counts with many ties, the first column constant at times, and one record of a class."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(n_values, size=(n_samples, n_features)).astype(float) * unit
+    if n_values < 4:
+        X[:, 0] = 2.0
+    else:
+        X += rng.random(X.shape)
+    labels = rng.integers(2, size=n_samples) + 1
+    labels[rng.integers(n_samples)] = 0
+    return X, labels, X @ np.ones(n_features) + rng.normal(size=n_samples)
+
+
+def leaf_target(kind, seed=0):
+    X, labels, response = table(seed, 80, 3, 10)
+    if kind is DecisionTreeClassifier:
+        tree, y, leaves = kind(max_leaf_nodes=6, random_state=0), labels, LeafTarget()
+    else:
+        tree, y, leaves = kind(max_leaf_nodes=6, random_state=0), response, LeafTarget((0.0, 20.0))
+    return leaves.bind(tree, clone(tree).fit(X, y)), X, y
+
+
+@pytest.mark.parametrize("kind", [DecisionTreeClassifier, DecisionTreeRegressor])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_leaf_sums(kind, weighted):
+    target, X, y = leaf_target(kind)
+    records = (X, y, np.linspace(0, 3, len(y))) if weighted else (X, y)
+    assert_rows_are_those_of_calls(target, *records)
+
+
+def test_a_count_of_a_leaf_changes_by_one_exactly():
+    """Two records in different leaves or classes change two counts, else none."""
+    target, X, y = leaf_target(DecisionTreeClassifier)
+    sampler = SensitivitySampler(PublicDataOracle(X, y), gamma=None, n_pairs=1000, random_state=0)
+    assert set(sampler.sample(target, 79, "l1").norms) == {0.0, 2.0}
+
+
+def test_trees_in_pipelines_are_evaluated_on_whole_datasets():
+    """A step before the tree might center the records that it is given."""
+    X, y, _ = table(0, 60, 3, 10)
+    model = make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=2))
+    assert LeafTarget().bind(model, clone(model).fit(X, y)).closed_form(X, y) is None
+
+
+# Kernel densities on a lattice
+
+
+def density_target(kde, n_variables=1, degree=5):
+    box = BernsteinTransformer(degree=degree, feature_range=(-1.0, 2.0))
+    return FittedFunctionTarget(kde, box, public_fit=clone(kde).fit(np.zeros((2, n_variables))))
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", "chebyshev"])
+@pytest.mark.parametrize(
+    "kernel", ["gaussian", "tophat", "epanechnikov", "exponential", "linear", "cosine"]
+)
+@settings(max_examples=3)
+@given(
+    seed=st.integers(0, 10**6),
+    n_samples=st.integers(2, 60),
+    n_variables=st.integers(1, 3),
+    bandwidth=st.sampled_from([0.3, 2.0, "scott", "silverman"]),
+    tied=st.booleans(),
+)
+def test_kernel_sums(kernel, metric, seed, n_samples, n_variables, bandwidth, tied):
+    kde = KernelDensity(kernel=kernel, metric=metric, bandwidth=bandwidth, leaf_size=5)
+    X = np.random.default_rng(seed).normal(size=(n_samples + 1, n_variables))
+    X = np.round(X, 1) + 0.03 if tied else X
+    target = density_target(kde, n_variables, degree=2)
+    assert_rows_are_those_of_calls(target, X)
+
+
+@pytest.mark.loop(
+    "kde",
+    [
+        KernelDensity(rtol=1e-3),
+        KernelDensity(atol=1e-3),
+        KernelDensity(metric="haversine", algorithm="ball_tree"),
+        KernelDensity(metric="canberra", algorithm="ball_tree"),
+        KernelDensity(metric="minkowski", metric_params={"p": 3}),
+    ],
+)
+def test_densities_that_are_approximate_or_not_translated_are_refitted(kde):
+    X = np.random.default_rng(0).uniform(0.1, 0.9, size=(30, 2))
+    assert density_target(kde, 2).closed_form(X) is None
+
+
+def test_weighted_densities_and_those_without_value_are_refitted():
+    X = np.linspace(0, 1, 20)[:, None]
+    assert density_target(KernelDensity()).closed_form(X, None, np.ones(20)) is None
+    assert density_target(KernelDensity()).closed_form(np.full((20, 1), np.nan)) is None
+
+
+def test_kernels_are_tried(monkeypatch):
+    """A tree that is off by a millionth is noticed."""
+    X = np.linspace(0, 1, 20)[:, None]
+    target = density_target(KernelDensity(bandwidth=0.3))
+    assert target.closed_form(X) is not None
+    score = KernelDensity.score_samples
+    monkeypatch.setattr(
+        KernelDensity, "score_samples", lambda self, X: score(self, X) + 1e-6 * (len(X) == 6)
+    )
+    assert target.closed_form(X) is None
+
+
+@pytest.mark.parametrize("n_rows", [1024, 7])
+def test_two_records_make_a_pair_of_densities(n_rows, monkeypatch):
+    """Against the formula, in slices of a block too."""
+    monkeypatch.setattr("skdp.sensitivity.pairs.MAX_BATCH", 6 * n_rows)
+    target = density_target(KernelDensity(bandwidth=0.3))
+    oracle = UniformOracle([(-1, 2)])
+    sampler = SensitivitySampler(oracle, gamma=None, n_pairs=1500, random_state=1)
+    estimate = sampler.sample(target, 50, "l1")
+    records = []
+    for block in range(2):
+        stream = np.random.default_rng(np.random.SeedSequence(1, spawn_key=(block, 3)))
+        stream.integers(2**31)
+        records.append(oracle(2048, stream).reshape(2, 1024, 1))
+    first, second = np.concatenate(records, axis=1)
+    lattice = np.linspace(-1, 2, 6)
+    kernels = (
+        np.exp(-0.5 * ((lattice - each) / 0.3) ** 2) / (0.3 * np.sqrt(2 * np.pi) * 50)
+        for each in (first, second)
+    )
+    expected = np.abs(next(kernels) - next(kernels)).sum(axis=1)[:1500]
+    np.testing.assert_allclose(estimate.norms, expected, rtol=1e-9, atol=1e-14)
+
+
+def test_private_density_makes_no_refit_for_a_pair(monkeypatch):
+    X = np.random.default_rng(0).uniform(size=(200, 1))
+    fits = []
+    fit = KernelDensity.fit
+    monkeypatch.setattr(
+        KernelDensity, "fit", lambda self, X, y=None: fits.append(len(X)) or fit(self, X, y)
+    )
+    model = PrivateEstimator(
+        KernelDensity(bandwidth=0.2),
+        mechanism=LaplaceMechanism(1.0, basis="identity"),
+        sensitivity=SensitivitySampler(PublicDataOracle(X[:100]), n_pairs=2000, random_state=0),
+        release=BernsteinTransformer(feature_range=(0, 1)),
+    )
+    model.fit(X[100:])
+    assert len(fits) < 10
