@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from skdp.checks import Parameters, data_check, is_derived, response_is_used
-from skdp.core.checks import shorten, warn
+from skdp.checks import Parameters, data_check, is_derived, public_classes, response_is_used
+from skdp.core.checks import shorten
 from skdp.core.dataset import Dataset, n_records
-from skdp.core.oracle import Oracle
+from skdp.core.plain import for_outputs
 from skdp.core.schema import Schema
 from skdp.core.target import Target, target_key
 from skdp.core.types import Container, Estimator
@@ -23,7 +23,6 @@ from skdp.estimators.known import KnownTarget, check_known
 from skdp.estimators.members import classes_of_outputs
 from skdp.estimators.public_fit import fit_seeded, fit_to_synthetic, synthetic_dataset
 from skdp.estimators.validation import check_labels, check_response
-from skdp.exceptions import PrivacyLeakWarning
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.known_density import KnownDensityTarget, check_known_density, warn_of_kernel
 from skdp.mechanisms.base import Mechanism
@@ -169,7 +168,9 @@ def _make_public_fit(
 ) -> tuple[Estimator, Dataset, list[NDArray] | None]:
     """Make the public fit, its records and labels; refuse private labels that it does not know."""
     estimator, oracle = without_side_effects(given.estimator), sensitivity.draws_from
-    declared = _declared_classes(given, oracle, dataset)
+    declared = public_classes(given) if is_classifier(estimator) else None
+    if declared is not None:
+        for_outputs(declared, len(_columns(dataset.y)))
     if oracle is None:
         fit, public = fit_to_synthetic, synthetic_dataset(dataset, declared)
     else:
@@ -187,37 +188,6 @@ def _make_public_fit(
     classes = classes_of_outputs(public_fit, len(_columns(public.y)))
     check_labels(dataset.y, classes)
     return public_fit, public, classes
-
-
-def _declared_classes(
-    given: Parameters, oracle: Oracle | None, dataset: Dataset
-) -> list[NDArray] | None:
-    """Find the labels, of all outputs or output by output; None where only draws tell."""
-    if not is_classifier(given.estimator):
-        return None
-    if given.classes is not None:
-        nested = all(isinstance(labels, list | tuple | np.ndarray) for labels in given.classes)
-        n_outputs = len(_columns(dataset.y))
-        if nested and len(given.classes) != n_outputs:
-            raise ValueError(
-                "The 'classes' parameter of PrivateEstimator must hold labels, or a list of "
-                f"labels for each of the {n_outputs} outputs. Got {len(given.classes)} lists."
-            )
-        return [np.unique(labels) for labels in (given.classes if nested else [given.classes])]
-    if oracle is not None:
-        return None if oracle.classes_ is None else [oracle.classes_]
-    if is_derived(given):
-        raise ValueError(
-            "The 'classes' parameter of PrivateEstimator must declare the labels with "
-            "sensitivity='known': what is promised of all records may not depend on theirs. "
-            "Got None."
-        )
-    warn(
-        "The class labels are read from the private y, which makes them public. Declare them "
-        "with the 'classes' parameter of PrivateEstimator.",
-        PrivacyLeakWarning,
-    )
-    return _labels(dataset.y)
 
 
 def _columns(y: Container) -> NDArray:
