@@ -20,6 +20,7 @@ from skdp.core.dtypes import (
     holds_numbers,
     is_float,
     is_gap,
+    is_object,
     is_of_dates,
     objects,
 )
@@ -130,15 +131,20 @@ def as_array_of(container: Container) -> NDArray:
     return as_doubles(container)
 
 
-def with_doubles(X: Container) -> Container:
-    """Return records whose columns of numbers are doubles; single precision of numpy stays."""
+def with_doubles(X: Container, are_objects: bool = False) -> Container:
+    """Return records whose columns of numbers, and perhaps of objects, are doubles."""
+
+    def stays(dtype: Any) -> bool:
+        is_single = isinstance(dtype, np.dtype) and is_float(dtype)  # its values are none other
+        return is_single or not (holds_numbers(dtype) or (are_objects and is_object(dtype)))
+
     if not is_table(X):
-        return X if _is_double(X.dtype) else X.astype(np.float64)
+        return X if stays(X.dtype) else X.astype(np.float64) if sparse.issparse(X) else _doubles(X)
     if belongs_to(X, "polars"):
-        return type(X)([each if _is_double(each.dtype) else _cast(each) for each in columns_of(X)])
+        return type(X)([each if stays(each.dtype) else _cast(each) for each in columns_of(X)])
     made = X.copy(deep=False)
     for place, column in enumerate(columns_of(X)):
-        if not _is_double(column.dtype):
+        if not stays(column.dtype):
             made.isetitem(place, _doubles(column))
     return made
 
@@ -146,11 +152,6 @@ def with_doubles(X: Container) -> Container:
 def _cast(column: Container) -> Container:
     """Return a column of polars in doubles; what is missing stays so."""
     return column.cast(sys.modules["polars"].Float64, strict=False)
-
-
-def _is_double(dtype: Any) -> bool:
-    """Return whether a column of a type stays as it is: it holds no numbers, or floats of numpy."""
-    return not holds_numbers(dtype) or (isinstance(dtype, np.dtype) and is_float(dtype))
 
 
 def as_labels(y: Container) -> NDArray:

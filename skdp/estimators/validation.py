@@ -124,11 +124,12 @@ def _check_features(X: Container, tags: Tags, is_plain: bool) -> Container:
     _refuse_dates("X", X)
     if any(getattr(dtype, "kind", "") == "c" for dtype in dtypes):
         raise ValueError("Complex data not supported: X must be real.")
+    takes_words = takes.categorical or takes.string
     if is_plain:
-        return with_doubles(X)
+        return with_doubles(X, are_objects=not takes_words)
     for _, numbers in numeric_parts(X):
         _check_finite(numbers, tags)
-    if not (takes.categorical or takes.string):
+    if not takes_words:
         if not is_table(X) and not holds_numbers(X.dtype):
             X = _as_floats(X, "X")
             _check_finite(X, tags)
