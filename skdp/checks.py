@@ -7,6 +7,8 @@ from functools import partial
 from numbers import Real
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
@@ -14,6 +16,7 @@ from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import check_accountant
 from skdp.core.checks import shown, warn
 from skdp.core.dataset import Dataset
+from skdp.core.oracle import Oracle
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import members_in
@@ -122,9 +125,38 @@ def check_fit(
 
 
 def data_check(given: Parameters) -> Callable[..., Dataset]:
-    """Return the check of a dataset; where records are clipped, of no number in it."""
-    clips = is_derived(given) or getattr(given.sensitivity, "ranges", None) is not None
-    return partial(check_data, clone(given.estimator), response_is_used(given), any_number=clips)
+    """Return the check of a dataset: of its form alone where the promise is plain."""
+    is_plain = is_derived(given) or isinstance(given.sensitivity, KnownSensitivity | Real)
+    classes = public_classes(given) if is_plain and is_classifier(given.estimator) else None
+    return partial(
+        check_data,
+        clone(given.estimator),
+        response_is_used(given),
+        is_plain=is_plain,
+        classes=classes,
+    )
+
+
+def public_classes(given: Parameters, oracle: Oracle | None = None) -> list[NDArray] | None:
+    """Return the labels that were declared, of all outputs or output by output; None if none were.
+
+    Under a plain promise they must be: what is promised of all records may not depend on theirs.
+    """
+    classes: Any = given.classes
+    if classes is not None:
+        nested = all(isinstance(labels, list | tuple | np.ndarray) for labels in classes)
+        return [np.unique(labels) for labels in (classes if nested else [classes])]
+    oracle = oracle or getattr(given.sensitivity, "draws_from", None)
+    if oracle is None and given.prior is not None:
+        oracle = as_oracle(given.prior)
+    if getattr(oracle, "classes_", None) is not None:
+        return [oracle.classes_]
+    if oracle is None or isinstance(given.sensitivity, str | KnownSensitivity | Real):
+        raise ValueError(
+            "The 'classes' parameter of PrivateEstimator must declare the labels where no oracle "
+            "is asked for them, since no promise may depend on the private ones. Got None."
+        )
+    return None
 
 
 def response_is_used(given: Parameters) -> bool:
@@ -138,11 +170,13 @@ def check_data(
     X: Container,
     y: Container = None,
     sample_weight: Container = None,
-    any_number: bool = False,
+    *,
+    is_plain: bool = False,
+    classes: list[NDArray] | None = None,
 ) -> Dataset:
     """Check the form of the data, and leave out a y that has no use."""
     tags = get_tags(estimator)
-    for kind in ("allow_nan", "categorical", "string"):
+    for kind in ("allow_nan", "categorical", "string", "dict"):
         setattr(tags.input_tags, kind, takes(estimator, kind))
     needs_y = get_tags(last_step(estimator)).target_tags.required  # a pipeline does not say so
     if y is None and needs_y:
@@ -153,7 +187,7 @@ def check_data(
         )
     if sample_weight is None and not uses_response:
         y = None
-    return check_private_dataset(X, y, sample_weight, tags, any_number)
+    return check_private_dataset(X, y, sample_weight, tags, is_plain, classes)
 
 
 def check_holds_no_record(given: Parameters, dataset: Dataset, *others: object) -> None:

@@ -225,8 +225,9 @@ class PrivateEstimator(Charged, FittedMethods, DelegatedMethods, MetaEstimatorMi
         pays = paying(self.accountant)
         spend = least_spend(self.mechanism, self.sensitivity, dataset.n_records)
         pays.rehearse(spend)  # before pairs are sampled
-        plan = self._plan(dataset)  # of the data are used the form, labels and gaps
-        released = plan.execute(*dataset, random_state=self.random_state)
+        prepared = prepare(self, dataset)  # of the data are used the form, labels and gaps
+        plan = replace(prepared.plan(), accountant=self.accountant)
+        released = plan.execute_checked(prepared.example, random_state=self.random_state)
         self.__dict__.update(  # at once: an interrupt could leave the guarantee of another fit
             fitted_attributes(plan, released)
         )
@@ -278,7 +279,5 @@ class PrivateEstimator(Charged, FittedMethods, DelegatedMethods, MetaEstimatorMi
         if example.y is None and sensitivity.draws_from is not None:
             drawn = sensitivity.public_dataset(n_samples, allow_nan=allow_nan)
             example = Dataset(example.X, *drawn.parts[1:])
-        return self._plan(check_fit(self, *example))
-
-    def _plan(self, example: Dataset) -> ReleasePlan:
-        return replace(prepare(self, example).plan(), accountant=self.accountant)
+        prepared = prepare(self, check_fit(self, *example))
+        return replace(prepared.plan(), accountant=self.accountant)

@@ -16,13 +16,19 @@ from skdp.accounting.in_force import Charged
 from skdp.accounting.payer import check_accountant, payer
 from skdp.accounting.spend import DOWN, SHORT_DOWN, SHORT_UP, UP, above, below, exact, short_label
 from skdp.accounting.tally import BudgetTotal
-from skdp.core.checks import check_count, shorten, warn
+from skdp.core.checks import check_count, warn
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.fingerprint import key_of, obstacle_of
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.room import evaluate_privately, spare
-from skdp.core.schema import Schema, canonical, describe_columns, describe_key, lost_categories
+from skdp.core.schema import (
+    Schema,
+    declared,
+    describe_columns,
+    describe_key,
+    warn_of_lost_categories,
+)
 from skdp.core.target import Target, replaces, target_key
 from skdp.core.types import AxisLabels, Container, Names, Values
 from skdp.estimators.known import KnownTarget
@@ -84,6 +90,8 @@ class ReleasePlan(Charged):
     names : list of str, or two of these, or None, default=None
         What the numbers are called, one by one or along the last axis, for the summary; two lists
         are of the rows and the columns of a table.
+    gaps : frozenset of int or None, default=None
+        In which columns of X entries may be missing, as in the oracle's records. None for any.
     accountant : PrivacyAccountant or None, default=None
         Whose budget pays for an execution that names none: that of the estimator. With one in
         memory a plan cannot be pickled; ``dataclasses.replace(plan, accountant=None)`` can.
@@ -147,6 +155,7 @@ class ReleasePlan(Charged):
         default=None, repr=False
     )
     names: Names | None = None
+    gaps: frozenset[int] | None = field(default=None, repr=False)
     accountant: PrivacyAccountant | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -210,12 +219,23 @@ class ReleasePlan(Charged):
         PrivateEvaluationError
             If the target or the mechanism fails on the private data. The budget has paid.
         """
-        accountant = self.accountant if accountant is None else accountant
         check_accountant(accountant, "ReleasePlan.execute")
-        noise = byte_source(random_state)
+        byte_source(random_state)  # refuses what is no seed
         self._check_settled()
-        dataset = self._check(X, y, sample_weight)
-        accountant = payer(accountant)
+        return self.execute_checked(
+            self._check(X, y, sample_weight), accountant=accountant, random_state=random_state
+        )
+
+    def execute_checked(
+        self,
+        dataset: Dataset,
+        *,
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+    ) -> Release:
+        """Release from records in the form of the plan, which are not checked again."""
+        noise = byte_source(random_state)
+        accountant = payer(self.accountant if accountant is None else accountant)
         alone = not accountant.is_kept
         guarantee = replace(self.guarantee, seeded=random_state is not None, alone=alone)
         add_noise = spare(self.mechanism).release_with_errors
@@ -380,9 +400,9 @@ class ReleasePlan(Charged):
                 f"The private dataset must have {self.n_samples} records in each of its parts, as "
                 f"the plan has. Got parts of {lengths}. Make a plan for this number."
             )
-        dataset = canonical(dataset)
-        declared = Schema.of(dataset)
-        given = declared.agree(self.schema)
+        dataset = declared(dataset)
+        own = Schema.of(dataset)
+        given = own.agree(self.schema)
         if given != self.schema:
             raise ValueError(
                 "The private dataset is of another form than the plan: "
@@ -390,19 +410,11 @@ class ReleasePlan(Charged):
                 f"{describe_columns(given.key, self.schema.key)} Bring it into the form of the "
                 "plan, or make a plan for data of this form, with 'like'."
             )
-        lost = lost_categories(declared, self.schema)
-        if lost:
-            warn(
-                f"The private records declare categories in {shorten(lost)}, and the oracle's "
-                "records none. A category that only private records have is taken as any text: an "
-                "encoder ignores it, or fails when the budget has paid, as its handle_unknown "
-                "says. Declare the public categories in the oracle's records too, by astype("
-                "pandas.CategoricalDtype([...])), and such records are refused before."
-            )
+        warn_of_lost_categories(own, self.schema)
         if self.classes is not None:
             check_labels(dataset.y, self.classes)
         dataset = self.schema.convert(dataset, "The private dataset")
-        check_gaps(self.sensitivity.bounded(self.target), dataset, self.schema, self.oracle)
+        check_gaps(dataset.X, self.gaps)
         return dataset
 
     @property

@@ -21,8 +21,9 @@ from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import weaknesses
 from skdp.core.metric import OutputMetric
+from skdp.core.plain import gaps_in
 from skdp.core.room import spare
-from skdp.core.schema import Schema, canonical
+from skdp.core.schema import Schema, declared, warn_of_lost_categories
 from skdp.core.streams import OUTPUT_DATASET
 from skdp.core.target import FunctionTarget, Target, replaces, target_key
 from skdp.core.types import Container, Names
@@ -94,8 +95,10 @@ def settle_form(
     sensitivity: Sensitivity, example: Dataset, allow_nan: bool
 ) -> tuple[Sensitivity, Schema, Dataset]:
     """Settle the form in which data and draws are alike, and return the example in it."""
-    example = canonical(example)
-    sensitivity, schema = sensitivity.agree(Schema.of(example, allow_nan), example)
+    example = declared(example)
+    given = Schema.of(example, allow_nan)
+    sensitivity, schema = sensitivity.agree(given, example)
+    warn_of_lost_categories(given, schema)
     return sensitivity, schema, schema.convert(example, "The private dataset")
 
 
@@ -114,7 +117,10 @@ def make_plan(
     check_chooses(mechanism, target)
     oracle, sampled = sensitivity.draws_from, isinstance(sensitivity, SensitivitySampler)
     is_known = isinstance(sensitivity, KnownSensitivity)
-    check_gaps(sensitivity.bounded(target) if is_known else target, example, schema, oracle)
+    gaps = None
+    if oracle is not None and not is_known:
+        gaps = frozenset(gaps_in(sensitivity.public_dataset(n_samples, schema).X))
+        check_gaps(example.X, gaps)
     level = sensitivity.plan(n_samples).order_statistic if sampled else sensitivity
     promise = replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
     for weakness in weaknesses(promise, n_samples):
@@ -147,6 +153,7 @@ def make_plan(
         oracle=oracle,
         seconds=0.0 if oracle is None else perf_counter() - start,
         settled=(target, known, target_key(target)),
+        gaps=gaps,
         **others,
     )
     if plan.share_learned < LEAST_SHARE:

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 
-from skdp.checks import Parameters, data_check, is_derived, response_is_used
-from skdp.core.checks import shorten, warn
+from skdp.checks import Parameters, data_check, is_derived, public_classes, response_is_used
+from skdp.core.checks import shorten
 from skdp.core.dataset import Dataset, n_records
 from skdp.core.oracle import Oracle
+from skdp.core.plain import for_outputs
 from skdp.core.schema import Schema
 from skdp.core.target import Target, target_key
 from skdp.core.types import Container, Estimator
@@ -23,16 +24,16 @@ from skdp.estimators.known import KnownTarget, check_known
 from skdp.estimators.members import classes_of_outputs
 from skdp.estimators.public_fit import fit_seeded, fit_to_synthetic, synthetic_dataset
 from skdp.estimators.validation import check_labels, check_response
-from skdp.exceptions import PrivacyLeakWarning
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.known_density import KnownDensityTarget, check_known_density, warn_of_kernel
 from skdp.mechanisms.base import Mechanism
 from skdp.plan import ReleasePlan
 from skdp.planning import make_plan, settle_form
+from skdp.sensitivity.adapters import with_numbered_labels
 from skdp.sensitivity.bounds import KnownSensitivity, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.preconditions import EstimatorRule
-from skdp.sensitivity.sampler import ResumedEstimate
+from skdp.sensitivity.sampler import ResumedEstimate, SensitivitySampler
 from skdp.targets import make_target, warn_of_unknown_categories
 
 # How often public records are drawn anew until they hold every class.
@@ -78,6 +79,9 @@ def prepare(given: Parameters, example: Dataset) -> Preparation:
         sensitivity = sensitivity.for_estimator(
             given.estimator, given.release, example, response_is_used(given)
         )
+    oracle = sensitivity.draws_from
+    if isinstance(sensitivity, SensitivitySampler) and _are_numbered(given, example.y, oracle):
+        sensitivity = clone(sensitivity).set_params(oracle=with_numbered_labels(oracle))
     allow_nan = takes(given.estimator, "allow_nan")
     sensitivity, schema, example = settle_form(sensitivity, example, allow_nan)
     if derived:
@@ -169,7 +173,9 @@ def _make_public_fit(
 ) -> tuple[Estimator, Dataset, list[NDArray] | None]:
     """Make the public fit, its records and labels; refuse private labels that it does not know."""
     estimator, oracle = without_side_effects(given.estimator), sensitivity.draws_from
-    declared = _declared_classes(given, oracle, dataset)
+    declared = public_classes(given, oracle) if is_classifier(estimator) else None
+    if declared is not None:
+        for_outputs(declared, len(_columns(dataset.y)))
     if oracle is None:
         fit, public = fit_to_synthetic, synthetic_dataset(dataset, declared)
     else:
@@ -189,35 +195,14 @@ def _make_public_fit(
     return public_fit, public, classes
 
 
-def _declared_classes(
-    given: Parameters, oracle: Oracle | None, dataset: Dataset
-) -> list[NDArray] | None:
-    """Find the labels, of all outputs or output by output; None where only draws tell."""
-    if not is_classifier(given.estimator):
-        return None
-    if given.classes is not None:
-        nested = all(isinstance(labels, list | tuple | np.ndarray) for labels in given.classes)
-        n_outputs = len(_columns(dataset.y))
-        if nested and len(given.classes) != n_outputs:
-            raise ValueError(
-                "The 'classes' parameter of PrivateEstimator must hold labels, or a list of "
-                f"labels for each of the {n_outputs} outputs. Got {len(given.classes)} lists."
-            )
-        return [np.unique(labels) for labels in (given.classes if nested else [given.classes])]
-    if oracle is not None:
-        return None if oracle.classes_ is None else [oracle.classes_]
-    if is_derived(given):
-        raise ValueError(
-            "The 'classes' parameter of PrivateEstimator must declare the labels with "
-            "sensitivity='known': what is promised of all records may not depend on theirs. "
-            "Got None."
-        )
-    warn(
-        "The class labels are read from the private y, which makes them public. Declare them "
-        "with the 'classes' parameter of PrivateEstimator.",
-        PrivacyLeakWarning,
-    )
-    return _labels(dataset.y)
+def _are_numbered(given: Parameters, y: Container, oracle: Oracle) -> bool:
+    """Return whether labels are the numbers that an ensemble gives to the public ones."""
+    labels = oracle.classes_
+    if given.classes is not None or labels is None or not is_classifier(given.estimator):
+        return False
+    if y.ndim != 1 or y.dtype.kind not in "iu" or np.isin(y, labels).all():
+        return False
+    return bool(np.isin(y, np.arange(len(labels))).all())
 
 
 def _columns(y: Container) -> NDArray:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import check_accountant, paying
 from skdp.core.checks import check_count, shown
-from skdp.core.dataset import as_dataset, n_records
+from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.target import Target, as_target
 from skdp.core.types import Container
 from skdp.functions.choice import ChoiceTarget
@@ -154,16 +154,8 @@ def release(
     check_is_public(getattr(sensitivity, "draws_from", None), dataset)
     pays = paying(accountant)
     pays.rehearse(least_spend(mechanism, sensitivity, lengths[0]))  # before pairs are sampled
-    plan = plan_release(
-        target,
-        n_samples=lengths[0],
-        like=dataset,
-        mechanism=mechanism,
-        sensitivity=sensitivity,
-        responses=responses,
-        names=names,
-    )
-    return plan.execute(*dataset, accountant=accountant, random_state=random_state)
+    plan, dataset = _plan_for(dataset, lengths[0], target, mechanism, sensitivity, responses, names)
+    return plan.execute_checked(dataset, accountant=accountant, random_state=random_state)
 
 
 def plan_release(
@@ -223,20 +215,38 @@ def plan_release(
     >>> import numpy as np
     >>> from skdp import LaplaceMechanism, plan_release
     >>> plan = plan_release(
-    ...     np.mean, n_samples=3, like=[0.5], mechanism=LaplaceMechanism(1.0), sensitivity=1 / 3
+    ...     np.mean,
+    ...     n_samples=3,
+    ...     like=np.zeros(1),
+    ...     mechanism=LaplaceMechanism(1.0),
+    ...     sensitivity=1 / 3,
     ... )
     >>> print(plan.guarantee)
     epsilon=1 differential privacy, replace-one, n=3, sensitivity 0.333333 asserted by the caller
     """
     _check_mechanism(mechanism)
     check_count("n_samples", n_samples, "plan_release")
+    return _plan_for(like, n_samples, target, mechanism, sensitivity, responses, names)[0]
+
+
+def _plan_for(
+    like: Container,
+    n_samples: int,
+    target: Target | Callable,
+    mechanism: Mechanism,
+    sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
+    responses: Iterable[object] | None,
+    names: Iterable[str | Collection[str]] | None,
+) -> tuple[ReleasePlan, Dataset]:
+    """Make the plan, and bring the records of which it has the form into that form."""
     target = _prepare_target(target, mechanism, responses)
     mechanism.guarantee()  # refuses its own parameters before any work is done
     known = as_sensitivity(sensitivity, mechanism, n_samples)
     example = example_dataset(n_samples, like, known, "plan_release", target.allow_nan)
     known, schema, example = settle_form(known, example, target.allow_nan)
     names = as_names(names, mechanism)
-    return make_plan(target, schema, example, mechanism=mechanism, sensitivity=known, names=names)
+    plan = make_plan(target, schema, example, mechanism=mechanism, sensitivity=known, names=names)
+    return plan, example
 
 
 def _check_mechanism(mechanism: object) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from contextlib import suppress
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,12 +29,19 @@ def holds_numbers(dtype: object) -> bool:
     return getattr(dtype, "kind", "O") in "fiub"
 
 
+def is_of_dates(dtype: DType) -> bool:
+    """Return whether a type is of dates or durations, or of categories that are some."""
+    if hasattr(dtype, "is_temporal"):  # polars
+        return bool(dtype.is_temporal())
+    categories = getattr(dtype, "categories", None)
+    return getattr(getattr(categories, "dtype", dtype), "kind", "") in ("M", "m")
+
+
 def made_up_entries(dtype: DType) -> list:
     """Return a few entries of a column: zero and one, its categories, no date, or words."""
     if is_number(dtype):
         return [0, 1]
-    temporal = getattr(dtype, "is_temporal", lambda: getattr(dtype, "kind", "") in "mM")()
-    return categories_of(dtype) or ([None] if temporal else ["a", "b"])
+    return categories_of(dtype) or ([None] if is_of_dates(dtype) else ["a", "b"])
 
 
 def categories_of(dtype: DType) -> list | None:
@@ -75,10 +83,19 @@ def objects(series: Container) -> NDArray:
     return values
 
 
+def is_gap(entry: object) -> bool:
+    """Return whether an entry of an array of objects stands for a missing one."""
+    is_nan = isinstance(entry, Real) and entry != entry
+    return entry is None or is_nan or type(entry).__name__ in ("NAType", "NaTType")
+
+
 def cast(values: NDArray, dtype: np.dtype) -> NDArray:
     """Cast an array of which each entry stays what it is."""
     if values.dtype == dtype or (values.dtype.kind == dtype.kind and dtype.kind in "US"):
         return values
+    if values.dtype.kind == "O" and is_float(dtype):
+        gaps = np.array(list(map(is_gap, values.flat)), dtype=bool).reshape(values.shape)
+        values = np.where(gaps, np.nan, values)
     made: NDArray | None = None
     if "O" in (values.dtype.kind, dtype.kind) or _may_hold(dtype, values.dtype):
         # a cast that fails, or changes an entry, is refused below, by an error without the entry
@@ -112,7 +129,14 @@ def common(ours: DType, theirs: DType) -> DType:
     declared = [dtype for dtype in (ours, theirs) if categories_of(dtype) is not None]
     if declared and not (is_number(ours) or is_number(theirs)):
         return theirs
+    if is_object(ours) and is_number(theirs):
+        return theirs
     return double(ours) if is_integer(ours) and is_float(theirs) else ours
+
+
+def is_object(dtype: DType) -> bool:
+    """Return whether entries may be anything."""
+    return str(dtype) in ("object", "Object")
 
 
 def double(dtype: DType) -> DType:

@@ -5,10 +5,10 @@ function: integers of few bits wrap around, single precision loses digits, a sol
 records in its own way. So the form is settled once, between the private dataset and a draw of the
 oracle; then every draw, and the private dataset itself, passes through :meth:`Schema.convert`.
 
-Containers, names and dtypes are those of the private dataset, with two exceptions. Integers become
-doubles where the oracle yields floats. A column of categories has those of the oracle, since a
-category that only the private records have may tell of a person. What one set of records can be
-stored in many ways for is stored in one: a sparse container has neither duplicates nor zeros.
+Containers, names and dtypes are those of the private dataset, with three exceptions. Integers
+become doubles where the oracle yields floats. Objects, which declare no type, become its numbers.
+A column of categories has those of the oracle, since a category that only the private records have
+may tell of a person. A sparse container has neither duplicates nor zeros.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp.core.checks import shorten
+from skdp.core.checks import shorten, warn
 from skdp.core.dataset import (
     Dataset,
     as_array,
     belongs_to,
-    column_names,
     index_dtype,
     with_index_dtype,
 )
@@ -39,12 +38,14 @@ from skdp.core.dtypes import (
     common,
     double,
     is_integer,
+    is_object,
     made_up_entries,
     name_dtype,
     say_dtype,
     series_of,
     without_digest,
 )
+from skdp.core.plain import as_array_of, plain
 from skdp.core.types import Container
 
 Key = tuple[str, tuple[int, ...], tuple[str, ...], tuple[str, ...]]
@@ -67,8 +68,6 @@ class Form:
         The names of a frame's columns, or of a series.
     index_dtype : dtype or None, default=None
         Type of the indices of a sparse container: some solvers take one width only.
-    row : type or None, default=None
-        Class of the rows of a list, where it has rows.
     """
 
     kind: Any
@@ -76,7 +75,6 @@ class Form:
     dtypes: tuple[DType, ...]
     names: tuple[object, ...] = ()
     index_dtype: np.dtype | None = None
-    row: type | None = None
 
     @classmethod
     def of(cls, container: Container) -> Form:
@@ -90,12 +88,9 @@ class Form:
         if sparse.issparse(container):
             width = index_dtype(container)
             return cls(kind, container.shape[1:], (container.dtype,), index_dtype=width)
-        array = as_array(container)
+        array = np.asarray(container)  # a matrix or a list is drawn, and becomes an array
         dtype = np.dtype(array.dtype.kind) if array.dtype.kind in "US" else array.dtype
-        if isinstance(container, np.ndarray):  # a matrix is drawn, and becomes an array
-            kind = np.ndarray
-        row = _kind_of_rows(container) if kind is list and array.ndim == 2 else None
-        return cls(kind, array.shape[1:], (dtype,), row=row)
+        return cls(np.ndarray, array.shape[1:], (dtype,))
 
     @property
     def is_frame(self) -> bool:
@@ -114,6 +109,8 @@ class Form:
         theirs = drawn.dtypes * len(self.dtypes) if len(drawn.dtypes) == 1 else drawn.dtypes
         if len(theirs) != len(self.dtypes):
             return self  # the conversion will say what is wrong
+        if not self.names:  # an array declares no categories
+            theirs = [np.dtype(object) if categories_of(each) else each for each in theirs]
         return replace(self, dtypes=tuple(map(common, self.dtypes, theirs)))
 
     def agree_with_key(self, key: Key) -> Form:
@@ -121,7 +118,7 @@ class Form:
         if len(key[3]) != len(self.dtypes):
             return self
         dtypes = (
-            double(ours) if is_integer(ours) and theirs.lower() == "float64" else ours
+            double(ours) if _widens(ours) and theirs.lower() == "float64" else ours
             for ours, theirs in zip(self.dtypes, key[3], strict=True)
         )
         return replace(self, dtypes=tuple(dtypes))
@@ -130,21 +127,15 @@ class Form:
         """Return the same records in this form; MisfitError where that is not possible."""
         if self.is_frame:
             return self._frame(container)
-        given = Form.of(container)
-        if given == self and self.kind in (np.ndarray, list):
-            return np.ascontiguousarray(container) if self.kind is np.ndarray else container
-        if column_names(container):
-            raise MisfitError(" has column names, which the target does not see: use to_numpy()")
+        if isinstance(container, np.ndarray) and Form.of(container) == self:
+            return np.ascontiguousarray(container)
         if self.names:
-            values = container if given.names else self._reshape(as_array(container))
+            given = belongs_to(container, "pandas", "polars") and len(container.shape) == 1
+            values = container if given else self._reshape(_as_array(container))
             return series_of(self.kind, self.names[0], values, self.dtypes[0])
-        if sparse.issparse(container):
-            if issubclass(self.kind, sparse.sparray | sparse.spmatrix):
-                return self._sparse(container)
-            container = container.toarray()
-        array = cast(self._reshape(as_array(container)), self.dtypes[0])
-        if self.kind is list:
-            return self._list(array)
+        if sparse.issparse(container) and self.kind is not np.ndarray:
+            return self._sparse(container)
+        array = cast(self._reshape(_as_array(container)), self.dtypes[0])
         if self.kind is np.ndarray:
             return np.ascontiguousarray(array)
         return self._sparse(sparse.csr_array(array))
@@ -156,15 +147,6 @@ class Form:
             return self.convert(np.resize(made_up_entries(self.dtypes[0]), shape))
         entries = (np.resize(made_up_entries(dtype), n_records).tolist() for dtype in self.dtypes)
         return self.convert(self.kind(dict(zip(self.names, entries, strict=True))))
-
-    def _list(self, array: NDArray) -> list:
-        if self.row in (None, list):
-            return array.tolist()
-        if self.row is tuple:
-            return list(map(tuple, array.tolist()))
-        if self.row is np.ndarray:
-            return list(np.ascontiguousarray(array))
-        raise MisfitError(f" has not the rows of that of the data, {self.row.__name__}")
 
     def _reshape(self, array: NDArray) -> NDArray:
         """Read a single column as single values, and the other way round."""
@@ -206,8 +188,7 @@ class Form:
                 )
             columns = (container[name] for name in self.names)
         else:
-            dense = container.toarray() if sparse.issparse(container) else container
-            columns = self._reshape(as_array(dense)).T
+            columns = self._reshape(_as_array(container)).T
         kind = sys.modules[self.kind.__module__.partition(".")[0]].Series
         parts = zip(self.names, columns, self.dtypes, strict=True)
         return self.kind({name: series_of(kind, name, *part) for name, *part in parts})
@@ -262,12 +243,14 @@ class Schema:
         a number would change by more than the rounding of a float. The message holds no value.
         """
         if len(dataset.parts) != len(self.parts):
-            wrapped = "Give it y too, or wrap public features: RandomTaskOracle(X, classes=...)."
-            lacks_y = len(dataset.parts) == 1 and owner.startswith("The oracle")
+            remedy = ""
+            if owner.startswith("The oracle") and len(dataset.parts) == 1:
+                remedy = " Give it y too, or wrap features: RandomTaskOracle(X, classes=...)."
+            elif owner.startswith("The oracle") and len(dataset.parts) == 2:
+                remedy = " If an ensemble passes weights to its members, wrap the ensemble instead."
             raise ValueError(
                 f"{owner} returned {_say_parts(dataset.parts)}. It must return "
-                f"{_say_parts(self.parts)}, like the private records, or those of 'like'."
-                f"{' ' + wrapped if lacks_y else ''}"
+                f"{_say_parts(self.parts)}, like the private records, or those of 'like'.{remedy}"
             )
         flaw, converted = "", []
         for name, part, container in zip(Dataset._fields, self.parts, dataset, strict=False):
@@ -285,25 +268,22 @@ class Schema:
         return Dataset(*converted)
 
 
-def canonical(dataset: Dataset) -> Dataset:
-    """Return a private dataset in plain arrays of C order and frames without row labels.
+def declared(dataset: Dataset) -> Dataset:
+    """Return private records in plain containers; refuse a list, which declares no type."""
+    for part, container in zip(Dataset._fields, dataset.parts, strict=False):
+        if isinstance(container, list):
+            raise TypeError(
+                f"The private {part} must be an array, a sparse matrix, a frame or a series, which "
+                "declare a type. Got a list: write np.asarray of it."
+            )
+    return Dataset(*map(plain, dataset.parts, Dataset._fields))
 
-    No oracle can imitate the rest. An array that computes in its own way is refused.
-    """
-    return Dataset(*map(_canonical, Dataset._fields, dataset.parts))
 
-
-def _canonical(part: str, container: Container) -> Container:
-    if belongs_to(container, "pandas"):
-        return container.reset_index(drop=True)
-    if not isinstance(container, np.ndarray) or container.ndim == 0:
-        return container
-    if not isinstance(container, np.memmap) and type(container) is not np.ndarray:
-        raise TypeError(
-            f"The private {part} must be a plain array. Got {type(container).__name__}, which "
-            "computes in its own way. Pass a plain array of its values."
-        )
-    return np.ascontiguousarray(container)
+def _as_array(container: Container) -> NDArray:
+    """Return records that an oracle drew as an array."""
+    if belongs_to(container, "pandas", "polars"):
+        return as_array_of(container)
+    return container.toarray() if sparse.issparse(container) else as_array(container)
 
 
 def describe_key(key: tuple[Key, ...]) -> str:
@@ -311,14 +291,22 @@ def describe_key(key: tuple[Key, ...]) -> str:
     return _in_words((kind, map(without_digest, dtypes)) for kind, _, _, dtypes in key)
 
 
-def lost_categories(given: Schema, asked: Schema) -> list[str]:
-    """Name the columns of X that declare categories, and are asked for as something else."""
+def warn_of_lost_categories(given: Schema, asked: Schema) -> None:
+    """Warn of columns of X that declare categories, and are asked for as something else."""
     ours, theirs = given.parts[0], asked.parts[0]
-    return [
+    lost = [
         str(name)
         for name, *dtypes in zip(ours.names, ours.dtypes, theirs.dtypes, strict=False)
         if [categories_of(dtype) is None for dtype in dtypes] == [False, True]
     ]
+    if lost:
+        warn(
+            f"The private records declare categories in {shorten(lost)}, and the oracle's "
+            "records none. A category that only private records have is taken as any text: an "
+            "encoder ignores it, or fails when the budget has paid, as its handle_unknown "
+            "says. Declare the public categories in the oracle's records too, by astype("
+            "pandas.CategoricalDtype([...])), and such records are refused before."
+        )
 
 
 def describe_columns(given: tuple[Key, ...], asked: tuple[Key, ...]) -> str:
@@ -351,9 +339,8 @@ def _difference(part: str, given: Key, asked: Key) -> str:
     return f" Column {'; '.join(differ[:5])}." if differ else ""
 
 
-def _kind_of_rows(rows: list) -> type:
-    kinds = set(map(type, rows))
-    return kinds.pop() if len(kinds) == 1 else object
+def _widens(dtype: DType) -> bool:
+    return is_integer(dtype) or is_object(dtype)
 
 
 def _in_words(parts: Iterable[tuple[str, Iterable[str]]]) -> str:

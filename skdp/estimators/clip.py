@@ -87,6 +87,7 @@ class Clip(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             ensure_all_finite=False,
             copy=True,
         )
+        rows = rows.astype(np.float64, copy=False)  # sparse columns of pandas keep their type
         if sparse.issparse(rows):
             rows.sum_duplicates()
         return rows

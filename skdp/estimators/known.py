@@ -18,9 +18,9 @@ from sklearn.base import is_classifier
 
 from skdp.core.checks import shown
 from skdp.core.classes import public_name
-from skdp.core.dataset import Dataset, belongs_to, take_records
-from skdp.core.dtypes import double, holds_numbers, is_float, is_integer
+from skdp.core.dataset import Dataset, take_records
 from skdp.core.metric import OutputMetric
+from skdp.core.plain import as_doubles, with_doubles
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import CATALOG, RECORD_ATTRIBUTES, entry_of
@@ -115,13 +115,11 @@ class KnownTarget(Target):
     def as_seen(self, *parts: Container) -> tuple[Container, ...]:
         """Return records as the last step sees them, none of which it refuses, and responses."""
         X, *response = self.steps.transform(parts[0]), *parts[1:]
-        if not response:
-            return (X,)
-        y = np.asarray(*response)
-        if y.dtype.kind == "f":
-            low, high = self.statistic.y_range or (-np.inf, np.inf)
-            y = np.clip(np.where(np.isnan(y), 0.0, y), low, high)
-        return X, y
+        if not response or is_classifier(self.public_fit):
+            return X, *response
+        y = as_doubles(*response)
+        low, high = self.statistic.y_range or (-np.inf, np.inf)
+        return X, np.clip(np.where(np.isnan(y), 0.0, y), low, high)
 
     def without_records(self) -> KnownTarget:
         """Return what only restores: a copy whose public fit does not describe its records."""
@@ -187,11 +185,6 @@ def check_known(estimator: Estimator, release: object, example: Dataset) -> None
         raise ValueError(
             "y must hold one response for each record with sensitivity='known'. "
             f"Got shape {np.shape(example.y)}."
-        )
-    response = np.empty(0) if example.y is None else np.asarray(example.y)
-    if response.dtype.kind not in "fiub" and not is_classifier(estimator):
-        raise ValueError(
-            f"y must be of a type of numbers with sensitivity='known'. Got {response.dtype}."
         )
     _statistic_of(_learner(estimator)[0])
     check_steps(estimator)
@@ -294,26 +287,6 @@ def _transform(
             # the others keep their places, as by these they may be rounded
             X = step.transform(take_records(X, np.where(refused, np.argmin(refused), places)))
     return X, refused
-
-
-def with_doubles(X: Container) -> Container:
-    """Return records whose whole numbers are doubles, as they are where one is missing.
-
-    Else one record would make other numbers of all of them, which a step may treat in another way.
-    """
-    if belongs_to(X, "polars"):
-        columns = (
-            each.cast(double(each.dtype)) if is_integer(each.dtype) else each
-            for each in X.get_columns()
-        )
-        return type(X)(list(columns))
-    if not belongs_to(X, "pandas"):
-        return X.astype(np.float64) if X.dtype.kind in "iub" else X
-    made = X.copy(deep=False)
-    for place, dtype in enumerate(X.dtypes):
-        if holds_numbers(dtype) and not (isinstance(dtype, np.dtype) and is_float(dtype)):
-            made.isetitem(place, X.iloc[:, place].to_numpy(dtype=np.float64, na_value=np.nan))
-    return made
 
 
 def _have_gaps(X: Container) -> NDArray[np.bool_]:

@@ -19,7 +19,6 @@ from skdp.core.dataset import (
 from skdp.core.dtypes import holds_numbers
 from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import seed_names
-from skdp.estimators.dates import NO_DATES, is_of_dates, refusing_dates_as_numbers
 from skdp.estimators.inputs import fit_on
 
 # Entries of a synthetic sparse column: full ones, as many as the private records, may not fit.
@@ -79,12 +78,6 @@ def _precision(X: Container) -> type[np.floating]:
 def check_numeric(X: Container) -> None:
     """Refuse columns, by their type, for which no records can be invented."""
     names = column_names(X)
-    dates = [name for name in names or [] if is_of_dates(X[name].dtype)]
-    if dates:
-        raise ValueError(
-            "Without an oracle, the records that stand in for it are numbers, and the columns "
-            f"{shorten(dates)} hold dates or durations. {NO_DATES}."
-        )
     if names is None:
         strange = [] if holds_numbers(X.dtype) else ["X"]
     else:
@@ -119,8 +112,7 @@ def fit_seeded(estimator: Estimator, dataset: Dataset) -> Estimator:
     seeds = seed_names(estimator)
     try:
         estimator.set_params(**dict.fromkeys(seeds, 0))
-        with refusing_dates_as_numbers(estimator, dataset.X):
-            fit_on(estimator, dataset)
+        fit_on(estimator, dataset)
     except Exception as error:
         error.add_note(f"Raised when {type(estimator).__name__} was fitted to public records.")
         if "feature names should match" in str(error):

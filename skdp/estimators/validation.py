@@ -1,4 +1,9 @@
-"""Checks of private data whose messages say nothing of a private value."""
+"""Checks of private data whose messages say nothing of a private value.
+
+Under a plain promise no record is refused, as an error would tell that it is there: missing and
+infinite numbers are for the clips or the estimator, and a label that is not public counts as the
+first one. Under a sampled promise gaps, infinite numbers and unknown labels are refused.
+"""
 
 from __future__ import annotations
 
@@ -11,40 +16,72 @@ from sklearn.utils import Tags, assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
 from skdp.core.checks import shorten
-from skdp.core.dataset import Dataset, column_names, n_records, numeric_parts
+from skdp.core.dataset import Dataset, belongs_to, n_records, numeric_parts
+from skdp.core.dtypes import holds_numbers, is_gap, is_of_dates
+from skdp.core.plain import (
+    MISSING_LABELS,
+    as_array_of,
+    as_doubles,
+    as_labels,
+    as_objects,
+    columns_of,
+    dtypes_of,
+    is_table,
+    labels_among,
+    plain,
+    with_doubles,
+)
 from skdp.core.types import Container
-from skdp.estimators.dates import NO_DATES, are_dates
 
 
 def check_private_dataset(
-    X: Container, y: Container, weights: Container, tags: Tags, any_number: bool = False
+    X: Container,
+    y: Container,
+    weights: Container,
+    tags: Tags,
+    is_plain: bool = False,
+    classes: list[NDArray] | None = None,
 ) -> Dataset:
-    """Check the form of private data, and the numbers unless any is taken; lists become arrays."""
-    X = _check_features(X, tags, any_number)
+    """Return private data in plain containers, of types that follow from the declared ones.
+
+    `classes` are the public labels of a classifier under a plain promise.
+    """
+    X = _check_features(X, tags, is_plain)
     if y is None:
         return Dataset(X)
-    y = np.asarray(y)
-    if y.ndim not in (1, 2) or len(y) != n_records(X):
-        raise ValueError(
-            f"y must hold one response for each of the {n_records(X)} records of X. "
-            f"Got shape {y.shape}."
-        )
-    if tags.estimator_type == "regressor" and y.dtype.kind == "O" and not any_number:
-        y = _as_floats(y, "y")
-    if tags.estimator_type != "classifier":
-        _refuse_dates(y, "y")
-    check_response(y, tags.estimator_type == "classifier", any_number)
-    if tags.estimator_type == "classifier":
-        y = _as_words(y)
+    y = _check_responses(plain(y, "y"), n_records(X), tags, is_plain, classes)
     return Dataset(X, y, None if weights is None else _check_weights(weights, n_records(X)))
 
 
-def check_response(y: NDArray, labels: bool, any_number: bool = False) -> None:
-    """Refuse responses that are missing or infinite, unless any is taken, and what is no label."""
+def _check_responses(
+    y: Container, n_samples: int, tags: Tags, is_plain: bool, classes: list[NDArray] | None
+) -> NDArray:
+    """Return labels in the type of the public ones, or as declared; other responses in doubles."""
+    kind = tags.estimator_type
+    if kind == "classifier":
+        y = as_labels(y) if classes is None else labels_among(y, classes)
+    else:
+        if not isinstance(y, list):
+            _refuse_dates("y", y)
+        if is_plain:
+            y = as_doubles(y)
+        else:  # a transformer may take words
+            y = _as_floats(y, "y") if kind == "regressor" else as_labels(y)
+    if y.ndim not in (1, 2) or len(y) != n_samples:
+        raise ValueError(
+            f"y must hold one response for each of the {n_samples} records of X. "
+            f"Got shape {y.shape}."
+        )
+    if not is_plain:
+        check_response(y, kind == "classifier")
+    return y
+
+
+def check_response(y: NDArray, labels: bool) -> None:
+    """Refuse responses that are missing or infinite, and what is no label."""
     flaw = None
     try:
-        if not any_number:
-            assert_all_finite(y, input_name="y")
+        assert_all_finite(y, input_name="y")
         if labels:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # it comments on the number of labels
@@ -52,7 +89,7 @@ def check_response(y: NDArray, labels: bool, any_number: bool = False) -> None:
     except ValueError as error:
         flaw = str(error).replace("Input contains", "Input y contains").rstrip(".") + "."
     except TypeError:  # labels that have no order, such as those of pandas that are missing
-        flaw = "Input y contains labels that are missing, or of several types."
+        flaw = MISSING_LABELS
     if flaw is not None:
         remedy = (
             " An oracle is told the labels by 'classes', as in RandomTaskOracle(X, classes=...)."
@@ -60,55 +97,71 @@ def check_response(y: NDArray, labels: bool, any_number: bool = False) -> None:
         raise ValueError(flaw + remedy * ("Unknown label type" in flaw))
 
 
-def _as_words(y: NDArray) -> NDArray:
-    """Return labels that are strings in the one form that frames, lists and arrays of them have."""
-    if y.dtype.kind != "O" or not all(isinstance(label, str) for label in y.flat):
-        return y
-    words = y.astype(np.str_)
-    return words if np.array_equal(words, y) else y  # an array drops the zeros at the end of a text
-
-
 def _check_weights(weights: Container, n_samples: int) -> NDArray[np.float64]:
-    weights = np.asarray(weights)
-    if weights.dtype.kind not in "fiub" or weights.shape != (n_samples,):
+    weights = as_doubles(plain(weights, "sample_weight"))
+    if weights.shape != (n_samples,):
         raise ValueError(
             f"sample_weight must hold one number for each of the {n_samples} records of X. "
-            f"Got shape {weights.shape}, dtype {weights.dtype}."
+            f"Got shape {weights.shape}."
         )
     assert_all_finite(weights, input_name="sample_weight")
     if (weights < 0).any():
         raise ValueError("sample_weight must not be negative, but some weights are.")
-    return weights.astype(np.float64)
+    return weights
 
 
-def _check_features(X: Container, tags: Tags, any_number: bool) -> Container:
-    given, names = X, column_names(X)
-    if names is None and not sparse.issparse(X):
-        X = np.asarray(X)
-    if tags.input_tags.string and len(X.shape) == 1 and X.dtype.kind in "OU" and len(X):
-        if not all(hasattr(text, "__len__") or hasattr(text, "read") for text in X):
-            raise ValueError(
-                "X must hold a text for each record, and some are missing or numbers. Make the "
-                "missing ones empty."
-            )
-        return X  # texts, for a vectorizer
+def _check_features(X: Container, tags: Tags, is_plain: bool) -> Container:
+    takes = tags.input_tags
+    is_series = hasattr(X, "to_frame")
+    X = _as_table(plain(X, "X"), is_plain)
+    if (takes.string or takes.dict) and len(X.shape) == 1 and not holds_numbers(X.dtype):
+        return _check_texts(X)
     if len(X.shape) != 2 or 0 in X.shape:
-        _refuse_shape(X.shape, is_series=hasattr(given, "to_frame"))
-    if names is not None and len(set(names)) < len(names):
+        _refuse_shape(X.shape, is_series)
+    if is_table(X) and len(set(X.columns)) < len(X.columns):
         raise ValueError("X must have columns with names of their own. Got some that repeat.")
-    if any_number:
-        return X
-    if names is None:
-        return _check_numbers(X, tags)
-    for name in names:
-        if X[name].dtype == object:  # which an encoder may take beside a scaler
-            _refuse_dates(X[name], f"X, in the column {name!r},")
+    dtypes = dtypes_of(X)
+    _refuse_dates("X", X)
+    if any(getattr(dtype, "kind", "") == "c" for dtype in dtypes):
+        raise ValueError("Complex data not supported: X must be real.")
+    takes_words = takes.categorical or takes.string
+    if is_plain:
+        return with_doubles(X, are_objects=not takes_words)
     for _, numbers in numeric_parts(X):
         _check_finite(numbers, tags)
-    if not (tags.input_tags.categorical or tags.input_tags.string):
-        for name in names:
-            if X[name].dtype == object:
-                _check_finite(_as_floats(np.asarray(X[name])), tags)
+    if not takes_words:
+        if not is_table(X) and not holds_numbers(X.dtype):
+            X = _as_floats(X, "X")
+            _check_finite(X, tags)
+        for column in columns_of(X) if is_table(X) else []:
+            if column.dtype == object:
+                _check_finite(_as_floats(column, "X"), tags)
+    return X
+
+
+def _as_table(X: Container, is_plain: bool) -> Container:
+    """Return what has no named columns as an array: by the names alone, and the declared types."""
+    if isinstance(X, list | tuple):  # which declares no type
+        return as_doubles(X) if is_plain else np.asarray(X, dtype=object)
+    if not is_table(X):
+        if belongs_to(X, "pandas", "polars"):
+            return as_array_of(X)
+        return X if sparse.issparse(X) else np.asarray(X)
+    are_words = {isinstance(name, str) for name in X.columns}
+    if len(are_words) > 1:
+        raise TypeError(
+            "X must have column names that are all strings, or none that is. Got both. "
+            "Write X.columns = X.columns.astype(str)."
+        )
+    return X if are_words == {True} else as_array_of(X)
+
+
+def _check_texts(X: NDArray) -> NDArray:
+    if not all(hasattr(text, "__len__") or hasattr(text, "read") for text in X):
+        raise ValueError(
+            "X must hold a text for each record, and some are missing or numbers. Make the "
+            "missing ones empty."
+        )
     return X
 
 
@@ -139,35 +192,27 @@ def _refuse_shape(shape: tuple[int, ...], is_series: bool) -> None:
     raise ValueError(f"Found array with 0 {what} (shape={shape}) while a minimum of 1 is required.")
 
 
-def _check_numbers(X: Container, tags: Tags) -> NDArray:
-    _refuse_dates(X, "X")
-    if X.dtype.kind == "c":
-        raise ValueError("Complex data not supported: X must be real.")
-    if X.dtype.kind == "O" and not (tags.input_tags.categorical or tags.input_tags.string):
-        X = _as_floats(X)
-    if X.dtype.kind == "f":
-        numbers = X.tocsr() if sparse.issparse(X) else X  # not every sparse format has them ready
-        _check_finite(numbers, tags)
-    return X
+def _refuse_dates(part: str, values: Container) -> None:
+    """Refuse types of which a missing entry would be read as the least number of all."""
+    are_dates = list(map(is_of_dates, dtypes_of(values)))
+    if any(are_dates):
+        named = zip(getattr(values, "columns", ()), are_dates, strict=False)
+        names = [name for name, is_date in named if is_date]
+        where = f" in the columns {shorten(names)}" if names else ""
+        raise ValueError(
+            f"{part} holds dates or durations{where}, which are no numbers. Make numbers of them "
+            "before, such as days since a fixed date, in the oracle's records and the private ones."
+        )
 
 
-def _refuse_dates(values: Container, name: str) -> None:
-    """Refuse what would be read as numbers, a missing one as the least of all."""
-    if are_dates(values):
-        raise ValueError(f"{name} holds dates or durations, which are no numbers. {NO_DATES}.")
-
-
-def _as_floats(X: NDArray, name: str = "X") -> NDArray[np.float64]:
-    _refuse_dates(X, name)
-    failure: type[Exception] | None = None
-    try:
-        numbers = X.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        failure = type(error)
-    if failure is not None:  # raised here, so that no traceback leads to the entry
-        raise failure(
-            f"{name} has dtype object and an entry that does not convert: each argument must be a "
-            "string of digits or a number."
+def _as_floats(values: Container, name: str) -> NDArray[np.float64]:
+    """Return numbers as doubles; refuse an entry that is none, and do not say which."""
+    numbers = as_doubles(values)
+    gaps = np.isnan(numbers)
+    if gaps.any() and not all(map(is_gap, as_objects(values)[gaps])):
+        raise ValueError(
+            f"{name} has an entry that does not convert: each argument must be a string of "
+            "digits or a number."
         )
     return numbers
 

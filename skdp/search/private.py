@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import check_accountant, payer, paying
-from skdp.checks import check_data, check_holds_no_record, check_parameters, is_derived
+from skdp.checks import check_holds_no_record, check_parameters, data_check, is_derived
 from skdp.core.checks import shown, warn
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
@@ -230,8 +230,7 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
         listed = (some for grid in grids for some in grid.values() if isinstance(some, Iterable))
         # of what was given, as the models and candidates hold copies
         check_holds_no_record(self.estimator, Dataset(X, y), *chain.from_iterable(listed))
-        derived = is_derived(self.estimator)
-        dataset = check_data(self.estimator.estimator, True, X, y, any_number=derived)
+        dataset = data_check(self.estimator)(X, y)
         pays.rehearse(  # before pairs are sampled
             least_spend(self.mechanism, self.sensitivity, dataset.n_records),
             least_spend(
@@ -242,7 +241,7 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
         for each in prepared[1:]:
             if not isinstance(each.sensitivity, SensitivitySampler):
                 each.plan()  # which samples nothing; what is given may be for one candidate only
-        known = [each.target for each in prepared] if derived else []
+        known = [each.target for each in prepared] if is_derived(self.estimator) else []
         choice = self._plan_choice([model.estimator for model in models], dataset, known)
         choice.mechanism.rehearse((len(models),), choice.sensitivity.value)
         planned = replace(prepared[0].plan(), n_alternatives=len(models))

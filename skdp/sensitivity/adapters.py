@@ -21,6 +21,7 @@ from skdp.core.checks import shown
 from skdp.core.classes import named, public_name
 from skdp.core.dataset import as_dataset, n_records, take_records
 from skdp.core.oracle import Oracle, has_independent_records
+from skdp.core.plain import as_labels
 from skdp.core.types import Estimator, Sample
 
 
@@ -206,6 +207,19 @@ class _WithoutResponse(OracleAdapter):
     def __call__(self, n_samples: int, rng: Generator) -> Sample:
         sample = self.source(n_samples, rng)
         return as_dataset(sample, f"What the oracle {self.description} returns").X
+
+
+def with_numbered_labels(oracle: Oracle) -> Oracle:
+    """Return an oracle whose labels are 0, 1, ..., as ensembles number those of their members."""
+    numbered = _NumberedLabels(oracle, oracle.description)
+    numbered.classes_ = np.arange(len(oracle.classes_))
+    return numbered
+
+
+class _NumberedLabels(OracleAdapter):
+    def __call__(self, n_samples: int, rng: Generator) -> Sample:
+        X, y, *weights = self.source(n_samples, rng)
+        return X, np.searchsorted(self.source.classes_, as_labels(y)), *weights
 
 
 def without_response(oracle: Oracle) -> Oracle:

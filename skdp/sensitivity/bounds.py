@@ -324,7 +324,9 @@ class KnownSensitivity(Settled):
             check_clippable(example.X, schema.parts[0].dtypes, self.ranges)
         if self.prior is None:
             return self, schema
-        sampler, schema = self.sampler.agree(schema, example)
+        # the data keep their form: a record that another form does not hold would be refused
+        sampler = self.sampler.with_fixed_seed()
+        sampler.check_form(schema, example.n_records)
         return replace(self, random_state=sampler.random_state), schema
 
     def settle(

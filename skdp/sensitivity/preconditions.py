@@ -16,8 +16,9 @@ from scipy import sparse
 
 from skdp.core.checks import check_ranges, shown
 from skdp.core.classes import public_name
-from skdp.core.dataset import n_columns
+from skdp.core.dataset import belongs_to, n_columns
 from skdp.core.dtypes import DType, holds_numbers
+from skdp.core.plain import as_doubles, is_table
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator
 
@@ -160,17 +161,13 @@ def clip(X: Container, ranges: Ranges) -> Container:
         rows.sum_duplicates()
         rows.data = _clip(rows.data, low[rows.indices], high[rows.indices])
         return rows.asformat(X.format)
-    if hasattr(X, "iloc"):  # pandas
-        numbers = X.to_numpy(dtype=np.float64, na_value=np.nan)
-        kept = {"columns": X.columns} if numbers.ndim == 2 else {"name": X.name}
-        return type(X)(_clip(numbers, low, high), index=X.index, **kept)
-    if hasattr(X, "to_numpy"):  # polars
-        if len(X.shape) == 1:
-            return type(X)(X.name, _clip(np.asarray(X, dtype=np.float64), low, high))
-        parts = [np.asarray(column, dtype=np.float64) for column in X.get_columns()]
-        return type(X)(_clip(np.column_stack(parts), low, high), schema=X.columns)
-    clipped = _clip(np.asarray(X, dtype=np.float64), low, high)
-    return clipped.tolist() if isinstance(X, list) else clipped
+    clipped = _clip(as_doubles(X), low, high)
+    if not belongs_to(X, "pandas", "polars"):
+        return clipped
+    names = X.columns if is_table(X) else X.name
+    if belongs_to(X, "polars"):
+        return type(X)(clipped, schema=names) if is_table(X) else type(X)(names, clipped)
+    return type(X)(clipped, **{"columns" if is_table(X) else "name": names})
 
 
 def _clip(numbers: NDArray[np.float64], low: NDArray, high: NDArray) -> NDArray[np.float64]:

@@ -162,6 +162,10 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         schema.convert(drawn, f"The oracle {self.draws_from.description}")
         return sampler, schema
 
+    def check_form(self, schema: Schema, n_samples: int) -> None:
+        """Refuse an oracle whose records cannot be brought into a form."""
+        schema.convert(self._try(n_samples), f"The oracle {self.draws_from.description}")
+
     def settle(
         self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
     ) -> tuple[SensitivityEstimate, MechanismType]:

@@ -15,6 +15,7 @@ from skdp.core.checks import LONGEST, check_ranges, floats, shown
 from skdp.core.dataset import n_records, take_records
 from skdp.core.default import default
 from skdp.core.oracle import Oracle
+from skdp.core.plain import as_labels, dense
 from skdp.core.types import Container
 
 
@@ -101,12 +102,12 @@ class Box(NamedTuple):
 def check_table(X: Container, oracle: str) -> Container:
     """Return a public table with rows that can be picked; only lists are copied."""
     if isinstance(X, list | tuple):
-        X = np.asarray(X)
+        X = as_labels(X)
     elif sparse.issparse(X):
         X = X.tocsr()
     if n_records(X) < 1:
         refuse(oracle, "X", "hold at least one record", "none")
-    return X
+    return dense(X)
 
 
 def resample(container: Container, indices: NDArray) -> Container:

@@ -52,7 +52,6 @@ TAMED = np.array([[1.0, -2.0], [0.5, 0.0], [0.0, 2.5], [0.0, 3.0]])
 CONTAINERS = {
     "array": np.array,
     "float32": lambda X: np.array(X, dtype=np.float32),
-    "list": lambda X: np.array(X).tolist(),
     "pandas": lambda X: pd.DataFrame(X, columns=["a", "b"], index=[5, 3, 3, 9]),
     "unnamed": pd.DataFrame,
     "nullable": lambda X: pd.DataFrame(X).astype("Float64"),
@@ -72,9 +71,8 @@ def test_every_container_is_clipped_alike(container):
     dense = clipped.toarray() if sparse.issparse(clipped) else np.asarray(clipped)
     np.testing.assert_array_equal(dense, TAMED)
     assert dense.dtype == np.float64
-    if not isinstance(wild, list):
-        for name in ("columns", "index", "format"):
-            assert list(getattr(clipped, name, ())) == list(getattr(wild, name, ()))
+    for name in ("columns", "format"):
+        assert list(getattr(clipped, name, ())) == list(getattr(wild, name, ()))
     again = clip(clipped, BOX)
     np.testing.assert_array_equal(again.toarray() if sparse.issparse(again) else again, TAMED)
 
@@ -93,7 +91,6 @@ def test_numbers_of_every_kind_become_doubles(dtype):
     "column",
     [
         np.array([-1.0, 0.5, np.nan, 2.0]),
-        [-1.0, 0.5, float("nan"), 2.0],
         pd.Series([-1.0, 0.5, np.nan, 2.0], name="a", index=list("wxyz")),
         pl.Series("a", [-1.0, 0.5, None, 2.0]),
     ],
@@ -154,7 +151,6 @@ def test_a_mean_is_that_of_clipped_records(make):
         (np.ones((N, 3)), "Got 3 in X. Declare the 'ranges'"),
         (np.ones((N, 2, 2)), "more than two dimensions"),
         (X.astype(str), "X must hold numbers only"),
-        (X.astype(str).tolist(), "X must hold numbers only"),
         (X.astype(object), "X must hold numbers only"),
         (pd.DataFrame({"a": X[:, 0], "b": "x"}), "X must hold numbers only"),
         (pd.DataFrame({"a": X[:, 0], "b": pd.Categorical([1] * N)}), "numbers only"),

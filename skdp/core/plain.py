@@ -1,0 +1,259 @@
+"""Containers in plain forms, by their class and declared types alone.
+
+No entry decides about a type: a single gap would otherwise change it for all records, and with it
+what is printed, saved and refused.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from skdp.core.dataset import belongs_to
+from skdp.core.dtypes import (
+    categories_of,
+    holds_numbers,
+    is_float,
+    is_gap,
+    is_object,
+    is_of_dates,
+    objects,
+)
+from skdp.core.types import Container
+
+MISSING_LABELS = "Input y contains labels that are missing, or of several types."
+"""The flaw of labels that no public label can be."""
+
+
+def plain(container: Container, part: str) -> Container:
+    """Return records in C order, sparse ones by rows, frames without row labels and all dense.
+
+    No oracle can imitate the rest. An array that computes in its own way is refused.
+    """
+    if sparse.issparse(container):
+        return container.tocsr()
+    if belongs_to(container, "pandas"):
+        return dense(container.reset_index(drop=True))
+    if not isinstance(container, np.ndarray) or container.ndim == 0:
+        return container
+    if type(container) not in (np.ndarray, np.memmap):
+        raise TypeError(
+            f"The private {part} must be a plain array. Got {type(container).__name__}, which "
+            "computes in its own way. Pass a plain array of its values."
+        )
+    return np.ascontiguousarray(container)
+
+
+def dense(container: Container) -> Container:
+    """Fill the sparse columns of a pandas frame or series; all else stays as it is."""
+    if not belongs_to(container, "pandas"):
+        return container
+    sparse_dtype = sys.modules["pandas"].SparseDtype
+    if len(container.shape) == 1:
+        is_sparse = isinstance(container.dtype, sparse_dtype)
+        return container.sparse.to_dense() if is_sparse else container
+    filled = container.copy(deep=False)
+    for place, dtype in enumerate(container.dtypes):
+        if isinstance(dtype, sparse_dtype):
+            filled.isetitem(place, container.iloc[:, place].sparse.to_dense())
+    return filled
+
+
+def columns_of(container: Container) -> list[Container]:
+    """List the columns of a frame, whose names may repeat; a series is one."""
+    if len(container.shape) == 1:
+        return [container]
+    if belongs_to(container, "polars"):
+        return container.get_columns()
+    return [container.iloc[:, place] for place in range(container.shape[1])]
+
+
+def dtypes_of(container: Container) -> list[Any]:
+    """List the declared types of a container, one for each column of a frame."""
+    if belongs_to(container, "pandas", "polars"):
+        return [column.dtype for column in columns_of(container)]
+    return [container.dtype]
+
+
+def is_table(container: Container) -> bool:
+    """Return whether a container is a frame, each column of which has a name and a type."""
+    return belongs_to(container, "pandas", "polars") and len(container.shape) == 2
+
+
+def as_doubles(container: Container) -> NDArray[np.float64]:
+    """Return numbers as doubles in the shape of a container; NaN for what is missing or none."""
+    if is_table(container):
+        return np.column_stack([_doubles(column) for column in columns_of(container)])
+    return _doubles(container.toarray() if sparse.issparse(container) else container)
+
+
+def _doubles(values: Container) -> NDArray[np.float64]:
+    if hasattr(values, "dtype") and holds_numbers(values.dtype):
+        if belongs_to(values, "polars"):
+            return _cast(values).to_numpy()
+        if belongs_to(values, "pandas"):
+            return values.to_numpy(dtype=np.float64, na_value=np.nan)
+        with np.errstate(over="ignore"):
+            return values.astype(np.float64)
+    values = as_objects(values)
+    with suppress(TypeError, ValueError, OverflowError):
+        return values.astype(np.float64)
+    return np.array([_double(entry) for entry in values.flat]).reshape(values.shape)
+
+
+def _double(entry: object) -> float:
+    with suppress(Exception):  # of a class that a user wrote
+        return float(entry)  # type: ignore[arg-type] # what it is, is tried
+    return np.nan
+
+
+def as_objects(values: Container) -> NDArray[np.object_]:
+    """Return the entries of an array, a list, a series or a frame as objects."""
+    if is_table(values):
+        return np.column_stack([objects(column) for column in columns_of(values)])
+    if belongs_to(values, "pandas", "polars"):
+        return objects(values)
+    return np.asarray(values, dtype=object)
+
+
+def as_array_of(container: Container) -> NDArray:
+    """Return a frame or series as the array that its declared types give."""
+    dtypes = dtypes_of(container)
+    if not all(map(holds_numbers, dtypes)):
+        return _as_words(as_objects(container))
+    if all(isinstance(dtype, np.dtype) for dtype in dtypes):
+        return container.to_numpy(dtype=np.result_type(*dtypes))
+    return as_doubles(container)
+
+
+def with_doubles(X: Container, are_objects: bool = False) -> Container:
+    """Return records whose columns of numbers, and perhaps of objects, are doubles."""
+
+    def stays(dtype: Any) -> bool:
+        is_single = isinstance(dtype, np.dtype) and is_float(dtype)  # its values are none other
+        return is_single or not (holds_numbers(dtype) or (are_objects and is_object(dtype)))
+
+    if not is_table(X):
+        return X if stays(X.dtype) else X.astype(np.float64) if sparse.issparse(X) else _doubles(X)
+    if belongs_to(X, "polars"):
+        return type(X)([each if stays(each.dtype) else _cast(each) for each in columns_of(X)])
+    made = X.copy(deep=False)
+    for place, column in enumerate(columns_of(X)):
+        if not stays(column.dtype):
+            made.isetitem(place, _doubles(column))
+    return made
+
+
+def _cast(column: Container) -> Container:
+    """Return a column of polars in doubles; what is missing stays so."""
+    return column.cast(sys.modules["polars"].Float64, strict=False)
+
+
+def as_labels(y: Container) -> NDArray:
+    """Return labels in an array of the type that they declare; words in an array of strings."""
+    if is_table(y):
+        return np.column_stack([as_labels(column) for column in columns_of(y)])
+    if sparse.issparse(y):
+        return y.toarray()
+    if belongs_to(y, "pandas", "polars"):
+        return _labels_of_series(y)
+    try:
+        return _as_words(np.asarray(y))
+    except ValueError:
+        raise ValueError(
+            "y must hold one response for each record, or as many for each. Got rows of different "
+            "lengths. Make indicators of them with MultiLabelBinarizer."
+        ) from None
+
+
+def _labels_of_series(y: Container) -> NDArray:
+    if hasattr(y, "cat") and categories_of(y.dtype) and belongs_to(y, "pandas"):
+        codes = y.cat.codes.to_numpy()
+        if (codes < 0).any():
+            raise ValueError(MISSING_LABELS)
+        return as_labels(y.cat.categories.to_series())[codes]
+    if not holds_numbers(y.dtype):
+        return _as_words(y.to_numpy() if is_of_dates(y.dtype) else objects(y))
+    if isinstance(y.dtype, np.dtype):
+        return y.to_numpy()
+    if is_float(y.dtype):
+        return _doubles(y)
+    is_polars = belongs_to(y, "polars")
+    if y.is_null().any() if is_polars else y.isna().any():
+        raise ValueError(MISSING_LABELS)
+    kind = np.bool_ if "bool" in str(y.dtype).lower() else np.int64
+    return y.to_numpy().astype(kind) if is_polars else y.to_numpy(dtype=kind)
+
+
+def _as_words(y: NDArray) -> NDArray:
+    """Return labels that are strings in the one form that frames, lists and arrays of them have."""
+    if y.dtype.kind != "O" or not all(isinstance(label, str) for label in y.flat):
+        return y
+    words = y.astype(np.str_)
+    return words if np.array_equal(words, y) else y  # an array drops the zeros at the end of a text
+
+
+def labels_among(y: Container, classes: list[NDArray]) -> NDArray:
+    """Return labels that are public ones: another, or a missing one, counts as the first.
+
+    So a single record decides neither about a refusal nor about the type of all labels.
+    """
+    are_numbers = all(labels.dtype.kind in "biuf" for labels in classes)
+    for dtype in [] if isinstance(y, list) else dtypes_of(y):
+        tells = not (is_object(dtype) or categories_of(dtype))
+        if tells and holds_numbers(dtype) != are_numbers:
+            raise ValueError(
+                "The 'classes' parameter of PrivateEstimator must declare labels of the type of y. "
+                f"Got {'numbers' if are_numbers else 'words'}, and y of {dtype}."
+            )
+    entries = as_objects(y.toarray() if sparse.issparse(y) else y)
+    columns = entries.reshape(len(entries), -1).T
+    made = [_among(*each) for each in zip(columns, for_outputs(classes, len(columns)), strict=True)]
+    return made[0] if entries.ndim == 1 else np.column_stack(made)
+
+
+def for_outputs(classes: list[NDArray], n_outputs: int) -> list[NDArray]:
+    """Return the labels of each output, from one array for all or from one for each."""
+    if len(classes) not in (1, n_outputs):
+        raise ValueError(
+            "The 'classes' parameter of PrivateEstimator must hold labels, or a list of "
+            f"labels for each of the {n_outputs} outputs. Got {len(classes)} lists."
+        )
+    return classes * n_outputs if len(classes) == 1 else classes
+
+
+def _among(column: NDArray, labels: NDArray) -> NDArray:
+    places = {label: place for place, label in enumerate(labels.tolist())}
+
+    def place_of(entry: object) -> int:
+        try:
+            return places.get(entry, 0)
+        except TypeError:  # what has no hash is no label
+            return 0
+
+    return labels[np.fromiter(map(place_of, column), dtype=np.intp, count=len(column))]
+
+
+def gaps_in(X: Container) -> set[int]:
+    """Return the places of the columns of X in which an entry is missing."""
+    if sparse.issparse(X):
+        return set(X.indices[np.isnan(X.data)].tolist()) if X.dtype.kind == "f" else set()
+    is_array = isinstance(X, np.ndarray)
+    columns = X.reshape(len(X), -1).T if is_array else columns_of(X)
+    return {place for place, column in enumerate(columns) if _has_gap(column)}
+
+
+def _has_gap(column: Container) -> bool:
+    if belongs_to(column, "polars"):
+        is_nan = column.is_nan().any() if is_float(column.dtype) else False
+        return bool(is_nan or column.is_null().any())
+    if belongs_to(column, "pandas"):
+        return bool(column.isna().any())
+    if column.dtype.kind == "O":
+        return any(map(is_gap, column))
+    return column.dtype.kind == "f" and bool(np.isnan(column).any())

@@ -1,0 +1,217 @@
+"""Two neighboring datasets: under a plain promise nothing but noise may differ between them."""
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skdp import (
+    ClipBox,
+    ClipNorm,
+    LaplaceMechanism,
+    MomentClassifier,
+    MomentRegressor,
+    PrivateEstimator,
+    SensitivitySampler,
+    UniformOracle,
+    mean_l1,
+    release,
+)
+from skdp.accounting import PrivacyAccountant
+
+N = 40
+NUMBERS = np.random.default_rng(0).integers(0, 2, size=(N, 2))
+NUMBERS[:2] = [[0, 1], [1, 0]]
+NULL, WILD, TEXT, MASK = None, 1e300, "text", np.nan
+
+
+def with_entry(values, entry):
+    """Replace the last entry, of the last column if there are columns."""
+    values = np.array(values, dtype=object)
+    values[(-1, -1)[: values.ndim]] = entry
+    return values
+
+
+def numpy_of(dtype):
+    return lambda values: np.array(values.tolist(), dtype=dtype)
+
+
+def frame_of(make):
+    return lambda values: make({name: values[:, i].tolist() for i, name in enumerate("ab")})
+
+
+def pandas_of(dtype):
+    def make(columns):
+        made = {name: pd.Series(pd.array(column, dtype=dtype)) for name, column in columns.items()}
+        return pd.DataFrame(made)
+
+    return make
+
+
+def polars_of(dtype):
+    return lambda columns: pl.DataFrame(
+        {name: pl.Series(column, dtype=dtype, strict=False) for name, column in columns.items()}
+    )
+
+
+def unnamed(make):
+    def renamed(columns):
+        made = make(columns)
+        made.columns = range(made.shape[1])
+        return made
+
+    return renamed
+
+
+def sparse_columns(columns):
+    made = pd.DataFrame({name: np.array(each, dtype=float) for name, each in columns.items()})
+    return made.astype(pd.SparseDtype(float))
+
+
+# by name: what makes the container of a table, and the entries that its type can hold
+TABLES = {
+    **{name: (numpy_of(name), [MASK, WILD, -WILD]) for name in ("float64", "longdouble")},
+    **{name: (numpy_of(name), [MASK, np.inf]) for name in ("float16", "float32")},
+    **{name: (numpy_of(name), [1]) for name in ("int64", "uint8", "bool")},
+    "objects": (numpy_of(object), [NULL, MASK, WILD, TEXT]),
+    "list": (lambda values: values.tolist(), [NULL, MASK, WILD, TEXT, 0.5]),
+    "csr": (lambda values: sparse.csr_array(values.astype(float)), [MASK, WILD]),
+    "dok": (lambda values: sparse.dok_matrix(values.astype(float)), [MASK, WILD]),
+    "sparse columns": (frame_of(sparse_columns), [MASK, WILD]),
+    "object columns": (frame_of(lambda columns: pd.DataFrame(columns, dtype=object)), [NULL, TEXT]),
+}
+for _dtype in ("Int64", "UInt8", "UInt16", "boolean", "Float32", "float64"):
+    TABLES[f"pandas {_dtype}"] = (frame_of(pandas_of(_dtype)), [NULL])
+    TABLES[f"unnamed {_dtype}"] = (frame_of(unnamed(pandas_of(_dtype))), [NULL])
+for _dtype in (pl.Int64, pl.UInt8, pl.Boolean, pl.Float32, pl.Int128, pl.Decimal(10, 2)):
+    TABLES[f"polars {_dtype}"] = (frame_of(polars_of(_dtype)), [NULL])
+
+
+def column_of(made):
+    """Return the last column of a table as a container of its own."""
+    if isinstance(made, list):
+        return [row[-1] for row in made]
+    if sparse.issparse(made):
+        return made.toarray()[:, -1]
+    if isinstance(made, pl.DataFrame):
+        return made.to_series(made.width - 1)
+    return made.iloc[:, -1] if isinstance(made, pd.DataFrame) else made[:, -1]
+
+
+def fitted(estimator, **options):
+    return lambda X, y, budget: PrivateEstimator(
+        estimator,
+        mechanism=LaplaceMechanism(1.0),
+        accountant=budget,
+        random_state=0,
+        **{"sensitivity": "known"} | options,
+    ).fit(X, y)
+
+
+def of_mean(X, y, budget):
+    bound = mean_l1(N, 2, ranges=(0, 1))
+    options = {"mechanism": LaplaceMechanism(1.0), "accountant": budget, "random_state": 0}
+    return release(lambda X: np.asarray(X).mean(axis=0), X, sensitivity=bound, **options)
+
+
+def scaled(*steps):
+    return make_pipeline(FrozenEstimator(StandardScaler().fit(NUMBERS.astype(float))), *steps)
+
+
+LABELS = {"classes": [0, 1]}
+CLIPPED = TransformedTargetRegressor(LinearRegression(), transformer=ClipBox(0, 1))
+PROMISES = {
+    "mean in ranges": of_mean,
+    "naive Bayes": fitted(make_pipeline(ClipNorm(), GaussianNB()), **LABELS),
+    "moments of classes": fitted(scaled(ClipNorm(), MomentClassifier()), **LABELS),
+    "regression": fitted(make_pipeline(ClipNorm(), MomentRegressor(y_range=(0, 1)))),
+    "clipped response": fitted(make_pipeline(ClipNorm(), CLIPPED)),
+    "with a prior": fitted(
+        make_pipeline(ClipBox(0, 1), StandardScaler()), prior=UniformOracle([(0, 1)] * 2)
+    ),
+}
+SAMPLER = SensitivitySampler(
+    UniformOracle([(0, 1)] * 2, y_bounds=(0, 1)), gamma=0.3, n_pairs=3, random_state=0
+)
+SAMPLED = {"sampled": fitted(Ridge(), sensitivity=SAMPLER)}
+
+
+def outcome(promise, X, y, folder):
+    """All that is seen of a release but for the noise."""
+    budget = PrivacyAccountant(":memory:", epsilon=1e6)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            made = (PROMISES | SAMPLED)[promise](X, y, budget)
+        except Exception as error:
+            return type(error), str(error), budget.total()
+    plan = getattr(made, "plan_", None)
+    made.save(folder)
+    rows = [{k: v for k, v in row.items() if k != "time"} for row in budget.rows()]
+    seen = [] if plan is None else [plan.schema.key, str(replace(plan, seconds=0.0))]
+    saved = {path.name: path.stat().st_size // 2**14 for path in Path(folder).iterdir()}
+    told = [str(each.message) for each in caught]
+    return *seen, str(getattr(made, "guarantee", None) or made.guarantee_), rows, told, saved
+
+
+def common_outcome(promise, name, part, tmp_path):
+    """Compare a dataset of a container with its neighbors."""
+    make, entries = TABLES[name]
+    base = make(NUMBERS)
+    y = NUMBERS[:, 0].astype(float)
+    outcomes = []
+    for i, made in enumerate([base, *(make(with_entry(NUMBERS, entry)) for entry in entries)]):
+        X, response = (made, y) if part == "X" else (NUMBERS.astype(float), column_of(made))
+        outcomes.append(outcome(promise, X, response, tmp_path / f"{name}{part}{i}"))
+    for other in outcomes[1:]:
+        assert other == outcomes[0], (name, part)
+    return outcomes[0]
+
+
+TAKE_NO_RESPONSE = ("mean in ranges", "with a prior")
+PARTS = [(each, "X") for each in PROMISES]
+PARTS += [(each, "y") for each in PROMISES if each not in TAKE_NO_RESPONSE]
+
+
+@pytest.mark.parametrize(("promise", "part"), PARTS)
+def test_nothing_tells_of_one_record(promise, part, tmp_path):
+    seen = {name: common_outcome(promise, name, part, tmp_path) for name in TABLES}
+    refused = {name for name, facts in seen.items() if isinstance(facts[0], type)}
+    expected = {"csr", "dok"} if part == "X" else set()  # some estimators take none
+    if promise == "mean in ranges":  # which looks at no entry to learn a type
+        expected |= {"list", "objects", "object columns"}
+    assert refused <= expected
+
+
+OF_NUMBERS = {
+    "float64": (np.float64, [1e30, -1e30]),
+    "float32": (np.float32, [1e15]),
+    "int64": (np.int64, [2**62]),
+    "uint8": (np.uint8, [255]),
+}
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+@pytest.mark.parametrize("container", [np.asarray, pd.DataFrame, pl.from_numpy, sparse.csr_array])
+def test_no_number_tells_of_a_record_under_a_sampled_promise(name, container, tmp_path):
+    dtype, entries = OF_NUMBERS[name]
+    base, y = NUMBERS.astype(dtype), NUMBERS[:, 0].astype(float)
+    tables = [base, *(base.copy() for _ in entries)]
+    for table, entry in zip(tables[1:], entries, strict=True):
+        table[-1, -1] = entry
+    outcomes = [
+        outcome("sampled", container(table), y, tmp_path / str(i)) for i, table in enumerate(tables)
+    ]
+    assert not isinstance(outcomes[0][0], type)
+    assert all(other == outcomes[0] for other in outcomes)
