@@ -30,7 +30,7 @@ from skdp import (
     SensitivitySampler,
     UniformOracle,
 )
-from skdp.core.fingerprint import key_of
+from skdp.core.identity import key_of
 from skdp.risk import joint_risk
 
 X, y = make_classification(n_samples=200, n_features=4, n_redundant=0, random_state=0)

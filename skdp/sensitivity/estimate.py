@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.dataset import Dataset
-from skdp.core.fingerprint import REMEDY, obstacle_of
 from skdp.core.geometry import Geometry, MechanismType
+from skdp.core.identity import REMEDY, key_of, obstacle_of
 from skdp.core.schema import Key, Schema, describe_key
-from skdp.core.target import Target, target_key
+from skdp.core.target import Target
 from skdp.sensitivity.base import Settled, in_basis_of, refuse_zero
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 
@@ -180,7 +180,7 @@ class SensitivityEstimate(Settled):
             )
 
     def check_made_for(self, target: Target) -> None:
-        key = target_key(target)
+        key = key_of(target)
         if self.key != key:
             obstacle = obstacle_of(key) or obstacle_of(self.key)
             differs = self.target != target.description
