@@ -30,9 +30,8 @@ from skdp._version import REVISION, __version__
 from skdp.core.checks import shown
 
 REMEDY = (
-    "Give it a key, and another one whenever its code changes: FunctionTarget(function, "
-    "key='mean-v1') for what is released, an attribute __skdp_key__ = 'mean-v1' for any other "
-    "function or class of your own."
+    "Give it a key that you change with its code: FunctionTarget(function, key='mean-v1') to "
+    "release a function, or else an attribute __skdp_key__ = 'mean-v1'."
 )
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))

@@ -181,19 +181,17 @@ class SensitivityEstimate(Settled):
 
     def check_made_for(self, target: Target) -> None:
         key = key_of(target)
+        obstacle = obstacle_of(key) or obstacle_of(self.key)
+        if obstacle:
+            raise ValueError(
+                f"The 'sensitivity' may be one that was made for another target than "
+                f"{target.description}, since {obstacle}. {REMEDY}"
+            )
         if self.key != key:
-            obstacle = obstacle_of(key) or obstacle_of(self.key)
-            differs = self.target != target.description
-            how = "" if differs else ", of other code, labels or other values"
+            how = "" if self.target != target.description else ", of other labels or other values"
             raise ValueError(
                 f"The 'sensitivity' was made for another target: {self.target}. This release has "
-                f"{target.description}{how}. "
-                "Sample the sensitivity of this release."
-                + (
-                    f" No estimate can be kept for it, since {obstacle}. {REMEDY}"
-                    if obstacle
-                    else ""
-                )
+                f"{target.description}{how}. Sample the sensitivity of this release."
             )
 
     def check_usable(self) -> None:

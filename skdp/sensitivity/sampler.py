@@ -255,7 +255,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         measure, chunk_size = pair_measure(pairs, geometry, records)
         has_code = geometry.basis.has_prior
         statistic = self._statistic(few=has_code and pairs.moments is None)
-        parts = geometry.key, None if type(geometry) is Geometry else geometry
+        parts = geometry.key, geometry.basis
         chunks = self._run(measure, range(statistic.n_pairs), chunk_size, pairs, *parts)
         chunks = follow(chunks, statistic.n_pairs, statistic, verbose=self.verbose)
         with closing(chunks):

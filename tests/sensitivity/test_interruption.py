@@ -52,6 +52,9 @@ def norms(n_jobs=None, **options):
                                  n_jobs=n_jobs, memory=".", **options)
     return sampler.sample(slow_mean, 5, "l1").norms
 
+slow_mean.__skdp_key__ = "slow-mean-v1"
+oracle.__skdp_key__ = "oracle-v1"
+
 if __name__ == "__main__":
     slow_mean.__module__ = oracle.__module__ = "script"
     execution.STARTUP = 0.0
@@ -61,6 +64,9 @@ if __name__ == "__main__":
 
 def exponential(n_samples, rng):
     return rng.exponential(size=(n_samples, 1))
+
+
+exponential.__skdp_key__ = "exponential-v1"
 
 
 def expected_norms():
@@ -259,6 +265,8 @@ def test_lost_worker_loses_its_chunk_only(long_job, tmp_path, monkeypatch):
         with log.open("a") as file:
             file.write("x")
         return X.mean()
+
+    mean.__skdp_key__ = "mean-v1"
 
     class Losing(Parallel):
         def __call__(self, calls):
