@@ -324,6 +324,7 @@ def test_interrupt_that_a_fit_catches_ends_the_run(memory, tmp_path, interrupts)
             return 0.0
         return X.mean()
 
+    mean_or_half.__skdp_key__ = "mean-or-half-v1"
     handler = signal.getsignal(signal.SIGINT)
     options = {"memory": tmp_path} if memory else {}
     sampler = SensitivitySampler(exponential, gamma=0.1, random_state=0, **options)
