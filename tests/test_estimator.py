@@ -224,8 +224,6 @@ def test_inside_pipeline_grid_search_and_cross_validation():
     assert search.best_estimator_.guarantee_.epsilon == 1000.0
 
 
-# its class is local
-@pytest.mark.filterwarnings("ignore:What is released of this Counting cannot be saved")
 def test_reused_estimate_needs_no_new_pairs(tmp_path):
     log = tmp_path / "log"
 

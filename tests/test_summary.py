@@ -845,6 +845,7 @@ class Held(BaseEstimator):
     ],
     ids=["wrapped", "partial", "class", "error", "type", "function", "within", "columns", "frozen"],
 )
+@pytest.mark.filterwarnings("error:What is released of this")
 def test_what_cannot_be_saved_is_said_before_it_is_paid_for(tmp_path, settings, named):
     """By a plan, a fit and a search, with its name; a warning that is raised ends these."""
     columns = ColumnTransformer([("logs", FunctionTransformer(np.log1p), [0])])
@@ -876,8 +877,6 @@ def test_a_density_behind_a_lambda_is_saved(tmp_path):
     assert load(tmp_path).value.score_samples([[2.0]]).shape == (1,)
 
 
-# which is what it tests
-@pytest.mark.filterwarnings("ignore:What is released of this Pipeline cannot be saved")
 def test_functions_that_no_other_process_finds(tmp_path):
     """One without a name is refused, with a remedy that costs nothing; a script's own is named."""
 

@@ -45,11 +45,6 @@ from skdp.core.identity import content_of, key_of, obstacle_of, origin_of
 from skdp.functions.choice import ChoiceTarget
 from skdp.sensitivity.adapters import as_oracle
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:What is released of this",  # as of lambdas and local classes
-    "ignore:This is nearly the oracle's model",  # of so few records
-)
-
 X = np.random.default_rng(0).uniform(size=(30, 2))
 y = X[:, 0]
 MECHANISM = LaplaceMechanism(1.0)
