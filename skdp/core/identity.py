@@ -38,9 +38,7 @@ _ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), typ
 _DISTRIBUTIONS = {"sklearn": ["scikit-learn"], **{n: [n] for n in ("numpy", "scipy", "pandas")}}
 """Of some modules; the table of all that are installed takes a third of a second."""
 
-_CHANCE = getattr(np.random.normal, "__self__", None)
-"""The global generator of numpy: a distribution of scipy refers to it, and its state is chance."""
-
+_CHANCE = getattr(np.random.normal, "__self__", None)  # distributions of scipy refer to it
 _UNNAMED = "unnamed "
 
 
@@ -65,10 +63,7 @@ def obstacle_of(key: str) -> str:
 
 
 def content_of(thing: object) -> str:
-    """Return the key of a thing, or of one that has none a digest of the content that is seen.
-
-    Such a digest shows that a thing was edited, never that two things are the same.
-    """
+    """Return the key, or of a thing without one a digest that only shows whether it was edited."""
     return _read(thing)[0]
 
 
@@ -102,22 +97,22 @@ def origin_of(module: str | None) -> str | None:
     if top == "skdp":
         return top  # its version is in every key
     if top in sys.stdlib_module_names:
-        is_standard = file is None or Path(os.__file__).parent in Path(file).parents
-        return "standard library" if is_standard else None
+        return top if file is None or Path(os.__file__).parent in Path(file).parents else None
     names = _DISTRIBUTIONS.get(top) or metadata.packages_distributions().get(top, [])
-    found = [metadata.distribution(name) for name in sorted(set(names))]
-    if file is None or not found or not all(_holds(each, file) for each in found):
-        return None
-    return ", ".join(f"{each.name} {each.version}" for each in found)
+    found = [_describe(metadata.distribution(name), str(file)) for name in sorted(set(names))]
+    return ", ".join(found) if found and all(found) else None
 
 
-def _holds(distribution: metadata.Distribution, file: str) -> bool:
-    """Return whether a file is in the folder of a distribution, and is not there to be edited."""
+def _describe(distribution: metadata.Distribution, file: str) -> str:
+    """Name a distribution with its version; empty if the file is another's, or one to be edited."""
     origin = json.loads(distribution.read_text("direct_url.json") or "{}")
-    if "dir_info" in origin and Path(url2pathname(urlsplit(origin["url"]).path)).is_dir():
-        return False  # installed from a folder of this machine: its version does not tell its code
+    folder = Path(url2pathname(urlsplit(origin.get("url", "")).path))
+    is_edited = "dir_info" in origin and folder.is_dir()
     site = Path(str(distribution.locate_file(""))).resolve()
-    return site in Path(file).resolve().parents
+    if is_edited or site not in Path(file).resolve().parents:
+        return ""
+    exact = origin.get("archive_info") or origin.get("vcs_info") or ""  # a version may be reused
+    return f"{distribution.name} {distribution.version} {exact}"
 
 
 class _Reader:

@@ -119,7 +119,7 @@ class ReleasedPart:
     @property
     def key_parts(self) -> tuple:
         """What its values depend on: all else in its entry follows from the class."""
-        return self.path, self.names, self.entry.align, self.anchor()
+        return self.path, self.names, self.entry.align, self.entry.finish, self.anchor()
 
     def anchor(self) -> bytes:
         """Return what the values depend on besides the data: all floats of the public fit."""

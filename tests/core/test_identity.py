@@ -439,8 +439,9 @@ def installed(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(site)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
-    def install(version="1.0", folder=None, file=site / "ownlib.py"):
-        origin = {} if folder is None else {"url": folder.as_uri(), "dir_info": {}}
+    def install(version="1.0", folder=None, file=site / "ownlib.py", **origin):
+        if folder is not None:
+            origin = {"url": folder.as_uri(), "dir_info": {}}
         (info / "METADATA").write_text(f"Name: ownlib\nVersion: {version}\n")
         (info / "direct_url.json").write_text(json.dumps(origin))
         (info / "top_level.txt").write_text("ownlib")
@@ -461,6 +462,8 @@ def test_a_package_counts_by_its_version(installed, tmp_path, monkeypatch):
     first, again, later = (key_of(installed(version)) for version in ("1.0", "1.0", "1.1"))
     assert first == again != later
     assert not obstacle_of(first)
+    wheels = [key_of(installed(archive_info={"hash": each})) for each in "aab"]
+    assert wheels[0] == wheels[1] != wheels[2]
     assert not obstacle_of(key_of(installed(folder=tmp_path / "gone")))
     assert obstacle_of(key_of(installed(folder=tmp_path)))
     (tmp_path / "here").mkdir()
