@@ -184,7 +184,7 @@ class SensitivityEstimate(Settled):
         obstacle = obstacle_of(key) or obstacle_of(self.key)
         if obstacle:
             raise ValueError(
-                f"The 'sensitivity' may be one that was made for another target than "
+                f"The 'sensitivity' may have been made for another target than "
                 f"{target.description}, since {obstacle}. {REMEDY}"
             )
         if self.key != key:
