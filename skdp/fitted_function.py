@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-import sklearn
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
@@ -136,7 +135,7 @@ class FittedFunctionTarget(Target):
         self._shuffled = order_matters(self.estimator)
         self.key_parts = (
             *(self.method, self.estimator, self._kind, self._columns, self._points),
-            *(self._shuffled, sklearn.__version__, *labels_in(public_fit)),
+            *labels_in(public_fit),
         )
         configured = describe(estimator)
         self.description = f"{self.method} of {configured} {describe_lattice(self.transformer)}"

@@ -18,8 +18,8 @@ from skdp.accounting.spend import DOWN, SHORT_DOWN, SHORT_UP, UP, above, below, 
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count, warn
 from skdp.core.dataset import Dataset, as_dataset, n_records
-from skdp.core.fingerprint import key_of, obstacle_of
 from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.identity import REMEDY, content_of, key_of, obstacle_of
 from skdp.core.oracle import Oracle
 from skdp.core.room import evaluate_privately, spare
 from skdp.core.schema import (
@@ -29,7 +29,7 @@ from skdp.core.schema import (
     describe_key,
     warn_of_lost_categories,
 )
-from skdp.core.target import Target, replaces, target_key
+from skdp.core.target import Target, replaces
 from skdp.core.types import AxisLabels, Container, Names, Values
 from skdp.estimators.known import KnownTarget
 from skdp.estimators.labels import labels_of, repaired
@@ -58,7 +58,8 @@ class ReleasePlan(Charged):
 
     A plan is made by :func:`plan_release` or :meth:`PrivateEstimator.plan`, without private data,
     and is public throughout. It can be printed, pickled and executed later, on another machine and
-    more than once; each execution is a release of its own.
+    more than once; each execution is a release of its own. To execute what was pickled, the target
+    must be from installed packages or have a key.
 
     Parameters
     ----------
@@ -85,8 +86,8 @@ class ReleasePlan(Charged):
         From how many plans this one was chosen by the outcome of a release. Any of their
         sensitivities might have been used, so the gammas of all count, and are taken to be alike.
     settled : tuple of Target, sensitivity and str, or None, default=None
-        Which target was found to have which sensitivity, and what it was known by then. Where it is
-        not these two, what the sensitivity is known by must be that of the target.
+        Which target was found to have which sensitivity, and the content of the target then. Where
+        it is not these two, the key of the sensitivity must be that of the target.
     names : list of str, or two of these, or None, default=None
         What the numbers are called, one by one or along the last axis, for the summary; two lists
         are of the rows and the columns of a table.
@@ -164,16 +165,24 @@ class ReleasePlan(Charged):
         check_chooses(self.mechanism, self.target)
         check_count("n_alternatives", self.n_alternatives, "ReleasePlan")
         object.__setattr__(self, "names", as_names(self.names, self.mechanism))
-        settled = self.settled or (self.target, None, target_key(self.target))
-        target, sensitivity, key = settled
-        if target is not self.target and key != target_key(self.target):
+        settled = self.settled or (self.target, None, content_of(self.target))
+        target, sensitivity, content = settled
+        if target is not self.target and content != key_of(self.target):
             raise ValueError(
                 f"The plan was made for another target: {target.description}. Got "
                 f"{self.target.description}, whose sensitivity was not settled. Make a plan of it."
             )
         if target is not self.target or sensitivity is not self.sensitivity:
             self.sensitivity.check_made_for(self.target)
-        object.__setattr__(self, "settled", (self.target, self.sensitivity, key))
+        object.__setattr__(self, "settled", (self.target, self.sensitivity, content))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Forget what the target was, if another process cannot tell whether it is the same."""
+        state: Any = super().__getstate__()
+        key = key_of(self.target)
+        if obstacle_of(key):
+            state = state | {"settled": (self.target, self.sensitivity, key)}
+        return state
 
     def execute(
         self,
@@ -210,8 +219,8 @@ class ReleasePlan(Charged):
         ------
         ValueError
             If the data are of another form or number than those of the plan, or hold a label that
-            is not public, or if the code of its target, or what that uses, was edited since the
-            plan was made. Nothing is then evaluated.
+            is not public, or if the target was edited since the plan was made. Nothing is then
+            evaluated.
         BudgetExceededError
             If the budget does not allow the release. Nothing is then evaluated.
         LedgerError
@@ -369,7 +378,7 @@ class ReleasePlan(Charged):
         identity = self.sensitivity.identity
         accountant.spend(
             **spend_of(self, guarantee),
-            plan_key=key_of(self.target, self.schema.key, identity, repr(self.mechanism)),
+            plan_key=content_of((self.target, self.schema.key, identity, repr(self.mechanism))),
             label=self.target.description,
         )
         return accountant.total()
@@ -378,13 +387,17 @@ class ReleasePlan(Charged):
         """Refuse a target or coordinates other than those of which the sensitivity was settled."""
         self.sensitivity.check_fits(self.n_samples, self.schema, self.mechanism.geometry)
         assert self.settled is not None
-        settled, now = self.settled[2], target_key(self.target)
-        if settled != now and not (obstacle_of(settled) or obstacle_of(now)):
+        settled = self.settled[2]
+        if obstacle_of(settled):
             raise ValueError(
-                f"The target of the plan, {self.target.description}, has other code or other "
-                "values than when the plan was made, or another version of what it uses. Its "
-                "sensitivity was not settled. Make the plan anew; if the target keeps something "
-                "between calls that its value does not depend on, wrap it in "
+                f"The plan was pickled, and its target, {self.target.description}, may be another "
+                f"one now: {obstacle_of(settled)}. {REMEDY}"
+            )
+        if settled != content_of(self.target):
+            raise ValueError(
+                f"The target of the plan, {self.target.description}, has other values than when "
+                "the plan was made, or another version of what it uses. Make the plan anew; if the "
+                "target only keeps something between calls, give it a key, as in "
                 "FunctionTarget(target, key=...)."
             )
 
@@ -566,7 +579,7 @@ def of_each(
 
 def settled_again(plan: ReleasePlan) -> ReleasePlan:
     """Return a plan whose target may remember earlier evaluations; nobody could edit it since."""
-    return replace(plan, settled=(plan.target, plan.sensitivity, target_key(plan.target)))
+    return replace(plan, settled=(plan.target, plan.sensitivity, content_of(plan.target)))
 
 
 def check_chooses(mechanism: Mechanism, target: Target) -> None:

@@ -20,12 +20,13 @@ from skdp.core.checks import is_real, warn
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import weaknesses
+from skdp.core.identity import content_of, key_of
 from skdp.core.metric import OutputMetric
 from skdp.core.plain import gaps_in
 from skdp.core.room import spare
 from skdp.core.schema import Schema, declared, warn_of_lost_categories
 from skdp.core.streams import OUTPUT_DATASET
-from skdp.core.target import FunctionTarget, Target, replaces, target_key
+from skdp.core.target import FunctionTarget, Target, replaces
 from skdp.core.types import Container, Names
 from skdp.estimators.members import configured_members
 from skdp.estimators.public_fit import synthetic_dataset
@@ -109,9 +110,13 @@ def make_plan(
     *,
     mechanism: Mechanism,
     sensitivity: Any,
+    derived: bool = False,
     **others: Any,
 ) -> ReleasePlan:
-    """Sample the sensitivity if need be, and fix the promise; `others` are fields of the plan."""
+    """Sample the sensitivity if need be, and fix the promise; `others` are fields of the plan.
+
+    A `derived` bound is one for this target alone.
+    """
     start, n_samples = perf_counter(), example.n_records
     mechanism = clone(mechanism)
     check_chooses(mechanism, target)
@@ -143,6 +148,8 @@ def make_plan(
         shape = _shape_on_synthetic(target, example, others.get("classes"))
     _check_names(others.get("names"), shape)
     known, mechanism = _best(options, shape)
+    if derived:
+        known = replace(known, key=key_of(target))
     mechanism.rehearse(shape, known.value)
     plan = ReleasePlan(
         target,
@@ -152,7 +159,7 @@ def make_plan(
         known,
         oracle=oracle,
         seconds=0.0 if oracle is None else perf_counter() - start,
-        settled=(target, known, target_key(target)),
+        settled=(target, known, content_of(target)),
         gaps=gaps,
         **others,
     )

@@ -16,7 +16,7 @@ from skdp.core.dataset import Dataset, n_records
 from skdp.core.oracle import Oracle
 from skdp.core.plain import for_outputs
 from skdp.core.schema import Schema
-from skdp.core.target import Target, target_key
+from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.inputs import takes
@@ -52,6 +52,7 @@ class Preparation:
     classes: list[NDArray] | None
     check: Callable[..., Dataset]
     public: Dataset
+    derived: bool
 
     def plan(self) -> ReleasePlan:
         """Sample the sensitivity if need be, and make the plan."""
@@ -61,6 +62,7 @@ class Preparation:
             self.example,
             mechanism=self.mechanism,
             sensitivity=self.sensitivity,
+            derived=self.derived,
             classes=self.classes,
             prepare=self.check,
         )
@@ -93,12 +95,11 @@ def prepare(given: Parameters, example: Dataset) -> Preparation:
     else:
         weighted = example.sample_weight is not None
         target = make_target(given.estimator, given.release, public_fit, weighted)
-        if _rule_of(given) is not None:
-            sensitivity = replace(sensitivity, key=target_key(target))
     warn_of_kernel(target, public_fit, n_samples)
     warn_of_unknown_categories(public_fit, schema.parts[0])
     return Preparation(
-        target, schema, example, given.mechanism, sensitivity, classes, data_check(given), public
+        *(target, schema, example, given.mechanism, sensitivity, classes),
+        *(data_check(given), public, derived or _rule_of(given) is not None),
     )
 
 
@@ -164,7 +165,6 @@ def known_sensitivity(
         missing=missing,
         source="user guide, 'Sensitivities on paper'",
         shape=target.shape,
-        key=target_key(target),
     )
 
 

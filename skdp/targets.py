@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from skdp.core.checks import shorten, shown, warn
 from skdp.core.dtypes import categories_of
-from skdp.core.nameless import nameless
 from skdp.core.schema import Form
 from skdp.core.target import Target, is_auto, replaces
 from skdp.core.types import Estimator
@@ -92,20 +94,31 @@ def warn_if_unsaved(release: object, *estimators: Estimator) -> None:
     if isinstance(release, BernsteinTransformer | Target):  # what that makes is released
         return
     for estimator in estimators:
-        found, error = nameless(without_side_effects(estimator))  # as what is fitted is
-        if not found and error is None:
+        configured = without_side_effects(estimator)
+        error = _error_of_pickling(configured)
+        if not error:
             continue
-        params = estimator.get_params().items()
-        names = [name for name, each in params if any(each is thing for thing in found)]
-        names = names or [f"a {thing.__qualname__} in it" for thing in found]
-        names = names or [f"a {type(error).__name__} when it is pickled"]
+        names = [
+            name
+            for name, value in configured.get_params().items()
+            if _error_of_pickling(value) and not isinstance(value, list | BaseEstimator)
+        ]
         warn(
             f"What is released of this {type(estimator).__name__} cannot be saved, because of "
-            f"{shorten(names)}: no other process finds a lambda, a function or class within "
-            "another, or one that was defined again. If you mean to save it, take one of a module "
-            "before you spend, such as numpy.log1p."
+            f"{shorten(names) if names else f'a {error}'}: no other process finds a lambda, or a "
+            "function or class within another. If you mean to save it, take one of a module before "
+            "you spend, such as numpy.log1p."
         )
         return
+
+
+def _error_of_pickling(thing: object) -> str:
+    """Return the name of the error with which something cannot be pickled, empty if it can."""
+    try:
+        pickle.dumps(thing, protocol=5, buffer_callback=lambda _: None)  # no array is copied
+    except Exception as error:  # of whatever kind: it is the thing's own
+        return type(error).__name__
+    return ""
 
 
 def warn_of_unknown_categories(public_fit: Estimator, form: Form) -> None:

@@ -36,6 +36,9 @@ def scaled_means(X, y):
     return X.mean(axis=0) * np.geomspace(1, 1e6, 6)
 
 
+scaled_means.__skdp_key__ = "scaled-means-v1"
+
+
 def private(mechanism, **options):
     options = {"mechanism": mechanism, "sensitivity": SAMPLER, "classes": [0, 1]} | options
     return PrivateEstimator(RidgeClassifier(), **options)

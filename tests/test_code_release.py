@@ -58,6 +58,9 @@ def scaled_means(X, y):
     return X.mean(axis=0) * SCALES
 
 
+scaled_means.__skdp_key__ = "scaled-means-v1"
+
+
 def private(mechanism, **options):
     options = {"mechanism": mechanism, "sensitivity": SAMPLER, "classes": [0, 1]} | options
     return PrivateEstimator(RidgeClassifier(), **options)

@@ -541,8 +541,6 @@ WRONG = [
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of NMF on few rows
-# some have lambdas
-@pytest.mark.filterwarnings("ignore:What is released of this Pipeline cannot be saved")
 @pytest.mark.parametrize(("steps", "estimator", "others", "message"), WRONG)
 def test_what_has_no_bound_is_refused_before_the_budget_pays(
     data, steps, estimator, others, message, tmp_path

@@ -43,6 +43,13 @@ def column_means(X):
     return X.mean(axis=0)
 
 
+column_means.__skdp_key__ = "column-means-v1"
+
+
+def named(key, function):
+    return FunctionTarget(function, key=key)
+
+
 def slope(X, y):
     return float(np.polyfit(X[:, 0], y, 1)[0])
 
@@ -215,15 +222,15 @@ BOX = BernsteinTransformer(degree=2, feature_range=(0, 1))
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        (lambda X: X.mean(), lambda X: X.sum()),
+        (np.mean, np.sum),
         (partial(np.quantile, q=0.5), partial(np.quantile, q=1.0)),
-        (AdditiveTarget(lambda X: X[:, 0]), AdditiveTarget(lambda X: 1000 * X[:, 0])),
+        (AdditiveTarget(np.sin), AdditiveTarget(np.cos)),
         (
-            BernsteinTarget(lambda X, points: points[:, 0] * X.mean(), BOX),
-            BernsteinTarget(lambda X, points: points[:, 0] * X.sum(), BOX),
+            BernsteinTarget(named("mean", lambda X, points: points[:, 0] * X.mean()), BOX),
+            BernsteinTarget(named("sum", lambda X, points: points[:, 0] * X.sum()), BOX),
         ),
     ],
-    ids=["lambda", "partial", "additive", "box"],
+    ids=["function", "partial", "additive", "box"],
 )
 def test_functions_of_one_name_do_not_share_an_estimate(first, second):
     """Else noise for a mean would hide a sum."""
@@ -480,7 +487,11 @@ def shares(records):
 
 @pytest.mark.parametrize(
     "target",
-    [unit_length, shares, AdditiveTarget(lambda X: X[:, :1] * 1e-15 + 1.0)],
+    [
+        named("length", unit_length),
+        named("shares", shares),
+        AdditiveTarget(named("sums", lambda X: X[:, :1] * 1e-15 + 1.0)),
+    ],
     ids=["length", "shares", "sums"],
 )
 def test_a_sensitivity_of_rounding_errors_is_refused(target):

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from sklearn import config_context
 
 from skdp.core.dataset import Dataset
+from skdp.core.interrupts import noted_interrupts, raise_noted
 from skdp.core.target import Target
 from skdp.exceptions import PrivateEvaluationError
 
@@ -41,7 +42,7 @@ def evaluate_privately(
     add_noise: Callable[[NDArray[np.float64]], T],
 ) -> T:
     """Return the target's value on private data, with noise, or raise a new exception."""
-    with quiet():
+    with quiet(), noted_interrupts():
         value, failure = _inside(target, dataset, seed, shape, add_noise)
         if failure is not None:
             gc.collect()  # an exception and the frames that hold it are a circle
@@ -97,6 +98,7 @@ def _inside(
     who, tried = "The target", shape is not None
     try:
         exact = np.asarray(target(*dataset.parts, seed=seed), dtype=np.float64)
+        raise_noted()
         if tried and exact.shape != shape:
             return None, _failure(who, "a value of another shape than on public records", tried)
         if not np.isfinite(exact).all():

@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.checks import shown
 from skdp.core.dataset import Dataset, belongs_to, neighboring_pair
 from skdp.core.default import class_name, default
-from skdp.core.fingerprint import key_of
+from skdp.core.identity import Keyed, check_key
 from skdp.core.metric import OutputMetric
 from skdp.core.types import AxisLabels, Container, Values
 
 
-class Target(ABC):
+class Target(Keyed, ABC):
     """What is evaluated and released: a function from a dataset to an array of floats.
 
     A target of your own inherits from this class and says how it is called. All else has a default.
@@ -31,11 +30,11 @@ class Target(ABC):
     ----------
     description : str
         What is evaluated, in one line, for people. By default the name of the class.
-    key : str
-        What estimates of the sensitivity belong to: two targets of the same key are taken to be the
-        same. By default it follows from the class and the attributes, by their content, code
-        included. Where that says too much or too little, put a string there that names the
-        function.
+    key : str or None
+        A name for the target: an estimate of the sensitivity serves every target of the same key,
+        whatever its attributes. Without one a target is known by its attributes and its class, if
+        that is from an installed package or has an attribute ``__skdp_key__``, a string of yours
+        that you change whenever you change its code.
     allow_nan : bool
         Whether entries of X may be missing. By default they may not.
 
@@ -56,7 +55,6 @@ class Target(ABC):
     """
 
     description: str = default(class_name)
-    key: str = default(key_of)
     allow_nan: bool = False
 
     # All that the values of a class of skdp depend on besides the dataset; None: every attribute.
@@ -135,7 +133,7 @@ class Target(ABC):
         """
         return None
 
-    def check_oracle(self, *records: Container) -> None:  # noqa: B027 - most have nothing to refuse
+    def check_oracle(self, *records: Container) -> None:
         """Refuse an oracle that does not suit the target; by default all do.
 
         Parameters
@@ -217,8 +215,9 @@ def replaces(target: Target, name: str) -> bool:
 class FunctionTarget(Target):
     """Any Python function as a target.
 
-    The function is known by its content: its text, and all that it reads. Give a `key` where the
-    content cannot be read, or to keep an estimate through changes that you know to be harmless.
+    A function of an installed package is known by its name and the version of the package. Give any
+    other one a `key` to use its estimates again, to keep its pairs in a `memory`, or to execute its
+    plans in another process.
 
     Parameters
     ----------
@@ -227,8 +226,8 @@ class FunctionTarget(Target):
         it has a parameter `random_state`, it is given an integer there, the same for both
         evaluations of a pair.
     key : str or None, default=None
-        A name for the function, which then stands for its content. An estimate serves every
-        function of the same key, so whoever changes the function must change its key.
+        A name for the function. An estimate serves every function of the same key, so whoever
+        changes the function must change its key.
 
     Raises
     ------
@@ -269,16 +268,11 @@ class FunctionTarget(Target):
         self.function = function
         self.description = _name_of(function)
         if key is not None:
-            self.key = _check_key(key, "FunctionTarget")
+            self.key = check_key(key, "FunctionTarget")
         self._takes_seed = "random_state" in _parameter_names(function)
 
     def without_records(self) -> FunctionTarget:
         return FunctionTarget(np.asarray)  # any can be written: a value stays as it is
-
-    @property
-    def key_parts(self) -> tuple:
-        """What its values depend on: the function, or the key that stands for it."""
-        return (self.function,) if identity_of(self) is self else ("key", self.key)
 
     def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
         """Evaluate the function and return its value as floats."""
@@ -362,18 +356,6 @@ def as_function_target(function: Callable) -> FunctionTarget:
     return function if isinstance(function, FunctionTarget) else FunctionTarget(function)
 
 
-def identity_of(target: Target) -> Target | str:
-    """Return what tells a target from others: the key of the user's own, else the target itself."""
-    key = getattr(target, "key", None) if replaces(target, "key") else None
-    return target if key is None else _check_key(key, f"the target {type(target).__name__}")
-
-
-def target_key(target: Target) -> str:
-    """Name a target for an estimate of its sensitivity."""
-    identity = identity_of(target)
-    return identity if isinstance(identity, str) else key_of(identity)
-
-
 _SCRIPTS = ("__main__", "__mp_main__")  # the second is the first in a spawned process
 
 
@@ -387,15 +369,6 @@ def _name_of(function: Callable) -> str:
     given = getattr(function, "__name__", name)
     name = name if name.endswith(given) else given
     return name if module in _SCRIPTS else f"{module}.{name}"
-
-
-def _check_key(key: object, owner: str) -> str:
-    rule = f"The 'key' of {owner} must be a string that names the function, such as 'my-mean-v1'."
-    if not isinstance(key, str):
-        raise TypeError(f"{rule} Got {shown(key)}.")
-    if not key:
-        raise ValueError(f"{rule} Got an empty one. Leave it out to have one made of the content.")
-    return key
 
 
 def _parameter_names(function: Callable) -> set[str]:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import sklearn
 from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import clone
@@ -63,11 +62,7 @@ class ParameterTarget(Target):
         self._is_plain = public_name(type(self.estimator)) != "" and all(
             isinstance(value, str | int | float | None) for value in parameters
         )
-        released = [(part.path, part.names, part.entry, part.anchor()) for part in self._parts]
-        self.key_parts = (
-            *(self.names, self.estimator, released),
-            *(self._shuffled, sklearn.__version__, *labels_in(public_fit)),
-        )
+        self.key_parts = (self.names, self.estimator, self._parts, labels_in(public_fit))
         configured = describe(estimator)
         self.description = f"{', '.join(self.names)} of {configured}{anchor_of(self._parts)}"
 

@@ -116,6 +116,11 @@ class ReleasedPart:
         raised = self.entry.divisors(values, public, errors, self.public_fit)
         return {own[name]: value for name, value in raised.items()}
 
+    @property
+    def key_parts(self) -> tuple:
+        """What its values depend on: all else in its entry follows from the class."""
+        return self.path, self.names, self.entry.align, self.entry.finish, self.anchor()
+
     def anchor(self) -> bytes:
         """Return what the values depend on besides the data: all floats of the public fit."""
         if not (self.entry.depends_on_public_fit and (self.names or self.entry.public)):

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 
@@ -190,7 +189,7 @@ class LeafValues(Target):
         steps, trees = list(_steps_before(public_fit)), list(map(_structure, _trees(public_fit)))
         self.key_parts = (
             *(estimator, steps, trees),
-            *(ranges, None if ranges is not None else self._classes(), sklearn.__version__),
+            *(ranges, None if ranges is not None else self._classes()),
         )
         # gaps take a way that the public fit has fixed
         self.allow_nan = takes(estimator, "allow_nan")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.target import Target, ValueFormError, as_target, identity_of
+from skdp.core.target import Target, ValueFormError, as_target
 from skdp.core.types import Container
 
 
@@ -24,7 +24,7 @@ class ChoiceTarget(Target):
         self.responses = list(responses)
         if not self.responses:
             raise ValueError("The 'responses' must hold at least one response. Got none.")
-        self.key_parts = identity_of(self._scores), len(self.responses)
+        self.key_parts = self._scores, len(self.responses)
         self.description = f"{self._scores.description} over {len(self.responses)} responses"
 
     def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:

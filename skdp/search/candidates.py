@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import sklearn
 from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
-from skdp.core.target import Target, target_key
+from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import describe, make_quiet, seed_names
 from skdp.estimators.inputs import reorder, takes
@@ -37,8 +36,7 @@ class CandidateScores(Target):
         self.scoring, self.cv = scoring, cv
         self.allow_nan = all(takes(estimator, "allow_nan") for estimator in estimators)
         self.known = known
-        keys = [target_key(each) for each in known]
-        self.key_parts = self.estimators, scoring, cv, keys, sklearn.__version__
+        self.key_parts = self.estimators, scoring, cv, list(known)
         self.description = f"scores of {len(estimators)} candidates, {describe(estimators[0])}, ..."
 
     def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:

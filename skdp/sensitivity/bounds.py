@@ -14,9 +14,10 @@ from skdp.core.checks import check_count, check_real, is_real, shown
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
 from skdp.core.guarantee import ASSERTED
+from skdp.core.identity import key_of
 from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
-from skdp.core.target import Target, target_key
+from skdp.core.target import Target
 from skdp.core.types import Estimator, Seed
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.base import Sensitivity, Settled, in_basis_of, refuse_zero
@@ -342,7 +343,7 @@ class KnownSensitivity(Settled):
         self.for_geometry(geometry, n_samples)
 
     def check_made_for(self, target: Target) -> None:
-        if self.key and self.key != target_key(target):
+        if self.key and self.key != key_of(target):
             raise ValueError(
                 f"The known sensitivity was derived for another target than {target.description}, "
                 "and bounds no other. Pass the bound from which it was made, or 'known', to the "

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.dataset import Dataset
-from skdp.core.fingerprint import REMEDY, obstacle_of
 from skdp.core.geometry import Geometry, MechanismType
+from skdp.core.identity import REMEDY, key_of, obstacle_of
 from skdp.core.schema import Key, Schema, describe_key
-from skdp.core.target import Target, target_key
+from skdp.core.target import Target
 from skdp.sensitivity.base import Settled, in_basis_of, refuse_zero
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 
@@ -180,20 +180,18 @@ class SensitivityEstimate(Settled):
             )
 
     def check_made_for(self, target: Target) -> None:
-        key = target_key(target)
+        key = key_of(target)
+        obstacle = obstacle_of(key) or obstacle_of(self.key)
+        if obstacle:
+            raise ValueError(
+                f"The 'sensitivity' may have been made for another target than "
+                f"{target.description}, since {obstacle}. {REMEDY}"
+            )
         if self.key != key:
-            obstacle = obstacle_of(key) or obstacle_of(self.key)
-            differs = self.target != target.description
-            how = "" if differs else ", of other code, labels or other values"
+            how = "" if self.target != target.description else ", of other labels or other values"
             raise ValueError(
                 f"The 'sensitivity' was made for another target: {self.target}. This release has "
-                f"{target.description}{how}. "
-                "Sample the sensitivity of this release."
-                + (
-                    f" No estimate can be kept for it, since {obstacle}. {REMEDY}"
-                    if obstacle
-                    else ""
-                )
+                f"{target.description}{how}. Sample the sensitivity of this release."
             )
 
     def check_usable(self) -> None:

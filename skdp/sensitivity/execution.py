@@ -22,6 +22,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
 from skdp.core.checks import shown
+from skdp.core.interrupts import noted_interrupts
 
 T = TypeVar("T")
 
@@ -86,6 +87,7 @@ def run_chunk(evaluate: Callable[[range], T], pairs: range) -> T:
     single_thread = _thread_pools(len(sys.modules)).limit(limits=1)
     with (
         single_thread,
+        noted_interrupts(),
         warnings.catch_warnings(),
         np.errstate(all="ignore"),
         config_context(),

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry
+from skdp.core.interrupts import raise_noted
 from skdp.core.schema import Schema
 from skdp.core.streams import block_key, pair_key, streams
 from skdp.core.target import LabeledValueError, Target
@@ -127,6 +128,8 @@ class PairSource:
             raise  # it would do so on every pair
         except Exception as error:
             raise NoValueError(_one_line(error)) from error
+        finally:
+            raise_noted()
         if value.shape != other.shape:
             raise NoValueError(SHAPE_CHANGED)
         return value, other

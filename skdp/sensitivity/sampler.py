@@ -12,19 +12,17 @@ from typing import Any, Self
 
 import joblib
 import numpy as np
-import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skdp._version import REVISION, __version__
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
-from skdp.core.fingerprint import fingerprint
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
+from skdp.core.identity import REMEDY, key_of, obstacle_of
 from skdp.core.oracle import Oracle, has_independent_records
 from skdp.core.schema import Schema
 from skdp.core.streams import pair_key, public_key, public_seed, streams, trial_key
-from skdp.core.target import Target, as_target, identity_of, target_key
+from skdp.core.target import Target, as_target
 from skdp.core.types import Estimator, Seed
 from skdp.sensitivity.adapters import as_oracle, without_response
 from skdp.sensitivity.base import Sensitivity
@@ -86,8 +84,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     memory : joblib.Memory, str, pathlib.Path or None, default=None
         Where finished chunks of pairs are kept, so that a run that was ended goes on where it
         was. Several processes may share it. It holds public numbers only. A run finds its chunks
-        by oracle, target and seed: give `random_state`. Functions and classes count by their
-        text and by all that they read; those without a text are refused.
+        by oracle, target and seed: give `random_state`. Functions and classes that are not from
+        an installed package must have a key, in an attribute ``__skdp_key__``.
     verbose : int or None, default=None
         What is shown of the progress. None shows, after two seconds and in terminals and notebooks
         only, a bar with the estimate so far where tqdm is installed, or else one line. A positive
@@ -254,7 +252,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         n_samples = self.plan(n_samples).n_samples
         geometry = as_geometry(geometry, "SensitivitySampler.sample")
         target = as_target(target)
-        key = target_key(target)  # before it runs: a function may keep what it finds
+        key = key_of(target)  # before it runs: a function may keep what it finds
         sampler = self.with_fixed_seed()
         schema = schema or sampler._schema_of_draws(target, n_samples)
         pairs, records, rows = sampler._prepare(target, n_samples, schema)
@@ -264,8 +262,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         if rows is not None:
             measure = RecordPairs(pairs, rows, geometry, records)
             chunk_size = BLOCKS_OF_CHUNK * RecordPairs.at_once
-        own_norm = None if type(geometry) is Geometry else geometry
-        parts = geometry.key, own_norm, rows is not None
+        parts = geometry.key, geometry.basis, rows is not None
         chunks = self._run(measure, range(statistic.n_pairs), chunk_size, pairs, *parts)
         chunks = follow(chunks, statistic.n_pairs, statistic, verbose=self.verbose)
         with closing(chunks):
@@ -400,12 +397,15 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         one_by_one = self.memory is None and joblib.effective_n_jobs(self.n_jobs) == 1
         if chunk_size == CHUNK_SIZE and not (one_by_one and self.verbose):  # a line for each
             chunk_size = min(chunk_size, 1 + len(pairs) // LEAST_CHUNKS)
-        versions = sklearn.__version__, __version__, REVISION
         key = ""
         if self.memory is not None:
             form = None if source.schema is None else source.schema.key
-            drawn = vars(source) | {"target": identity_of(source.target), "schema": form}
-            key = fingerprint(drawn, *parts, chunk_size, versions)
+            key = key_of((vars(source) | {"schema": form}, parts, chunk_size))
+            if obstacle_of(key):
+                raise TypeError(
+                    "With the 'memory' parameter of SensitivitySampler, oracle and target must be "
+                    f"known in every process, and {obstacle_of(key)}. {REMEDY}"
+                )
         return run(evaluate, pairs, chunk_size, n_jobs=self.n_jobs, memory=self.memory, key=key)
 
     def with_fixed_seed(self) -> SensitivitySampler:

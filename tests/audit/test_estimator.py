@@ -31,6 +31,7 @@ from skdp import (
 from skdp.audit import EstimatorAudit, audit_estimator
 from skdp.audit.estimator import _audit_pair, _oracle_pairs, exceedance_p_value
 from skdp.core.dataset import Dataset
+from skdp.core.identity import key_of
 from skdp.core.schema import Schema
 from skdp.sensitivity.adapters import as_oracle
 
@@ -281,7 +282,7 @@ def test_target_is_made_again_as_it_was(estimator, release):
         estimator, mechanism=mechanism, sensitivity=sampler, release=release, random_state=0
     ).fit(*private)
     target = model.plan_.target
-    assert target.key == model.sensitivity_.key
+    assert key_of(target) == model.sensitivity_.key
     seed = int.from_bytes(np.random.default_rng(0).bytes(4), "little") >> 1
     again = target.restore(target(*private, seed=seed))
     name = "score_samples" if hasattr(model, "score_samples") else "predict"

@@ -40,6 +40,9 @@ def mean(X):
     return np.mean(np.asarray(X), axis=0)
 
 
+mean.__skdp_key__ = "mean-v1"
+
+
 def sampler(oracle, **options):
     return SensitivitySampler(oracle, **{"gamma": 0.25, "n_pairs": 3, "random_state": 0} | options)
 

@@ -15,9 +15,8 @@ from skdp import (
     release,
 )
 from skdp.core.dataset import Dataset
-from skdp.core.fingerprint import key_of
-from skdp.core.target import replaces, target_key
-from skdp.sensitivity.preconditions import ClippedTarget
+from skdp.core.identity import key_of
+from skdp.core.target import replaces
 
 X = np.random.default_rng(0).uniform(size=(20, 2))
 ORACLE = UniformOracle([(0, 1)] * 2)
@@ -57,15 +56,7 @@ def test_what_a_target_does_not_say():
     value, other = target.pair_values(Dataset(X), seed=0, position=3)
     np.testing.assert_allclose(value, X[:-1].mean(axis=0))
     np.testing.assert_allclose(other - value, (X[-1] - X[-2]) / 19)
-    assert not any(replaces(target, name) for name in ("restore", "key", "output_metric"))
-
-
-def test_a_key_follows_from_the_content_and_not_from_what_was_read_of_it():
-    target = Means()
-    key = target.key
-    assert key == target_key(target) == key_of(Means())
-    assert target.description == "Means"
-    assert target.key == key != Means(1.0).key
+    assert not any(replaces(target, name) for name in ("restore", "output_metric"))
 
 
 @pytest.mark.parametrize("where", ["class", "object"])
@@ -76,7 +67,7 @@ def test_what_a_target_says_counts(where):
         target.description, target.key = Restored.description, Restored.key
         target.restore, target.by_name = np.ndarray.tolist, lambda value: {"mean": value}
     assert replaces(target, "restore")
-    assert target_key(target) == "means-v1"
+    assert key_of(target) == "means-v1"
     mechanism = LaplaceMechanism(1.0, basis="identity")
     released = release(target, X, mechanism=mechanism, sensitivity=0.1)
     assert isinstance(released.value, list)
@@ -91,43 +82,6 @@ def test_what_a_target_says_counts(where):
 
 def column_means(X):
     return X.mean(axis=0)
-
-
-def test_the_key_of_a_function_follows_what_is_put_into_its_target():
-    keys = {FunctionTarget(column_means).key}
-    for name, value in [
-        ("function", lambda X: 1000 * X.mean(axis=0)),
-        ("pair_values", lambda records, seed, position=-1: (np.full(2, 1e-9), np.zeros(2))),
-    ]:
-        target = FunctionTarget(column_means)
-        setattr(target, name, value)
-        keys.add(target_key(target))
-    assert len(keys) == 3
-
-
-class MayHaveKey(Means):
-    """A target that leaves it to its user whether it has a key."""
-
-    def __init__(self, shift=0.0, key=None):
-        super().__init__(shift)
-        self.key = key
-
-
-def test_no_key_is_no_name():
-    """Else an estimate of one target without a key would serve all others."""
-    assert target_key(MayHaveKey()) == target_key(MayHaveKey()) != target_key(MayHaveKey(1.0))
-    assert target_key(MayHaveKey(key="means-v1")) == "means-v1"
-    estimate = SensitivitySampler(ORACLE, gamma=0.2, random_state=0).sample(MayHaveKey(), 20, "l1")
-    options = {"mechanism": LaplaceMechanism(1.0), "sensitivity": estimate}
-    release(MayHaveKey(), X, **options)
-    with pytest.raises(ValueError, match="made for another target"):
-        release(MayHaveKey(1.0), X, **options)
-
-
-def test_targets_of_another_range_or_target_are_told_apart():
-    """A class that lists no parts of its key counts by all its attributes."""
-    clipped = [ClippedTarget(Means(a), ((0, b),) * 2) for a, b in [(0, 1), (1, 1), (0, 2)]]
-    assert len({target.key for target in clipped}) == 3
 
 
 class OldTarget:

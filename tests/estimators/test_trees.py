@@ -33,6 +33,7 @@ from skdp import (
     PublicDataOracle,
     SensitivitySampler,
 )
+from skdp.core.identity import key_of
 from skdp.estimators.catalog import CATALOG
 from skdp.estimators.parameters import ParameterTarget
 from skdp.estimators.trees import LeafValues
@@ -340,7 +341,7 @@ def test_auto_takes_the_leaves_and_names_the_parameters_of_others():
     ridge = Ridge().fit(X, y)
     assert isinstance(make_target(Ridge(), "auto", ridge), ParameterTarget)
     weighted = make_target(Ridge(), "auto", ridge, weighted=True)
-    assert weighted.key != make_target(Ridge(), "auto", ridge).key
+    assert key_of(weighted) != key_of(make_target(Ridge(), "auto", ridge))
     assert weighted.description == make_target(Ridge(), "auto", ridge).description + ", weighted"
 
 
@@ -349,7 +350,7 @@ def test_an_estimate_serves_only_the_trees_it_was_made_for():
     one = LeafTarget().bind(tree, clone(tree).fit(X, y))
     same = LeafTarget().bind(tree, clone(tree).fit(X, y))
     other = LeafTarget().bind(tree, clone(tree).fit(X_public, y_public))
-    assert one.key == same.key != other.key
+    assert key_of(one) == key_of(same) != key_of(other)
     model = PrivateEstimator(
         tree,
         mechanism=LaplaceMechanism(1.0),

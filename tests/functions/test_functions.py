@@ -36,6 +36,7 @@ from skdp import (
     UniformOracle,
     release,
 )
+from skdp.core.identity import key_of
 from skdp.functions.lattice import lattice_metric
 
 MOONS, MOON_LABELS = make_moons(80, noise=0.2, random_state=0)
@@ -412,7 +413,7 @@ def test_a_target_of_other_class_labels_has_another_key():
     """Weights of classes, of which each label has its own, move the function."""
     lattice = BernsteinTransformer(4, feature_range=MOON_BOX)
     keys = [
-        FittedFunctionTarget(SVC(), lattice, SVC().fit(MOONS, labels)).key
+        key_of(FittedFunctionTarget(SVC(), lattice, SVC().fit(MOONS, labels)))
         for labels in (np.arange(len(MOONS)) % 2, np.arange(len(MOONS)) % 2 + 5)
     ]
     assert keys[0] != keys[1]

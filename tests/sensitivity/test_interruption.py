@@ -52,6 +52,9 @@ def norms(n_jobs=None, **options):
                                  n_jobs=n_jobs, memory=".", **options)
     return sampler.sample(slow_mean, 5, "l1").norms
 
+slow_mean.__skdp_key__ = "slow-mean-v1"
+oracle.__skdp_key__ = "oracle-v1"
+
 if __name__ == "__main__":
     slow_mean.__module__ = oracle.__module__ = "script"
     execution.STARTUP = 0.0
@@ -61,6 +64,9 @@ if __name__ == "__main__":
 
 def exponential(n_samples, rng):
     return rng.exponential(size=(n_samples, 1))
+
+
+exponential.__skdp_key__ = "exponential-v1"
 
 
 def expected_norms():
@@ -260,6 +266,8 @@ def test_lost_worker_loses_its_chunk_only(long_job, tmp_path, monkeypatch):
             file.write("x")
         return X.mean()
 
+    mean.__skdp_key__ = "mean-v1"
+
     class Losing(Parallel):
         def __call__(self, calls):
             for number, result in enumerate(super().__call__(calls)):
@@ -293,3 +301,34 @@ def test_two_processes_share_a_cache(run_beside, run_here, tmp_path):
     assert other.exitcode == 0
     np.testing.assert_array_equal(np.load(tmp_path / "norms.npy"), norms)
     assert n_cached(tmp_path) == N_PAIRS // CHUNK_SIZE
+
+
+@pytest.fixture
+def interrupts():
+    """Take interrupts, also where a shell has made its background jobs ignore them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("memory", [False, True])
+def test_interrupt_that_a_fit_catches_ends_the_run(memory, tmp_path, interrupts):
+    attempts = []
+
+    def mean_or_half(X):
+        attempts.append(len(X))
+        try:
+            if len(attempts) == 4:
+                signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:  # as neural networks do
+            return 0.0
+        return X.mean()
+
+    mean_or_half.__skdp_key__ = "mean-or-half-v1"
+    handler = signal.getsignal(signal.SIGINT)
+    options = {"memory": tmp_path} if memory else {}
+    sampler = SensitivitySampler(exponential, gamma=0.1, random_state=0, **options)
+    with pytest.raises(KeyboardInterrupt):
+        sampler.sample(mean_or_half, 5, "l1")
+    assert len(attempts) == 4
+    assert signal.getsignal(signal.SIGINT) is handler

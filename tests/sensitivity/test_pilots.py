@@ -29,6 +29,9 @@ def mean(X):
     return X.mean(axis=0)
 
 
+mean.__skdp_key__ = "mean-v1"
+
+
 def first_mean(X):
     return X[:, 0].mean()
 
