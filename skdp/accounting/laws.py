@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, log_ndtr, ndtr, ndtri
 
-from skdp.accounting.loss import PrivacyLossDistribution
+from skdp.accounting.composition import PrivacyLossDistribution
 from skdp.core.checks import check_real
 
 _TAIL = 1e-16  # mass of an unbounded law that a grid may leave out; it is charged to delta
