@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -14,7 +13,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 
 from skdp.accounting.accountant import PrivacyAccountant
-from skdp.accounting.payer import check_accountant, payer, paying
+from skdp.accounting.payer import check_accountant, find_accountant, warn_if_uncharged
+from skdp.accounting.tally import compose
 from skdp.checks import check_data, check_holds_no_record, check_parameters, is_derived
 from skdp.core.checks import shown, warn
 from skdp.core.dataset import Dataset
@@ -224,7 +224,7 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
         warn_if_fitted(self.estimator.estimator, self.param_grid)
         warn_if_unsaved(self.estimator.release, *(model.estimator for model in models))
         given = self.accountant or self.estimator.accountant
-        pays = paying(given)
+        pays = find_accountant(given)
         check_is_public(getattr(self.sensitivity, "draws_from", None), Dataset(X, y))
         grids = [self.param_grid] if isinstance(self.param_grid, Mapping) else self.param_grid
         listed = (some for grid in grids for some in grid.values() if isinstance(some, Iterable))
@@ -253,7 +253,7 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
         if choice.sensitivity.shape is None:  # else they were scored on pairs
             check_scores(_scored(choice.target, prepared[0].public), candidates, "PrivateSearchCV")
 
-        pays = payer(given)  # which warns, once for both
+        warn_if_uncharged(given)  # once for both
         chosen = settled_again(choice).execute(
             *dataset.parts, accountant=pays, random_state=_apart(self.random_state)
         )
@@ -373,10 +373,7 @@ def _apart(random_state: int | None) -> int | None:
 
 def together(*guarantees: PrivacyGuarantee) -> PrivacyGuarantee:
     """Compose the guarantees of releases of the same records, by basic composition."""
-    ledger = PrivacyAccountant(":memory:", epsilon=math.inf, delta=1.0)
-    for each in guarantees:
-        ledger.spend(each)
-    total = ledger.total()
+    total = compose(*guarantees)
 
     def joined(name: str) -> str | None:
         said = dict.fromkeys(filter(None, (getattr(each, name) for each in guarantees)))
