@@ -115,26 +115,6 @@ class PrivacyLossDistribution(ABC):
         level = self._epsilon(check_real("delta", delta, "epsilon", 0.0, 1.0, closed="l"))
         return min(self.bound, math.nextafter(level, math.inf)) if level > 0 else 0.0
 
-    def sample(
-        self, size: int, rng: np.random.Generator | int | None = None
-    ) -> NDArray[np.float64]:
-        """Draw losses.
-
-        Parameters
-        ----------
-        size : int of at least 0
-            Number of losses.
-        rng : None, int or numpy.random.Generator, default=None
-            Passed to `numpy.random.default_rng`.
-
-        Returns
-        -------
-        ndarray of float64 of shape (size,)
-            Independent losses.
-        """
-        size = check_count("size", size, "sample", at_least=0)
-        return self._sample(np.random.default_rng(rng), size)
-
     def quantile(self, probability: float) -> float:
         """Smallest level that the loss does not exceed with a given probability.
 
@@ -156,43 +136,33 @@ class PrivacyLossDistribution(ABC):
         """Level that the loss never exceeds; inf if there is none."""
         return self._bound()
 
-    def self_compose(self, n: int, *, step: float | None = None) -> PrivacyLossDistribution:
+    def self_compose(self, n: int) -> PrivacyLossDistribution:
         """Law of the total loss of `n` independent releases.
+
+        A law that is on no grid yet is put on one, of distance .001, less if the loss is small or n
+        is large, and more where n is above some 10,000; ``GridLoss.from_law`` takes another one.
 
         Parameters
         ----------
         n : int of at least 1
             Number of releases, of the same private data.
-        step : float in (0, inf) or None, default=None
-            Distance of the grid; None takes .001, less if the loss is small or n is large, and
-            more where n is above some 10,000, so that the sum fits on the grid.
 
         Returns
         -------
         PrivacyLossDistribution
             Its `delta` and `epsilon` are never below the truth.
-
-        Raises
-        ------
-        ValueError
-            If the grid would be too large for the range of the loss.
         """
         n = check_count("n", n, "self_compose")
-        _check_step(step)
-        return self if n == 1 else self._self_compose(n, step)
+        return self if n == 1 else self._self_compose(n)
 
-    def compose(
-        self, other: PrivacyLossDistribution, *, step: float | None = None
-    ) -> PrivacyLossDistribution:
+    def compose(self, other: PrivacyLossDistribution) -> PrivacyLossDistribution:
         """Law of the total loss of two independent releases.
 
         Parameters
         ----------
         other : PrivacyLossDistribution
-            The loss of the other release.
-        step : float in (0, inf) or None, default=None
-            Distance of the grid; None takes the finer of the two defaults, or more where the range
-            of the losses needs it.
+            The loss of the other release. Both are put on the finer of their grids, or on a coarser
+            one where the range of the losses needs it.
 
         Returns
         -------
@@ -203,20 +173,17 @@ class PrivacyLossDistribution(ABC):
         ------
         TypeError
             If `other` is no law of a loss.
-        ValueError
-            If the grid would be too large for the range of the losses.
 
         See Also
         --------
         self_compose : The same for equal releases.
         """
-        _check_step(step)
         if not isinstance(other, PrivacyLossDistribution):
             raise TypeError(
                 "The 'other' parameter of compose must be the law of a privacy loss. Got "
                 f"{shown(other)}. For equal releases use self_compose(n)."
             )
-        return self._compose(other, step)
+        return self._compose(other)
 
     @abstractmethod
     def _cdf(self, loss: NDArray[np.float64]) -> NDArray[np.float64]: ...
@@ -234,24 +201,18 @@ class PrivacyLossDistribution(ABC):
     def _quantile(self, probability: float) -> float: ...
 
     @abstractmethod
-    def _sample(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]: ...
-
-    @abstractmethod
     def _support(self) -> tuple[float, float]:
         """Return an interval that holds the loss, all but a mass of 1e-16 at either end."""
 
     def _bound(self) -> float:
         return self._support()[1]
 
-    def _self_compose(self, n: int, step: float | None) -> PrivacyLossDistribution:
-        return GridLoss.from_law(self, _default_step(self, n) if step is None else step)._power(n)
+    def _self_compose(self, n: int) -> PrivacyLossDistribution:
+        return GridLoss.from_law(self, _default_step(self, n))._power(n)
 
-    def _compose(
-        self, other: PrivacyLossDistribution, step: float | None
-    ) -> PrivacyLossDistribution:
-        if step is None:
-            reach = sum(high - low for low, high in (self._support(), other._support()))
-            step = max(min(_default_step(self), _default_step(other)), reach / _USUAL_POINTS)
+    def _compose(self, other: PrivacyLossDistribution) -> PrivacyLossDistribution:
+        reach = sum(high - low for low, high in (self._support(), other._support()))
+        step = max(min(_default_step(self), _default_step(other)), reach / _USUAL_POINTS)
         return GridLoss.from_law(self, step)._plus(GridLoss.from_law(other, step))
 
 
@@ -329,7 +290,7 @@ class GridLoss(PrivacyLossDistribution):
         GridLoss
             Its `delta` agrees with that of the law on the grid and is above it between.
         """
-        step = check_real("step", step, "compose", 0.0, math.inf)
+        step = check_real("step", step, "from_law", 0.0, math.inf)
         if isinstance(law, cls) and law.step == step:
             return law
         low, high = law._support()
@@ -384,10 +345,6 @@ class GridLoss(PrivacyLossDistribution):
         if index == self.probabilities.size:
             return self.limit
         return min(self.limit, self.step * (self.first + index))
-
-    def _sample(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-        place = np.searchsorted(self._below[1:], rng.random(size), "right")
-        return np.append(self.losses, self.limit)[place]
 
     def _support(self) -> tuple[float, float]:
         return self.step * self.first, self.step * (self.first + self.probabilities.size - 1)
@@ -471,11 +428,6 @@ def _default_step(law: PrivacyLossDistribution, n: int = 1) -> float:
     return law.bound / max(1, math.floor(parts) if step == least else math.ceil(parts))
 
 
-def _check_step(step: float | None) -> None:
-    if step is not None:
-        check_real("step", step, "compose", 0.0, math.inf)
-
-
 def _evaluated(
     function: Callable[[NDArray[np.float64]], NDArray[np.float64]],
     levels: NDArray[np.float64],
@@ -507,9 +459,10 @@ def _rounded_up(total: NDArray[np.float64], n: int) -> NDArray[np.float64]:
 
 def _check_size(n_points: int, step: float) -> None:
     if n_points > _MAX_POINTS:
+        least = step * n_points / _MAX_POINTS
         raise ValueError(
-            f"The 'step' parameter of compose must be at least {step * n_points / _MAX_POINTS:.2g} "
-            f"for a loss of this range, to keep the grid below {_MAX_POINTS} points. Got {step:g}."
+            f"The 'step' parameter of from_law must be at least {least:.2g} for a loss of this "
+            f"range, to keep the grid below {_MAX_POINTS} points. Got {step:g}."
         )
 
 
