@@ -25,9 +25,8 @@ class Account:
     def commit(self, spend: Spend, guarantee: PrivacyGuarantee) -> None:
         """Write a row, if the limits allow it."""
         with self.ledger.transaction():
-            before = self.current()
             with_it = self.check([(spend, guarantee)])
-            self._warn_if_void(before, with_it)
+            self._warn_if_void(self._counted[0], with_it)
             number = self.ledger.append(spend)
         self._counted = with_it, number, spend
 
@@ -48,10 +47,8 @@ class Account:
 
     def _warn_if_void(self, before: Tally, tally: Tally) -> None:
         """Warn of the release with which the releases promise nothing together."""
-        total = tally.total(self.ledger.limits)
-        void = [f"{name}=1" for name in ("delta", "gamma") if getattr(total, name) == 1]
-        earlier = before.total(self.ledger.limits)
-        if void and max(earlier.delta, earlier.gamma) < 1:
+        void = tally.void(self.ledger.limits)
+        if void and not before.void(self.ledger.limits):
             warn(
                 f"With this release the budget {self.ledger.path!r} comes to {' and '.join(void)}: "
                 "together its releases promise nothing. Sample at a smaller gamma, ask for a "
@@ -116,13 +113,13 @@ class Account:
         for spend in spends:
             with_it.add(spend)
             alone.add(spend)
+        which = "this release" if alone.n_releases == 1 else "these releases"
+        asked = alone.total(Limits(math.inf, 1.0, None, 0.0))
         return BudgetExceededError(
-            f"The budget {self.ledger.path!r} does not allow "
-            f"{'this release' if alone.n_releases == 1 else 'these releases'}. Its limits are "
-            f"{limits}; spent is {spent}; asked for was "
-            f"{alone.total(Limits(math.inf, 1.0, None, 0.0))}. Nothing was spent and nothing "
-            f"released. {self._remedy(seen, with_it, left)}, or agree on larger limits, begin a "
-            "new ledger with them, and spend there first what is spent here.",
+            f"The budget {self.ledger.path!r} does not allow {which}, and nothing was released: "
+            f"its limits are {limits}; spent is {spent}; asked for was {asked}. "
+            f"{self._remedy(seen, with_it, left)}, or begin a new ledger with larger limits and "
+            "spend there first what is spent here.",
             spent,
             guarantee,
             left,

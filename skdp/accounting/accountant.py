@@ -201,16 +201,6 @@ class PrivacyAccountant:
         ValueError
             If `law` does not belong to it, `composed_at` is below the delta of the releases, or the
             ledger is for other neighboring datasets.
-
-        Examples
-        --------
-        >>> from skdp import PrivacyGuarantee
-        >>> from skdp.accounting import NoiseLaw, PrivacyAccountant
-        >>> ledger = PrivacyAccountant(":memory:", epsilon=5.0, delta=1e-5)
-        >>> each, law = PrivacyGuarantee(epsilon=0.1), NoiseLaw("laplace", 0.1)
-        >>> ledger.spend(each, law=law, n_releases=100, composed_at=1e-5)
-        >>> print(f"{ledger.total().epsilon:.2f}")
-        4.22
         """
         row = self._row(guarantee, law, n_releases, composed_at, sensitivity_key, label)
         self._account.commit(row, guarantee)
@@ -231,16 +221,6 @@ class PrivacyAccountant:
             If they would exceed a limit together. Its `spent` is what was spent before them.
         TypeError, ValueError
             As :meth:`spend`.
-
-        Examples
-        --------
-        >>> from skdp import PrivacyGuarantee
-        >>> from skdp.accounting import PrivacyAccountant
-        >>> ledger = PrivacyAccountant(":memory:", epsilon=1.0)
-        >>> half = {"guarantee": PrivacyGuarantee(epsilon=0.5)}
-        >>> ledger.rehearse(half, half)
-        >>> ledger.total().epsilon
-        0.0
         """
         self._account.check([(self._row(**each), each["guarantee"]) for each in spends])
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 Exact = Fraction | float  # a float is infinite
 
-FINEST = 2048  # bits after the point of a product that is rounded down
+FINEST = 1200  # bits after the point of a product that is rounded down; of a float, 1074
 # Fifteen digits survive in any float: a third of .1, times three, is .1 again.
 _UP, _DOWN = (Context(prec=15, rounding=how) for how in (ROUND_CEILING, ROUND_FLOOR))
 

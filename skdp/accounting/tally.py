@@ -295,6 +295,11 @@ class Tally:
         how = "basic" if self.n_releases else "nothing"
         return self._total(above(self.epsilon), above(self.delta), how, fixed=False)
 
+    def void(self, limits: Limits) -> list[str]:
+        """Name the numbers of the total that promise nothing."""
+        total = self.total(limits)
+        return [f"{name}=1" for name in ("delta", "gamma") if getattr(total, name) == 1]
+
     def fixed_total(self, limits: Limits, delta: float | None = None) -> BudgetTotal:
         """Return the least total that holds if no epsilon was chosen by an outcome."""
         basic = self.total(limits)

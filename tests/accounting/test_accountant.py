@@ -415,7 +415,7 @@ def test_text_and_table():
     assert str(spent).endswith("each of ten; no gamma: only what is known on paper")
     spent.spend(PrivacyGuarantee(epsilon=0.5))
     assert str(spent).splitlines()[2] == "left: nothing"
-    with pytest.raises(BudgetExceededError, match="Nothing is left: stop here, or agree on"):
+    with pytest.raises(BudgetExceededError, match="Nothing is left: stop here, or begin a new"):
         spent.spend(PrivacyGuarantee(epsilon=0.1))
     frame = accountant.to_frame()
     assert frame.loc[0, ["label", "epsilon", "oracle"]].tolist() == ["<mean>", 1.0, "Uniform"]
