@@ -8,12 +8,16 @@ numbers that do not hold are in `skdp.risk.paper`; no guarantee is computed from
 from skdp.accounting.composition import (
     GridLoss,
     PrivacyLossDistribution,
+)
+from skdp.accounting.laws import GaussianLoss, LaplaceLoss, PureLoss
+from skdp.risk.bounds import (
     advanced_composition,
     basic_composition,
     composition_at_risk,
+    dkw_factor,
+    dkw_n_pairs,
+    sampled_confidence,
 )
-from skdp.accounting.laws import GaussianLoss, LaplaceLoss, PureLoss
-from skdp.risk.bounds import dkw_factor, dkw_n_pairs, sampled_confidence
 from skdp.risk.cost import CompensationModel
 from skdp.risk.joint import JointRisk, joint_risk, privacy_loss_distribution
 
