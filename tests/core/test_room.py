@@ -37,6 +37,7 @@ from skdp import (
     SensitivitySampler,
     release,
 )
+from skdp.accounting import PrivacyAccountant
 from skdp.core import room
 from skdp.estimators.configuration import without_side_effects
 from skdp.mechanisms.noise import OperatingSystemBytes
@@ -729,7 +730,7 @@ def test_a_fork_beside_an_evaluation_has_a_room_of_its_own(patience, monkeypatch
         if child == 0:
             try:
                 signal.alarm(60)  # it ends, though it hangs
-                released(np.mean)
+                released(np.mean, accountant=PrivacyAccountant(":memory:", epsilon=1.0))
                 os._exit(0 if bool(ended) == (patience > 1) else 1)
             finally:
                 os._exit(2)
