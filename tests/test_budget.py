@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import gc
 import multiprocessing
 import os
 import pickle
@@ -305,6 +306,9 @@ def test_a_release_beside_an_open_budget_is_pointed_out_once_for_each_line():
     with ledger.as_default():
         plan.execute(X, Y)
     plan.execute(X, Y, accountant=default_accountant())
+    del ledger
+    gc.collect()
+    plan.execute(X, Y)
 
 
 @pytest.mark.parametrize("open_it", ["a block", "to read", "a pickle"])

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Self
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 
 from skdp.accounting.account import Account
 from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
@@ -23,7 +23,7 @@ from skdp.exceptions import LedgerError
 _blocks: ContextVar[tuple[PrivacyAccountant, ...]] = ContextVar("blocks", default=())
 _open: list[PrivacyAccountant] = []  # of the blocks of all threads
 _accounts: WeakValueDictionary[tuple, Account] = WeakValueDictionary()  # that pickles share
-opened: list[str] = []  # the budget that this process opened last
+opened: dict[tuple, str] = {}  # names of the budgets of this process, the last one at the end
 
 
 class PrivacyAccountant:
@@ -112,7 +112,7 @@ class PrivacyAccountant:
         limits = check_limits(epsilon, delta, gamma, slack)
         self._account = Account(Ledger(os.fspath(path), limits))
         if self.is_kept:
-            opened[:] = [repr(self)]
+            self._remember()
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> PrivacyAccountant:
@@ -134,8 +134,16 @@ class PrivacyAccountant:
             If there is no whole ledger.
         """
         accountant = _of(Account(Ledger(os.fspath(path), None)))
-        opened[:] = [repr(accountant)]
+        accountant._remember()
         return accountant
+
+    def _remember(self) -> None:
+        """Let releases that are charged to no budget be told of this one while it is there."""
+        key = self._account.ledger.key
+        opened.pop(key, None)
+        opened[key] = repr(self)
+        if self.path == MEMORY:
+            finalize(self._account, opened.pop, key, None)
 
     @property
     def is_kept(self) -> bool:
@@ -556,7 +564,7 @@ def _reopen(
         if account is None:
             account = _accounts[key] = Account(Ledger(path, limits, identity))
     made = _of(account, label, where)
-    opened[:] = [repr(made)]
+    made._remember()
     return made
 
 

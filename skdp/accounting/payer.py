@@ -61,9 +61,10 @@ def find_accountant(given: PrivacyAccountant | None) -> PrivacyAccountant:
 
 def warn_if_uncharged(given: PrivacyAccountant | None) -> None:
     """Warn, once for each line, of a release that no budget pays for though one was opened."""
-    if given is None and in_force() is None and opened:
+    names = [*opened.values()]
+    if given is None and in_force() is None and names:
         warn(
-            f"This release is charged to no budget, although {opened[-1]} was opened. Pass it as "
+            f"This release is charged to no budget, although {names[-1]} was opened. Pass it as "
             "'accountant', or release within a block `with accountant.as_default():`; what is out "
             "already is entered by `accountant.spend(guarantee)`. If no budget is to pay, pass "
             "accountant=default_accountant().",
@@ -85,5 +86,6 @@ def check_accountant(accountant: object, owner: str) -> None:
 
 def forget_releases() -> None:
     """Begin anew, as a new process does: for the pages of a gallery, and for tests."""
-    for each in (_of_process, _places, opened):
-        each.clear()
+    _of_process.clear()
+    _places.clear()
+    opened.clear()
