@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 from docutils import nodes
 
 import skdp
+from skdp.accounting.payer import forget_releases
 from skdp.displays.colors import BLUE, GREEN, VERMILION
 from skdp.estimators.catalog.table import as_markdown, refused_as_markdown
 
@@ -88,8 +89,13 @@ def use_distinct_colors(gallery_conf, script):
     plt.rcParams["axes.prop_cycle"] = plt.cycler(color=colors)
 
 
+def begin_with_no_release(gallery_conf, script):
+    """Let each example count its own releases only, as where it runs alone."""
+    forget_releases()
+
+
 sphinx_gallery_conf = {
-    "reset_modules": ("matplotlib", use_distinct_colors),
+    "reset_modules": ("matplotlib", use_distinct_colors, begin_with_no_release),
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "within_subsection_order": place_in_gallery,

@@ -12,6 +12,7 @@ columns are turned into what a form would ask for: a color that is pale, medium 
 that is cool or warm. One half of the bottles is taken to be public.
 """
 
+import warnings
 from tempfile import TemporaryDirectory
 
 import matplotlib.pyplot as plt
@@ -71,9 +72,11 @@ pipelines = {
 # are here, so that one sees what a level buys; by default the forest would at epsilon 1 be nearly
 # that of the oracle, which is the better one, and a warning would say so.
 #
-# Each level of privacy is shown by 6 releases, for illustration: a real table is released once.
+# Each level of privacy is shown by 6 releases, for illustration: a real table is released once, and
+# the budget warns of more.
 # The sampled changes do not depend on epsilon, so they are kept in a directory and read again.
 
+warnings.filterwarnings("ignore", "With this release the budget", UserWarning)
 epsilons = [1, 3, 10]
 bases = {"logistic regression": "predictive", "random forest": "identity"}
 n_releases = 6

@@ -11,6 +11,8 @@ them only: it draws half circles of twice the spread. From its records comes the
 nothing else. The released function is made of 169 noisy values of the private one.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.base import clone
@@ -51,9 +53,10 @@ print("released:", model.estimator_.coefficients.shape, "coefficients and the la
 
 # %%
 # Accuracy on 2,000 further records, mean and standard deviation of 20 releases each. They are for
-# illustration: a dataset is released once. At infinite epsilon there is no noise, and what is
-# missing to the exact machine is the error of the approximation.
+# illustration: a dataset is released once, and the budget warns of more. At infinite epsilon there
+# is no noise, and what is missing to the exact machine is the error of the approximation.
 
+warnings.filterwarnings("ignore", "With this release the budget", UserWarning)
 model.set_params(sensitivity=model.sensitivity_)
 exact = clone(svm).fit(X, y)
 print(f"exact: {exact.score(X_test, y_test):.3f}")

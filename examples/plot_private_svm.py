@@ -74,9 +74,11 @@ published = SensitivitySampler(oracle, gamma=0.05, calibration="dkw", random_sta
 code = SensitivitySampler(oracle, gamma=0.05, random_state=0)
 epsilons = [0.1, 0.3, 1, 3, 10]
 results = {"noise on every number": [], "public code": []}
-# At a small epsilon little is read off the private data, of which the plan warns. The share is
-# printed here, so the warning is switched off.
+# At a small epsilon little is read off the private data, of which the plan warns; and so many
+# releases of the same data promise nothing together, of which their budget warns. The share is
+# printed here, and only one would be released, so the warnings are switched off.
 warnings.filterwarnings("ignore", "This is nearly the oracle's model", UserWarning)
+warnings.filterwarnings("ignore", "With this release the budget", UserWarning)
 for epsilon in epsilons:
     settings = {
         "noise on every number": (LaplaceMechanism(epsilon, basis="identity"), published),

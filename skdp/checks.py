@@ -146,10 +146,10 @@ def public_classes(given: Parameters, oracle: Oracle | None = None) -> list[NDAr
     if classes is not None:
         nested = all(isinstance(labels, list | tuple | np.ndarray) for labels in classes)
         return [np.unique(labels) for labels in (classes if nested else [classes])]
-    oracle = oracle or getattr(given.sensitivity, "draws_from", None)
+    oracle = oracle or getattr(given.sensitivity, "draws_from", None)  # raw ones are adapted
     if oracle is None and given.prior is not None:
         oracle = as_oracle(given.prior)
-    if getattr(oracle, "classes_", None) is not None:
+    if oracle is not None and oracle.classes_ is not None:
         return [oracle.classes_]
     if oracle is None or isinstance(given.sensitivity, str | KnownSensitivity | Real):
         raise ValueError(

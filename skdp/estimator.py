@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 
 from skdp.accounting.accountant import PrivacyAccountant
-from skdp.accounting.in_force import Charged
-from skdp.accounting.payer import paying
+from skdp.accounting.payer import find_accountant
 from skdp.checks import check_fit, check_holds_no_record, check_parameters
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.types import Container, Estimator
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes
+from skdp.exceptions import BudgetExceededError
 from skdp.fitted import FittedMethods, fitted_attributes
 from skdp.mechanisms.base import Mechanism
 from skdp.plan import ReleasePlan
@@ -27,8 +27,13 @@ from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 
+SEARCHES = (
+    "A search of scikit-learn pays for a fit of each candidate for each fold and once more. After "
+    "this error it goes on, with missing scores, unless it is given error_score='raise'."
+)
 
-class PrivateEstimator(Charged, FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
+
+class PrivateEstimator(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     """Make any scikit-learn estimator private.
 
     Fitting samples how much the fitted parameters change when one record changes, on datasets
@@ -222,9 +227,13 @@ class PrivateEstimator(Charged, FittedMethods, DelegatedMethods, MetaEstimatorMi
         dataset = check_fit(self, X, y, sample_weight)
         # before a draw, and of the records as given; `execute` asks again, of other data perhaps
         check_holds_no_record(self, Dataset(X, y, sample_weight))
-        pays = paying(self.accountant)
+        pays = find_accountant(self.accountant)
         spend = least_spend(self.mechanism, self.sensitivity, dataset.n_records)
-        pays.rehearse(spend)  # before pairs are sampled
+        try:
+            pays.rehearse(spend)  # before pairs are sampled
+        except BudgetExceededError as error:
+            error.add_note(SEARCHES)
+            raise
         prepared = prepare(self, dataset)  # of the data are used the form, labels and gaps
         plan = replace(prepared.plan(), accountant=self.accountant)
         released = plan.execute_checked(prepared.example, random_state=self.random_state)

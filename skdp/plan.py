@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.accounting.accountant import PrivacyAccountant
-from skdp.accounting.in_force import Charged
-from skdp.accounting.payer import check_accountant, payer
-from skdp.accounting.spend import DOWN, SHORT_DOWN, SHORT_UP, UP, above, below, exact, short_label
+from skdp.accounting.exact import above, below, finite, short_above, short_below
+from skdp.accounting.payer import check_accountant, find_accountant, warn_if_uncharged
+from skdp.accounting.spend import short_label
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count, warn
 from skdp.core.dataset import Dataset, as_dataset, n_records
@@ -53,7 +53,7 @@ MOST_FIXED = 3
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasePlan(Charged):
+class ReleasePlan:
     """What a release would be: everything that is settled before private data is looked at.
 
     A plan is made by :func:`plan_release` or :meth:`PrivateEstimator.plan`, without private data,
@@ -244,7 +244,9 @@ class ReleasePlan(Charged):
     ) -> Release:
         """Release from records in the form of the plan, which are not checked again."""
         noise = byte_source(random_state)
-        accountant = payer(self.accountant if accountant is None else accountant)
+        accountant = self.accountant if accountant is None else accountant
+        warn_if_uncharged(accountant)
+        accountant = find_accountant(accountant)
         alone = not accountant.is_kept
         guarantee = replace(self.guarantee, seeded=random_state is not None, alone=alone)
         add_noise = spare(self.mechanism).release_with_errors
@@ -375,12 +377,7 @@ class ReleasePlan(Charged):
 
     def _spend(self, guarantee: PrivacyGuarantee, accountant: PrivacyAccountant) -> BudgetTotal:
         """Count the release, and return what it and all earlier ones promise together."""
-        identity = self.sensitivity.identity
-        accountant.spend(
-            **spend_of(self, guarantee),
-            plan_key=content_of((self.target, self.schema.key, identity, repr(self.mechanism))),
-            label=self.target.description,
-        )
+        accountant.spend(**spend_of(self, guarantee), label=self.target.description)
         return accountant.total()
 
     def _check_settled(self) -> None:
@@ -560,9 +557,8 @@ def of_all(gamma: float, confidence: float | None, n: int) -> tuple[float, float
     if n == 1:
         return gamma, confidence
     if confidence is not None:
-        doubt = UP.multiply(UP.subtract(1, exact(confidence)), n)
-        confidence = float(SHORT_DOWN.subtract(1, doubt))
-    return float(SHORT_UP.multiply(exact(gamma), n)), confidence
+        confidence = short_below(1 - n * (1 - finite(confidence)))
+    return short_above(n * finite(gamma)), confidence
 
 
 def of_each(
@@ -570,10 +566,9 @@ def of_each(
 ) -> tuple[float | None, float | None]:
     """Return which gamma and confidence so many estimates need to have these together."""
     if gamma is not None:
-        gamma = below(DOWN.divide(SHORT_DOWN.plus(exact(gamma)), n))
+        gamma = below(finite(short_below(finite(gamma))) / n)
     if confidence is not None:
-        doubt = DOWN.divide(DOWN.subtract(1, exact(confidence)), n)
-        confidence = above(UP.subtract(1, doubt))
+        confidence = above(1 - (1 - finite(confidence)) / n)
     return gamma, confidence
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from skdp.accounting.accountant import PrivacyAccountant
-from skdp.accounting.payer import check_accountant, paying
+from skdp.accounting.payer import check_accountant, find_accountant
 from skdp.core.checks import check_count, shown
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.target import Target, as_target
@@ -152,7 +152,7 @@ def release(
     check_accountant(accountant, "release")
     _check_mechanism(mechanism)
     check_is_public(getattr(sensitivity, "draws_from", None), dataset)
-    pays = paying(accountant)
+    pays = find_accountant(accountant)
     pays.rehearse(least_spend(mechanism, sensitivity, lengths[0]))  # before pairs are sampled
     plan, dataset = _plan_for(dataset, lengths[0], target, mechanism, sensitivity, responses, names)
     return plan.execute_checked(dataset, accountant=accountant, random_state=random_state)

@@ -73,13 +73,15 @@ class Simulation:
 
     def private_scores(self, plan: ReleasePlan, scoring: Any) -> NDArray[np.float64]:
         """Score what would be released of each dataset."""
-        free = PrivacyAccountant(":memory:", epsilon=math.inf, delta=1.0)
         again = settled_again(plan)
-        released = (
-            again.execute(*copy.deepcopy(train), accountant=free, random_state=i).value
-            for i, (train, _) in enumerate(self.datasets)
-        )
-        return self.scores(released, scoring)
+
+        def released(i: int, train: Dataset) -> Any:
+            free = PrivacyAccountant(":memory:", epsilon=math.inf, delta=1.0)  # of these records
+            data = copy.deepcopy(train)
+            return again.execute(*data, accountant=free, random_state=i).value
+
+        models = (released(i, train) for i, (train, _) in enumerate(self.datasets))
+        return self.scores(models, scoring)
 
     def public_scores(self, plan: ReleasePlan, scoring: Any) -> NDArray[np.float64] | None:
         """Score what public fits have in common; None without the prior of a code."""

@@ -168,12 +168,12 @@ def one_thread():
 
 @pytest.fixture(autouse=True)
 def no_budget_of_other_tests():
-    """Forget ledgers, or releases would warn of them."""
-    from skdp.accounting import opened  # not above: who only hands out tests needs no skdp
+    """Forget ledgers and releases, or those of other tests would count, and warn."""
+    from skdp.accounting.payer import forget_releases  # not above: the main process needs no skdp
 
-    opened._opened.clear()
+    forget_releases()
     yield
-    opened._opened.clear()  # for doctests, which have no fixtures
+    forget_releases()  # for doctests, which have no fixtures
 
 
 @pytest.fixture(scope="session")

@@ -41,8 +41,8 @@ def test_the_total_of_each_block(tmp_path, capsys):
     ledger = PrivacyAccountant(tmp_path / "ledger.db", epsilon=9.0)
     for day, parts in (("Monday", "ab"), ("Tuesday", "a")):
         for part in parts:
-            with ledger.as_default(day) as labeled, ledger.parallel("town", part):
-                labeled.spend(PrivacyGuarantee(epsilon=0.5), label="mean")
+            with ledger.as_default(day):
+                ledger.part("town", part).spend(PrivacyGuarantee(epsilon=0.5), label="mean")
     ledger.spend(PrivacyGuarantee(epsilon=1.0), label="mean")
     assert main(["budget", str(tmp_path / "ledger.db")]) == 0
     lines = capsys.readouterr().out.splitlines()

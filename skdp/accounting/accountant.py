@@ -6,31 +6,32 @@ import html
 import math
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Self
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 
-from skdp.accounting.in_force import accountants_in_force, put_in_force
+from skdp.accounting.account import Account
 from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
-from skdp.accounting.opened import remember
-from skdp.accounting.parts import part_in_force, put_in_part
 from skdp.accounting.spend import Spend, estimator_first, short_label
-from skdp.accounting.sums import Rehearsal, Sums, numbers
 from skdp.accounting.tally import BudgetTotal, Limits, Tally, check_limits
 from skdp.core.checks import LONGEST, check_count, shorten, shown, warn
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.exceptions import LedgerError
 
-_reopened: WeakValueDictionary[tuple, PrivacyAccountant] = WeakValueDictionary()
+_blocks: ContextVar[tuple[PrivacyAccountant, ...]] = ContextVar("blocks", default=())
+_open: list[PrivacyAccountant] = []  # of the blocks of all threads
+_accounts: WeakValueDictionary[tuple, Account] = WeakValueDictionary()  # that pickles share
+opened: dict[tuple, str] = {}  # names of the budgets of this process, the last one at the end
 
 
 class PrivacyAccountant:
     """A budget for all releases of some private data, kept in a file.
 
     Each release is a row of the ledger, on the disk before private data is looked at; one that
-    would exceed a limit is refused. Whoever has the path shares the budget: clones, pickles and
-    copies of an accountant, threads, and the processes of this machine.
+    would exceed a limit is refused. Everybody who has the path shares the budget: clones, pickles
+    and copies of an accountant, threads, and the processes of this machine.
 
     Parameters
     ----------
@@ -48,8 +49,6 @@ class PrivacyAccountant:
         Part of `delta` that is kept back, so that many small releases may be composed by more than
         the sum of their epsilons: see the user guide. The deltas of the releases then share the
         rest.
-    timeout : float of at least 0, default=60.0
-        Seconds to wait while another process writes.
 
     Raises
     ------
@@ -58,9 +57,15 @@ class PrivacyAccountant:
     LedgerError
         If there is a ledger with other limits, or a file that is not a whole ledger.
 
+    Warns
+    -----
+    UserWarning
+        If a release brings the total gamma or delta to 1, before it is paid for: together the
+        releases then promise nothing.
+
     See Also
     --------
-    default_accountant : The one that counts where none was given.
+    default_accountant : The accountant of a release that is given none.
 
     Notes
     -----
@@ -90,8 +95,7 @@ class PrivacyAccountant:
     """
 
     _label: str | None = None
-    _label_came_along = False
-    """Whether the label is of the block in which this was pickled; one that is open goes before."""
+    _where: tuple[str, str] = "", ""  # partition and part
 
     def __init__(
         self,
@@ -101,67 +105,20 @@ class PrivacyAccountant:
         delta: float = 0.0,
         gamma: float | None = None,
         slack: float = 0.0,
-        timeout: float = 60.0,
     ):
         limits = check_limits(epsilon, delta, gamma, slack)
-        self._ledger = Ledger(os.fspath(path), timeout, limits)
-        self._sums = Sums(self._ledger)
-        self._remember()
-
-    @classmethod
-    def _of(cls, sums: Sums) -> Self:
-        self = cls.__new__(cls)
-        self._ledger, self._sums = sums.ledger, sums
-        return self
-
-    def _remember(self) -> None:
-        """Let releases that are charged to no budget be told of this one."""
+        self._account = Account(Ledger(os.fspath(path), limits))
         if self.is_kept:
-            remember(self._key, self)
-
-    @property
-    def _key(self) -> object:
-        """What accountants of the same ledger have in common."""
-        return id(self._ledger) if self.path == MEMORY else (self.path, self._ledger.identity)
-
-    def _check_writable(self) -> None:
-        if self._ledger.read_only:
-            raise TypeError(
-                f"The ledger {self.path!r} was opened to be read. To spend from it, make a "
-                "PrivacyAccountant with its limits."
-            )
-
-    def _labeled_here(self) -> PrivacyAccountant:
-        """Return this one with the label of the block, if that is of the same ledger."""
-        return self._labeled(self._label_here())
-
-    def _label_here(self) -> str | None:
-        """Return its own label, or that of a block of the same ledger."""
-        if self._label is None or self._label_came_along:
-            with suppress(LedgerError):  # which block it is cannot be told, and need not be
-                own = (each for each in accountants_in_force() if each._key == self._key)
-                if (given := next(own, None)) is not None:
-                    return given._label
-        return None if self._label_came_along else self._label
-
-    def _labeled(self, label: str | None) -> Self:
-        """Return this one, or one of the same ledger that labels its rows."""
-        if label is None:
-            return self
-        named = self._of(self._sums)
-        named._label = label
-        return named
+            self._remember()
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, timeout: float = 60.0) -> PrivacyAccountant:
+    def open(cls, path: str | os.PathLike[str]) -> PrivacyAccountant:
         """Open an existing ledger to read it.
 
         Parameters
         ----------
         path : str or path-like
             The ledger.
-        timeout : float of at least 0, default=60.0
-            Seconds to wait while another process writes.
 
         Returns
         -------
@@ -173,24 +130,36 @@ class PrivacyAccountant:
         LedgerError
             If there is no whole ledger.
         """
-        accountant = cls._of(Sums(Ledger(os.fspath(path), timeout, None)))
+        accountant = _of(Account(Ledger(os.fspath(path), None)))
         accountant._remember()
         return accountant
 
+    def _remember(self) -> None:
+        """Let releases that are charged to no budget be told of this one while it is there."""
+        key = self._account.ledger.key
+        opened.pop(key, None)
+        opened[key] = repr(self)
+        if self.path == MEMORY:
+            finalize(self._account, opened.pop, key, None)
+
     @property
     def is_kept(self) -> bool:
-        """Whether it is in a file or has a limit, and not there only to add up for a while."""
-        return self.path != MEMORY or math.isfinite(self.limits["epsilon"] or 0.0)
+        """Whether it is in a file or has a limit."""
+        return self.path != MEMORY or math.isfinite(self._limits.epsilon)
 
     @property
     def path(self) -> str:
-        """Where the ledger is."""
-        return self._ledger.path
+        """The path of the ledger."""
+        return self._account.ledger.path
 
     @property
     def limits(self) -> dict[str, float | None]:
         """The limits of epsilon, delta and gamma, and the slack."""
-        return dict(vars(self._ledger.limits))
+        return dict(vars(self._limits))
+
+    @property
+    def _limits(self) -> Limits:
+        return self._account.ledger.limits
 
     def spend(
         self,
@@ -199,10 +168,7 @@ class PrivacyAccountant:
         law: NoiseLaw | None = None,
         n_releases: int = 1,
         composed_at: float | None = None,
-        n_samples: int | None = None,
-        oracle: str | None = None,
         sensitivity_key: str | None = None,
-        plan_key: str | None = None,
         label: str | None = None,
     ) -> None:
         """Count a release, before it is made.
@@ -213,27 +179,21 @@ class PrivacyAccountant:
         Parameters
         ----------
         guarantee : PrivacyGuarantee
-            What the release will promise.
+            The promise of the release.
         law : NoiseLaw or None, default=None
             The law of its noise; None if no more is known than the guarantee.
         n_releases : int of at least 1, default=1
             More than one for a series of equal releases that is fixed in advance and counted as a
-            whole. Their targets may hang on earlier outcomes; number, epsilons and noise may not.
+            whole. Their targets may depend on earlier outcomes; number, epsilons and noise may not.
         composed_at : float in [0, 1) or None, default=None
             Delta at which such a series is composed by the laws of its noise, which costs less than
             its releases one by one. None takes their sum.
-        n_samples : int or None, default=None
-            Number of private records; None takes that of the guarantee.
-        oracle : str or None, default=None
-            Description of the oracle; None takes that of the guarantee.
         sensitivity_key : str or None, default=None
-            What the sensitivity estimate is known by. Its gamma counts for each release, the doubt
-            that its confidence leaves once for each key. None is an estimate of its own, for each
+            Identifies the sensitivity estimate. Its gamma counts for each release, the doubt that
+            its confidence leaves once for each key. None is an estimate of its own for each
             release.
-        plan_key : str or None, default=None
-            What the plan of the release is known by.
         label : str or None, default=None
-            What is released, in public words.
+            A name of the release, in public words.
 
         Raises
         ------
@@ -246,51 +206,9 @@ class PrivacyAccountant:
         ValueError
             If `law` does not belong to it, `composed_at` is below the delta of the releases, or the
             ledger is for other neighboring datasets.
-
-        Examples
-        --------
-        >>> from skdp import PrivacyGuarantee
-        >>> from skdp.accounting import NoiseLaw, PrivacyAccountant
-        >>> ledger = PrivacyAccountant(":memory:", epsilon=5.0, delta=1e-5)
-        >>> each, law = PrivacyGuarantee(epsilon=0.1), NoiseLaw("laplace", 0.1)
-        >>> ledger.spend(each, law=law, n_releases=100, composed_at=1e-5)
-        >>> print(f"{ledger.total().epsilon:.2f}")
-        4.22
         """
-        owner = "PrivacyAccountant.spend"
-        self._check_writable()
-        if not isinstance(guarantee, PrivacyGuarantee):
-            raise TypeError(
-                f"The 'guarantee' parameter of {owner} must be a PrivacyGuarantee, such as that of "
-                "a release, or for what was spent elsewhere PrivacyGuarantee(epsilon=..., "
-                f"delta=..., gamma=...). Got {shown(guarantee)}."
-            )
-        n_releases = check_count("n_releases", n_releases, owner)
-        if composed_at is not None and not 0 <= composed_at < 1:
-            raise ValueError(
-                f"The 'composed_at' parameter of {owner} must be in [0, 1). Got "
-                f"{shown(composed_at)}."
-            )
-        partition, part = part_in_force(self._ledger.identity)
-        block = self._labeled_here()._label
-        if block is not None:
-            label = ": ".join(filter(None, (block, estimator_first(label or ""))))
-        spend = Spend.of(
-            guarantee,
-            law,
-            n_releases,
-            n_samples=n_samples,
-            oracle=oracle,
-            sensitivity_key=sensitivity_key,
-            plan_key=plan_key,
-            label=label,
-            partition=partition,
-            part=part,
-        )
-        if composed_at is not None and n_releases > 1:
-            together = Tally().add(spend).fixed_total(self._ledger.limits, composed_at)
-            spend = replace(spend, epsilon=together.epsilon, delta=together.delta)
-        self._sums.commit(spend, guarantee)
+        row = self._row(guarantee, law, n_releases, composed_at, sensitivity_key, label)
+        self._account.commit(row, guarantee)
 
     def rehearse(self, *spends: Mapping[str, Any]) -> None:
         """Refuse releases that the budget does not allow together, before the first is made.
@@ -308,22 +226,50 @@ class PrivacyAccountant:
             If they would exceed a limit together. Its `spent` is what was spent before them.
         TypeError, ValueError
             As :meth:`spend`.
-
-        Examples
-        --------
-        >>> from skdp import PrivacyGuarantee
-        >>> from skdp.accounting import PrivacyAccountant
-        >>> ledger = PrivacyAccountant(":memory:", epsilon=1.0)
-        >>> half = {"guarantee": PrivacyGuarantee(epsilon=0.5)}
-        >>> ledger.rehearse(half, half)
-        >>> ledger.total().epsilon
-        0.0
         """
-        rehearsal = Rehearsal(self._sums)
-        trial = self._of(rehearsal)
-        for spend in spends:
-            trial.spend(**spend)
-        rehearsal.check()
+        self._account.check([(self._row(**each), each["guarantee"]) for each in spends])
+
+    def _row(
+        self,
+        guarantee: PrivacyGuarantee,
+        law: NoiseLaw | None = None,
+        n_releases: int = 1,
+        composed_at: float | None = None,
+        sensitivity_key: str | None = None,
+        label: str | None = None,
+    ) -> Spend:
+        """Return the row of a release, or refuse what is none."""
+        owner = "PrivacyAccountant.spend"
+        self._check_writable()
+        if not isinstance(guarantee, PrivacyGuarantee):
+            raise TypeError(
+                f"The 'guarantee' parameter of {owner} must be a PrivacyGuarantee, such as that of "
+                "a release, or for what was spent elsewhere PrivacyGuarantee(epsilon=..., "
+                f"delta=..., gamma=...). Got {shown(guarantee)}."
+            )
+        n_releases = check_count("n_releases", n_releases, owner)
+        if composed_at is not None and not 0 <= composed_at < 1:
+            raise ValueError(
+                f"The 'composed_at' parameter of {owner} must be in [0, 1). Got "
+                f"{shown(composed_at)}."
+            )
+        block = self._label_here
+        if block is not None:
+            label = ": ".join(filter(None, (block, estimator_first(label or ""))))
+        partition, part = self._where
+        row = Spend.of(
+            guarantee,
+            law,
+            n_releases,
+            partition=partition,
+            part=part,
+            sensitivity_key=sensitivity_key,
+            label=label,
+        )
+        if composed_at is None or n_releases == 1:
+            return row
+        together = Tally().add(row).fixed_total(self._limits, composed_at)
+        return replace(row, epsilon=together.epsilon, delta=together.delta)
 
     def total(
         self, *, delta: float | None = None, fixed: bool = False, label: str | None = None
@@ -340,8 +286,8 @@ class PrivacyAccountant:
             The total is then the least that basic, advanced and numerical composition of the laws
             give. Otherwise it is the sum or, where that is above the limit, the limit itself.
         label : str or None, default=None
-            Of which block of :meth:`as_default`, such as "Monday", or release; None is all. It is
-            what these promise by themselves. There is a warning if the ledger has none of them.
+            A block of :meth:`as_default`, such as "Monday", or a release, whose own total is asked
+            for; None is all. There is a warning if the ledger has no such label.
 
         Returns
         -------
@@ -360,11 +306,10 @@ class PrivacyAccountant:
                 "The 'delta' parameter of PrivacyAccountant.total must be in [0, 1), and goes with "
                 f"fixed=True. Got {shown(delta)}."
             )
-        tally = self._sums.current() if label is None else self._labeled_alike(label)
-        limits = self._ledger.limits
-        return tally.fixed_total(limits, delta) if fixed else tally.total(limits)
+        tally = self._account.current() if label is None else self._tally_of(label)
+        return tally.fixed_total(self._limits, delta) if fixed else tally.total(self._limits)
 
-    def _labeled_alike(self, label: str) -> Tally:
+    def _tally_of(self, label: str) -> Tally:
         """Add up the rows of a block or of a release."""
         if not isinstance(label, str):
             raise TypeError(
@@ -372,7 +317,7 @@ class PrivacyAccountant:
                 f"Got {shown(label)}."
             )
         tally, others = Tally(), set()
-        for _, spend in self._ledger.rows():
+        for _, spend in self._account.ledger.rows():
             if f": {label}: " in f": {spend.label}: ":
                 tally.add(spend)
             else:
@@ -390,22 +335,15 @@ class PrivacyAccountant:
         Parameters
         ----------
         n_releases : int of at least 1, default=1
-            How many, each with delta = 0 and no gamma; within a block of :meth:`parallel` of its
-            part.
+            Their number, each with delta = 0 and no gamma.
 
         Returns
         -------
         float of at least 0
             They may be spent one by one.
-
-        Raises
-        ------
-        ValueError
-            If a generator or coroutine that opened a block of `parallel` waits, as for a release.
         """
         check_count("n_releases", n_releases, "PrivacyAccountant.remaining")
-        seen = self._sums.current().seen_by(*part_in_force(self._ledger.identity))
-        return self._sums.left(n_releases, seen)
+        return self._account.left(n_releases, self._account.current().seen_by(*self._where))
 
     def rows(self) -> list[dict[str, object]]:
         """Return the releases as plain values.
@@ -415,7 +353,7 @@ class PrivacyAccountant:
         list of dict
             One for each row of the ledger, in the order in which they were spent.
         """
-        return [vars(spend) for _, spend in self._ledger.rows()]
+        return [vars(spend) for _, spend in self._account.ledger.rows()]
 
     def to_frame(self) -> Any:
         """Return the releases as a data frame.
@@ -433,21 +371,18 @@ class PrivacyAccountant:
         return frame.assign(label=frame["label"].map(short_label, na_action="ignore"))
 
     @contextmanager
-    def as_default(self, label: str | None = None) -> Iterator[Self]:
+    def as_default(self, label: str | None = None) -> Iterator[PrivacyAccountant]:
         """Let this accountant count all releases of a block that are given no other one.
 
-        Other threads and worker processes count here too while the block lasts; where blocks of
-        several accountants are open in different threads, they must be given theirs. A process
-        knows the blocks of the one that started it after skdp was imported there, by a file in
-        TMPDIR. If that is deleted while the block lasts, its end warns that workers may have
-        counted nowhere. A `PrivateEstimator` or a plan without an accountant that is pickled in the
-        block takes this one along, wherever it is fitted or executed then; a copy does not.
+        Other threads count here too while the block lasts, unless blocks of another ledger are open
+        as well. Worker processes do not know the block, and refuse releases without an accountant:
+        give those this one.
 
         Parameters
         ----------
         label : str or None, default=None
-            What the rows of the block are called, in public words, before what was released: such
-            as "Monday"; also of releases that are given an accountant of the same ledger. A block
+            A name for the block in public words, such as "Monday", which goes before the name of
+            each release, also of releases that are given an accountant of the same ledger. A block
             within another of the ledger goes by both labels.
 
         Yields
@@ -458,7 +393,8 @@ class PrivacyAccountant:
         Raises
         ------
         ValueError
-            If the label is no string, or not of one line of at most 80 characters.
+            If the label is no string, or not of one line of at most 80 characters; or if this
+            accountant counts for a part of the records.
         """
         fits = isinstance(label, str) and label.isprintable() and len(label) <= LONGEST
         if not (label is None or fits):
@@ -466,33 +402,54 @@ class PrivacyAccountant:
                 "The 'label' parameter of PrivacyAccountant.as_default must be a string of one "
                 f"line, of at most {LONGEST} characters. Got {shown(label)}."
             )
-        outer = self._label_here()
-        named = self._labeled(": ".join(filter(None, (outer, label))) or None)
-        with put_in_force(named):
+        if any(self._where):
+            raise ValueError(
+                "An accountant of a part must not be the default, which releases of other records "
+                "would use. Give it to each release of the part, as accountant=..."
+            )
+        label = ": ".join(filter(None, (self._label_here, label))) or None
+        named = self if label == self._label else _of(self._account, label)
+        token = _blocks.set((*_blocks.get(), named))
+        _open.append(named)
+        try:
             yield named
+        finally:
+            _open.remove(named)
+            _blocks.reset(token)
 
-    @contextmanager
-    def parallel(self, partition: str, part: str) -> Iterator[Self]:
-        """Declare that the releases of a block see one part of the records only.
+    @property
+    def _label_here(self) -> str | None:
+        """Its own label, or that of a block of the same ledger."""
+        key = self._account.ledger.key
+        given = (each for each in reversed(_blocks.get() or [*_open]) if each._label)
+        block = next((each._label for each in given if each._account.ledger.key == key), None)
+        return self._label or block
+
+    def part(self, partition: str, part: str) -> PrivacyAccountant:
+        """Return an accountant for releases that see one part of the records only.
 
         A record is in one part of a partition, so of its parts only the costliest counts, also in
         gamma: releases of other parts need not cover it. Which record is in which part must be
         public, and must not change when a record is replaced; that is assumed, and nobody checks
-        it. What a thread or a process that was begun in a block releases counts for all records.
-        Where a generator or a coroutine that opened a block waits, a release of the ledger is
-        refused: it would count in the part.
+        it.
 
         Parameters
         ----------
         partition : str
-            What the records are divided by, such as "hospital".
+            A name for the division of the records, such as "hospital".
         part : str
-            Which part the releases see.
+            The part that the releases see.
 
-        Yields
-        ------
+        Returns
+        -------
         PrivacyAccountant
-            This one.
+            One of the same ledger, to be given to each release of the part. What remains of it is
+            for that part.
+
+        Raises
+        ------
+        ValueError
+            If the names are no strings, or this accountant is for a part already.
 
         Examples
         --------
@@ -500,36 +457,45 @@ class PrivacyAccountant:
         >>> from skdp.accounting import PrivacyAccountant
         >>> ledger = PrivacyAccountant(":memory:", epsilon=1.0)
         >>> for hospital in ("north", "south"):
-        ...     with ledger.parallel("hospital", hospital):
-        ...         ledger.spend(PrivacyGuarantee(epsilon=1.0))
+        ...     ledger.part("hospital", hospital).spend(PrivacyGuarantee(epsilon=1.0))
         >>> ledger.total().epsilon
         1.0
         """
-        with put_in_part(self._ledger.identity, partition, part):
-            yield self
+        if not (partition and isinstance(partition, str) and isinstance(part, str)):
+            raise ValueError(
+                "The 'partition' and 'part' parameters of PrivacyAccountant.part must be strings. "
+                f"Got {shown(partition)} and {shown(part)}."
+            )
+        if any(self._where):
+            raise ValueError(
+                "A part must not be divided again. Name it by both partitions, such as "
+                "part('region and year', 'north, 2026')."
+            )
+        return _of(self._account, self._label, (partition, part))
 
     def __str__(self) -> str:
-        limits = vars(self._ledger.limits)
-        unlimited = math.isinf(self._ledger.limits.epsilon)
-        left, of_ten = self._sums.left(1), self._sums.left(10)
+        account, limits = self._account, self._limits
+        tally = account.current()
+        unlimited = math.isinf(limits.epsilon)
+        left, of_ten = account.left(1, tally), account.left(10, tally)
         shares = f"epsilon={left:g} for one release, {of_ten:g} for each of ten"
-        if limits["delta"] and not unlimited:
-            delta = self._sums.delta_left()
+        if limits.delta and not unlimited:
+            delta = account.delta_left(tally)
             shares += f"; delta={delta:g}" if delta else "; no delta"
-        if limits["gamma"] is not None:
-            gamma = self._sums.gamma_left()
+        if limits.gamma is not None:
+            gamma = account.gamma_left(tally)
             none = "no gamma: only what is known on paper"
             shares += f"; gamma={gamma:g}" if gamma else f"; {none}"
         return "\n".join(
             [
-                f"budget: {'no limit' if unlimited else numbers(limits)}",
-                f"spent: {self.total()}",
+                f"budget: {'no limit' if unlimited else limits}",
+                f"spent: {tally.total(limits)}",
                 f"left: {shares if left else 'nothing'}",
             ]
         )
 
     def __repr__(self) -> str:
-        return f"PrivacyAccountant({self.path!r}, {numbers(vars(self._ledger.limits))})"
+        return f"PrivacyAccountant({self.path!r}, {self._limits})"
 
     def _repr_html_(self) -> str:
         lines = (line.partition(": ") for line in str(self).splitlines())
@@ -548,29 +514,62 @@ class PrivacyAccountant:
         return self
 
     def __reduce__(self) -> tuple:
-        ledger = self._ledger
+        ledger = self._account.ledger
         if ledger.path == MEMORY:
             raise TypeError(
                 "A ledger in memory belongs to one process and cannot be pickled. Give "
                 "PrivacyAccountant the path of a file."
             )
         limits = None if ledger.read_only else ledger.limits
-        label = self._labeled_here()._label
-        return _reopen, (ledger.path, ledger.timeout, limits, ledger.identity, label)
+        return _reopen, (ledger.path, limits, ledger.identity, self._label, self._where)
+
+    def _check_writable(self) -> None:
+        if self._account.ledger.read_only:
+            raise TypeError(
+                f"The ledger {self.path!r} was opened to be read. To spend from it, make a "
+                "PrivacyAccountant with its limits."
+            )
+
+
+def in_force() -> PrivacyAccountant | None:
+    """Return the accountant of the innermost block, or of the ledger whose blocks are open."""
+    own, others = _blocks.get(), [*_open]
+    if not own and len({each._account.ledger.key for each in others}) > 1:
+        raise LedgerError(
+            "Blocks of as_default are open for several ledgers in other threads, and which of them "
+            "counts here cannot be told. Give the release its accountant."
+        )
+    return next(reversed(own or others), None)
+
+
+def _of(
+    account: Account, label: str | None = None, where: tuple[str, str] = ("", "")
+) -> PrivacyAccountant:
+    """Return another accountant of the same ledger."""
+    made = PrivacyAccountant.__new__(PrivacyAccountant)
+    made._account, made._label, made._where = account, label, where
+    return made
 
 
 def _reopen(
-    path: str, timeout: float, limits: Limits | None, identity: str, label: str | None = None
+    path: str, limits: Limits | None, identity: str, label: str | None, where: tuple[str, str]
 ) -> PrivacyAccountant:
-    """Return the accountant of this process for the same ledger."""
+    """Return an accountant that was pickled, with the sums that others of its ledger share."""
     with lock:
-        key = (path, identity, limits is None)
-        found = _reopened.get(key)
-        if found is None:
-            found = PrivacyAccountant._of(Sums(Ledger(path, timeout, limits, identity)))
-            _reopened[key] = found
-    found._remember()
-    named = found._labeled(label)
-    if label is not None:
-        named._label_came_along = True
-    return named
+        key = path, identity, limits is None
+        account = _accounts.get(key)
+        if account is None:
+            account = _accounts[key] = Account(Ledger(path, limits, identity))
+    made = _of(account, label, where)
+    made._remember()
+    return made
+
+
+def _forget_blocks() -> None:
+    """Leave the blocks to the parent, in a forked process: it may outlive them."""
+    _open.clear()
+    _blocks.set(())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_blocks)

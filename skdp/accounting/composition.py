@@ -1,9 +1,12 @@
-"""Composition of privacy losses by convolution on a grid, erring toward privacy.
+"""The privacy loss and its composition.
 
-Losses of independent releases add up, so their laws are convolved. A law is put on a grid by
-joining the points of its curve delta(epsilon) with straight lines in exp(epsilon) [1]_: the curve
-is convex there, so the joined one lies above it, and it is the curve of a discrete loss. A loss
-with a curve above another one composes to a curve above.
+The privacy loss L of a release is the logarithm of how much more likely its outcome is under a
+dataset than under its neighbor: a random number, because the outcome is one. Every promise about a
+release can be read from the law of L. Losses of independent releases add up, so their laws are
+convolved, on a grid. A law is put on the grid by joining the points of its curve delta(epsilon)
+with straight lines in exp(epsilon) [1]_: the curve is convex there, so the joined one lies above
+it, and it is the curve of a discrete loss. A loss with a curve above another one composes to a
+curve above.
 
 References
 ----------
@@ -14,17 +17,19 @@ References
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import minimize_scalar
 from scipy.signal import lfilter
 from scipy.special import logsumexp
 
-from skdp.accounting.loss import PrivacyLossDistribution
-from skdp.core.checks import MOST, check_count, check_levels, check_real
+from skdp.core.checks import MOST, check_count, check_levels, check_real, shown
 
 _TAIL = 1e-16  # mass of the sum that the window of the convolution may cut off
 _MAX_POINTS = 2**26
@@ -32,40 +37,182 @@ _USUAL_POINTS = 2**22  # a second or two
 _COARSE_POINTS = 400  # enough to see how wide a sum spreads
 
 
-def self_convolved(law: PrivacyLossDistribution, n: int, step: float | None) -> GridLoss:
-    """Put a law on a grid, of this step or the default, and add it to itself."""
-    return GridLoss.from_law(law, _default_step(law, n) if step is None else step)._power(n)
+class PrivacyLossDistribution(ABC):
+    """Law of the privacy loss L on the worst pair that a mechanism covers.
 
+    L is positive where the outcome speaks for the dataset it came from. The two datasets of a
+    pair may be exchanged without changing any number here.
 
-def convolved(
-    law: PrivacyLossDistribution, other: PrivacyLossDistribution, step: float | None
-) -> GridLoss:
-    """Put two laws on a grid and add them.
-
-    `step` is the distance of the grid; None takes the finer of the two defaults, or more where the
-    range of the losses needs it.
+    Examples
+    --------
+    >>> from skdp import LaplaceMechanism
+    >>> from skdp.risk import PrivacyLossDistribution, privacy_loss_distribution
+    >>> loss = privacy_loss_distribution(LaplaceMechanism(epsilon=1.0))
+    >>> isinstance(loss, PrivacyLossDistribution), round(float(loss.cdf(0.5)), 3)
+    (True, 0.389)
     """
-    if step is None:
-        reach = sum(high - low for low, high in (law._support(), other._support()))
-        step = max(min(_default_step(law), _default_step(other)), reach / _USUAL_POINTS)
-    return GridLoss.from_law(law, step)._plus(GridLoss.from_law(other, step))
 
+    def cdf(self, loss: ArrayLike) -> Any:
+        """Probability that the loss is at most a level.
 
-def _default_step(law: PrivacyLossDistribution, n: int = 1) -> float:
-    """Return a grid distance that is fine for n losses of a law, and that n of them fit on."""
-    low, high = law._support()
-    coarse = (high - low) / _COARSE_POINTS
-    # The sum spreads like sqrt(n), and the grid with it: what it then exceeds the truth by grows
-    # with n step^2, in proportion to the sum.
-    least = GridLoss.from_law(law, coarse)._spread(n) / _USUAL_POINTS if n > 1 else 0.0
-    if isinstance(law, GridLoss):
-        return law.step * max(1, math.ceil(least / law.step))  # its points stay on the grid
-    # The excess over the truth grows with sqrt(n) step^2, and is least with atoms on the grid.
-    step = max(min(1e-3, coarse) * min(1.0, 100 / n) ** 0.25, least)
-    if not math.isfinite(law.bound):
-        return step
-    parts = law.bound / step
-    return law.bound / max(1, math.floor(parts) if step == least else math.ceil(parts))
+        Parameters
+        ----------
+        loss : array-like of float
+            Levels, of either sign.
+
+        Returns
+        -------
+        float or ndarray of float in [0, 1]
+            ``P(L <= loss)``, of the shape of `loss`; nan where that is.
+        """
+        return _evaluated(self._cdf, check_levels("loss", loss, "cdf"), 0.0, 1.0)
+
+    def two_sided(self, epsilon: ArrayLike) -> Any:
+        """Probability that the loss is at most a level in absolute value.
+
+        Parameters
+        ----------
+        epsilon : array-like of float
+            Levels; below 0 the probability is 0.
+
+        Returns
+        -------
+        float or ndarray of float in [0, 1]
+            ``P(abs(L) <= epsilon)``, of the shape of `epsilon`; nan where that is.
+        """
+        return _evaluated(self._two_sided, check_levels("epsilon", epsilon, "two_sided"), 0.0, 1.0)
+
+    def delta(self, epsilon: ArrayLike) -> Any:
+        """Smallest delta of (epsilon, delta)-differential privacy.
+
+        Parameters
+        ----------
+        epsilon : array-like of float
+            Levels, of either sign.
+
+        Returns
+        -------
+        float or ndarray of float in [0, 1]
+            The mean of ``max(0, 1 - exp(epsilon - L))``, of the shape of `epsilon`; nan where
+            that is.
+        """
+        return _evaluated(self._delta, check_levels("epsilon", epsilon, "delta"), 1.0, 0.0)
+
+    def epsilon(self, delta: float) -> float:
+        """Smallest epsilon of (epsilon, delta)-differential privacy.
+
+        Parameters
+        ----------
+        delta : float in [0, 1)
+            Mass on which the bound may fail.
+
+        Returns
+        -------
+        float of at least 0
+            Never below the exact value; inf if no finite level does.
+        """
+        level = self._epsilon(check_real("delta", delta, "epsilon", 0.0, 1.0, closed="l"))
+        return min(self.bound, math.nextafter(level, math.inf)) if level > 0 else 0.0
+
+    def quantile(self, probability: float) -> float:
+        """Smallest level that the loss does not exceed with a given probability.
+
+        Parameters
+        ----------
+        probability : float in (0, 1]
+            The probability.
+
+        Returns
+        -------
+        float
+            The smallest l with ``cdf(l) >= probability``; inf if there is none.
+        """
+        owner = "quantile"
+        return self._quantile(check_real("probability", probability, owner, 0.0, 1.0, closed="r"))
+
+    @property
+    def bound(self) -> float:
+        """Level that the loss never exceeds; inf if there is none."""
+        return self._bound()
+
+    def self_compose(self, n: int) -> PrivacyLossDistribution:
+        """Law of the total loss of `n` independent releases.
+
+        A law that is on no grid yet is put on one, of distance .001, less if the loss is small or n
+        is large, and more where n is above some 10,000; ``GridLoss.from_law`` takes another one.
+
+        Parameters
+        ----------
+        n : int of at least 1
+            Number of releases, of the same private data.
+
+        Returns
+        -------
+        PrivacyLossDistribution
+            Its `delta` and `epsilon` are never below the truth.
+        """
+        n = check_count("n", n, "self_compose")
+        return self if n == 1 else self._self_compose(n)
+
+    def compose(self, other: PrivacyLossDistribution) -> PrivacyLossDistribution:
+        """Law of the total loss of two independent releases.
+
+        Parameters
+        ----------
+        other : PrivacyLossDistribution
+            The loss of the other release. Both are put on the finer of their grids, or on a coarser
+            one where the range of the losses needs it.
+
+        Returns
+        -------
+        PrivacyLossDistribution
+            Its `delta` and `epsilon` are never below the truth.
+
+        Raises
+        ------
+        TypeError
+            If `other` is no law of a loss.
+
+        See Also
+        --------
+        self_compose : The same for equal releases.
+        """
+        if not isinstance(other, PrivacyLossDistribution):
+            raise TypeError(
+                "The 'other' parameter of compose must be the law of a privacy loss. Got "
+                f"{shown(other)}. For equal releases use self_compose(n)."
+            )
+        return self._compose(other)
+
+    @abstractmethod
+    def _cdf(self, loss: NDArray[np.float64]) -> NDArray[np.float64]: ...
+
+    @abstractmethod
+    def _two_sided(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]: ...
+
+    @abstractmethod
+    def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]: ...
+
+    @abstractmethod
+    def _epsilon(self, delta: float) -> float: ...
+
+    @abstractmethod
+    def _quantile(self, probability: float) -> float: ...
+
+    @abstractmethod
+    def _support(self) -> tuple[float, float]:
+        """Return an interval that holds the loss, all but a mass of 1e-16 at either end."""
+
+    def _bound(self) -> float:
+        return self._support()[1]
+
+    def _self_compose(self, n: int) -> PrivacyLossDistribution:
+        return GridLoss.from_law(self, _default_step(self, n))._power(n)
+
+    def _compose(self, other: PrivacyLossDistribution) -> PrivacyLossDistribution:
+        reach = sum(high - low for low, high in (self._support(), other._support()))
+        step = max(min(_default_step(self), _default_step(other)), reach / _USUAL_POINTS)
+        return GridLoss.from_law(self, step)._plus(GridLoss.from_law(other, step))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,12 +275,12 @@ class GridLoss(PrivacyLossDistribution):
 
     @classmethod
     def from_law(cls, law: PrivacyLossDistribution, step: float) -> GridLoss:
-        """Put a law on a grid, from above.
+        """Put a law on a grid whose curve lies above that of the law.
 
         Parameters
         ----------
         law : PrivacyLossDistribution
-            Any law; one that is on this grid is returned as it is.
+            A law; one that is on this grid is returned unchanged.
         step : float in (0, inf)
             Distance of the grid.
 
@@ -142,7 +289,7 @@ class GridLoss(PrivacyLossDistribution):
         GridLoss
             Its `delta` agrees with that of the law on the grid and is above it between.
         """
-        step = check_real("step", step, "compose", 0.0, math.inf)
+        step = check_real("step", step, "from_law", 0.0, math.inf)
         if isinstance(law, cls) and law.step == step:
             return law
         low, high = law._support()
@@ -197,10 +344,6 @@ class GridLoss(PrivacyLossDistribution):
         if index == self.probabilities.size:
             return self.limit
         return min(self.limit, self.step * (self.first + index))
-
-    def _sample(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-        place = np.searchsorted(self._below[1:], rng.random(size), "right")
-        return np.append(self.losses, self.limit)[place]
 
     def _support(self) -> tuple[float, float]:
         return self.step * self.first, self.step * (self.first + self.probabilities.size - 1)
@@ -267,6 +410,36 @@ class GridLoss(PrivacyLossDistribution):
         return side * float(best.fun)
 
 
+def _default_step(law: PrivacyLossDistribution, n: int = 1) -> float:
+    """Return a grid distance that is fine for n losses of a law, and that n of them fit on."""
+    low, high = law._support()
+    coarse = (high - low) / _COARSE_POINTS
+    # The sum spreads like sqrt(n), and the grid with it: what it then exceeds the truth by grows
+    # with n step^2, in proportion to the sum.
+    least = GridLoss.from_law(law, coarse)._spread(n) / _USUAL_POINTS if n > 1 else 0.0
+    if isinstance(law, GridLoss):
+        return law.step * max(1, math.ceil(least / law.step))  # its points stay on the grid
+    # The excess over the truth grows with sqrt(n) step^2, and is least with atoms on the grid.
+    step = max(min(1e-3, coarse) * min(1.0, 100 / n) ** 0.25, least)
+    if not math.isfinite(law.bound):
+        return step
+    parts = law.bound / step
+    return law.bound / max(1, math.floor(parts) if step == least else math.ceil(parts))
+
+
+def _evaluated(
+    function: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    levels: NDArray[np.float64],
+    lowest: float,
+    highest: float,
+) -> Any:
+    """Evaluate a probability at the finite levels; its limits are known, and nan stays nan."""
+    limits = np.where(levels > 0, highest, np.where(levels < 0, lowest, math.nan))
+    with np.errstate(over="ignore"):  # beyond the largest double the limits are as good
+        found = function(np.where(np.isfinite(levels), levels, 0.0))
+    return np.where(np.isfinite(levels), np.clip(found, 0.0, 1.0) + 0.0, limits)[()]
+
+
 def _variance(mass: NDArray[np.float64]) -> float:
     points = np.arange(mass.size)
     mean = (points @ mass) / mass.sum()
@@ -285,7 +458,8 @@ def _rounded_up(total: NDArray[np.float64], n: int) -> NDArray[np.float64]:
 
 def _check_size(n_points: int, step: float) -> None:
     if n_points > _MAX_POINTS:
+        least = step * n_points / _MAX_POINTS
         raise ValueError(
-            f"The 'step' parameter of compose must be at least {step * n_points / _MAX_POINTS:.2g} "
-            f"for a loss of this range, to keep the grid below {_MAX_POINTS} points. Got {step:g}."
+            f"The 'step' parameter of from_law must be at least {least:.2g} for a loss of this "
+            f"range, to keep the grid below {_MAX_POINTS} points. Got {step:g}."
         )

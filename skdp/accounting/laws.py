@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, log_ndtr, ndtr, ndtri
 
-from skdp.accounting.loss import PrivacyLossDistribution
+from skdp.accounting.composition import PrivacyLossDistribution
 from skdp.core.checks import check_real
 
 _TAIL = 1e-16  # mass of an unbounded law that a grid may leave out; it is charged to delta
@@ -92,10 +92,6 @@ class LaplaceLoss(PrivacyLossDistribution):
             return self.epsilon0
         return max(-self.epsilon0, self.epsilon0 + 2 * math.log(2 * probability))
 
-    def _sample(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-        noise = rng.laplace(size=size)
-        return self.epsilon0 - 2 * np.clip(noise, 0.0, self.epsilon0)
-
     def _support(self) -> tuple[float, float]:
         return -self.epsilon0, self.epsilon0
 
@@ -156,9 +152,6 @@ class GaussianLoss(PrivacyLossDistribution):
     def _quantile(self, probability: float) -> float:
         return self.mu * (self.mu / 2 + float(ndtri(probability)))
 
-    def _sample(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-        return rng.normal(self.mu**2 / 2, self.mu, size=size)
-
     def _support(self) -> tuple[float, float]:
         reach = -self.mu * float(ndtri(_TAIL))
         return self.mu**2 / 2 - reach, self.mu**2 / 2 + reach
@@ -166,22 +159,20 @@ class GaussianLoss(PrivacyLossDistribution):
     def _bound(self) -> float:
         return math.inf
 
-    def _self_compose(self, n: int, step: float | None) -> PrivacyLossDistribution:
+    def _self_compose(self, n: int) -> PrivacyLossDistribution:
         return GaussianLoss(self.mu * math.sqrt(n))  # exact: normal laws add up
 
-    def _compose(
-        self, other: PrivacyLossDistribution, step: float | None
-    ) -> PrivacyLossDistribution:
+    def _compose(self, other: PrivacyLossDistribution) -> PrivacyLossDistribution:
         if isinstance(other, GaussianLoss):
             return GaussianLoss(math.hypot(self.mu, other.mu))
-        return super()._compose(other, step)
+        return super()._compose(other)
 
 
 @dataclass(frozen=True)
 class PureLoss(PrivacyLossDistribution):
     """What is known of the loss of any mechanism that is epsilon0-differentially private.
 
-    `delta`, `epsilon`, `sample` and composition are those of randomized response, which no such
+    `delta`, `epsilon` and composition are those of randomized response, which no such
     mechanism exceeds [1]_. Probabilities of the loss itself are not ordered in this way: `cdf` and
     `two_sided` are the largest lower bounds over all these mechanisms. The bound on the cdf comes
     from two outcomes, one with a loss just above l and one with a loss of -epsilon0.
@@ -232,10 +223,6 @@ class PureLoss(PrivacyLossDistribution):
             return self.epsilon0
         share = probability * math.exp(min(self.epsilon0, 700.0))  # above it only 1e-308 is left
         return math.log1p(-probability) - math.log1p(-min(share, 1 - 2**-53))
-
-    def _sample(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-        true = rng.random(size) < expit(self.epsilon0)
-        return np.where(true, self.epsilon0, -self.epsilon0)
 
     def _support(self) -> tuple[float, float]:
         return -self.epsilon0, self.epsilon0

@@ -1,10 +1,10 @@
 """The file behind a budget: SQLite, a row per spend, each on the disk before anything is released.
 
-A ledger is append-only. It is opened anew in every process, since a connection must not be carried
-across a fork, and is known by a number of its own: a file that was put in its place is refused. The
-write-ahead log is emptied into the file after each row, so that nothing is forgotten where the file
-is moved or copied alone; and since a file of two names would have two logs, it is refused.
-So is one whose log was removed, since processes that share no log do not see each other's rows.
+A ledger is append-only. Each process opens it anew, since a connection must not be carried across a
+fork, and knows it by a number in the file: a file that was put in its place is refused. The
+write-ahead log is emptied into the file after each row, so that a file that is moved or copied
+alone holds all rows. A file of two names would have two logs, and processes that share no log do
+not see each other's rows: so a file with a second name is refused, and one whose log was removed.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from skdp.accounting.tally import Limits
 from skdp.exceptions import LedgerError
 
 MEMORY = ":memory:"
+TIMEOUT = 60.0  # seconds to wait while another process writes
 APPLICATION = 0x736B6470  # "skdp", by which SQLite knows whose file it is
-VERSION = 1
+VERSION = 2
 
 COLUMNS = tuple(column.name for column in fields(Spend))
 SCHEMA = (
@@ -55,16 +56,13 @@ _inherited: list[sqlite3.Connection] = []  # closing one in a fork would meddle 
 class Ledger:
     """A ledger file, or one in memory.
 
-    `limits` are those of a new file and must be those of an existing one; None opens one that
-    exists, to be read only. `identity` is the number that the file must have, if any; with both, it
-    is opened when it is used.
+    A new file gets the limits, and an existing one must have them; None opens a file that exists,
+    to be read only. `identity` is the number that the file must have, if any; a ledger with limits
+    and an identity is opened when it is used.
     """
 
-    def __init__(
-        self, path: str, timeout: float, limits: Limits | None, identity: str | None = None
-    ):
+    def __init__(self, path: str, limits: Limits | None, identity: str | None = None):
         self.path = path if path == MEMORY else os.path.realpath(path)
-        self.timeout = timeout
         self.read_only = limits is None
         self.identity = identity
         self._connection: sqlite3.Connection | None = None
@@ -78,6 +76,11 @@ class Ledger:
             return
         with lock, self._told("opened"):
             self.limits = self._open(limits)
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """The path and the number of the ledger, by which it is told from others."""
+        return self.path, self.identity
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -133,7 +136,7 @@ class Ledger:
         return self._connection
 
     def _find_files(self) -> Files:
-        """Find the files of which this is made: the ledger, its log and the index of the log."""
+        """Find the files of the ledger: itself, its log and the index of the log."""
         names = () if self.path == MEMORY else ("",) if self.read_only else ("", "-wal", "-shm")
         return tuple(_identity_of(self.path + name) for name in names)
 
@@ -189,7 +192,7 @@ class Ledger:
     def _connect(self) -> sqlite3.Connection:
         # Any: mypy cannot match options of several types
         how: dict[str, Any] = {
-            "timeout": self.timeout,
+            "timeout": TIMEOUT,
             "isolation_level": None,
             "check_same_thread": False,
         }
@@ -259,7 +262,7 @@ class Ledger:
 
     def _write_ahead(self, connection: sqlite3.Connection) -> object:
         """Ask for a log; SQLite itself does not wait for another process that asks at the time."""
-        end = time.monotonic() + self.timeout
+        end = time.monotonic() + TIMEOUT
         while True:
             try:
                 return connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
@@ -272,7 +275,7 @@ class Ledger:
 def _remedy(error: Exception) -> str:
     text = str(error)
     if "locked" in text:
-        return "Another process holds it: wait, or allow a longer timeout."
+        return "Another process holds it: wait, and try again."
     if "full" in text:
         return "Make room on the disk."
     if "readonly" in text or "unable to open" in text:
@@ -289,7 +292,7 @@ def _identity_of(path: str) -> tuple[int, int, int] | None:
 
 
 def _forget_connections() -> None:
-    """Leave the connections to the parent, in a process that was forked off."""
+    """Leave the connections to the parent, in a forked process."""
     for ledger in list(_ledgers):
         if ledger._connection is not None and ledger._closing is not None:
             ledger._closing.detach()

@@ -1,16 +1,19 @@
-"""Who pays for a release: the accountant that it is given, that of a block, or nobody."""
+"""Who pays for a release: the accountant that it is given, that of a block, or the process."""
 
 from __future__ import annotations
 
 import math
+import multiprocessing
+import os
 
-from skdp.accounting.accountant import PrivacyAccountant
-from skdp.accounting.in_force import accountant_in_force
+from skdp.accounting.accountant import PrivacyAccountant, in_force, opened
 from skdp.accounting.ledger import MEMORY, lock
-from skdp.accounting.opened import names_of_opened
 from skdp.core.checks import shown, warn
+from skdp.exceptions import LedgerError
 
-_of_all: PrivacyAccountant | None = None
+_of_process: list[PrivacyAccountant] = []  # one, once it is asked for
+_places: set[tuple[str, int]] = set()  # files and lines that were warned
+_process = os.getpid()  # a fork has another number
 
 
 def default_accountant() -> PrivacyAccountant:
@@ -22,6 +25,12 @@ def default_accountant() -> PrivacyAccountant:
         That of the innermost block of :meth:`PrivacyAccountant.as_default`, else one in memory
         that counts all releases of this process and has no limits.
 
+    Raises
+    ------
+    LedgerError
+        In a worker process, outside of such a block: the process that began it would not see the
+        releases.
+
     Examples
     --------
     >>> from skdp.accounting import PrivacyAccountant, default_accountant
@@ -30,36 +39,41 @@ def default_accountant() -> PrivacyAccountant:
     ...     default_accountant() is ledger
     True
     """
-    global _of_all
-    given = accountant_in_force()
+    given = in_force()
     if given is not None:
         return given
+    if os.getpid() != _process or multiprocessing.parent_process() is not None:
+        raise LedgerError(
+            "A worker process has no budget of its own: the process that began it would not count "
+            "this release. Give the estimator or the call a ledger in a file, such as "
+            "accountant=PrivacyAccountant('budget.db', epsilon=3.0)."
+        )
     with lock:
-        if _of_all is None or _of_all._ledger.is_lost:  # in a fork
-            _of_all = PrivacyAccountant(MEMORY, epsilon=math.inf, delta=1.0)
-        return _of_all
+        if not _of_process:
+            _of_process.append(PrivacyAccountant(MEMORY, epsilon=math.inf, delta=1.0))
+        return _of_process[0]
 
 
-def paying(accountant: PrivacyAccountant | None) -> PrivacyAccountant:
-    """Return who would pay for a release."""
-    return default_accountant() if accountant is None else accountant._labeled_here()
+def find_accountant(given: PrivacyAccountant | None) -> PrivacyAccountant:
+    """Return the accountant that pays for a release."""
+    return default_accountant() if given is None else given
 
 
-def payer(accountant: PrivacyAccountant | None) -> PrivacyAccountant:
-    """Return who pays for a release; warn if it is nobody, though a budget was opened here."""
-    nobody = accountant is None and accountant_in_force() is None
-    if nobody and (opened := names_of_opened()):
+def warn_if_uncharged(given: PrivacyAccountant | None) -> None:
+    """Warn, once for each line, of a release that no budget pays for though one was opened."""
+    names = [*opened.values()]
+    if given is None and in_force() is None and names:
         warn(
-            f"This release is charged to no budget, although {opened[-1]} was opened. Pass it as "
+            f"This release is charged to no budget, although {names[-1]} was opened. Pass it as "
             "'accountant', or release within a block `with accountant.as_default():`; what is out "
             "already is entered by `accountant.spend(guarantee)`. If no budget is to pay, pass "
-            "accountant=default_accountant()."
+            "accountant=default_accountant().",
+            once=_places,
         )
-    return paying(accountant)
 
 
 def check_accountant(accountant: object, owner: str) -> None:
-    """Refuse what is neither an accountant that can spend nor None."""
+    """Refuse what is neither None nor an accountant that can spend."""
     if accountant is None:
         return
     if not isinstance(accountant, PrivacyAccountant):
@@ -68,3 +82,10 @@ def check_accountant(accountant: object, owner: str) -> None:
             f"Got {shown(accountant)}."
         )
     accountant._check_writable()
+
+
+def forget_releases() -> None:
+    """Begin anew, as a new process does: for the pages of a gallery, and for tests."""
+    _of_process.clear()
+    _places.clear()
+    opened.clear()

@@ -1,49 +1,22 @@
-"""Spend: a row of a ledger, in decimals as they were typed."""
+"""Spend: a row of a ledger."""
 
 from __future__ import annotations
 
 import datetime
-import math
 import re
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from skdp.accounting.exact import Exact, above, exact, finite, power_below
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 
 if TYPE_CHECKING:
-    from skdp.accounting.loss import PrivacyLossDistribution
-
-# Sums are of decimals as they were typed, and exact whatever floats they are of: ten times .1 is 1.
-UP = Context(prec=700, rounding=ROUND_CEILING)
-DOWN = Context(prec=700, rounding=ROUND_FLOOR)
-# So many digits any float keeps: a third of .1, times three, is .1 again.
-SHORT_UP = Context(prec=15, rounding=ROUND_CEILING)
-SHORT_DOWN = Context(prec=15, rounding=ROUND_FLOOR)
-
-
-@lru_cache(1024)
-def exact(number: float) -> Decimal:
-    """Return a float as the shortest decimal that is it."""
-    return Decimal(repr(float(number)))
-
-
-def above(number: Decimal) -> float:
-    """Return the smallest float whose decimal is not below a number."""
-    found = float(number)
-    return found if exact(found) >= number else math.nextafter(found, math.inf)
-
-
-def below(number: Decimal) -> float:
-    """Return the largest float whose decimal is not above a number."""
-    found = float(number)
-    return found if exact(found) <= number else math.nextafter(found, -math.inf)
+    from skdp.accounting.composition import PrivacyLossDistribution
 
 
 @dataclass(frozen=True)
 class Spend:
-    """One row of a ledger: a release, or a series of equal releases that was fixed in advance."""
+    """A release, or a series of equal releases that was fixed in advance."""
 
     time: str
     epsilon: float
@@ -61,7 +34,6 @@ class Spend:
     assumed: str | None
     seeded: int
     sensitivity_key: str | None
-    plan_key: str | None
     label: str | None
     partition: str
     part: str
@@ -70,12 +42,11 @@ class Spend:
     def of(
         cls,
         guarantee: PrivacyGuarantee,
-        law: NoiseLaw | None,
-        n_releases: int,
+        law: NoiseLaw | None = None,
+        n_releases: int = 1,
         *,
-        n_samples: int | None,
-        partition: str,
-        part: str,
+        partition: str = "",
+        part: str = "",
         **texts: str | None,
     ) -> Spend:
         """Make the row of a release, or of several that are counted one by one."""
@@ -89,36 +60,35 @@ class Spend:
                     f"The {name!r} parameter of PrivacyAccountant.spend must be a string. Got an "
                     f"object of type {type(text).__name__}."
                 )
-        if texts["oracle"] is None:
-            texts["oracle"] = guarantee.oracle
-        kept = DOWN.power(DOWN.subtract(1, exact(guarantee.delta)), n_releases)
+        sure = guarantee.confidence
         return cls(
             time=datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds"),
-            epsilon=above(UP.multiply(exact(guarantee.epsilon), Decimal(n_releases))),
-            delta=float(guarantee.delta) if n_releases == 1 else above(UP.subtract(1, kept)),
+            epsilon=above(exact(guarantee.epsilon) * n_releases),
+            delta=above(1 - power_below(1 - finite(guarantee.delta), n_releases)),
             gamma=float(guarantee.gamma),
-            confidence=None if guarantee.confidence is None else float(guarantee.confidence),
+            confidence=None if sure is None else float(sure),
             relation=guarantee.relation.value,
             n_releases=n_releases,
             each_epsilon=float(guarantee.epsilon),
             each_delta=float(guarantee.delta),
             law=law.kind,
             parameter=law.parameter,
-            n_samples=guarantee.n_samples if n_samples is None else int(n_samples),
+            n_samples=guarantee.n_samples,
+            oracle=guarantee.oracle,
             assumed=guarantee.assumed,
             seeded=int(guarantee.seeded),
+            sensitivity_key=texts.get("sensitivity_key"),
+            label=texts.get("label"),
             partition=partition,
             part=part,
-            **texts,
         )
 
     @property
-    def square(self) -> Decimal:
+    def square(self) -> Exact:
         """Twice the rho of zero-concentrated privacy, apart from where a coin of delta falls."""
         if self.law == "gaussian" or not self.each_delta:
-            each = UP.multiply(exact(self.parameter), exact(self.parameter))
-            return UP.multiply(Decimal(self.n_releases), each)
-        return UP.multiply(exact(self.epsilon), exact(self.epsilon))
+            return self.n_releases * exact(self.parameter) ** 2
+        return exact(self.epsilon) ** 2
 
     @property
     def coin(self) -> float:
@@ -127,10 +97,7 @@ class Spend:
 
 
 def short_label(label: str, widest: int = 60) -> str:
-    """Shorten what a release is called: of a model, its estimator stands before its attributes.
-
-    Of a list of these as many are left as fit, and the number of the others.
-    """
+    """Shorten a label: the estimator comes first, and attributes that do not fit are counted."""
     label = label if len(label) <= widest else estimator_first(label)
     if len(label) <= widest:
         return label

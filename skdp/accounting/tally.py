@@ -27,25 +27,25 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
-from decimal import Decimal
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from skdp.accounting.spend import DOWN, UP, Spend, above, below, exact, loss_of
+from skdp.accounting.exact import Exact, above, below, exact, finite, product_below
+from skdp.accounting.spend import Spend, loss_of
 from skdp.core.checks import check_rules, is_real, shown
-from skdp.core.guarantee import ASSERTED, NoiseLaw
+from skdp.core.guarantee import ASSERTED, NoiseLaw, PrivacyGuarantee
 
 if TYPE_CHECKING:
-    from skdp.accounting.loss import PrivacyLossDistribution
+    from skdp.accounting.composition import PrivacyLossDistribution
 
-ROUNDED = 1 + 1e-12  # more than the rounding errors of a formula in floats
-MOST_LAWS = 24  # so many laws are convolved in a few seconds
-MOST_CHAINS = 10_000  # as are so many choices of one part of each partition
-MOST_COMPARED = 1000  # parts, each with each
-NOTHING = Decimal(0), Decimal(0), Decimal(1), Decimal(0), Decimal(0)
-MOST_EPSILON = 10**6  # beyond, no composition gains anything
+ROUNDED = 1 + 1e-12  # the rounding errors of a formula in floats are smaller
+MOST_LAWS = 24  # convolving so many laws takes a few seconds
+MOST_CHAINS = 10_000  # so does composing so many choices of one part of each partition
+MOST_COMPARED = 1000  # so many parts are compared, each with each
+MOST_EPSILON = 10**6  # above it no composition gains anything
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,17 @@ class Limits:
     gamma: float | None
     slack: float
 
+    def __str__(self) -> str:
+        return numbers(vars(self))
+
     @property
-    def free_delta(self) -> Decimal:
-        """What releases may have; the slack is for how they compose."""
-        return DOWN.subtract(exact(self.delta), exact(self.slack))
+    def free_delta(self) -> Fraction:
+        """The delta that releases may have: the slack is kept back for their composition."""
+        return finite(self.delta) - finite(self.slack)
 
 
 def check_limits(epsilon: float, delta: float, gamma: float | None, slack: float) -> Limits:
-    """Return the limits of an accountant, or refuse what are none."""
+    """Return the limits of an accountant, or refuse numbers out of range."""
     given = {"epsilon": epsilon, "delta": delta, "slack": slack}
     for name, number in (given if gamma is None else given | {"gamma": gamma}).items():
         if not is_real(number):
@@ -85,7 +88,7 @@ def check_limits(epsilon: float, delta: float, gamma: float | None, slack: float
 
 @dataclass(frozen=True)
 class BudgetTotal:
-    """What all releases of a ledger promise together.
+    """The promise of all releases of a ledger together.
 
     Parameters
     ----------
@@ -95,23 +98,22 @@ class BudgetTotal:
         Probability mass on which the bound may fail.
     gamma : float in [0, 1]
         Probability that some pair of datasets is not covered by its sensitivity: the sum over the
-        releases, whatever their pairs have to do with each other, since one estimate may cover a
-        person's record in one release and not in the next; of disjoint parts by the worst. It is
-        the joint probability over the pairs and the samplers, or with a `confidence` over the pairs
-        alone. It holds if no estimate was chosen by the outcome of a release; who chose one of
-        several pays for them all.
+        releases, and of disjoint parts that of the worst. One estimate may cover a person's record
+        in one release and not in the next, so it counts in each. The probability is joint over the
+        pairs and the samplers, or with a `confidence` over the pairs alone. It holds if no estimate
+        was chosen by the outcome of a release; an analyst who chooses one of several pays for all.
     confidence : float in (0, 1) or None
         Probability of the two-level statement; None for a joint one.
     composition : {"nothing", "basic", "filter", "advanced", "numerical"}
-        Which theorem gave epsilon and delta.
+        The theorem that gave epsilon and delta.
     fixed : bool
-        Whether it holds only if no epsilon was chosen by the outcome of an earlier release.
+        Whether the total holds only if no epsilon was chosen by the outcome of an earlier release.
     n_releases : int
         Number of releases.
     n_estimates : int
         Number of different sampled sensitivities.
     assumed : tuple of str, default=()
-        What was declared and nobody checked.
+        Declarations that nobody checked.
 
     Examples
     --------
@@ -149,25 +151,38 @@ class BudgetTotal:
         return ", ".join([*parts, *self.assumed])
 
 
+class Sums(NamedTuple):
+    """The sums over the releases that see one part of the records."""
+
+    epsilon: Exact = Fraction(0)
+    square: Exact = Fraction(0)
+    kept: Fraction = Fraction(1)  # probability that no coin of a delta falls
+    gamma: Fraction = Fraction(0)
+    joint_gamma: Fraction = Fraction(0)
+
+
 @dataclass
 class Tally:
-    """Running sums over the rows of a ledger, each over the worst part of every partition."""
+    """Running sums over the rows of a ledger, by partition and part."""
 
     n_releases: int = 0
     n_seeded: int = 0
     n_asserted: int = 0
     relation: str | None = None
-    parts: dict[tuple[str, str], list[Decimal]] = field(default_factory=dict)
+    parts: dict[tuple[str, str], Sums] = field(default_factory=dict)
     rows: Counter = field(default_factory=Counter)
     n_estimates: int = 0
     estimates: set = field(default_factory=set)
-    doubt: Decimal | None = Decimal(0)
+    doubt: Fraction | None = Fraction(0)
 
     def copy(self) -> Tally:
-        """Return a tally to try further spends on."""
-        parts = {name: list(sums) for name, sums in self.parts.items()}
-        values = vars(self) | {"parts": parts}
-        return Tally(**values | {"rows": self.rows.copy(), "estimates": set(self.estimates)})
+        """Return a tally to which further rows can be added."""
+        return replace(
+            self,
+            parts=dict(self.parts),
+            rows=self.rows.copy(),
+            estimates=set(self.estimates),
+        )
 
     def add(self, spend: Spend) -> Tally:
         """Count a row, and return self."""
@@ -175,120 +190,125 @@ class Tally:
         self.n_seeded += spend.seeded * spend.n_releases
         self.n_asserted += (ASSERTED in (spend.assumed or "")) * spend.n_releases
         self.relation = spend.relation
-        epsilon, square, kept, gamma, joint_gamma = self.parts.get(
-            (spend.partition, spend.part), NOTHING
+        where = spend.partition, spend.part
+        sums = self.parts.get(where, Sums())
+        gamma, joint_gamma = self._gammas(spend) if spend.gamma else (Fraction(0),) * 2
+        self.parts[where] = Sums(
+            sums.epsilon + exact(spend.epsilon),
+            sums.square + spend.square,
+            product_below(sums.kept, 1 - finite(spend.delta)),
+            sums.gamma + gamma,
+            sums.joint_gamma + joint_gamma,
         )
-        new_gamma, new_joint_gamma = self._gammas(spend) if spend.gamma else (Decimal(0),) * 2
-        self.parts[spend.partition, spend.part] = [
-            UP.add(epsilon, exact(spend.epsilon)),
-            UP.add(square, spend.square),
-            DOWN.multiply(kept, DOWN.subtract(1, exact(spend.delta))),
-            UP.add(gamma, new_gamma),
-            UP.add(joint_gamma, new_joint_gamma),
-        ]
         row = (spend.law, spend.parameter, spend.each_epsilon, spend.each_delta, spend.coin)
-        self.rows[spend.partition, spend.part, row] += spend.n_releases
+        self.rows[*where, row] += spend.n_releases
         return self
 
-    def _gammas(self, spend: Spend) -> tuple[Decimal, Decimal]:
-        """Return what the pairs of so many releases add by the union bound, and count estimates.
+    def _gammas(self, spend: Spend) -> tuple[Fraction, Fraction]:
+        """Return the gamma and the joint gamma of a row, and count its estimates.
 
-        Each release has a pair of its own, of other columns, other responses or with another seed,
-        and an estimate that covers one need not cover the next. With probability c over the sampler
-        a share of at most gamma of the pairs is not covered, so jointly at most ``1 - c (1 -
-        gamma)``. Where all estimates have a confidence, all of their statements hold together with
-        probability 1 - sum (1 - c), over the estimates that differ, of whatever parts.
+        By the union bound, the gammas of releases add up, also those of one estimate: each release
+        has a pair of its own, of other columns, other responses or with another seed. With
+        probability c over the sampler a share of at most gamma of the pairs is not covered, so the
+        joint probability is at most ``1 - c (1 - gamma)``. Where all estimates have a confidence,
+        all of their statements hold together with probability 1 - sum (1 - c), over the estimates
+        that differ, of whatever parts.
 
-        The promise is about two datasets that differ in one record. Releases of parts without it
-        are the same for both, and need no cover: so of disjoint parts the worst counts.
+        The promise is about two datasets that differ in one record. Releases of parts without that
+        record are the same for both, and need no cover: so of disjoint parts the worst counts.
         """
-        gamma, n = exact(spend.gamma), Decimal(spend.n_releases)
-        estimate = (spend.sensitivity_key, spend.gamma, spend.confidence)
-        if spend.sensitivity_key is None:
-            n_new = spend.n_releases
-        else:
-            n_new = int(estimate not in self.estimates)
+        gamma, n, confidence = finite(spend.gamma), spend.n_releases, spend.confidence
+        estimate = (spend.sensitivity_key, spend.gamma, confidence)
+        n_new = n if spend.sensitivity_key is None else int(estimate not in self.estimates)
+        if spend.sensitivity_key is not None:
             self.estimates.add(estimate)
         self.n_estimates += n_new
-        kept = DOWN.subtract(1, gamma)
-        if spend.confidence is None:
+        if confidence is None:
             self.doubt = None
-        else:
-            confidence = exact(spend.confidence)
-            kept = DOWN.multiply(kept, confidence)
-            if self.doubt is not None:
-                new = UP.multiply(Decimal(n_new), UP.subtract(1, confidence))
-                self.doubt = UP.add(self.doubt, new)
-        return UP.multiply(n, gamma), UP.multiply(n, UP.subtract(1, kept))
+            return n * gamma, n * gamma
+        if self.doubt is not None:
+            self.doubt += n_new * (1 - finite(confidence))
+        return n * gamma, n * (1 - finite(confidence) * (1 - gamma))
 
     def seen_by(self, partition: str, part: str) -> Tally:
-        """Return the sums of one part of a partition, with the worst of the others' parts."""
-        seen = self.copy()
-        if partition:
-            others = [name for name in seen.parts if name[0] == partition and name[1] != part]
-            for name in others:
-                del seen.parts[name]
-        return seen
+        """Leave out the other parts of a partition."""
+        seen = {
+            name: sums
+            for name, sums in self.parts.items()
+            if not partition or name[0] != partition or name[1] == part
+        }
+        return replace(self, parts=seen)
 
-    def worst(self, which: int) -> Decimal:
-        """Add up one of the sums over the partitions, each by the worst of its parts."""
-        by_partition: dict[str, list[Decimal]] = {}
+    def _by_partition(self) -> list[list[Sums]]:
+        """Return the sums of each part, partition by partition."""
+        found: dict[str, list[Sums]] = {}
         for (partition, _), sums in self.parts.items():
-            by_partition.setdefault(partition, []).append(sums[which])
-        total = Decimal(which == 2)
-        for values in by_partition.values():
-            total = DOWN.multiply(total, min(values)) if which == 2 else UP.add(total, max(values))
-        return total
+            found.setdefault(partition, []).append(sums)
+        return list(found.values())
 
     @property
-    def epsilon(self) -> Decimal:
-        """The sum of the epsilons."""
-        return self.worst(0)
+    def epsilon(self) -> Exact:
+        """The sum of the epsilons, of each partition that of the worst part."""
+        return sum(max(each.epsilon for each in parts) for parts in self._by_partition())
 
     @property
-    def delta(self) -> Decimal:
+    def square(self) -> Exact:
+        """The sum of the squares, of each partition that of the worst part."""
+        return sum(max(each.square for each in parts) for parts in self._by_partition())
+
+    @property
+    def delta(self) -> Fraction:
         """Probability that a coin falls."""
-        return UP.subtract(1, self.worst(2))
+        kept = Fraction(1)
+        for parts in self._by_partition():
+            kept = product_below(kept, min(each.kept for each in parts))
+        return 1 - kept
 
     @property
-    def gamma(self) -> Decimal:
-        """Share of the pairs that is not covered, if all estimates are as good as they say."""
-        return self.worst(3)
+    def gamma(self) -> Fraction:
+        """Share of the pairs that is not covered, if all statements with a confidence hold."""
+        worst = (max(each.gamma for each in parts) for parts in self._by_partition())
+        return sum(worst, Fraction(0))
 
     @property
-    def joint_gamma(self) -> Decimal:
+    def joint_gamma(self) -> Fraction:
         """Probability over pairs and samplers that a pair is not covered."""
-        return self.worst(4)
+        worst = (max(each.joint_gamma for each in parts) for parts in self._by_partition())
+        return sum(worst, Fraction(0))
 
     def admitted_by(self, limits: Limits) -> str | None:
-        """Name the filter that the sums are within, if there is one."""
-        gamma = limits.gamma
-        if gamma is not None and self.joint_gamma > exact(gamma):
+        """Name the filter that admits the sums, if one does."""
+        if limits.gamma is not None and self.joint_gamma > finite(limits.gamma):
             return None
         if self.delta > limits.free_delta:
             return None
         if self.epsilon <= exact(limits.epsilon):
             return "basic"
-        if limits.slack and filtered(self.worst(1), limits.slack) <= limits.epsilon:
+        if limits.slack and filtered(self.square, limits.slack) <= limits.epsilon:
             return "filter"
         return None
 
     def total(self, limits: Limits) -> BudgetTotal:
-        """Return what holds though every epsilon may hang on earlier outcomes."""
+        """Return the total that holds whatever made the analyst choose each epsilon."""
         if self.admitted_by(limits) == "filter":
             return self._total(limits.epsilon, limits.delta, "filter", fixed=False)
         how = "basic" if self.n_releases else "nothing"
         return self._total(above(self.epsilon), above(self.delta), how, fixed=False)
 
+    def void(self, limits: Limits) -> list[str]:
+        """Name the numbers of the total that promise nothing."""
+        total = self.total(limits)
+        return [f"{name}=1" for name in ("delta", "gamma") if getattr(total, name) == 1]
+
     def fixed_total(self, limits: Limits, delta: float | None = None) -> BudgetTotal:
-        """Return the least that holds if no epsilon hung on an earlier outcome."""
+        """Return the least total that holds if no epsilon was chosen by an outcome."""
         basic = self.total(limits)
         if not self.n_releases or self.epsilon > MOST_EPSILON:
             return basic
         if delta is None:
             delta = limits.delta if limits.delta < 1 else above(self.delta)
         found = {}
-        if exact(delta) >= self.delta:
+        if finite(delta) >= self.delta:
             found["basic"] = above(self.epsilon), above(self.delta)
         groups: dict[str, dict[str, Counter]] = {}
         for (partition, part, row), n in self.rows.items():
@@ -321,7 +341,7 @@ class Tally:
             epsilon,
             delta,
             min(1.0, above(gamma)),
-            below(DOWN.subtract(1, self.doubt or Decimal(0))) if sure else None,
+            below(1 - (self.doubt or 0)) if sure else None,
             composition,
             fixed,
             self.n_releases,
@@ -330,7 +350,23 @@ class Tally:
         )
 
 
-def filtered(square: Decimal, slack: float) -> float:
+def compose(*guarantees: PrivacyGuarantee) -> BudgetTotal:
+    """Return what releases promise together, by basic composition."""
+    tally = Tally()
+    for guarantee in guarantees:
+        tally.add(Spend.of(guarantee))
+    return tally.total(Limits(math.inf, 1.0, None, 0.0))
+
+
+def numbers(values: Mapping[str, float | None]) -> str:
+    """Write numbers with their names, and leave out those that are zero or None."""
+    said = {name: value for name, value in values.items() if value is not None}
+    return ", ".join(
+        f"{name}={value:g}" for name, value in said.items() if value or name == "epsilon"
+    )
+
+
+def filtered(square: Exact, slack: float) -> float:
     """Return the epsilon of the filter, from the sum of the squares."""
     total = above(square)
     return (total / 2 + math.sqrt(-2 * total * math.log(slack))) * ROUNDED
@@ -361,7 +397,7 @@ def numerical(rows: Counter, delta: float) -> float:
     delta of continuous noise, at an epsilon that is ``M / 2^13`` less (see
     `skdp.mechanisms.gaussian.lattice_delta`, for all numbers of all releases as one vector).
     """
-    from skdp.accounting.laws import GaussianLoss
+    from skdp.accounting.laws import GaussianLoss  # scipy takes time
 
     left = _left(((coin, n) for (*_, coin), n in rows.items()), delta)
     square = math.fsum(n * row[1] ** 2 for row, n in rows.items() if row[0] == "gaussian")
@@ -381,7 +417,7 @@ def numerical(rows: Counter, delta: float) -> float:
 
 
 def _unlike(parts: Collection[Counter]) -> list[Counter]:
-    """Leave out parts of which another one holds all rows: that is never better."""
+    """Leave out each part whose rows another part holds too: the other one costs no less."""
     unlike = list({frozenset(part.items()): part for part in parts}.values())
     if len(unlike) > MOST_COMPARED:
         return unlike
@@ -389,6 +425,6 @@ def _unlike(parts: Collection[Counter]) -> list[Counter]:
 
 
 def _left(deltas: Iterable[tuple[float, int]], delta: float) -> float:
-    """Return how much of a delta is left for the losses, where the coins take the others."""
+    """Return the delta that is left for the losses beside the coins."""
     kept = math.exp(math.fsum(n * math.log1p(-each) for each, n in deltas if each))
     return delta if kept == 1 else (1 - (1 - delta) / kept) / ROUNDED

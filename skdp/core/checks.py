@@ -21,12 +21,20 @@ LONGEST = 80
 """So many characters of a string are shown; a longer one is a text, and may be a record."""
 
 
-def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the first line outside of skdp."""
+def warn(
+    message: str,
+    category: type[Warning] = UserWarning,
+    once: set[tuple[str, int]] | None = None,
+) -> None:
+    """Warn at the first line outside of skdp; a line in `once` was warned before."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("skdp."):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    line = frame.f_code.co_filename, frame.f_lineno
+    seen = set() if once is None else once
+    if line not in seen:
+        warnings.warn(message, category, stacklevel=level)
+        seen.add(line)
 
 
 def is_real(value: object) -> TypeGuard[float]:

@@ -110,7 +110,7 @@ class Form:
         if len(theirs) != len(self.dtypes):
             return self  # the conversion will say what is wrong
         if not self.names:  # an array declares no categories
-            theirs = [np.dtype(object) if categories_of(each) else each for each in theirs]
+            theirs = tuple(np.dtype(object) if categories_of(each) else each for each in theirs)
         return replace(self, dtypes=tuple(map(common, self.dtypes, theirs)))
 
     def agree_with_key(self, key: Key) -> Form:

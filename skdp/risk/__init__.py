@@ -5,15 +5,19 @@ Start from `privacy_loss_distribution`, the law of the privacy loss of one relea
 numbers that do not hold are in `skdp.risk.paper`; no guarantee is computed from them.
 """
 
-from skdp.accounting.composition import GridLoss
-from skdp.accounting.formulas import (
+from skdp.accounting.composition import (
+    GridLoss,
+    PrivacyLossDistribution,
+)
+from skdp.accounting.laws import GaussianLoss, LaplaceLoss, PureLoss
+from skdp.risk.bounds import (
     advanced_composition,
     basic_composition,
     composition_at_risk,
+    dkw_factor,
+    dkw_n_pairs,
+    sampled_confidence,
 )
-from skdp.accounting.laws import GaussianLoss, LaplaceLoss, PureLoss
-from skdp.accounting.loss import PrivacyLossDistribution
-from skdp.risk.bounds import dkw_factor, dkw_n_pairs, sampled_confidence
 from skdp.risk.cost import CompensationModel
 from skdp.risk.joint import JointRisk, joint_risk, privacy_loss_distribution
 

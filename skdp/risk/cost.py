@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit
 
-from skdp.accounting.formulas import check_stronger
 from skdp.accounting.laws import LaplaceLoss
 from skdp.core.checks import check_count, check_levels, check_real, shown
+from skdp.risk.bounds import check_stronger
 from skdp.risk.paper import published_confidence
 
 _CONFIDENCE: dict[str, Callable[[ArrayLike, float], Any]] = {

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.accounting.composition import PrivacyLossDistribution
 from skdp.accounting.laws import GaussianLoss, LaplaceLoss, PureLoss
-from skdp.accounting.loss import PrivacyLossDistribution
 from skdp.core.checks import check_real, shown
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.exponential import ExponentialMechanism

@@ -27,10 +27,9 @@ from scipy.optimize import brentq
 from scipy.special import gammainc
 from scipy.stats import gamma, nbinom
 
-from skdp.accounting.formulas import LARGEST, azuma, check_stronger
 from skdp.core.checks import check_count, check_levels, check_real, shown, warn
 from skdp.exceptions import ReproductionWarning
-from skdp.risk.bounds import dkw_factor
+from skdp.risk.bounds import LARGEST, azuma, check_stronger, dkw_factor
 
 __all__ = [
     "paper_composition",

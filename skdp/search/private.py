@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -14,7 +13,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 
 from skdp.accounting.accountant import PrivacyAccountant
-from skdp.accounting.payer import check_accountant, payer, paying
+from skdp.accounting.payer import check_accountant, find_accountant, warn_if_uncharged
+from skdp.accounting.tally import compose
 from skdp.checks import check_holds_no_record, check_parameters, data_check, is_derived
 from skdp.core.checks import shown, warn
 from skdp.core.dataset import Dataset
@@ -53,15 +53,15 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
     Parameters
     ----------
     estimator : PrivateEstimator
-        What is fitted with the chosen candidate, and says how private that is. Its sampler calls
-        for more pairs here; see the notes.
+        The model to fit with the chosen candidate, and its promise. Its sampler needs more pairs
+        here; see the notes.
     param_grid : dict of str to sequence, or list of such dicts
         The candidates, as in scikit-learn's GridSearchCV: names are parameters of `estimator`
         such as ``"estimator__C"``, or ``"estimator"`` for another estimator in its place. With
         `n_iter` a sequence may be a distribution that has a method `rvs`.
     mechanism : Mechanism
-        How to choose, such as ``ExponentialMechanism(epsilon=0.5)``. Its epsilon is spent on top of
-        that of the fit.
+        The mechanism of the choice, such as ``ExponentialMechanism(epsilon=0.5)``. Its epsilon is
+        spent on top of that of the fit.
     sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
         How much a score can change: sampled at each fit, sampled earlier for the same candidates,
         or a bound in the sup norm.
@@ -71,10 +71,10 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
     cv : int, splitter or None, default=5
         As in scikit-learn. The records are brought into a random order first.
     n_iter : int or None, default=None
-        How many candidates to draw at random from `param_grid`; None takes all.
+        Number of candidates to draw at random from `param_grid`; None takes all.
     accountant : PrivacyAccountant or None, default=None
-        Whose budget pays for the choice and the fit, each before it looks at private records. None
-        takes that of `estimator`.
+        The budget that pays for the choice and the fit, each before it looks at private records.
+        None takes that of `estimator`.
     random_state : int or None, default=None
         Source of the randomness of the choice, and of `n_iter`. None takes the operating system's
         generator. A seed is for tests and examples, as in PrivateEstimator; the fit has that of
@@ -89,19 +89,19 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
     best_estimator_ : estimator object
         The released estimator, of released and public values only; `estimator_` is another name.
     guarantee_ : PrivacyGuarantee
-        What choice and fit promise together, by basic composition.
+        The promise of choice and fit together, by basic composition.
     choice_ : Release
         The choice: its guarantee and the sensitivity of the scores.
     plan_ : ReleasePlan
-        Of the fit.
+        The plan of the fit.
     sensitivity_ : SensitivityEstimate or KnownSensitivity
-        What the noise of the fit was calibrated to.
+        The sensitivity to which the noise of the fit was calibrated.
     standard_errors_ : dict of str to ndarray, ndarray or None
-        Of what the fit released, as those of PrivateEstimator.
+        Those of the numbers that the fit released, as of PrivateEstimator.
     mechanism_ : Mechanism
         The mechanism of the fit, with the basis that it learned.
     budget_ : BudgetTotal
-        What these two and all earlier releases of their budget promise together.
+        The promise of these two and all earlier releases of their budget together.
     cv_results_ : dict
         The candidates, under "params". Their scores are private, and not there.
     classes_ : ndarray of shape (n_classes,)
@@ -118,10 +118,10 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
 
     Notes
     -----
-    Which estimate of the sensitivity calibrates the fit hangs on the choice, so the promise needs
-    the estimates of all candidates to cover the pair. By the union bound they do, but for the
-    gamma of the sampler of `estimator`, if each is sampled at that gamma over the number of
-    candidates, and that is how the one that is used is sampled. A confidence is divided likewise.
+    The choice decides which estimate of the sensitivity calibrates the fit, so the promise needs
+    the estimates of all candidates to cover the pair. Therefore each is sampled at the gamma of the
+    sampler of `estimator` over the number of candidates: by the union bound all of them cover the
+    pair but with that gamma. A confidence is divided likewise.
 
     References
     ----------
@@ -193,7 +193,7 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or None, default=None
             The private responses.
         sample_weight : None, default=None
-            There is no scoring with weights.
+            Scores take no weights.
 
         Returns
         -------
@@ -224,7 +224,7 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
         warn_if_fitted(self.estimator.estimator, self.param_grid)
         warn_if_unsaved(self.estimator.release, *(model.estimator for model in models))
         given = self.accountant or self.estimator.accountant
-        pays = paying(given)
+        pays = find_accountant(given)
         check_is_public(getattr(self.sensitivity, "draws_from", None), Dataset(X, y))
         grids = [self.param_grid] if isinstance(self.param_grid, Mapping) else self.param_grid
         listed = (some for grid in grids for some in grid.values() if isinstance(some, Iterable))
@@ -252,7 +252,7 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
         if choice.sensitivity.shape is None:  # else they were scored on pairs
             check_scores(_scored(choice.target, prepared[0].public), candidates, "PrivateSearchCV")
 
-        pays = payer(given)  # which warns, once for both
+        warn_if_uncharged(given)  # once for both
         chosen = settled_again(choice).execute(
             *dataset.parts, accountant=pays, random_state=_apart(self.random_state)
         )
@@ -303,7 +303,7 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
         return candidates
 
     def _check_parameters(self, models: list[PrivateEstimator]) -> None:
-        """Refuse what no choice could use, whatever the data, and candidates that no fit could."""
+        """Refuse parameters that serve no choice, and candidates that serve no fit."""
         from sklearn.metrics import check_scoring
 
         if not isinstance(self.mechanism, Mechanism) or not self.mechanism.chooses:
@@ -372,10 +372,7 @@ def _apart(random_state: int | None) -> int | None:
 
 def together(*guarantees: PrivacyGuarantee) -> PrivacyGuarantee:
     """Compose the guarantees of releases of the same records, by basic composition."""
-    ledger = PrivacyAccountant(":memory:", epsilon=math.inf, delta=1.0)
-    for each in guarantees:
-        ledger.spend(each)
-    total = ledger.total()
+    total = compose(*guarantees)
 
     def joined(name: str) -> str | None:
         said = dict.fromkeys(filter(None, (getattr(each, name) for each in guarantees)))

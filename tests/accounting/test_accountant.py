@@ -4,27 +4,23 @@ import contextvars
 import copy
 import math
 import multiprocessing
-import os
 import pickle
-import tempfile
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import ExitStack, nullcontext
-from pathlib import Path
-from types import SimpleNamespace
+from fractions import Fraction
 
 import joblib
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from skdp import BudgetExceededError, LaplaceMechanism, LedgerError, PrivacyGuarantee, release
-from skdp.accounting import PrivacyAccountant, default_accountant, in_force, parts
+from skdp.accounting import PrivacyAccountant, default_accountant
 
 ONE = PrivacyGuarantee(epsilon=1.0)
 TENTH = PrivacyGuarantee(epsilon=0.1)
@@ -154,7 +150,7 @@ def test_pickles_share_the_ledger(path, monkeypatch):
     monkeypatch.chdir("/")
     again = pickle.loads(data)
     again.spend(PrivacyGuarantee(epsilon=2.0))
-    assert pickle.loads(data) is again
+    assert pickle.loads(data).remaining() == 1.0
     assert spend_often(accountant, 5, ONE) == 1
     assert again.remaining() == 0
 
@@ -171,90 +167,42 @@ def release_mean(accountant=None):
     release(np.mean, np.ones(9), accountant=accountant, **KNOWN)
 
 
+def count_default():
+    default_accountant().spend(ONE)
+
+
 @pytest.mark.parametrize("method", ["spawn", pytest.param("fork", marks=forks)])
-def test_workers_count_where_their_parent_does_at_the_time(tmp_path, method):
-    """They were started before, in another block, and serve several."""
+def test_a_worker_process_counts_in_a_file_or_refuses(path, method):
+    """It would count in its own memory: for a block, and for no budget."""
+    ledger, in_memory = (PrivacyAccountant(each, epsilon=9.0) for each in (path, ":memory:"))
+    default_accountant()
     context = multiprocessing.get_context(method)
-    one, other = (PrivacyAccountant(tmp_path / name, epsilon=9.0) for name in ("one", "other"))
-
-    def labels():
-        return [[row["label"] for row in ledger.rows()] for ledger in (one, other)]
-
-    with ProcessPoolExecutor(1, mp_context=context) as pool:
-        with one.as_default("Monday"):
-            pool.submit(release_mean).result()
-        with other.as_default("Tuesday"):
-            pool.submit(release_mean).result()
-            with one.as_default():
-                pool.submit(release_mean).result()
-            pool.submit(release_mean, one).result()
-            pool.submit(release_mean).result()
-        in_memory = PrivacyAccountant(":memory:", epsilon=9.0)
-        with in_memory.as_default(), pytest.raises(LedgerError, match="in memory"):
-            pool.submit(release_mean).result()
-    mean = "numpy.mean"
-    assert labels() == [[f"Monday: {mean}", mean, mean], [f"Tuesday: {mean}"] * 2]
+    with ledger.as_default("Monday") as monday, ProcessPoolExecutor(1, mp_context=context) as pool:
+        for task in (release_mean, count_default):
+            with pytest.raises(LedgerError, match=r"worker process .* accountant=Privacy"):
+                pool.submit(task).result()
+        pool.submit(release_mean, monday).result()
+        pool.submit(release_mean, ledger.part("town", "a")).result()
+        with pytest.raises(TypeError, match="belongs to one process"):
+            pool.submit(release_mean, in_memory).result()
+    labels = [(row["label"], row["part"]) for row in ledger.rows()]
+    assert labels == [("Monday: numpy.mean", ""), ("numpy.mean", "a")]
+    assert default_accountant().total().n_releases == 0
 
 
-def test_a_worker_is_not_told_which_of_two_accountants_counts(tmp_path):
-    ledgers = [PrivacyAccountant(tmp_path / name, epsilon=9.0) for name in ("one", "other")]
-    context, other = multiprocessing.get_context("spawn"), ledgers[1].as_default()
-    with (
-        ThreadPoolExecutor(1) as threads,
-        ProcessPoolExecutor(1, mp_context=context) as pool,
-        ledgers[0].as_default(),
-    ):
-        threads.submit(other.__enter__).result()
-        with pytest.raises(LedgerError, match="cannot be told"):
-            pool.submit(release_mean).result()
-        threads.submit(other.__exit__, None, None, None).result()
-        pool.submit(release_mean).result()
-    assert [ledger.total().n_releases for ledger in ledgers] == [1, 0]
+@forks
+def test_a_ledger_in_memory_does_not_pass_a_fork():
+    ledger = PrivacyAccountant(":memory:", epsilon=9.0)
+    context = multiprocessing.get_context("fork")
+    child = context.Process(target=fail_with, args=(ledger, "process that made it"))
+    child.start()
+    child.join()
+    assert child.exitcode == 0
 
 
-def test_a_block_that_ends_in_another_context_is_over(path):
-    """As where an event loop closes a generator: the token is of no use there."""
-    block = PrivacyAccountant(path, epsilon=1.0).as_default()
-    contextvars.copy_context().run(block.__enter__)
-    assert in_force.accountant_in_force() is not None
-    with pytest.raises(ValueError, match="Context"):
-        block.__exit__(None, None, None)
-    assert in_force.accountant_in_force() is None
-    assert not Path(in_force._files[0]).exists()
-
-
-def test_a_worker_reads_the_file_of_its_parent_alone(tmp_path, monkeypatch):
-    """The name is free when no block is open, and in a folder of all users anybody may take it."""
-    of_parent = tmp_path / "of: a parent"
-    monkeypatch.setenv(in_force.VARIABLE, str(of_parent))
-    monkeypatch.setattr(in_force, "_files", [])
-    monkeypatch.setattr(tempfile, "tempdir", ".")  # and children may work in another folder
-    in_force._begin()
-    assert in_force._files[0] == os.path.abspath(os.path.basename(in_force._files[0]))
-    assert in_force.accountant_in_force() is None
-    of_parent.write_bytes(pickle.dumps(PrivacyAccountant(tmp_path / "ledger", epsilon=1.0)))
-    assert in_force.accountant_in_force().limits["epsilon"] == 1
-    if hasattr(os, "geteuid"):
-        monkeypatch.setattr(os, "geteuid", lambda: of_parent.stat().st_uid + 1)
-        with pytest.raises(LedgerError, match="is of another user"):
-            in_force.accountant_in_force()
-
-
-def test_a_block_that_no_worker_can_be_told_of_is_refused(path, monkeypatch):
-    monkeypatch.setattr(in_force, "_files", [str(path / "nowhere" / "file")])
-    with pytest.raises(LedgerError, match="TMPDIR"):
-        PrivacyAccountant(path, epsilon=1.0).as_default().__enter__()
-    assert default_accountant().limits["epsilon"] == math.inf
-
-
-def test_who_deletes_what_workers_read_is_told_so(path):
-    accountant = PrivacyAccountant(path, epsilon=1.0)
-    with accountant.as_default():
-        pass
-    with pytest.warns(UserWarning, match="may count nowhere"), accountant.as_default():
-        Path(in_force._files[0]).unlink()
-    with accountant.as_default():
-        pass
+def fail_with(ledger, words):
+    with pytest.raises(LedgerError, match=words):
+        ledger.spend(ONE)
 
 
 @forks
@@ -272,7 +220,7 @@ def test_a_fork_shares_the_ledger(path):
 
 @forks
 def test_a_fork_in_the_midst_of_spends(path):
-    accountant = PrivacyAccountant(path, epsilon=1e9, timeout=30.0)
+    accountant = PrivacyAccountant(path, epsilon=1e9)
     stop = threading.Event()
 
     def spend():
@@ -292,25 +240,6 @@ def test_a_fork_in_the_midst_of_spends(path):
         stop.set()
         thread.join()
     assert [child.exitcode for child in children] == [0] * 5
-
-
-@forks
-def test_a_ledger_in_memory_does_not_pass_a_fork():
-    accountant = PrivacyAccountant(":memory:", epsilon=1.0)
-    default_accountant()
-    with multiprocessing.get_context("fork").Pool(1) as pool:
-        failure = pool.apply(message_of_spend)
-    assert failure is None
-    accountant._ledger.is_lost = True  # as in a fork
-    with pytest.raises(LedgerError, match="belongs to the process that made it"):
-        accountant.spend(TENTH)
-
-
-def message_of_spend():
-    """Spend by default, in a process that was forked off."""
-    before = default_accountant().total().n_releases
-    default_accountant().spend(TENTH)
-    return None if default_accountant().total().n_releases == before + 1 == 1 else before
 
 
 @forks
@@ -351,49 +280,128 @@ def test_the_default_counts_without_limits():
     assert "no limit" in str(default_accountant())
 
 
-def test_defaults_nest_and_reach_threads():
+def in_thread(function, *args):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function, *args).result()
+
+
+def test_blocks_nest_and_reach_threads():
     outer, inner = (PrivacyAccountant(":memory:", epsilon=3.0) for _ in range(2))
-    found = []
     with outer.as_default():
+        assert in_thread(default_accountant) is outer
         with inner.as_default():
             assert default_accountant() is inner
-            thread = threading.Thread(target=lambda: found.append(default_accountant()))
-            thread.start()
-            thread.join()
-        assert default_accountant() is outer
-        contextvars.Context().run(lambda: found.append(default_accountant()))
-    assert found == [inner, outer]
+            with pytest.raises(LedgerError, match="cannot be told"):  # the other would not know
+                in_thread(default_accountant)
+            in_thread(release_mean, outer)
+        with outer.as_default("noon"):
+            in_thread(release_mean)
+        assert contextvars.Context().run(default_accountant) is default_accountant() is outer
     assert default_accountant() not in (inner, outer)
+    assert [row["label"] for row in outer.rows()] == ["numpy.mean", "noon: numpy.mean"]
 
 
-def test_a_thread_in_whose_place_two_accountants_are():
-    """Counting at the wrong one would let the other exceed its limit."""
-    one, other = (PrivacyAccountant(":memory:", epsilon=3.0) for _ in range(2))
-    context, found = contextvars.Context(), []
+def test_a_block_that_ends_in_another_context_is_over(path):
+    """As where an event loop closes a generator: the token is of no use there."""
+    ledger = PrivacyAccountant(path, epsilon=1.0)
+    block = ledger.as_default()
+    contextvars.copy_context().run(block.__enter__)
+    assert default_accountant() is ledger
+    with pytest.raises(ValueError, match="Context"):
+        block.__exit__(None, None, None)
+    assert default_accountant() is not ledger
 
-    def look():
-        try:
-            found.append(default_accountant())
-        except LedgerError as error:
-            found.append("cannot be told" in str(error))
 
-    def enter_other():
-        with other.as_default():
-            assert default_accountant() is other
-            contextvars.Context().run(look)
+def test_a_part_is_of_the_releases_that_are_given_it():
+    """Nothing else, such as a waiting generator, makes a release one of a part."""
+    ledger = PrivacyAccountant(":memory:", epsilon=9.0)
 
-    with one.as_default():
-        contextvars.Context().run(look)
-        context.run(enter_other)
-        contextvars.Context().run(look)
-        with one.as_default():
-            contextvars.Context().run(look)
-    assert found == [one, True, one, one]
+    def by_hospital():
+        for hospital in ("north", "south"):
+            part = ledger.part("hospital", hospital)
+            release_mean(part)
+            yield part
+
+    for part in by_hospital():
+        release_mean(ledger)
+        assert clone(Ridge(alpha=part)).alpha is part
+    with ledger.as_default("Monday"):
+        ledger.part("hospital", "north").spend(ONE, label="sum")
+    assert [row["part"] for row in ledger.rows()] == ["north", "", "south", "", "north"]
+    assert ledger.rows()[-1]["label"] == "Monday: sum"
+    assert ledger.total().epsilon == 1.3
+    with pytest.raises(ValueError, match="must not be the default"):
+        part.as_default().__enter__()
+    with pytest.raises(ValueError, match="must not be divided again"):
+        part.part("week", "7")
+
+
+NUMBERS = st.floats(1e-12, 0.9) | st.sampled_from([0.1, 1 / 3, 0.2, 1e-5])
+
+
+@given(st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), min_size=1, max_size=12))
+def test_sums_are_of_the_decimals_typed_and_rounded_up_once(spends):
+    ledger = PrivacyAccountant(":memory:", epsilon=math.inf, delta=1.0)
+    kept = Fraction(1)
+    for epsilon, delta, gamma in spends:
+        ledger.spend(PrivacyGuarantee(epsilon, delta, gamma / 12))
+        kept *= 1 - typed(delta)
+    total = ledger.total()
+    sums = [sum(map(typed, each)) for each in zip(*spends, strict=True)]
+    gamma = sum(typed(gamma / 12) for *_, gamma in spends)
+    for found, truth in ((total.epsilon, sums[0]), (total.delta, 1 - kept), (total.gamma, gamma)):
+        assert typed(math.nextafter(found, 0)) < truth <= typed(found)
+
+
+@given(NUMBERS, st.integers(1, 50))
+def test_what_remains_is_rounded_down(epsilon, n):
+    ledger = PrivacyAccountant(":memory:", epsilon=1.0)
+    ledger.spend(PrivacyGuarantee(epsilon))
+    left, truth = ledger.remaining(n), (1 - typed(epsilon)) / n
+    assert typed(left) <= truth < typed(math.nextafter(left, 1))
+
+
+def typed(number):
+    return Fraction(repr(number))
+
+
+def test_many_deltas_are_rounded_up():
+    """Their product has too many digits to be kept."""
+    ledgers = [PrivacyAccountant(":memory:", epsilon=math.inf, delta=1.0) for _ in range(2)]
+    ledgers[0].spend(PrivacyGuarantee(0.1, 0.012345678901234567), n_releases=300)
+    for _ in range(300):
+        ledgers[1].spend(PrivacyGuarantee(0.1, 0.012345678901234567))
+    exact = 1 - (1 - typed(0.012345678901234567)) ** 300
+    for ledger in ledgers:
+        found = ledger.total().delta
+        assert typed(math.nextafter(found, 0)) < exact <= typed(found)
+
+
+VOID = {
+    "gamma": PrivacyGuarantee(0.1, gamma=0.5),
+    "delta": PrivacyGuarantee(0.1, delta=1 - 2**-30),
+    "delta=1 and gamma": PrivacyGuarantee(0.1, gamma=0.5, delta=1 - 2**-30),
+}
+
+
+@pytest.mark.parametrize("which", VOID)
+def test_a_promise_that_becomes_void_in_sum_is_said_before_it_is_paid_for(path, which):
+    ledger = PrivacyAccountant(path, epsilon=9.0, delta=1.0)
+    ledger.spend(VOID[which])
+    with pytest.raises(UserWarning, match=f"comes to {which}=1: together"):  # here an error
+        ledger.spend(VOID[which])
+    assert ledger.total().n_releases == 1
+    with pytest.warns(UserWarning, match="promise nothing") as record:
+        ledger.spend(VOID[which])
+    assert record[0].filename == __file__
+    ledger.spend(VOID[which])  # said once
+    ledger.part("town", "a").spend(PrivacyGuarantee(0.1))
 
 
 def test_text_and_table():
     accountant = PrivacyAccountant(":memory:", epsilon=3.0, delta=1e-5)
-    accountant.spend(PrivacyGuarantee(epsilon=1.0, gamma=0.05), label="<mean>", oracle="Uniform")
+    uniform = PrivacyGuarantee(epsilon=1.0, gamma=0.05, oracle="Uniform")
+    accountant.spend(uniform, label="<mean>")
     assert str(accountant).splitlines() == [
         "budget: epsilon=3, delta=1e-05",
         "spent: (epsilon=1, gamma=0.05) for 1 release, by basic composition",
@@ -407,7 +415,7 @@ def test_text_and_table():
     assert str(spent).endswith("each of ten; no gamma: only what is known on paper")
     spent.spend(PrivacyGuarantee(epsilon=0.5))
     assert str(spent).splitlines()[2] == "left: nothing"
-    with pytest.raises(BudgetExceededError, match="Nothing is left: stop here, or agree on"):
+    with pytest.raises(BudgetExceededError, match="Nothing is left: stop here, or begin a new"):
         spent.spend(PrivacyGuarantee(epsilon=0.1))
     frame = accountant.to_frame()
     assert frame.loc[0, ["label", "epsilon", "oracle"]].tolist() == ["<mean>", 1.0, "Uniform"]
@@ -451,11 +459,10 @@ class Budget(RuleBasedStateMachine):
             epsilon=epsilon, delta=delta, gamma=gamma, confidence=confidence if gamma else None
         )
         n_rows = len(self.accountant.rows())
-        where = self.accountant.parallel("p", part) if part else nullcontext()
+        where = self.accountant.part("p", part) if part else self.accountant
         refused = None
         try:
-            with where:
-                self.accountant.spend(guarantee, sensitivity_key=key)
+            where.spend(guarantee, sensitivity_key=key)
         except BudgetExceededError as error:
             refused = error
         assert len(self.accountant.rows()) == n_rows + (refused is None)
@@ -531,29 +538,6 @@ def test_a_label_tells_the_releases_of_a_block():
             ledger.as_default(label=label).__enter__()
 
 
-def test_a_label_goes_with_any_accountant_of_the_ledger(path):
-    other, third = PrivacyAccountant(path, epsilon=9.0), PrivacyAccountant(":memory:", epsilon=9.0)
-    with PrivacyAccountant(path, epsilon=9.0).as_default("Monday"):
-        for each in (other, pickle.loads(pickle.dumps(other)), third):
-            release(np.mean, np.ones(9), accountant=each, **KNOWN)
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(release, np.mean, np.ones(9), accountant=other, **KNOWN).result()
-            content = pool.submit(pickle.dumps, other).result()
-        with third.as_default():
-            release(np.mean, np.ones(9), accountant=other, **KNOWN)
-    came_along = pickle.loads(content)
-    release(np.mean, np.ones(9), accountant=came_along, **KNOWN)
-    with other.as_default("Thursday"):
-        release(np.mean, np.ones(9), accountant=came_along, **KNOWN)
-    with came_along.as_default("Friday"):
-        release(np.mean, np.ones(9), accountant=other, **KNOWN)
-    labels = [row["label"].partition(": ") for row in other.rows()]
-    assert [label or name for name, _, label in labels].count("numpy.mean") == 7
-    blocks = [name for name, _, label in labels if label]
-    assert blocks == ["Monday"] * 5 + ["Thursday", "Friday"]
-    assert [row["label"] for row in third.rows()] == ["numpy.mean"]
-
-
 def test_who_is_named_pays_where_blocks_of_threads_cannot_be_told_apart():
     ledgers = [PrivacyAccountant(":memory:", epsilon=9.0) for _ in range(3)]
     opened, done = threading.Barrier(3), threading.Event()
@@ -596,158 +580,3 @@ def test_a_refusal_names_each_limit_that_is_too_small():
     ledger.spend(PrivacyGuarantee(0.1, delta=1e-6))
     assert str(ledger).endswith("each of ten; no delta")
     assert "delta" not in str(PrivacyAccountant(":memory:", epsilon=math.inf, delta=1.0))
-
-
-def test_a_part_is_not_that_of_whoever_reads_a_generator():
-    accountant = PrivacyAccountant(":memory:", epsilon=9.0)
-
-    def by_hospital():
-        for hospital in ("north", "south"):
-            with accountant.parallel("hospital", hospital):
-                accountant.spend(PrivacyGuarantee(epsilon=1.0))
-                yield hospital
-
-    class Hospital(ExitStack):
-        def __enter__(self):
-            self.enter_context(accountant.parallel("hospital", "north"))
-            return super().__enter__()
-
-    def by_class():
-        with Hospital():
-            yield
-
-    for generator in (by_hospital, by_class):
-        for _ in generator():
-            with pytest.raises(ValueError, match=f"does not run here, {generator.__name__}"):
-                accountant.spend(PrivacyGuarantee(epsilon=1.0))
-            with pytest.raises(ValueError, match="does not run here"):
-                accountant.remaining()
-            assert "left: epsilon=" in str(accountant)  # of all records
-    assert accountant.total().epsilon == 1.0
-    with ExitStack() as stack:
-        stack.enter_context(accountant.parallel("hospital", "north"))
-        accountant.spend(PrivacyGuarantee(epsilon=1.0))
-    accountant.spend(PrivacyGuarantee(epsilon=1.0))
-    assert [row["part"] for row in accountant.rows()] == ["north", "south", "north", ""]
-
-
-def test_a_part_is_not_that_of_a_coroutine_while_another_waits():
-    accountant = PrivacyAccountant(":memory:", epsilon=9.0)
-
-    class Pause:
-        def __await__(self):
-            yield
-
-    async def of_north():
-        with accountant.parallel("hospital", "north"):
-            await of_all()
-            await Pause()
-
-    async def of_all():
-        accountant.spend(ONE)
-
-    waits = of_north()
-    waits.send(None)
-    with pytest.raises(ValueError, match="does not run here, of_north"):
-        of_all().send(None)
-    waits.close()
-    with pytest.raises(StopIteration):
-        of_all().send(None)
-    assert [row["part"] for row in accountant.rows()] == ["north", ""]
-
-
-def test_a_part_ends_with_its_block_also_in_a_copied_context():
-    """Else a task that is made for one part would count all its releases there."""
-    accountant = PrivacyAccountant(":memory:", epsilon=9.0)
-    with accountant.parallel("hospital", "north"):
-        context = contextvars.copy_context()
-        context.run(accountant.spend, ONE)
-    context.run(accountant.spend, ONE)
-
-    def of_south():
-        with accountant.parallel("hospital", "south"):
-            accountant.spend(ONE)
-
-    context.run(of_south)
-    assert [row["part"] for row in accountant.rows()] == ["north", "", "south"]
-
-
-def test_a_part_is_not_that_of_another_thread_with_the_context_of_the_block():
-    accountant = PrivacyAccountant(":memory:", epsilon=9.0)
-    with accountant.parallel("hospital", "north"), ThreadPoolExecutor(1) as pool:
-        pool.submit(contextvars.copy_context().run, accountant.spend, ONE).result()
-    assert [row["part"] for row in accountant.rows()] == [""]
-
-
-def test_a_part_is_that_of_the_generator_that_opened_it_whoever_made_that():
-    """As of a task that its maker begins at once, and others go on with."""
-    accountant = PrivacyAccountant(":memory:", epsilon=9.0)
-
-    def of_north():
-        with accountant.parallel("hospital", "north"):
-            yield
-            accountant.spend(ONE)
-            yield
-
-    def maker():
-        made = of_north()
-        next(made)
-        yield made
-
-    made = next(maker())
-    next(made)
-    with pytest.raises(ValueError, match="does not run here, of_north"):
-        accountant.spend(ONE)
-    made.close()
-    assert [row["part"] for row in accountant.rows()] == ["north"]
-
-
-def test_a_block_that_was_interrupted_as_it_began_is_not_open(monkeypatch):
-    accountant = PrivacyAccountant(":memory:", epsilon=9.0)
-    real = parts._entered
-
-    def interrupted(blocks):
-        real.set(blocks)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(parts, "_entered", SimpleNamespace(get=real.get, set=interrupted))
-        with pytest.raises(KeyboardInterrupt):
-            accountant.parallel("hospital", "north").__enter__()
-    accountant.spend(ONE)
-    assert [row["part"] for row in accountant.rows()] == [""]
-
-
-def test_a_block_may_end_in_another_context():
-    """As that of a generator which is closed elsewhere."""
-    accountant = PrivacyAccountant(":memory:", epsilon=9.0)
-    block = accountant.parallel("hospital", "north")
-    context = contextvars.copy_context()
-    context.run(block.__enter__)
-    context.run(accountant.spend, ONE)
-    block.__exit__(None, None, None)
-    context.run(accountant.spend, ONE)
-    assert [row["part"] for row in accountant.rows()] == ["north", ""]
-
-
-def test_a_block_may_be_of_parts_of_two_ledgers():
-    one, other = (PrivacyAccountant(":memory:", epsilon=9.0) for _ in range(2))
-    with one.parallel("hospital", "north"), other.parallel("week", "7"):
-        one.spend(ONE)
-        other.spend(ONE)
-        with pytest.raises(ValueError, match="must not be within another"):
-            one.parallel("hospital", "south").__enter__()
-    other.spend(ONE)
-    assert [row["part"] for ledger in (one, other) for row in ledger.rows()] == ["north", "7", ""]
-
-
-@forks
-def test_a_process_that_is_forked_in_a_block_counts_for_all_records(path):
-    """It may live for longer than the block, as those of a pool do."""
-    accountant = PrivacyAccountant(path, epsilon=9.0)
-    with accountant.parallel("hospital", "north"):
-        child = multiprocessing.get_context("fork").Process(target=accountant.spend, args=(ONE,))
-        child.start()
-        child.join(timeout=60)
-    assert child.exitcode == 0
-    assert [row["part"] for row in accountant.rows()] == [""]

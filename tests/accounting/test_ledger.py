@@ -20,7 +20,7 @@ from skdp import (
     PrivacyGuarantee,
     plan_release,
 )
-from skdp.accounting import PrivacyAccountant
+from skdp.accounting import PrivacyAccountant, ledger
 
 ONE = PrivacyGuarantee(epsilon=1.0)
 # from Python 3.12 on, where there are threads
@@ -37,7 +37,7 @@ def spent(path):
     """A path where one of three is spent, closed."""
     accountant = PrivacyAccountant(path, epsilon=3.0)
     accountant.spend(ONE)
-    accountant._ledger._connection.close()
+    accountant._account.ledger._connection.close()
     return path
 
 
@@ -63,7 +63,8 @@ def test_a_ledger_that_is_read_is_not_written(spent):
     assert reader.remaining() == 2.0
     with pytest.raises(TypeError, match="opened to be read"):
         reader.spend(ONE)
-    with pytest.raises(LedgerError, match="readonly"), reader._ledger.transaction() as connection:
+    file = reader._account.ledger
+    with pytest.raises(LedgerError, match="readonly"), file.transaction() as connection:
         connection.execute("DELETE FROM spends")
     PrivacyAccountant(spent, epsilon=3.0).spend(ONE)
     assert reader.remaining() == 1.0
@@ -116,7 +117,7 @@ def test_a_damaged_file(path, damage):
     accountant = PrivacyAccountant(path, epsilon=1000.0)
     for _ in range(100):
         accountant.spend(ONE, label="x" * 100)
-    accountant._ledger._connection.close()
+    accountant._account.ledger._connection.close()
     if damage == "cut":
         os.truncate(path, path.stat().st_size // 2)
     elif damage == "zeros":
@@ -139,7 +140,7 @@ def test_a_ledger_that_was_removed_or_replaced(spent):
     PrivacyAccountant(spent, epsilon=3.0)
     with pytest.raises(LedgerError, match="was removed, replaced"):
         accountant.spend(ONE)
-    accountant._ledger._connection = None  # as in a new process
+    accountant._account.ledger._connection = None  # as in a new process
     with pytest.raises(LedgerError, match="another ledger"):
         accountant.spend(ONE)
 
@@ -185,10 +186,10 @@ def test_a_ledger_beyond_its_gamma_has_nothing_left(tmp_path):
     """As one from when releases with one estimate shared its gamma."""
     accountant = PrivacyAccountant(tmp_path / "ledger.db", epsilon=3.0, gamma=0.1)
     accountant.spend(PrivacyGuarantee(epsilon=1.0, gamma=0.05), sensitivity_key="a")
-    ledger = accountant._ledger
+    file = accountant._account.ledger
     for _ in range(2):
-        with ledger.transaction():
-            ledger.append(ledger.rows()[0][1])
+        with file.transaction():
+            file.append(file.rows()[0][1])
     again = PrivacyAccountant.open(tmp_path / "ledger.db")
     assert again.remaining() == 0
     assert "left: nothing" in str(again)
@@ -253,11 +254,12 @@ def test_a_path_that_fails_at_any_step(spent, statement, fault, remedy, monkeypa
     assert accountant.total().epsilon == 1.0
 
 
-def test_a_lock_that_is_not_had_in_time(spent):
-    accountant = PrivacyAccountant(spent, epsilon=3.0, timeout=0.05)
+def test_a_lock_that_is_not_had_in_time(spent, monkeypatch):
+    monkeypatch.setattr(ledger, "TIMEOUT", 0.05)
+    accountant = PrivacyAccountant(spent, epsilon=3.0)
     with closing(sqlite3.connect(spent, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(LedgerError, match="longer timeout"):
+        with pytest.raises(LedgerError, match="holds it: wait"):
             accountant.spend(ONE)
         assert accountant.total().epsilon == 1.0  # reading does not wait
         other.execute("ROLLBACK")
@@ -308,7 +310,7 @@ def test_a_ledger_that_lost_rows(path):
     accountant.spend(ONE)
     earlier = path.read_bytes()
     accountant.spend(ONE)
-    accountant._ledger._connection = None  # closed, as in a fork
+    accountant._account.ledger._connection = None  # closed, as in a fork
     path.write_bytes(earlier)  # the same file, with the content of before
     with pytest.raises(LedgerError, match="lost rows"):
         accountant.total()
@@ -321,17 +323,17 @@ def test_a_handler_that_looks_and_spends_in_the_midst_of_a_spend(path):
     accountant = PrivacyAccountant(path, epsilon=9.0)
 
     accountant.spend(ONE)
-    append = accountant._ledger.append
+    append = accountant._account.ledger.append
 
     def interrupt(spend):
         append(spend)
         assert accountant.total().epsilon == 2.0
         accountant.spend(ONE)
 
-    accountant._ledger.append = interrupt
+    accountant._account.ledger.append = interrupt
     with pytest.raises(LedgerError, match="being written"):
         accountant.spend(ONE)
-    del accountant._ledger.append
+    del accountant._account.ledger.append
     PrivacyAccountant(path, epsilon=9.0).spend(PrivacyGuarantee(epsilon=5.0))
     with pytest.raises(LedgerError, match="lost rows"):  # rather than to count what was undone
         accountant.total()
@@ -340,7 +342,7 @@ def test_a_handler_that_looks_and_spends_in_the_midst_of_a_spend(path):
 @pytest.mark.parametrize("after", ["BEGIN", "INSERT"])
 def test_an_interrupt_before_the_commit(spent, after):
     accountant = PrivacyAccountant(spent, epsilon=3.0)
-    connection = accountant._ledger._connection
+    connection = accountant._account.ledger._connection
 
     class Interrupted:
         def __getattr__(self, name):
@@ -352,12 +354,12 @@ def test_an_interrupt_before_the_commit(spent, after):
                 raise KeyboardInterrupt
             return result
 
-    accountant._ledger._connection = Interrupted()
+    accountant._account.ledger._connection = Interrupted()
     with pytest.raises(KeyboardInterrupt):
         accountant.spend(ONE)
-    accountant._ledger._connection = connection
+    accountant._account.ledger._connection = connection
     assert accountant.total().epsilon == 1.0
-    PrivacyAccountant(spent, epsilon=3.0, timeout=0.0).spend(ONE)  # nobody holds it
+    PrivacyAccountant(spent, epsilon=3.0).spend(ONE)  # nobody holds it
     accountant.spend(ONE)
     assert accountant.total().epsilon == 3.0
 
