@@ -74,6 +74,11 @@ def common_bandwidth(
     return (reference_bandwidth(rest_x, exponent) + reference_bandwidth(rest_y, exponent)) / 2
 
 
+def atoms_of(x: Outputs, y: Outputs) -> AtomTable:
+    """Return the atoms of two samples, those that stand out where the others have a density."""
+    return AtomTable(Outputs.joined(x, y), stand_out=x.keys.shape[1] <= 3)
+
+
 def continuous_part(table: AtomTable, sample: Outputs) -> NDArray[np.float64]:
     """Return the finite rows of numbers that are no atoms, as a matrix."""
     columns = sample.values.reshape(len(sample), -1)

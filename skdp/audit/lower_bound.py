@@ -41,6 +41,8 @@ class AuditResult:
         Probability of a bound above the true epsilon.
     sizes : mapping of str to int
         Numbers of runs and of guesses.
+    candidates : tuple of str
+        What was compared: a loss that shows in none of these cannot be seen.
     resolution : float
         The largest bound that the final runs could have given.
     seed : int
@@ -48,9 +50,10 @@ class AuditResult:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from skdp.audit import audit_epsilon
     >>> def laplace(x, n, rng):
-    ...     return x + rng.laplace(size=n)
+    ...     return np.round(x + rng.laplace(size=n), 6)
     >>> result = audit_epsilon(laplace, [(0.0, 1.0)], claimed_epsilon=2.0, rng=0)
     >>> print(result)
     none found above the claimed epsilon=2: lower bound 0.9... at 0.95 confidence (guess x if ...)
@@ -67,6 +70,7 @@ class AuditResult:
     method: str
     alpha: float
     sizes: Mapping[str, int]
+    candidates: tuple[str, ...]
     resolution: float
     seed: int
 
@@ -77,7 +81,9 @@ class AuditResult:
         level = "about " if self.method == "local" else ""
         bound = f"lower bound {self.lower_bound:.4g} at {level}{1 - self.alpha:.6g} confidence"
         sizes = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
-        limit = f"cannot see beyond {self.resolution:.4g}"
+        limit = f"cannot see beyond {self.resolution:.4g}, nor what shows in none of: " + "; ".join(
+            self.candidates
+        )
         tail = f"{self.method} test, pair {self.pair}, {sizes}, {limit}"
         if self.violated:
             return f"violation found: {bound}, above {claim} ({self.event}; {tail})"
@@ -152,9 +158,12 @@ def audit_epsilon(
 
     Examples
     --------
+    The outputs are rounded, as the last digits of a sum of doubles give its terms away.
+
+    >>> import numpy as np
     >>> from skdp.audit import audit_epsilon
     >>> def half_the_noise(x, n, rng):
-    ...     return x + rng.laplace(scale=0.5, size=n)
+    ...     return np.round(x + rng.laplace(scale=0.5, size=n), 6)
     >>> result = audit_epsilon(half_the_noise, [(0.0, 1.0)], claimed_epsilon=1.0, rng=0)
     >>> result.violated, 1.9 < result.lower_bound < 2.0
     (True, True)
@@ -183,6 +192,7 @@ def audit_epsilon(
         method=method,
         alpha=float(alpha),
         sizes=searched | outcome["sizes"],
+        candidates=outcome["candidates"],
         resolution=float(outcome["resolution"]),
         seed=seed,
     )

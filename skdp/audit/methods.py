@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, TypedDict
 
@@ -25,7 +25,7 @@ from skdp.audit.rules import (
 )
 
 Rng = np.random.Generator
-Runs = Callable[[Any, int, Rng], ArrayLike]  # runs(dataset, n, rng) returns n outputs
+Runs = Callable[[Any, int, Rng], ArrayLike | Outputs]  # runs(dataset, n, rng): n outputs
 Pair = tuple[Any, Any]
 _Ends = tuple[Score, int, int]  # how many of the highest and of the lowest scores to guess
 BLOCK = 2**19
@@ -45,19 +45,33 @@ class Audited:
     alpha: float
     delta: float
 
-    def outputs(self, x: object, n: int, rng: Rng) -> Outputs:
-        """Run the mechanism, and insist on one output per run."""
-        rows = as_rows(self.mechanism(x, n, rng))
-        if rows.ndim == 0 or len(rows) != n:
+    def outputs(self, x: object, n: int, rng: Rng, shape: tuple[int, ...] | None = None) -> Outputs:
+        """Run the mechanism, and insist on one output per run and on one shape of all outputs."""
+        returned = self.mechanism(x, n, rng)
+        rows = returned if isinstance(returned, Outputs) else as_rows(returned)
+        if len(rows.shape) == 0 or len(rows) != n:
             raise ValueError(
                 f"The mechanism must return n={n} outputs. Got an array of shape {rows.shape}."
             )
-        return as_outputs(rows)
+        outputs = rows if isinstance(rows, Outputs) else as_outputs(rows)
+        if shape not in (None, outputs.shape[1:]):
+            raise ValueError(
+                "The mechanism must return outputs of one shape on both datasets and in all runs. "
+                f"Got shapes {shape} and {outputs.shape[1:]}. Pad the shorter outputs."
+            )
+        return outputs
+
+    def both(
+        self, pair: Pair, n: int, rng: Rng, shape: tuple[int, ...] | None = None
+    ) -> tuple[Outputs, Outputs]:
+        """Run the mechanism n times on each dataset of a pair."""
+        x = self.outputs(pair[0], n, rng, shape)
+        return x, self.outputs(pair[1], n, rng, x.shape[1:])
 
     def counts(self, x: object, n: int, rule: Rule, rng: Rng) -> tuple[int, int]:
         """Count the guesses of x and of x' in n runs on one dataset."""
         blocks = (min(BLOCK, n - start) for start in range(0, n, BLOCK))
-        each = [rule.counts(self.outputs(x, block, rng)) for block in blocks]
+        each = [rule.counts(self.outputs(x, block, rng, rule.shape)) for block in blocks]
         return sum(of_x for of_x, _ in each), sum(of_y for _, of_y in each)
 
 
@@ -68,6 +82,7 @@ class Outcome(TypedDict):
     estimate: float
     direction: str
     event: str
+    candidates: tuple[str, ...]
     sizes: dict[str, int]
     resolution: float
 
@@ -76,15 +91,11 @@ def _search_rules(
     choose: Callable[[Candidate], Rule], audited: Audited, pair: Pair, rng: Rng
 ) -> tuple[float, Rule]:
     """Learn what suits the outputs, choose thresholds for each, and keep the best rule."""
-    x, y = (audited.outputs(dataset, audited.n_search, rng) for dataset in pair)
-    if x.shape[1:] != y.shape[1:]:
-        raise ValueError(
-            "The mechanism must return outputs of one shape. "
-            f"Got shapes {x.shape} and {y.shape} on the two datasets of a pair."
-        )
-    rules = [choose(c) for c in candidate_scores(x, y, seed=int(rng.integers(2**31)))]
-    best = max(rules, key=lambda rule: rule.value)
-    return best.value, best
+    x, y = audited.both(pair, audited.n_search, rng)
+    candidates = candidate_scores(x, y, seed=int(rng.integers(2**31)))
+    best = max(map(choose, candidates), key=lambda rule: rule.value)
+    names = dict.fromkeys(str(score).removeprefix("log ratio of ") for score, _, _ in candidates)
+    return best.value, replace(best, candidates=tuple(names), shape=x.shape[1:])
 
 
 def _search_label(audited: Audited, pair: Pair, rng: Rng) -> tuple[float, Rule]:
@@ -123,6 +134,7 @@ def _final_label(audited: Audited, pair: Pair, rule: Rule, rng: Rng) -> Outcome:
         "estimate": _loss(right, guesses - right),
         "direction": _direction(rule),
         "event": f"guess {rule}",
+        "candidates": rule.candidates,
         "sizes": {"n_final": 2 * audited.n_final, "n_guesses": guesses, "n_right": right},
         "resolution": resolution_limit("label", audited.n_final, audited.alpha),
     }
@@ -139,6 +151,7 @@ def _final_pair(audited: Audited, pair: Pair, rule: Rule, rng: Rng) -> Outcome:
         "estimate": _loss(more - audited.delta * n, less),
         "direction": _direction(rule),
         "event": str(rule),
+        "candidates": rule.candidates,
         "sizes": {"n_final": 2 * n, "n_hits_x": hits[0], "n_hits_x_prime": hits[1]},
         "resolution": resolution_limit("pair", n, audited.alpha, audited.delta),
     }
@@ -146,20 +159,21 @@ def _final_pair(audited: Audited, pair: Pair, rule: Rule, rng: Rng) -> Outcome:
 
 def _search_local(audited: Audited, pair: Pair, rng: Rng) -> tuple[float, LossPoint]:
     """Find the point whose loss has the largest lower confidence limit."""
-    x, y = (audited.outputs(dataset, audited.n_search, rng) for dataset in pair)
+    x, y = audited.both(pair, audited.n_search, rng)
     point = most_revealing_point(x, y, confidence=1 - min(audited.alpha, POINT_ALPHA))
     return point.lower, point
 
 
 def _final_local(audited: Audited, pair: Pair, point: LossPoint, rng: Rng) -> Outcome:
     """Estimate the loss at one point on fresh runs, with a one-sided limit."""
-    x, y = (audited.outputs(dataset, audited.n_final, rng) for dataset in pair)
+    x, y = audited.both(pair, audited.n_final, rng, np.shape(point.value))
     fresh = loss_at(point, x, y, confidence=1 - audited.alpha)
     return {
         "lower_bound": fresh.lower,
         "estimate": fresh.loss,
         "direction": "x over x'" if point.sign > 0 else "x' over x",
         "event": f"loss at {fresh}",
+        "candidates": ("atoms", "densities"),
         "sizes": {"n_final": 2 * audited.n_final},
         "resolution": fresh.resolution,
     }
@@ -188,6 +202,7 @@ def _final_one_run(audited: Audited, pair: Pair, rule: _Ends, rng: Rng) -> Outco
         "estimate": _loss(right, guesses - right),
         "direction": "both" if n_high and n_low else "x over x'" if n_high else "x' over x",
         "event": f"guess x for the {n_high} highest and x' for the {n_low} lowest {score}",
+        "candidates": (str(score),),
         "sizes": {"n_final": 1, "n_canaries": canaries, "n_guesses": guesses, "n_right": right},
         "resolution": one_run_bound(canaries, canaries, canaries, audited.alpha, audited.delta),
     }

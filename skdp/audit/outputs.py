@@ -14,6 +14,10 @@ from numpy.typing import NDArray
 MIN_ATOM_COUNT = 5
 """A value seen this often is an atom; outputs from a density do not repeat in double precision."""
 
+MANY_VALUES, STAND_OUT = 1000, 10
+"""Among more numbers than these, as of a density in low precision, an atom that stands out is so
+many times as frequent as a number on average."""
+
 _NAN_KEY = np.array([np.nan]).view(np.uint64)[0]
 _LARGEST = 1e100  # its square is still a number
 _EXACT = 2**53
@@ -35,17 +39,20 @@ class Outputs:
     keys : ndarray of uint64 of shape (n, d)
         Equal for equal entries: the bits of a double, else a digest of the text. So the two zeros
         are two, all nan are one, and integers beyond 2**53 stay apart.
+    written : ndarray of float of shape (n,) or (n, d)
+        Numbers whose digits are looked at: the values, or what they were computed from.
     """
 
     raw: NDArray
     values: NDArray[np.float64]
     keys: NDArray[np.uint64]
+    written: NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.values)
 
     def __getitem__(self, index: slice | NDArray) -> Outputs:
-        return Outputs(self.raw[index], self.values[index], self.keys[index])
+        return Outputs(self.raw[index], self.values[index], self.keys[index], self.written[index])
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -72,7 +79,8 @@ class Outputs:
         """Return one column."""
         if self.values.ndim == 1:
             return self
-        return Outputs(self.raw[:, j], self.values[:, j], self.keys[:, [j]])
+        values = self.values[:, j]
+        return Outputs(self.raw[:, j], values, self.keys[:, [j]], values)
 
     @staticmethod
     def joined(x: Outputs, y: Outputs) -> Outputs:
@@ -81,7 +89,7 @@ class Outputs:
         if len({raw.dtype.kind == "U" for raw in raws}) == 2:
             raws = [raw.astype(str) for raw in raws]
         values = np.concatenate([x.values, y.values])
-        return Outputs(np.concatenate(raws), values, np.concatenate([x.keys, y.keys]))
+        return Outputs(np.concatenate(raws), values, np.concatenate([x.keys, y.keys]), values)
 
 
 def as_rows(returned: Any) -> NDArray:
@@ -105,7 +113,7 @@ def as_outputs(returned: object) -> Outputs:
         array = array.astype(str) if text.any() else values
     if array.shape[1] == 1:
         array, values = array[:, 0], values[:, 0]
-    return Outputs(array, values, keys)
+    return Outputs(array, values, keys, values)
 
 
 def _flat(array: NDArray) -> NDArray:
@@ -195,12 +203,16 @@ def _digest(text: str) -> int:
 class AtomTable:
     """The values that repeat in a sample, whatever their type, and their index in new samples.
 
-    `atoms` are these values, sorted, and `share` is the part of the sample that they make up.
+    `atoms` are these values, sorted, and `share` is the part of the sample that they make up. With
+    `stand_out` the numbers that repeat only because of a low precision are none of them.
     """
 
-    def __init__(self, sample: Outputs) -> None:
+    def __init__(self, sample: Outputs, stand_out: bool = False) -> None:
         unique, first, counts = np.unique(sample.rows, return_index=True, return_counts=True)
         repeated = counts >= MIN_ATOM_COUNT
+        if stand_out and len(unique) > MANY_VALUES:
+            finite = np.isfinite(sample.values[first]).reshape(len(first), -1).all(axis=1)
+            repeated &= ~finite | (counts >= STAND_OUT * len(sample) / len(unique))
         self._keys = unique[repeated]
         atoms = sample[first[repeated]]
         columns = [atoms.column(j) for j in range(atoms.keys.shape[1])]

@@ -11,6 +11,7 @@ from scipy import stats
 
 from skdp.audit.comparison import (
     ATOM_FLOOR,
+    atoms_of,
     check_samples,
     common_bandwidth,
     compare,
@@ -18,7 +19,7 @@ from skdp.audit.comparison import (
     continuous_part,
     show,
 )
-from skdp.audit.outputs import AtomTable, Outputs, as_outputs
+from skdp.audit.outputs import Outputs, as_outputs
 from skdp.audit.privacy_loss import estimate_privacy_loss
 
 FRESH_EXPONENT = 1.15
@@ -78,7 +79,7 @@ def loss_at(point: LossPoint, x: Any, y: Any, *, confidence: float = 0.95) -> Lo
             hits, len(fresh_x), len(fresh_y), 1.0, ATOM_FLOOR / min(len(fresh_x), len(fresh_y))
         )
     else:
-        table = AtomTable(Outputs.joined(fresh_x, fresh_y))
+        table = atoms_of(fresh_x, fresh_y)
         rest_x, rest_y = (continuous_part(table, sample) for sample in (fresh_x, fresh_y))
         h = common_bandwidth(rest_x, rest_y, FRESH_EXPONENT / (rest_x.shape[1] + 4))
         where = np.reshape(point.value, (1, -1))

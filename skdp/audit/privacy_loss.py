@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from skdp.audit.comparison import (
+    atoms_of,
     check_samples,
     common_bandwidth,
     compare_atoms,
@@ -29,7 +30,6 @@ from skdp.audit.comparison import (
     continuous_part,
     show,
 )
-from skdp.audit.outputs import AtomTable, Outputs
 from skdp.audit.rules import MIN_CONTINUOUS
 from skdp.core.checks import check_rules
 from skdp.core.types import Matrix
@@ -178,7 +178,7 @@ def estimate_privacy_loss(
         confidence=(confidence, 0 < confidence < 1, "be in (0, 1)"),
     )
     x, y = check_samples(samples_x, samples_y)
-    table = AtomTable(Outputs.joined(x, y))
+    table = atoms_of(x, y)
     parts = [compare_atoms(table, x, y)]
     points, n_atoms, density_floor = table.atoms, len(table), math.nan
     rest_x, rest_y = (continuous_part(table, sample) for sample in (x, y))

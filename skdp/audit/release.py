@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.audit.lower_bound import AuditResult, audit_epsilon
+from skdp.audit.outputs import Outputs, as_outputs
+from skdp.audit.rules import MANY_COLUMNS
 from skdp.mechanisms.base import Mechanism
 
 
@@ -30,7 +33,7 @@ class _NoisyRelease:
         self.values, self.mechanism, self.sensitivity = values, mechanism, sensitivity
         self.stacked = stacked
 
-    def __call__(self, which: int, n: int, rng: np.random.Generator) -> NDArray:
+    def __call__(self, which: int, n: int, rng: np.random.Generator) -> NDArray | Outputs:
         """Return n outputs on x (0) or x' (1), reduced."""
         value = self.values[which]
         outputs: Any
@@ -45,7 +48,8 @@ class _NoisyRelease:
             return outputs  # a choice, not a noisy value
         x, x_prime = (self._distance(outputs - exact) for exact in self.values)
         # Where all of the change is on one side the score is constant, up to rounding.
-        return np.round((x_prime - x) / self.sensitivity, 9)
+        score = as_outputs(np.round((x_prime - x) / self.sensitivity, 9))
+        return replace(score, written=outputs.reshape(n, -1)[:, :MANY_COLUMNS])
 
     def _distance(self, differences: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the norm of each difference, squared for the Euclidean one."""

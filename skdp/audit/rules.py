@@ -18,6 +18,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
 from skdp.audit.certificates import label_bound, lower_limit, pair_bound
+from skdp.audit.digits import Code, codes_for
 from skdp.audit.outputs import AtomTable, Outputs
 
 
@@ -48,7 +49,7 @@ class CellScore:
 
     def __init__(self, x: Outputs, y: Outputs) -> None:
         pooled = Outputs.joined(x, y)
-        self.table = AtomTable(pooled)
+        self.table = AtomTable(pooled, stand_out=pooled.values.ndim == 1)
         self.edges = np.array([])
         if pooled.values.ndim == 1:
             rest = pooled.values[(self.table.index(pooled) < 0) & np.isfinite(pooled.values)]
@@ -107,6 +108,31 @@ class AtomScore:
 
     def __str__(self) -> str:
         return f"log ratio of {len(self)} atoms"
+
+
+class CodeScore:
+    """Log ratio of the frequencies of codes, which tell how numbers are written."""
+
+    def __init__(self, x: Outputs, y: Outputs, name: str, code: Code) -> None:
+        self.name, self.code = name, code
+        in_x, in_y = self._keys(x), self._keys(y)
+        self.known = np.unique(np.concatenate([in_x, in_y]))
+        cells = [np.searchsorted(self.known, keys).ravel() + 1 for keys in (in_x, in_y)]
+        self.score_ = _shrunk_log_ratio(*cells, len(self.known) + 1)
+
+    def _keys(self, outputs: Outputs) -> NDArray[np.int64]:
+        """Return a key for each number, made of its code and its column."""
+        codes = self.code(outputs.written.reshape(len(outputs), -1))
+        return codes + 2**20 * np.arange(codes.shape[1])
+
+    def __call__(self, outputs: Outputs) -> NDArray[np.float64]:
+        """Score the outputs: the sum over the columns."""
+        keys = self._keys(outputs)
+        place = np.searchsorted(self.known, keys).clip(max=len(self.known) - 1)
+        return self.score_[np.where(self.known[place] == keys, place + 1, 0)].sum(axis=1)
+
+    def __str__(self) -> str:
+        return f"log ratio of {self.name}"
 
 
 def _view(outputs: Outputs, column: int | None) -> Outputs:
@@ -193,11 +219,14 @@ def candidate_scores(x: Outputs, y: Outputs, seed: int) -> list[Candidate]:
     tabulated: list[Candidate] = [(cells, cells(x[half:]), cells(y[half:]))]
     if len(AtomScore(x, y)):
         tabulated.append(_cross_fitted(AtomScore, x, y))
+    few = cells.table.share > 0.9 and len(cells.table) <= MANY_ATOMS
+    for name, code in {} if few else codes_for(x, y).items():
+        tabulated.append(_cross_fitted(partial(CodeScore, name=name, code=code), x, y))
     if x.values.ndim == 1:
         is_ordered = np.isfinite(x.values).any() or np.isfinite(y.values).any()
         lines = [LineScore(1), LineScore(-1)] if is_ordered else []
         return tabulated + [(line, line(x), line(y)) for line in lines]
-    if cells.table.share > 0.9 and len(cells.table) <= MANY_ATOMS:
+    if few:
         return tabulated
     learners = (LinearScore, partial(ClassifierScore, seed=seed))
     learned = [_cross_fitted(learn, x, y) for learn in learners]
@@ -221,6 +250,10 @@ class Rule:
     below: float
     value: float
     """Lower bound that the rule is expected to reach in the final runs."""
+    candidates: tuple[str, ...] = ()
+    """All scores that the rule was chosen from."""
+    shape: tuple[int, ...] = ()
+    """Shape of one output."""
 
     def __str__(self) -> str:
         # A negated output is shown as the output: its inequalities turn around.
