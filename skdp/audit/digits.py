@@ -29,10 +29,11 @@ def codes_for(x: Outputs, y: Outputs) -> dict[str, Code]:
     # Numbers of half of the sample are multiples of this power of two.
     unit = 2.0 ** max(float(np.median(exponent + zeros)) - 53, -1000)
     steps = [N_RESIDUES / 2 * unit, max(_step(x.written), _step(y.written))]
-    return {
-        "exponents and trailing zeros": _sizes,
-        "last bits": partial(_last_bits, shift=int(zeros.min())),
-    } | {f"residues modulo {step:.3g}": partial(_residues, step=step) for step in steps if step}
+    codes: dict[str, Code] = {"exponents and trailing zeros": _sizes}
+    codes["last bits"] = partial(_last_bits, shift=int(zeros.min()))
+    for step in filter(None, steps):
+        codes[f"residues modulo {step:.3g}"] = partial(_residues, step=step)
+    return codes
 
 
 def _parts(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], ...]:

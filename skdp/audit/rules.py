@@ -117,8 +117,8 @@ class CodeScore:
         self.name, self.code = name, code
         in_x, in_y = self._keys(x), self._keys(y)
         self.known = np.unique(np.concatenate([in_x, in_y]))
-        cells = [np.searchsorted(self.known, keys).ravel() + 1 for keys in (in_x, in_y)]
-        self.score_ = _shrunk_log_ratio(*cells, len(self.known) + 1)
+        cell_x, cell_y = (np.searchsorted(self.known, k).ravel() + 1 for k in (in_x, in_y))
+        self.score_ = _shrunk_log_ratio(cell_x, cell_y, len(self.known) + 1)
 
     def _keys(self, outputs: Outputs) -> NDArray[np.int64]:
         """Return a key for each number, made of its code and its column."""
