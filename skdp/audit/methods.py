@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp.audit.certificates import label_bound, one_run_bound, pair_bound, resolution_limit
 from skdp.audit.outputs import Outputs, as_outputs, as_rows
-from skdp.audit.points import LossPoint, loss_at, most_revealing_point
+from skdp.audit.privacy_loss import LossPoint, loss_at, most_revealing_point
 from skdp.audit.rules import (
     Candidate,
     LineScore,

@@ -104,6 +104,8 @@ def as_rows(returned: Any) -> NDArray:
 
 def as_outputs(returned: object) -> Outputs:
     """Read the outputs of a mechanism; complex numbers and records become several columns."""
+    if isinstance(returned, Outputs):
+        return returned
     array = _flat(as_rows(returned))
     if array.dtype.kind == "b":
         array = array.astype(np.int64)
