@@ -132,10 +132,10 @@ class _Search:
         self.numbers = {"records": records, "parameters": exact}
         self.digits = {k: _digits(" ".join(map(repr, v.tolist()))) for k, v in self.numbers.items()}
         self.n_records = dataset.n_records
-        self.rows: set[bytes] = set()
-        for table in () if len(records) else _tables(dataset.X):
-            if table.shape[1] > 2 and len(table) == self.n_records:
-                self.rows |= _rows(table) - set().union(*map(_rows, _tables(public)))
+        tables = [] if len(records) else _tables(dataset.X)
+        tables = [each for each in tables if each.shape[1] > 2 and len(each) == self.n_records]
+        given = b"".join(b"".join(_rows(table)) for table in _tables(public)) if tables else b""
+        self.rows = {row for table in tables for row in _rows(table) if row not in given}
 
     def __call__(self, part: Any) -> Iterator[tuple[str, int]]:
         """Search one array, number, text or bytes, and count the entries of a container."""
@@ -236,9 +236,9 @@ def _tables(thing: Any) -> list[NDArray]:
     return [each for each in arrays if each.ndim == 2 and each.dtype.kind in "iuf"]
 
 
-def _rows(table: NDArray) -> set[bytes]:
+def _rows(table: NDArray) -> list[bytes]:
     """Return the rows of a table as bytes, of integers and of doubles."""
-    return {row.tobytes() for kind in ("<i8", "<f8") for row in table.astype(kind)}
+    return [row.tobytes() for kind in ("<i8", "<f8") for row in table.astype(kind)]
 
 
 def _length(part: Any) -> int:
