@@ -180,21 +180,20 @@ def audit_epsilon(
     best = int(np.argmax([value for value, _ in found]))
     outcome = final(audited, pairs[best], found[best][1], np.random.default_rng(last))
     searched = {"n_search": 1 if method == "one-run" else n_search, "n_pairs": len(pairs)}
+    found_there = outcome._asdict() | {
+        "lower_bound": float(outcome.lower_bound),
+        "resolution": float(outcome.resolution),
+        "sizes": searched | outcome.sizes,
+    }
     return AuditResult(
-        lower_bound=float(outcome["lower_bound"]),
-        estimate=outcome["estimate"],
         claimed_epsilon=float(claimed_epsilon),
         delta=float(delta),
-        violated=bool(outcome["lower_bound"] > claimed_epsilon),
+        violated=bool(outcome.lower_bound > claimed_epsilon),
         pair=best,
-        direction=outcome["direction"],
-        event=outcome["event"],
         method=method,
         alpha=float(alpha),
-        sizes=searched | outcome["sizes"],
-        candidates=outcome["candidates"],
-        resolution=float(outcome["resolution"]),
         seed=seed,
+        **found_there,
     )
 
 

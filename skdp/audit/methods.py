@@ -6,27 +6,20 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.audit.certificates import label_bound, one_run_bound, pair_bound, resolution_limit
-from skdp.audit.outputs import Outputs, as_outputs, as_rows
+from skdp.audit.outputs import Outputs, as_outputs
 from skdp.audit.privacy_loss import LossPoint, loss_at, most_revealing_point
-from skdp.audit.rules import (
-    Candidate,
-    LineScore,
-    Rule,
-    Score,
-    candidate_scores,
-    label_rule,
-    pair_rule,
-)
+from skdp.audit.rules import LineScore, Rule, Score, candidate_scores, label_rule, pair_rule
 
 Rng = np.random.Generator
-Runs = Callable[[Any, int, Rng], ArrayLike | Outputs]  # runs(dataset, n, rng): n outputs
+Runs = Callable[[Any, int, Rng], ArrayLike | Outputs]  # runs(dataset, n, rng) returns n outputs
 Pair = tuple[Any, Any]
+Shape = tuple[int, ...]
 _Ends = tuple[Score, int, int]  # how many of the highest and of the lowest scores to guess
 BLOCK = 2**19
 """Final runs at a time: millions of rows need not be in memory together."""
@@ -45,15 +38,13 @@ class Audited:
     alpha: float
     delta: float
 
-    def outputs(self, x: object, n: int, rng: Rng, shape: tuple[int, ...] | None = None) -> Outputs:
-        """Run the mechanism, and insist on one output per run and on one shape of all outputs."""
-        returned = self.mechanism(x, n, rng)
-        rows = returned if isinstance(returned, Outputs) else as_rows(returned)
-        if len(rows.shape) == 0 or len(rows) != n:
+    def outputs(self, x: object, n: int, rng: Rng, shape: Shape | None = None) -> Outputs:
+        """Run the mechanism, and insist on one output per run and one shape of all outputs."""
+        outputs = as_outputs(self.mechanism(x, n, rng))
+        if len(outputs) != n:
             raise ValueError(
-                f"The mechanism must return n={n} outputs. Got an array of shape {rows.shape}."
+                f"The mechanism must return n={n} outputs. Got an array of shape {outputs.shape}."
             )
-        outputs = rows if isinstance(rows, Outputs) else as_outputs(rows)
         if shape not in (None, outputs.shape[1:]):
             raise ValueError(
                 "The mechanism must return outputs of one shape on both datasets and in all runs. "
@@ -62,7 +53,7 @@ class Audited:
         return outputs
 
     def both(
-        self, pair: Pair, n: int, rng: Rng, shape: tuple[int, ...] | None = None
+        self, pair: Pair, n: int, rng: Rng, shape: Shape | None = None
     ) -> tuple[Outputs, Outputs]:
         """Run the mechanism n times on each dataset of a pair."""
         x = self.outputs(pair[0], n, rng, shape)
@@ -75,7 +66,7 @@ class Audited:
         return sum(of_x for of_x, _ in each), sum(of_y for _, of_y in each)
 
 
-class Outcome(TypedDict):
+class Outcome(NamedTuple):
     """What the final stage certifies, as fields of the result."""
 
     lower_bound: float | NDArray[np.float64]
@@ -88,33 +79,20 @@ class Outcome(TypedDict):
 
 
 def _search_rules(
-    choose: Callable[[Candidate], Rule], audited: Audited, pair: Pair, rng: Rng
+    choose: Callable[..., Rule], audited: Audited, pair: Pair, rng: Rng
 ) -> tuple[float, Rule]:
     """Learn what suits the outputs, choose thresholds for each, and keep the best rule."""
     x, y = audited.both(pair, audited.n_search, rng)
     candidates = candidate_scores(x, y, seed=int(rng.integers(2**31)))
-    best = max(map(choose, candidates), key=lambda rule: rule.value)
+    rules = [choose(c, audited.alpha, audited.n_final, audited.delta) for c in candidates]
+    best = max(rules, key=lambda rule: rule.value)
     names = dict.fromkeys(str(score).removeprefix("log ratio of ") for score, _, _ in candidates)
     return best.value, replace(best, candidates=tuple(names), shape=x.shape[1:])
 
 
-def _search_label(audited: Audited, pair: Pair, rng: Rng) -> tuple[float, Rule]:
-    """Find the rule that guesses best."""
-    choose = partial(label_rule, alpha=audited.alpha, n_final=audited.n_final)
-    return _search_rules(choose, audited, pair, rng)
-
-
-def _search_pair(audited: Audited, pair: Pair, rng: Rng) -> tuple[float, Rule]:
-    """Find the event whose two probabilities differ most."""
-    choose = partial(pair_rule, alpha=audited.alpha, delta=audited.delta, n_final=audited.n_final)
-    return _search_rules(choose, audited, pair, rng)
-
-
-def _direction(rule: Rule) -> str:
-    """Name the dataset that the rule speaks for."""
-    if math.isfinite(rule.above) and math.isfinite(rule.below):
-        return "both"
-    return "x' over x" if math.isfinite(rule.below) else "x over x'"
+def _direction(for_x: object, for_y: object) -> str:
+    """Name the dataset that there are guesses for."""
+    return "both" if for_x and for_y else "x' over x" if for_y else "x over x'"
 
 
 def _loss(more: float, less: float) -> float:
@@ -129,15 +107,15 @@ def _final_label(audited: Audited, pair: Pair, rule: Rule, rng: Rng) -> Outcome:
     right_x, wrong_x = audited.counts(pair[0], n_x, rule, rng)
     wrong_y, right_y = audited.counts(pair[1], 2 * audited.n_final - n_x, rule, rng)
     right, guesses = right_x + right_y, right_x + right_y + wrong_x + wrong_y
-    return {
-        "lower_bound": label_bound(right, guesses, audited.alpha),
-        "estimate": _loss(right, guesses - right),
-        "direction": _direction(rule),
-        "event": f"guess {rule}",
-        "candidates": rule.candidates,
-        "sizes": {"n_final": 2 * audited.n_final, "n_guesses": guesses, "n_right": right},
-        "resolution": resolution_limit("label", audited.n_final, audited.alpha),
-    }
+    return Outcome(
+        label_bound(right, guesses, audited.alpha),
+        _loss(right, guesses - right),
+        _direction(math.isfinite(rule.above), math.isfinite(rule.below)),
+        f"guess {rule}",
+        rule.candidates,
+        {"n_final": 2 * audited.n_final, "n_guesses": guesses, "n_right": right},
+        resolution_limit("label", audited.n_final, audited.alpha),
+    )
 
 
 def _final_pair(audited: Audited, pair: Pair, rule: Rule, rng: Rng) -> Outcome:
@@ -146,15 +124,15 @@ def _final_pair(audited: Audited, pair: Pair, rule: Rule, rng: Rng) -> Outcome:
     side = 1 if math.isfinite(rule.below) else 0
     hits = [audited.counts(dataset, n, rule, rng)[side] for dataset in pair]
     more, less = hits[side], hits[1 - side]
-    return {
-        "lower_bound": pair_bound(more, n, less, n, audited.alpha, audited.delta),
-        "estimate": _loss(more - audited.delta * n, less),
-        "direction": _direction(rule),
-        "event": str(rule),
-        "candidates": rule.candidates,
-        "sizes": {"n_final": 2 * n, "n_hits_x": hits[0], "n_hits_x_prime": hits[1]},
-        "resolution": resolution_limit("pair", n, audited.alpha, audited.delta),
-    }
+    return Outcome(
+        pair_bound(more, n, less, n, audited.alpha, audited.delta),
+        _loss(more - audited.delta * n, less),
+        _direction(math.isfinite(rule.above), math.isfinite(rule.below)),
+        str(rule),
+        rule.candidates,
+        {"n_final": 2 * n, "n_hits_x": hits[0], "n_hits_x_prime": hits[1]},
+        resolution_limit("pair", n, audited.alpha, audited.delta),
+    )
 
 
 def _search_local(audited: Audited, pair: Pair, rng: Rng) -> tuple[float, LossPoint]:
@@ -168,24 +146,23 @@ def _final_local(audited: Audited, pair: Pair, point: LossPoint, rng: Rng) -> Ou
     """Estimate the loss at one point on fresh runs, with a one-sided limit."""
     x, y = audited.both(pair, audited.n_final, rng, np.shape(point.value))
     fresh = loss_at(point, x, y, confidence=1 - audited.alpha)
-    return {
-        "lower_bound": fresh.lower,
-        "estimate": fresh.loss,
-        "direction": "x over x'" if point.sign > 0 else "x' over x",
-        "event": f"loss at {fresh}",
-        "candidates": ("atoms", "densities"),
-        "sizes": {"n_final": 2 * audited.n_final},
-        "resolution": fresh.resolution,
-    }
+    return Outcome(
+        fresh.lower,
+        fresh.loss,
+        _direction(point.sign > 0, point.sign < 0),
+        f"loss at {fresh}",
+        ("atoms", "densities"),
+        {"n_final": 2 * audited.n_final},
+        fresh.resolution,
+    )
 
 
 def _search_one_run(audited: Audited, pair: Pair, rng: Rng) -> tuple[float, _Ends]:
     """Choose, on one run, how many of the highest and of the lowest scores to guess."""
     coins, scores = _one_run(audited.mechanism, pair, rng)
-    rules = [
-        label_rule((line, line(scores[coins]), line(scores[~coins])), audited.alpha, len(coins) / 2)
-        for line in (LineScore(1), LineScore(-1))
-    ]
+    lines = (LineScore(1), LineScore(-1))
+    scored = [(line, line(scores[coins]), line(scores[~coins])) for line in lines]
+    rules = [label_rule(candidate, audited.alpha, len(coins) / 2) for candidate in scored]
     best = max(rules, key=lambda rule: rule.value)
     return best.value, (best.score, *best.counts(scores))
 
@@ -195,17 +172,17 @@ def _final_one_run(audited: Audited, pair: Pair, rule: _Ends, rng: Rng) -> Outco
     score, n_high, n_low = rule
     coins, outputs = _one_run(audited.mechanism, pair, rng)
     order = np.argsort(score(outputs), kind="stable")
-    canaries, guesses = len(coins), n_high + n_low
-    right = int(coins[order[canaries - n_high :]].sum() + (~coins[order[:n_low]]).sum())
-    return {
-        "lower_bound": one_run_bound(canaries, guesses, right, audited.alpha, audited.delta),
-        "estimate": _loss(right, guesses - right),
-        "direction": "both" if n_high and n_low else "x over x'" if n_high else "x' over x",
-        "event": f"guess x for the {n_high} highest and x' for the {n_low} lowest {score}",
-        "candidates": (str(score),),
-        "sizes": {"n_final": 1, "n_canaries": canaries, "n_guesses": guesses, "n_right": right},
-        "resolution": one_run_bound(canaries, canaries, canaries, audited.alpha, audited.delta),
-    }
+    n, guesses = len(coins), n_high + n_low
+    right = int(coins[order[n - n_high :]].sum() + (~coins[order[:n_low]]).sum())
+    return Outcome(
+        one_run_bound(n, guesses, right, audited.alpha, audited.delta),
+        _loss(right, guesses - right),
+        _direction(n_high, n_low),
+        f"guess x for the {n_high} highest and x' for the {n_low} lowest {score}",
+        (str(score),),
+        {"n_final": 1, "n_canaries": n, "n_guesses": guesses, "n_right": right},
+        one_run_bound(n, n, n, audited.alpha, audited.delta),
+    )
 
 
 def _one_run(mechanism: Runs, pair: Pair, rng: Rng) -> tuple[NDArray[np.bool_], Outputs]:
@@ -235,8 +212,8 @@ class Method(NamedTuple):
 
 
 METHODS = {
-    "label": Method(_search_label, _final_label),
-    "pair": Method(_search_pair, _final_pair),
+    "label": Method(partial(_search_rules, label_rule), _final_label),
+    "pair": Method(partial(_search_rules, pair_rule), _final_pair),
     "local": Method(_search_local, _final_local),
     "one-run": Method(_search_one_run, _final_one_run),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import numbers
 from dataclasses import dataclass
 from functools import cached_property
@@ -92,21 +93,19 @@ class Outputs:
         return Outputs(np.concatenate(raws), values, np.concatenate([x.keys, y.keys]), values)
 
 
-def as_rows(returned: Any) -> NDArray:
+def _as_rows(returned: Any) -> NDArray:
     """Turn what a mechanism returns into an array with one row for each run."""
     try:
-        return np.asarray(returned)
+        return np.atleast_1d(np.asarray(returned))
     except ValueError:  # rows of different lengths
-        rows = np.empty(len(returned), dtype=object)
-        rows[:] = [str(row) for row in returned]
-        return rows
+        return np.array([str(row) for row in returned])
 
 
 def as_outputs(returned: object) -> Outputs:
     """Read the outputs of a mechanism; complex numbers and records become several columns."""
     if isinstance(returned, Outputs):
         return returned
-    array = _flat(as_rows(returned))
+    array = _flat(_as_rows(returned))
     if array.dtype.kind == "b":
         array = array.astype(np.int64)
     values, keys = _read_numbers(array) if array.dtype.kind in "iuf" else _read_entries(array)
@@ -129,7 +128,7 @@ def _flat(array: NDArray) -> NDArray:
         array = np.where(np.isnat(array), np.nan, array.astype(np.int64).astype(object))
     elif array.dtype.kind == "V":
         array = np.array([entry.tobytes().hex() for entry in array.ravel()]).reshape(array.shape)
-    return array.reshape(n, -1)
+    return array.reshape(n, math.prod(array.shape[1:]))
 
 
 def _bits(values: NDArray[np.float64]) -> NDArray[np.uint64]:

@@ -311,11 +311,11 @@ def _project_pair(
     return pair_bound(share * final, n_final, less, n_final, alpha, delta)
 
 
-def label_rule(candidate: Candidate, alpha: float, n_final: float) -> Rule:
+def label_rule(candidate: Candidate, alpha: float, n_final: float, delta: float = 0.0) -> Rule:
     """Choose the two thresholds that will certify most in the label test.
 
     For a given price of a wrong guess the best half-line on either side is found separately;
-    running over the prices gives every undominated pair of thresholds.
+    running over the prices gives every undominated pair of thresholds. The test is for delta 0.
     """
     score, in_x, in_y = candidate
     cut_x, right_x, wrong_x = _tails(in_x, in_y)
@@ -336,7 +336,7 @@ def label_rule(candidate: Candidate, alpha: float, n_final: float) -> Rule:
     return Rule(score, float(cut_x[i[k]]), -float(cut_y[j[k]]), float(value))
 
 
-def pair_rule(candidate: Candidate, alpha: float, delta: float, n_final: int) -> Rule:
+def pair_rule(candidate: Candidate, alpha: float, n_final: float, delta: float) -> Rule:
     """Choose the one event, on one side, that will certify most in the pair test."""
     score, in_x, in_y = candidate
     options = []
