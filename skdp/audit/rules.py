@@ -1,4 +1,4 @@
-"""Which outputs give a dataset away: rules for guessing, learned from samples.
+"""Rules for guessing a dataset from an output, learned from samples.
 
 A rule is a score, large where x is likelier and small where x' is, with two thresholds. It is
 learned on one part of the search runs, its thresholds on the other part. A poor rule costs power
@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from skdp.audit.certificates import label_bound, lower_limit, pair_bound
 from skdp.audit.digits import Code, codes_for
-from skdp.audit.outputs import AtomTable, Outputs
+from skdp.audit.outputs import MIN_ATOM_COUNT, AtomTable, Outputs
 
 
 class Score(Protocol):
@@ -40,11 +40,46 @@ MIN_CONTINUOUS = 50
 MANY_COLUMNS = 32
 
 
-class CellScore:
-    """Log ratio of the frequencies of atoms and, between them, of intervals.
+Keys = Callable[[Outputs], NDArray]  # one key or more for each output
+
+
+class FrequencyScore:
+    """Log ratio of the frequencies of keys, summed over the keys of an output.
+
+    A ratio is pulled toward 0 by one standard error, and is 0 for rare and unknown keys.
+    """
+
+    def __init__(self, x: Outputs, y: Outputs, name: str, keys: Keys) -> None:
+        self.name, self.keys = name, keys
+        in_x, in_y = keys(x).ravel(), keys(y).ravel()
+        known, counts = np.unique(np.concatenate([in_x, in_y]), return_counts=True)
+        self.known = known[counts >= MIN_ATOM_COUNT]
+        both = (np.bincount(self._index(k), minlength=len(self.known) + 1) for k in (in_x, in_y))
+        in_x, in_y = (counts + 0.5 for counts in both)
+        ratio = np.log(in_x / in_y)
+        score = np.sign(ratio) * np.maximum(np.abs(ratio) - np.sqrt(1 / in_x + 1 / in_y), 0.0)
+        self.score_ = np.append(score[:-1], 0.0)
+
+    def _index(self, keys: NDArray) -> NDArray[np.intp]:
+        """Return the index of each key among the known ones, and their number elsewhere."""
+        place = np.searchsorted(self.known, keys)
+        padded = np.append(self.known, np.zeros(1, self.known.dtype))
+        return np.where(padded[place] == keys, place, len(self.known))
+
+    def __call__(self, outputs: Outputs) -> NDArray[np.float64]:
+        """Score the outputs."""
+        keys = self.keys(outputs)
+        return self.score_[self._index(keys)].reshape(len(outputs), -1).sum(axis=1)
+
+    def __str__(self) -> str:
+        return f"log ratio of {len(self.known)} {self.name}"
+
+
+class Cells:
+    """Numbers of cells: the atoms and, between them, intervals.
 
     The intervals hold equal shares of the sample in the middle and ever smaller ones toward both
-    ends, where privacy losses live. A ratio is pulled toward 0 by one standard error.
+    ends, where privacy losses live.
     """
 
     def __init__(self, x: Outputs, y: Outputs) -> None:
@@ -55,100 +90,15 @@ class CellScore:
             rest = pooled.values[(self.table.index(pooled) < 0) & np.isfinite(pooled.values)]
             if len(rest) >= MIN_CONTINUOUS:
                 self.edges = np.unique(np.quantile(rest, _quantile_levels(len(rest))))
-        n_cells = len(self.table) + len(self.edges) + 2
-        self.score_ = _shrunk_log_ratio(self._cells(x), self._cells(y), n_cells)
 
-    def _cells(self, sample: Outputs) -> NDArray[np.intp]:
-        """Number the cells: 0 for unknown values, then the intervals, then the atoms."""
-        atom = self.table.index(sample)
-        cells = np.where(atom >= 0, atom + len(self.edges) + 2, 0)
+    def __call__(self, outputs: Outputs) -> NDArray[np.intp]:
+        """Return the cell of each output: -1 for none, then the intervals, then the atoms."""
+        atom = self.table.index(outputs)
+        cells = np.where(atom >= 0, atom + len(self.edges) + 1, -1)
         if len(self.edges):
-            free = (atom < 0) & np.isfinite(sample.values)
-            cells[free] = 1 + np.searchsorted(self.edges, sample.values[free], side="right")
+            free = (atom < 0) & np.isfinite(outputs.values)
+            cells[free] = np.searchsorted(self.edges, outputs.values[free], side="right")
         return cells
-
-    def __call__(self, outputs: Outputs) -> NDArray[np.float64]:
-        """Score the outputs."""
-        return self.score_[self._cells(outputs)]
-
-    def __str__(self) -> str:
-        return f"log ratio of {len(self.table)} atoms and {len(self.edges)} intervals"
-
-
-class AtomScore:
-    """Log ratio of the frequencies of atoms alone, whole outputs or single columns.
-
-    An exact value now and then is lost among the intervals and in a classifier, and rare enough
-    that every run has to be learned from.
-    """
-
-    def __init__(self, x: Outputs, y: Outputs) -> None:
-        n_columns = x.keys.shape[1]
-        self._views = [None, *(range(n_columns) if 1 < n_columns <= MANY_COLUMNS else ())]
-        self._tables, self._scores = [], []
-        for view in self._views:
-            parts = [_view(sample, view) for sample in (x, y)]
-            table = AtomTable(Outputs.joined(*parts))
-            in_x, in_y = (table.index(part) + 1 for part in parts)
-            self._tables.append(table)
-            self._scores.append(_shrunk_log_ratio(in_x, in_y, len(table) + 1))
-
-    def __len__(self) -> int:
-        return sum(map(len, self._tables))
-
-    def __call__(self, outputs: Outputs) -> NDArray[np.float64]:
-        """Score the outputs: by the atom that says most."""
-        each = np.stack(
-            [
-                score[table.index(_view(outputs, view)) + 1]
-                for view, table, score in zip(self._views, self._tables, self._scores, strict=True)
-            ]
-        )
-        return np.take_along_axis(each, np.abs(each).argmax(axis=0)[None], axis=0)[0]
-
-    def __str__(self) -> str:
-        return f"log ratio of {len(self)} atoms"
-
-
-class CodeScore:
-    """Log ratio of the frequencies of codes, which tell how numbers are written."""
-
-    def __init__(self, x: Outputs, y: Outputs, name: str, code: Code) -> None:
-        self.name, self.code = name, code
-        in_x, in_y = self._keys(x), self._keys(y)
-        self.known = np.unique(np.concatenate([in_x, in_y]))
-        cell_x, cell_y = (np.searchsorted(self.known, k).ravel() + 1 for k in (in_x, in_y))
-        self.score_ = _shrunk_log_ratio(cell_x, cell_y, len(self.known) + 1)
-
-    def _keys(self, outputs: Outputs) -> NDArray[np.int64]:
-        """Return a key for each number, made of its code and its column."""
-        codes = self.code(outputs.written.reshape(len(outputs), -1))
-        return codes + 2**20 * np.arange(codes.shape[1])
-
-    def __call__(self, outputs: Outputs) -> NDArray[np.float64]:
-        """Score the outputs: the sum over the columns."""
-        keys = self._keys(outputs)
-        place = np.searchsorted(self.known, keys).clip(max=len(self.known) - 1)
-        return self.score_[np.where(self.known[place] == keys, place + 1, 0)].sum(axis=1)
-
-    def __str__(self) -> str:
-        return f"log ratio of {self.name}"
-
-
-def _view(outputs: Outputs, column: int | None) -> Outputs:
-    return outputs if column is None else outputs.column(column)
-
-
-def _shrunk_log_ratio(
-    cells_x: NDArray[np.intp], cells_y: NDArray[np.intp], n_cells: int
-) -> NDArray[np.float64]:
-    """Return the log ratio of the counts in each cell, a standard error nearer to 0."""
-    in_x = np.bincount(cells_x, minlength=n_cells) + 0.5
-    in_y = np.bincount(cells_y, minlength=n_cells) + 0.5
-    ratio = np.log(in_x / in_y)
-    score = np.sign(ratio) * np.maximum(np.abs(ratio) - np.sqrt(1 / in_x + 1 / in_y), 0.0)
-    score[0] = 0.0  # values that fit nowhere
-    return score
 
 
 def _quantile_levels(n: int) -> NDArray[np.float64]:
@@ -156,6 +106,24 @@ def _quantile_levels(n: int) -> NDArray[np.float64]:
     tail = np.geomspace(min(10 / n, 0.04), 0.05, 12)
     middle = np.linspace(0.05, 0.95, max(3, min(60, n // 200)))
     return np.concatenate([tail[:-1], middle, 1 - tail[-2::-1]])
+
+
+def _atoms(outputs: Outputs) -> NDArray[np.uint64]:
+    """Return keys of the whole output and of its columns.
+
+    An exact value now and then is lost among the intervals and in a classifier, and rare enough
+    that every run has to be learned from.
+    """
+    n_columns = outputs.keys.shape[1]
+    columns = range(n_columns) if 1 < n_columns <= MANY_COLUMNS else ()
+    parts = [outputs.rows, *(outputs.column(j).rows + np.uint64(j + 1) for j in columns)]
+    return np.stack(parts, axis=1)
+
+
+def _digits(outputs: Outputs, code: Code) -> NDArray[np.int64]:
+    """Return a key for each number of an output, made of its code and its column."""
+    codes = code(outputs.written.reshape(len(outputs), -1))
+    return codes + 2**20 * np.arange(codes.shape[1])
 
 
 @dataclass(frozen=True)
@@ -215,13 +183,15 @@ Candidate = tuple[Score, NDArray[np.float64], NDArray[np.float64]]
 def candidate_scores(x: Outputs, y: Outputs, seed: int) -> list[Candidate]:
     """Learn the scores that suit the outputs, each with its values on outputs held out."""
     half = len(x) // 2
-    cells = CellScore(x[:half], y[:half])
-    tabulated: list[Candidate] = [(cells, cells(x[half:]), cells(y[half:]))]
-    if len(AtomScore(x, y)):
-        tabulated.append(_cross_fitted(AtomScore, x, y))
+    cells = Cells(x[:half], y[:half])
+    in_cells = FrequencyScore(x[:half], y[:half], "atoms and intervals", cells)
+    tabulated: list[Candidate] = [(in_cells, in_cells(x[half:]), in_cells(y[half:]))]
+    tables: dict[str, Keys] = {"atoms": _atoms}
     few = cells.table.share > 0.9 and len(cells.table) <= MANY_ATOMS
     for name, code in {} if few else codes_for(x, y).items():
-        tabulated.append(_cross_fitted(partial(CodeScore, name=name, code=code), x, y))
+        tables[name] = partial(_digits, code=code)
+    for name, keys in tables.items():
+        tabulated.append(_cross_fitted(partial(FrequencyScore, name=name, keys=keys), x, y))
     if x.values.ndim == 1:
         is_ordered = np.isfinite(x.values).any() or np.isfinite(y.values).any()
         lines = [LineScore(1), LineScore(-1)] if is_ordered else []
