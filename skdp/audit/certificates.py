@@ -1,4 +1,4 @@
-"""From counts to epsilon: lower bounds that hold at a stated confidence, whatever the mechanism.
+"""Lower bounds on epsilon from counts: they hold at a stated confidence, for any mechanism.
 
 Each function here turns the outcome of an experiment with secret bits into the smallest epsilon
 that the outcome does not contradict. Nothing is assumed about the mechanism, only that the event

@@ -15,24 +15,24 @@ from skdp.core.streams import public_seed
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What an audit found, and how hard it looked.
+    """A lower bound on epsilon, the verdict on a claim, and the sizes of the audit.
 
     Parameters
     ----------
     lower_bound : float
         With probability at least ``1 - alpha`` the true epsilon is at least this large.
     estimate : float
-        The same without the allowance for chance; not certified.
+        The bound without the allowance for chance; not certified.
     claimed_epsilon : float
         The claim that was put to the test.
     delta : float
         The delta of the claim.
     violated : bool
-        Whether `lower_bound` exceeds the claim.
+        True if `lower_bound` exceeds the claim.
     pair : int
         Index of the pair on which the final runs were made.
     direction : str
-        Which dataset the event speaks for: "x over x'", "x' over x" or "both".
+        Dataset that the event speaks for: "x over x'", "x' over x" or "both".
     event : str
         The rule or the point at which the runs were counted.
     method : {"label", "pair", "local", "one-run"}
@@ -42,7 +42,7 @@ class AuditResult:
     sizes : mapping of str to int
         Numbers of runs and of guesses.
     candidates : tuple of str
-        What was compared: a loss that shows in none of these cannot be seen.
+        Scores that the rule was chosen from. A loss that shows in none of them cannot be seen.
     resolution : float
         The largest bound that the final runs could have given.
     seed : int
@@ -106,9 +106,11 @@ def audit_epsilon(
     """Certify a lower bound on the epsilon of a mechanism, and compare it with the claim.
 
     Search runs choose the pair and the rule (or event, or point) that reveal most; the bound
-    comes from final runs on that one pair, which nothing was chosen on. So several pairs cost
-    search time and no confidence. A mechanism whose claim is exactly true still fails with
-    probability up to `alpha`: where that matters, ask for a small one.
+    comes from final runs on that one pair, on which nothing is chosen. So several pairs cost
+    search time and no confidence. The label and pair tests look at the values of the outputs and
+    at their digits, since the last bits of a sum of doubles may give its terms away. A mechanism
+    whose claim is exactly true still fails with probability up to `alpha`: where that matters, ask
+    for a small one.
 
     Parameters
     ----------
@@ -132,9 +134,9 @@ def audit_epsilon(
     alpha : float in (0, 1), default=0.05
         Probability of a bound above the true epsilon.
     method : {"label", "pair", "local", "one-run"}, default="label"
-        Guess on which dataset a run was made; compare how often one event happens; compare two
-        estimated densities at one point (approximate, at most three dimensions); guess many
-        coins after a single run.
+        "label" guesses the dataset of each run; "pair" compares the frequencies of one event;
+        "local" compares two estimated densities at one point (approximate, at most three
+        dimensions); "one-run" guesses many coins after a single run.
     n_jobs : int or None, default=None
         Parallel jobs over the pairs of the search.
     rng : int, Generator or None, default=None
@@ -158,8 +160,6 @@ def audit_epsilon(
 
     Examples
     --------
-    The outputs are rounded, as the last digits of a sum of doubles give its terms away.
-
     >>> import numpy as np
     >>> from skdp.audit import audit_epsilon
     >>> def half_the_noise(x, n, rng):

@@ -1,4 +1,4 @@
-"""The tests of an audit: what each looks for in search runs, and certifies on final ones."""
+"""The tests of an audit: each chooses a rule in search runs, and certifies it on final runs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Audited:
 
 
 class Outcome(NamedTuple):
-    """What the final stage certifies, as fields of the result."""
+    """Certificate of the final stage, as fields of the result."""
 
     lower_bound: float | NDArray[np.float64]
     estimate: float
@@ -205,7 +205,7 @@ def _one_run(mechanism: Runs, pair: Pair, rng: Rng) -> tuple[NDArray[np.bool_], 
 
 
 class Method(NamedTuple):
-    """How a pair is chosen by search runs, and what the final runs on it certify."""
+    """A search, which chooses a rule for a pair and values it, and the final runs by the rule."""
 
     search: Callable[[Audited, Pair, Rng], tuple[float, Any]]
     final: Callable[[Audited, Pair, Any, Rng], Outcome]
