@@ -202,7 +202,7 @@ def _inside(part: Any, beyond: bool) -> Iterator[tuple[str, Any]]:
     if type(part).__module__.startswith("sklearn.") and not isinstance(part, BaseEstimator):
         with suppress(Exception):  # a compiled class, which keeps its numbers to its pickle
             yield ".__reduce__()", part.__reduce__()[1:]
-    if _is_frame(part):
+    if belongs_to(part, "pandas", "polars"):
         with suppress(Exception):  # a frame that is no array shows none
             yield ".to_numpy()", np.asarray(part.to_numpy())
     for each in gc.get_referents(part):
@@ -245,12 +245,8 @@ def _length(part: Any) -> int:
     """Return the number of entries of a container; tuples are parts of the interpreter, too."""
     if isinstance(part, list | dict | set | frozenset):
         return len(part)
-    is_table = isinstance(part, np.ndarray) or sparse.issparse(part) or _is_frame(part)
+    is_table = isinstance(part, np.ndarray) or sparse.issparse(part)
     return part.shape[0] if is_table and part.shape else 0
-
-
-def _is_frame(part: Any) -> bool:
-    return belongs_to(part, "pandas", "polars")
 
 
 def _numbers(thing: Any) -> NDArray[np.float64]:

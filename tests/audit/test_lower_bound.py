@@ -442,17 +442,6 @@ def test_conversions_of_samples_accuse_nobody():
         assert not result.violated
 
 
-@pytest.mark.parametrize("method", ["label", "pair", "local"])
-@pytest.mark.parametrize("width", [lambda x, n: 2 + x, lambda x, n: 2 + (n > 500)])
-def test_outputs_of_two_shapes_are_refused(width, method):
-    """Between the datasets, and between search runs and final runs."""
-    with pytest.raises(ValueError, match=r"one shape .* Got shapes \(2,\) and \(3,\)"):
-        audit_epsilon(
-            lambda x, n, rng: rng.random((n, width(x, n))), [(0, 1)], claimed_epsilon=1.0, rng=0,
-            n_search=500, n_final=600, method=method,
-        )  # fmt: skip
-
-
 # One run, many canaries: randomized response on every record.
 def respond(x, n, rng, p):
     return np.where(rng.random(len(x)) < p, x, 1 - np.asarray(x))[None, :]
@@ -495,6 +484,19 @@ def test_one_run_bound_is_below_the_truth():
     assert above <= MOST
 
 
+def one_run(outputs, other=(1.0, 1.0, 1.0)):
+    """An audit by one run of a mechanism that returns these outputs, on three records or others."""
+    return {"method": "one-run", "mechanism": outputs, "pairs": [(np.zeros(3), np.array(other))]}
+
+
+def columns(width):
+    """A mechanism whose outputs have so many columns, on a dataset and in so many runs."""
+    return lambda x, n, rng: rng.random((n, width(x, n)))
+
+
+SHAPES = r"one shape on both datasets and in all runs. Got shapes \(2,\) and \(3,\)"
+
+
 @pytest.mark.loop(
     ("options", "message"),
     [
@@ -507,33 +509,24 @@ def test_one_run_bound_is_below_the_truth():
         ({"n_final": 0}, "'n_final' .* at least 1. Got 0"),
         ({"alpha": 0.0}, r"'alpha' .* in \(0, 1\). Got 0.0"),
         ({"method": "guess"}, "'method' .* one of .* Got 'guess'"),
+        ({"mechanism": lambda x, n, rng: np.zeros(n + 1)}, "return n=500 outputs. .* shape"),
+        ({"mechanism": lambda x, n, rng: 0.0}, "return n=500 outputs. .* shape"),
+        ({"mechanism": columns(lambda x, n: 5), "method": "local"}, "at most 3 columns"),
+        *(
+            ({"mechanism": columns(width), "method": method}, SHAPES)
+            for method in ("label", "pair", "local")
+            for width in (lambda x, n: 2 + int(x), lambda x, n: 2 + (n > 500))
+        ),
+        (one_run(lambda x, n, rng: x[None], [1.0]), "two sequences of equally many records"),
+        (one_run(lambda x, n, rng: np.zeros((1, 2))), r"one score per record, of shape \(1, 3\)"),
+        (one_run(lambda x, n, rng: x[None] + np.nan), "none of them nan"),
     ],
 )
-def test_bad_parameters_are_refused(options, message):
-    arguments = {"pairs": [(0.0, 1.0)], "claimed_epsilon": 1.0} | options
+def test_bad_calls_are_refused(options, message):
+    """Also where shapes differ between the datasets, and between search runs and final ones."""
+    usual = {"mechanism": LaplaceNoise(1.0), "pairs": [(0.0, 1.0)], "claimed_epsilon": 1.0}
     with pytest.raises(ValueError, match=message):
-        audit_epsilon(LaplaceNoise(1.0), arguments.pop("pairs"), **arguments)
-
-
-@pytest.mark.parametrize("wrong", [lambda x, n, rng: np.zeros(n + 1), lambda x, n, rng: 0.0])
-def test_another_number_of_outputs_is_refused(wrong):
-    with pytest.raises(ValueError, match=r"must return n=20000 outputs\. Got an array of shape"):
-        audit_epsilon(wrong, [(0, 1)], claimed_epsilon=1.0)
-
-
-def test_one_run_refuses_pairs_and_outputs_that_do_not_fit():
-    options = {"claimed_epsilon": 1.0, "method": "one-run", "rng": 0}
-    with pytest.raises(ValueError, match="two sequences of equally many records"):
-        audit_epsilon(functools.partial(respond, p=0.6), [(np.zeros(3), np.ones(4))], **options)
-    with pytest.raises(ValueError, match=r"one score per record, of shape \(1, 3\)"):
-        audit_epsilon(lambda x, n, rng: np.zeros((1, 2)), [(np.zeros(3), np.ones(3))], **options)
-    with pytest.raises(ValueError, match="none of them nan"):
-        audit_epsilon(lambda x, n, rng: x[None] + np.nan, [(np.zeros(3), np.zeros(3))], **options)
-
-
-def test_densities_beyond_three_columns_are_refused():
-    with pytest.raises(ValueError, match="at most 3 columns"):
-        audit(HONEST["histogram"], 0, method="local", n_search=500)
+        audit_epsilon(**(usual | {"n_search": 500, "n_final": 600, "rng": 0} | options))
 
 
 def test_few_runs_still_give_a_result():
