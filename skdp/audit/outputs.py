@@ -1,4 +1,4 @@
-"""Outputs of a mechanism, whatever their type, as numbers to order and keys to recognize them."""
+"""Outputs of a mechanism, of any type, as numbers to order and keys to recognize them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _EXACT = 2**53
 class Outputs:
     """Outputs of several runs, one row each.
 
-    Numbers and keys are functions of the single output, whatever else the mechanism returned: an
-    audit must not see what only the conversion of a whole sample makes of it.
+    Numbers and keys are functions of the single output: an audit must not see the other outputs
+    in them, as numpy converts a whole sample together.
 
     Parameters
     ----------
     raw : ndarray of shape (n,) or (n, d)
-        Numbers or text, to be shown.
+        Numbers or text, to show.
     values : ndarray of float of shape (n,) or (n, d)
         The nearest doubles; nan where the output is no number.
     keys : ndarray of uint64 of shape (n, d)
@@ -62,7 +62,7 @@ class Outputs:
 
     @cached_property
     def rows(self) -> NDArray[np.uint64]:
-        """One key for each run; a collision would only blur a rule."""
+        """One key for each run; a collision would only make a rule weaker."""
         mixed = (self.keys ^ (self.keys >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
         if mixed.shape[1] == 1:
             return mixed[:, 0]
@@ -202,10 +202,10 @@ def _digest(text: str) -> int:
 
 
 class AtomTable:
-    """The values that repeat in a sample, whatever their type, and their index in new samples.
+    """The values that repeat in a sample, of any type, and their index in new samples.
 
     `atoms` are these values, sorted, and `share` is the part of the sample that they make up. With
-    `stand_out` the numbers that repeat only because of a low precision are none of them.
+    `stand_out`, numbers that repeat only because of a low precision are no atoms.
     """
 
     def __init__(self, sample: Outputs, stand_out: bool = False) -> None:

@@ -23,7 +23,7 @@ from skdp.audit.outputs import MIN_ATOM_COUNT, AtomTable, Outputs
 
 
 class Score(Protocol):
-    """A number for each output, larger where x is likelier; nan where nothing is guessed."""
+    """A function from outputs to numbers, larger where x is likelier, nan for no guess."""
 
     def __call__(self, outputs: Outputs) -> NDArray[np.float64]:
         """Score the outputs."""
@@ -31,9 +31,8 @@ class Score(Protocol):
 
 
 CUT_ALPHA, RULE_ALPHA = 1e-3, 0.05
-"""Levels of the rates that thresholds and then rules are taken to have, in a search, when their
-bounds are projected to the final runs. The best of many looks better than it is, and there are
-many more thresholds than rules."""
+"""Levels of the lower limits of rates, by which a search compares first thresholds and then rules.
+The best of many looks better than it is, and there are many more thresholds than rules."""
 
 MANY_ATOMS = 100
 MIN_CONTINUOUS = 50
@@ -102,7 +101,7 @@ class Cells:
 
 
 def _quantile_levels(n: int) -> NDArray[np.float64]:
-    """Levels of the cell edges: evenly spaced, and geometric toward both ends."""
+    """Return the levels of the cell edges: evenly spaced, and geometric toward both ends."""
     tail = np.geomspace(min(10 / n, 0.04), 0.05, 12)
     middle = np.linspace(0.05, 0.95, max(3, min(60, n // 200)))
     return np.concatenate([tail[:-1], middle, 1 - tail[-2::-1]])
@@ -128,7 +127,7 @@ def _digits(outputs: Outputs, code: Code) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class LineScore:
-    """The output itself: for losses that grow from one end of the line to the other."""
+    """Score of the output itself, for losses that grow from one end of the line to the other."""
 
     sign: int
 
@@ -162,7 +161,7 @@ class ClassifierScore:
 
 
 class LinearScore:
-    """The linear discriminant of the two samples: little to learn, so good for small losses."""
+    """Linear discriminant of the two samples: it has little to learn, which suits small losses."""
 
     def __init__(self, x: Outputs, y: Outputs) -> None:
         a, b = (np.nan_to_num(sample.features) for sample in (x, y))
@@ -242,7 +241,7 @@ class Rule:
 
 
 def _tails(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray, NDArray, NDArray]:
-    """Counts of both samples in every half-line [t, inf), from the empty one on."""
+    """Count both samples in every half-line [t, inf), from the empty one on."""
     x, y = (np.sort(sample[~np.isnan(sample)]) for sample in (x, y))
     pooled = np.sort(np.concatenate([x, y]))[::-1]
     cuts = np.unique(pooled)[::-1]
@@ -259,7 +258,7 @@ def _tails(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray, NDA
 def _project_label(
     right: ArrayLike, guesses: ArrayLike, growth: float, alpha: float, strictness: float
 ) -> NDArray[np.float64]:
-    """Bound of the label test on `growth` times the runs, at a rate that is likely exceeded."""
+    """Project the bound of the label test to `growth` times the runs, at a rate likely exceeded."""
     rate = lower_limit(right, guesses, strictness)
     final = growth * np.asarray(guesses)
     return label_bound(rate * final, final, alpha)
@@ -274,7 +273,7 @@ def _project_pair(
     delta: float,
     strictness: float,
 ) -> NDArray[np.float64]:
-    """Bound of the pair test on n_final runs, at a ratio that is likely exceeded."""
+    """Project the bound of the pair test to n_final runs, at a ratio that is likely exceeded."""
     share = lower_limit(hits, hits + misses, strictness)
     final = (hits + misses) * n_final / n
     less = np.minimum((1 - share) * final, n_final)
