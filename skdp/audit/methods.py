@@ -14,7 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.audit.certificates import label_bound, one_run_bound, pair_bound, resolution_limit
 from skdp.audit.outputs import Outputs, as_outputs
 from skdp.audit.privacy_loss import LossPoint, loss_at, most_revealing_point
-from skdp.audit.rules import LineScore, Rule, Score, candidate_scores, label_rule, pair_rule
+from skdp.audit.rules import (
+    Candidate,
+    LineScore,
+    Rule,
+    Score,
+    candidate_scores,
+    label_rule,
+    pair_rule,
+)
 
 Rng = np.random.Generator
 Runs = Callable[[Any, int, Rng], ArrayLike | Outputs]  # runs(dataset, n, rng) returns n outputs
@@ -86,7 +94,7 @@ def _search_rules(
     candidates = candidate_scores(x, y, seed=int(rng.integers(2**31)))
     rules = [choose(c, audited.alpha, audited.n_final, audited.delta) for c in candidates]
     best = max(rules, key=lambda rule: rule.value)
-    names = dict.fromkeys(str(score).removeprefix("log ratio of ") for score, _, _ in candidates)
+    names = dict.fromkeys(str(score).removeprefix("log ratio of ") for score, *_ in candidates)
     return best.value, replace(best, candidates=tuple(names), shape=x.shape[1:])
 
 
@@ -161,7 +169,7 @@ def _search_one_run(audited: Audited, pair: Pair, rng: Rng) -> tuple[float, _End
     """Choose, on one run, how many of the highest and of the lowest scores to guess."""
     coins, scores = _one_run(audited.mechanism, pair, rng)
     lines = (LineScore(1), LineScore(-1))
-    scored = [(line, line(scores[coins]), line(scores[~coins])) for line in lines]
+    scored = [Candidate(line, line(scores[coins]), line(scores[~coins])) for line in lines]
     rules = [label_rule(candidate, audited.alpha, len(coins) / 2) for candidate in scored]
     best = max(rules, key=lambda rule: rule.value)
     return best.value, (best.score, *best.counts(scores))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -176,7 +176,13 @@ class LinearScore:
         return "linear score"
 
 
-Candidate = tuple[Score, NDArray[np.float64], NDArray[np.float64]]
+class Candidate(NamedTuple):
+    """A score, its values on outputs held out, and the level of the rate that it is valued by."""
+
+    score: Score
+    in_x: NDArray[np.float64]
+    in_y: NDArray[np.float64]
+    level: float = RULE_ALPHA
 
 
 def candidate_scores(x: Outputs, y: Outputs, seed: int) -> list[Candidate]:
@@ -184,17 +190,17 @@ def candidate_scores(x: Outputs, y: Outputs, seed: int) -> list[Candidate]:
     half = len(x) // 2
     cells = Cells(x[:half], y[:half])
     in_cells = FrequencyScore(x[:half], y[:half], "atoms and intervals", cells)
-    tabulated: list[Candidate] = [(in_cells, in_cells(x[half:]), in_cells(y[half:]))]
-    tables: dict[str, Keys] = {"atoms": _atoms}
+    tabulated = [Candidate(in_cells, in_cells(x[half:]), in_cells(y[half:]))]
+    tabulated.append(_cross_fitted(partial(FrequencyScore, name="atoms", keys=_atoms), x, y))
     few = cells.table.share > 0.9 and len(cells.table) <= MANY_ATOMS
     for name, code in {} if few else codes_for(x, y).items():
-        tables[name] = partial(_digits, code=code)
-    for name, keys in tables.items():
-        tabulated.append(_cross_fitted(partial(FrequencyScore, name=name, keys=keys), x, y))
+        learn = partial(FrequencyScore, name=name, keys=partial(_digits, code=code))
+        # Most mechanisms have honest digits, and a leak there is large: lucky rules must not win.
+        tabulated.append(_cross_fitted(learn, x, y)._replace(level=CUT_ALPHA))
     if x.values.ndim == 1:
         is_ordered = np.isfinite(x.values).any() or np.isfinite(y.values).any()
         lines = [LineScore(1), LineScore(-1)] if is_ordered else []
-        return tabulated + [(line, line(x), line(y)) for line in lines]
+        return tabulated + [Candidate(line, line(x), line(y)) for line in lines]
     if few:
         return tabulated
     learners = (LinearScore, partial(ClassifierScore, seed=seed))
@@ -207,7 +213,7 @@ def _cross_fitted(learn: Callable[..., Score], x: Outputs, y: Outputs) -> Candid
     half = len(x) // 2
     first, second = learn(x[:half], y[:half]), learn(x[half:], y[half:])
     held_out = [np.concatenate([second(s[:half]), first(s[half:])]) for s in (x, y)]
-    return learn(x, y), held_out[0], held_out[1]
+    return Candidate(learn(x, y), held_out[0], held_out[1])
 
 
 @dataclass(frozen=True)
@@ -286,7 +292,7 @@ def label_rule(candidate: Candidate, alpha: float, n_final: float, delta: float 
     For a given price of a wrong guess the best half-line on either side is found separately;
     running over the prices gives every undominated pair of thresholds. The test is for delta 0.
     """
-    score, in_x, in_y = candidate
+    score, in_x, in_y, level = candidate
     cut_x, right_x, wrong_x = _tails(in_x, in_y)
     cut_y, right_y, wrong_y = _tails(-in_y, -in_x)
     price = np.exp(np.linspace(0.0, 12.0, 97))[:, None]
@@ -301,19 +307,19 @@ def label_rule(candidate: Candidate, alpha: float, n_final: float, delta: float 
     strict = _project_label(right, guesses, growth, alpha, CUT_ALPHA)
     strict[cut_x[i] <= -cut_y[j]] = -1.0  # ties could make the two sides overlap: one guess a run
     k = int(np.argmax(strict))
-    value = _project_label(right[k], guesses[k], growth, alpha, RULE_ALPHA)
+    value = _project_label(right[k], guesses[k], growth, alpha, level)
     return Rule(score, float(cut_x[i[k]]), -float(cut_y[j[k]]), float(value))
 
 
 def pair_rule(candidate: Candidate, alpha: float, n_final: float, delta: float) -> Rule:
     """Choose the one event, on one side, that will certify most in the pair test."""
-    score, in_x, in_y = candidate
+    score, in_x, in_y, level = candidate
     options = []
     for way, high, low in ((1, in_x, in_y), (-1, -in_y, -in_x)):
         cuts, hits, misses = _tails(high, low)
         sizes = (len(high), n_final, alpha, delta)
         k = int(np.argmax(_project_pair(hits, misses, *sizes, CUT_ALPHA)))
-        value = _project_pair(hits[k], misses[k], *sizes, RULE_ALPHA)
+        value = _project_pair(hits[k], misses[k], *sizes, level)
         options.append((float(value), way * float(cuts[k]), way))
     best, limit, way = max(options)
     above, below = (limit, -np.inf) if way > 0 else (np.inf, limit)

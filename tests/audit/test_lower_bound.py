@@ -323,7 +323,7 @@ def in_one_column(x, n, rng):
         (with_bit(0), "last bits"),
         (with_bit(1), "last bits"),
         (with_bit(5), "trailing zeros"),
-        (on_lattice(0.2, 0.1), "residues"),
+        (on_lattice(0.2, 0.1), "residues|atoms"),
         (on_lattice(0.001, 0.0005), "residues"),
         (on_lattice(2.0**-40, 2.0**-42), "residues|trailing zeros"),
         (in_decimals, "residues|trailing zeros"),
