@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from .noise import (
     ExponentialNoise,
@@ -57,7 +57,6 @@ __all__ = [
     "TruncatedLaplace",
     "broken_cases",
     "honest_cases",
-    "representation",
 ]
 
 
@@ -71,21 +70,6 @@ class KnownMechanism(Protocol):
     def epsilon(self, x: Any, x_prime: Any) -> float:
         """Return the exact epsilon of the pair."""
         ...
-
-
-def representation(outputs: ArrayLike) -> NDArray[np.int64]:
-    """Return a code of the size and of the trailing zero bits of each number.
-
-    Auditing ``representation(mechanism(...))`` in place of the mechanism looks at the digits and
-    ignores the value: an attack on floating-point noise. Any function of an output is as private
-    as the output, so a mechanism that fails it is broken. The code is 64 times the binary exponent,
-    plus the number of trailing zeros of the 53-bit significand; 0 is coded as itself.
-    """
-    significand, exponent = np.frexp(np.asarray(outputs, dtype=np.float64))
-    whole = np.abs(np.ldexp(significand, 53)).astype(np.int64)
-    lowest = np.maximum(whole & -whole, 1)
-    trailing = np.frexp(lowest.astype(np.float64))[1] - 1
-    return np.where(whole == 0, 0, 64 * exponent.astype(np.int64) + trailing)
 
 
 @dataclass(frozen=True)

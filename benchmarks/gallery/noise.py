@@ -18,6 +18,11 @@ def _check_positive(owner: object, **values: float) -> None:
             )
 
 
+def on_lattice(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Round the outputs to multiples of 2**-30: the digits of a sum of doubles tell its terms."""
+    return np.round(outputs * 2.0**30) / 2.0**30
+
+
 def _rows(x: ArrayLike, n: int) -> tuple[NDArray[np.float64], tuple[int, ...]]:
     """Return the dataset as floats, and the shape of n noisy copies of it."""
     values = np.asarray(x, dtype=np.float64)
@@ -48,7 +53,8 @@ class LaplaceNoise:
     def __call__(self, x: ArrayLike, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Return n independent outputs."""
         values, shape = _rows(x, n)
-        outputs = values + rng.laplace(scale=self.scale + self.slope * values, size=shape)
+        noise = rng.laplace(scale=self.scale + self.slope * values, size=shape)
+        outputs = on_lattice(values + noise)
         return outputs if self.clip is None else np.clip(outputs, *self.clip)
 
     def epsilon(self, x: ArrayLike, x_prime: ArrayLike) -> float:
@@ -85,7 +91,7 @@ class GaussianNoise:
     def __call__(self, x: ArrayLike, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Return n independent outputs."""
         values, shape = _rows(x, n)
-        return values + rng.normal(scale=self.sigma, size=shape)
+        return on_lattice(values + rng.normal(scale=self.sigma, size=shape))
 
     def epsilon(self, x: ArrayLike, x_prime: ArrayLike) -> float:
         """Return inf for different datasets: the log ratio is linear in the output."""
@@ -110,7 +116,7 @@ class ExponentialNoise:
     def __call__(self, x: ArrayLike, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Return n independent outputs."""
         values, shape = _rows(x, n)
-        return values + rng.exponential(scale=self.scale, size=shape)
+        return on_lattice(values + rng.exponential(scale=self.scale, size=shape))
 
     def epsilon(self, x: ArrayLike, x_prime: ArrayLike) -> float:
         """Return inf for different datasets: the supports differ."""
@@ -156,7 +162,7 @@ class TruncatedLaplace:
         u = first + (last - first) * rng.random(n)
         upper = u > 0.5
         z = np.where(upper, -1.0, 1.0) * np.log(2 * np.where(upper, 1 - u, u))
-        return np.clip(x + self.scale * z, self.low, self.high)
+        return np.clip(on_lattice(x + self.scale * z), self.low, self.high)
 
     def epsilon(self, x: float, x_prime: float) -> float:
         """Return the larger of the two losses at the ends of the interval.
@@ -287,3 +293,7 @@ class TextbookLaplace:
         """Return n independent outputs."""
         u = rng.random(n) - 0.5
         return x - self.scale * np.sign(u) * np.log1p(-2 * np.abs(u))
+
+    def epsilon(self, x: float, x_prime: float) -> float:
+        """Return inf for different datasets: some digits are possible on one of them alone."""
+        return math.inf if x != x_prime else 0.0

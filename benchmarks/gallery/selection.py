@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special, stats
 
+from .noise import on_lattice
+
 
 def _largest_log_ratio(p: ArrayLike, q: ArrayLike) -> float:
     """Return the largest absolute log ratio; where both are 0 there is none."""
@@ -135,7 +137,7 @@ class MaxOfNoisy:
         """Return n independent outputs."""
         values = np.asarray(x, dtype=float)
         draw = rng.laplace if self.noise == "laplace" else rng.exponential
-        return np.max(values + draw(scale=self.scale, size=(n, len(values))), axis=1)
+        return np.max(on_lattice(values + draw(scale=self.scale, size=(n, len(values)))), axis=1)
 
     def log_density(self, t: ArrayLike, x: ArrayLike) -> NDArray[np.float64]:
         """Return the log density of the output: log of ``sum_i f_i/F_i * prod_i F_i``."""
@@ -247,7 +249,7 @@ class SparseVectorValue:
         """Return n independent rows: index of the query (-1 for none above) and value (or 0)."""
         values = np.asarray(x, dtype=float)
         limit = self.threshold + rng.laplace(scale=self.threshold_scale, size=(n, 1))
-        noisy = values + rng.laplace(scale=self.query_scale, size=(n, len(values)))
+        noisy = on_lattice(values + rng.laplace(scale=self.query_scale, size=(n, len(values))))
         above = noisy >= limit
         found, first = above.any(axis=1), above.argmax(axis=1)
         value = np.take_along_axis(noisy, first[:, None], axis=1)[:, 0]

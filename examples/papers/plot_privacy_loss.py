@@ -22,7 +22,10 @@ audits = {}
 
 
 def draw(axes, title, mechanism, pair, exact, claimed, true):
-    """Draw the loss of one mechanism beside the exact one, and audit it by two methods."""
+    """Draw the loss of one mechanism beside the exact one, and audit it by two methods.
+
+    The last digits of a sum of doubles tell its terms, so outputs are rounded to six decimals.
+    """
     rng = np.random.default_rng(0)
     loss = estimate_privacy_loss(*(mechanism(dataset, N_RUNS, rng) for dataset in pair))
     PrivacyLossDisplay.from_loss(loss, claimed_epsilon=claimed).plot(axes)
@@ -64,12 +67,12 @@ def answers(truth, n, rng):
 
 def with_laplace_noise(x, n, rng):
     """Add noise of scale 5."""
-    return x + rng.laplace(scale=5, size=n)
+    return np.round(x + rng.laplace(scale=5, size=n), 6)
 
 
 def with_normal_noise(x, n, rng):
     """Add noise of deviation 8."""
-    return x + rng.normal(scale=8, size=n)
+    return np.round(x + rng.normal(scale=8, size=n), 6)
 
 
 epsilon = np.log(0.2 / (0.8 / 9))
@@ -116,7 +119,7 @@ k, rate = 4, 0.5
 
 def noisy_maximum(x, n, rng):
     """Return the largest of the noisy values."""
-    return (x + rng.laplace(scale=1 / rate, size=(n, k))).max(axis=1)
+    return np.round(x + rng.laplace(scale=1 / rate, size=(n, k)), 6).max(axis=1)
 
 
 def exact_loss(t):

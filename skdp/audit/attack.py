@@ -23,29 +23,29 @@ MOVES_PER_START = 50
 
 @dataclass(frozen=True, eq=False)
 class SensitivityAttack:
-    """A pair of neighboring datasets that a search has found, and how much the target changes.
+    """A pair of neighboring datasets that a search has found, and the change of the target on it.
 
-    Its records come from the oracle, or mix coordinates of several of its records: it is public.
+    The records come from the oracle, or mix coordinates of several of its records: they are public.
 
     Parameters
     ----------
     norm : float
         Norm of the change of the target.
     base : Dataset
-        The records that both datasets share: a named tuple of X, y and sample_weight. What the
-        oracle does not yield is None.
+        The records that both datasets share: a named tuple of X, y and sample_weight, None for
+        the parts that the oracle does not yield.
     record, other : Dataset of one record
         The record of the first dataset that the other record replaces in the second.
     history : ndarray of shape (n_iter,)
         Largest norm after each evaluation of a pair; -inf before the first that has a value.
     n_failures : int
-        Pairs on which the target could not be evaluated; they are passed over here, though for
-        the sampler they count as infinite.
+        Number of pairs on which the target could not be evaluated. The search passes over them,
+        though the sampler counts them as infinite.
     sensitivity : float or None, default=None
-        What the norm is compared with.
+        Sensitivity to compare the norm with.
     position : int, default=-1
-        Where these two stand, if the order means something to the target: in the place of this
-        record of `base`, which is then the last.
+        Place of the two records among the others, where the order matters to the target: that of
+        this record of `base`, which then comes last.
 
     Examples
     --------
@@ -90,10 +90,10 @@ def find_large_sensitivity(
 ) -> SensitivityAttack:
     """Search for a pair of neighboring datasets on which a target changes much.
 
-    A sampled sensitivity covers all but a share gamma of the oracle's pairs. This shows what lies
-    beyond. Each restart draws a pair from the oracle, and a position; then single moves are tried
-    and kept where the norm grows: the record or its replacement becomes another record of the
-    oracle, or takes one coordinate from another record, or the least or largest value that
+    A sampled sensitivity covers all but a share gamma of the oracle's pairs; the search looks for
+    the others. Each restart draws a pair from the oracle, and a position; then single moves are
+    tried and kept where the norm grows: the record or its replacement becomes another record of
+    the oracle, or takes one coordinate from another record, or the least or largest value that
     coordinate has among 1,000 of them. A moved record stays in the box of the oracle's records;
     whether it is plausible as a whole is for the reader to judge.
 
@@ -110,7 +110,7 @@ def find_large_sensitivity(
     geometry : Geometry or {"l1", "l2", "sup"}, default="l1"
         How a change is measured, such as ``mechanism.geometry``.
     sensitivity : float or None, default=None
-        What to compare with, such as ``SensitivityEstimate.value``.
+        Sensitivity to compare the norm with, such as ``SensitivityEstimate.value``.
     random_state : int, Generator or None, default=None
         Source of randomness.
 
@@ -139,28 +139,38 @@ def find_large_sensitivity(
         check_count(name, value, "find_large_sensitivity")
     rng = np.random.default_rng(random_state)
     geometry = as_geometry(geometry, "find_large_sensitivity")
-    search = _Search(as_target(target), geometry, seed=int(rng.integers(2**31)))
+    change = _Change(as_target(target), geometry, seed=int(rng.integers(2**31)))
     oracle = as_oracle(oracle)
-    while len(search.history) < n_iter:
+    norms: list[float] = []
+    best, highest = None, -np.inf
+    while len(norms) < n_iter:
         records = draw(oracle, n_samples + 1 + POOL_SIZE, rng)
-        position = int(rng.integers(n_samples))
-        search.climb(_Pair(records, np.arange(n_samples + 1), position), n_iter, rng)
-    if search.best is None:
+        pair = _Pair(records, np.arange(n_samples + 1), int(rng.integers(n_samples)))
+        height = -np.inf
+        for move in range(min(1 + MOVES_PER_START, n_iter - len(norms))):
+            moved = pair.move(rng) if move else pair
+            reached = change(moved)
+            if reached > highest:
+                best, highest = moved, reached
+            if reached >= height:
+                pair, height = moved, reached
+            norms.append(reached)
+    if best is None:
         raise ValueError(
             f"The target of find_large_sensitivity failed on all of {n_iter} pairs. Look at its "
             "value on records of the oracle."
         )
-    found = search.best.build()
+    found = best.build()
     shared, first, second = np.split(np.arange(n_samples + 1), [n_samples - 1, n_samples])
     return SensitivityAttack(
-        norm=search.norm_of_best,
+        norm=highest,
         base=found.take(shared),
         record=found.take(first),
         other=found.take(second),
-        history=np.array(search.history),
-        n_failures=search.n_failures,
+        history=np.maximum.accumulate(norms),
+        n_failures=int(np.isneginf(norms).sum()),
         sensitivity=sensitivity,
-        position=search.best.position,
+        position=best.position,
     )
 
 
@@ -200,40 +210,19 @@ class _Pair:
         return replace(self, chosen=chosen, exchanged=kept)
 
 
-class _Search:
-    """The best pair so far, and how it came about."""
+@dataclass(frozen=True)
+class _Change:
+    """Norm of the change of a target on a pair; -inf where it has no value."""
 
-    def __init__(self, target: Target, geometry: Geometry, seed: int) -> None:
-        self.target, self.geometry, self.seed = target, geometry, seed
-        self.best: _Pair | None = None
-        self.norm_of_best = -np.inf
-        self.history: list[float] = []
-        self.n_failures = 0
+    target: Target
+    geometry: Geometry
+    seed: int
 
-    def climb(self, pair: _Pair, n_iter: int, rng: np.random.Generator) -> None:
-        """Evaluate a pair and move it uphill."""
-        height = self.evaluate(pair)
-        for _ in range(min(MOVES_PER_START, n_iter - len(self.history))):
-            moved = pair.move(rng)
-            reached = self.evaluate(moved)
-            if reached >= height:
-                pair, height = moved, reached
-
-    def evaluate(self, pair: _Pair) -> float:
-        """Measure a pair; -inf where the target has no value."""
-        dataset, neighbor = neighboring_pair(pair.build(), pair.position)
-        height = -np.inf
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
+    def __call__(self, pair: _Pair) -> float:
+        datasets = neighboring_pair(pair.build(), pair.position)
+        with warnings.catch_warnings(), np.errstate(all="ignore"), suppress(Exception):
             warnings.simplefilter("ignore")  # a search finds awkward records
-            # A dataset without a value is no answer to the search, whatever the reason.
-            with suppress(Exception):
-                value = self.target(*dataset.parts, seed=self.seed)
-                other = self.target(*neighbor.parts, seed=self.seed)
-                height = float(self.geometry.distance(value, other))
-        if not np.isfinite(height):
-            height = -np.inf
-            self.n_failures += 1
-        if height > self.norm_of_best:
-            self.best, self.norm_of_best = pair, height
-        self.history.append(self.norm_of_best)
-        return height
+            value, other = (self.target(*each.parts, seed=self.seed) for each in datasets)
+            norm = float(self.geometry.distance(value, other))
+            return norm if np.isfinite(norm) else -np.inf
+        return -np.inf

@@ -1,8 +1,8 @@
-"""From counts to epsilon: lower bounds that hold at a stated confidence, whatever the mechanism.
+"""Lower bounds on epsilon from counts: they hold at a stated confidence, for any mechanism.
 
-Each function here turns the outcome of an experiment with secret bits into the smallest epsilon
-that the outcome does not contradict. Nothing is assumed about the mechanism, only that the event
-or the rule for guessing was fixed before the counted runs were made.
+Each function turns the outcome of an experiment with secret bits into the smallest epsilon that
+the outcome does not contradict. The mechanism may be any; the event, or the rule for guessing, must
+be fixed before the counted runs are made.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from scipy import optimize, special, stats
 def clopper_pearson(
     successes: ArrayLike, trials: ArrayLike, alpha: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """One-sided exact confidence limits of a binomial probability, lower and upper.
+    """Return one-sided exact confidence limits of a binomial probability, lower and upper.
 
-    Each of the two holds with probability at least ``1 - alpha`` by itself; both together hold
-    with probability at least ``1 - 2 alpha``.
+    Each of the two holds with probability at least ``1 - alpha``, both together with probability
+    at least ``1 - 2 alpha``.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def clopper_pearson(
 
 
 def lower_limit(successes: ArrayLike, trials: ArrayLike, alpha: float) -> NDArray[np.float64]:
-    """Return the lower limit of `clopper_pearson`, which costs half as much as both."""
+    """Return the lower limit of `clopper_pearson`."""
     k, n = np.broadcast_arrays(np.asarray(successes, float), np.asarray(trials, float))
     # The beta quantile is undefined at the end, where the limit is known: replace k there.
     limit = special.betaincinv(np.maximum(k, 1), n - np.maximum(k, 1) + 1, alpha)
@@ -67,13 +67,13 @@ def upper_limit(successes: ArrayLike, trials: ArrayLike, alpha: float) -> NDArra
 
 
 def label_bound(right: ArrayLike, guesses: ArrayLike, alpha: float) -> NDArray[np.float64]:
-    """Lower bound on epsilon from guessing which of two datasets a run was made on.
+    """Return a lower bound on epsilon from guesses of the dataset that a run was made on.
 
     In every run a fair coin, secret to the rule, chooses x or x'. Under epsilon-differential
     privacy the posterior probability of either is at most ``q = exp(epsilon)/(1+exp(epsilon))``
-    whatever the output, so the number of right guesses is stochastically at most
-    Binomial(guesses, q), also when the rule abstains on outputs of its choice. Inverting the
-    exact lower limit of q gives the bound.
+    for any output, so the number of right guesses is stochastically at most Binomial(guesses, q),
+    also when the rule abstains on outputs of its choice. Inverting the exact lower limit of q
+    gives the bound.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def pair_bound(
     alpha: float,
     delta: float = 0.0,
 ) -> NDArray[np.float64]:
-    """Lower bound on epsilon from how often one event happens on each of two datasets.
+    """Return a lower bound on epsilon from the frequencies of one event on two datasets.
 
     (epsilon, delta)-differential privacy says ``P_x(E) <= exp(epsilon) P_y(E) + delta``. Both
     probabilities are replaced by their exact limits at ``alpha / 2``.
@@ -115,13 +115,13 @@ def pair_bound(
     Parameters
     ----------
     hits_x, runs_x : array-like of int
-        How often the event happened on x, and in how many runs.
+        Number of runs on x in which the event happened, and of all runs on x.
     hits_y, runs_y : array-like of int
-        The same on x'.
+        The two numbers for x'.
     alpha : float in (0, 1)
         The bound exceeds the true epsilon with at most this probability.
     delta : float in [0, 1), default=0.0
-        The delta at which epsilon is bounded.
+        Delta of the claim.
 
     Returns
     -------
@@ -143,10 +143,10 @@ def pair_bound(
 def one_run_p_value(
     canaries: int, guesses: int, right: int, epsilon: float, delta: float = 0.0
 ) -> float:
-    """Probability of that many right guesses in one run, at most, if epsilon were true.
+    """Bound the probability of so many right guesses in one run, if epsilon were true.
 
-    One run of the mechanism, on a dataset in which each of `canaries` records was chosen by its
-    own secret fair coin; the guesser makes `guesses` guesses at the coins of its choice. With
+    The mechanism runs once, on a dataset in which each of `canaries` records was chosen by its
+    own secret fair coin, and the guesser guesses `guesses` coins of its choice. With
     ``B ~ Binomial(guesses, q)`` and ``q = exp(epsilon)/(1+exp(epsilon))``, the bound is
     ``P(B >= v) + 2 m delta max_i P(v > B >= v - i) / i`` [1]_, for the `right` guesses v and the
     `canaries` m.
@@ -160,9 +160,9 @@ def one_run_p_value(
     right : int
         Number of right guesses.
     epsilon : float, at least 0
-        The hypothesis.
+        Epsilon of the hypothesis.
     delta : float in [0, 1), default=0.0
-        The delta of the hypothesis.
+        Delta of the hypothesis.
 
     Returns
     -------
@@ -192,7 +192,7 @@ def one_run_p_value(
 def one_run_bound(
     canaries: int, guesses: int, right: int, alpha: float, delta: float = 0.0
 ) -> float:
-    """Lower bound on epsilon from one run with many canaries.
+    """Return a lower bound on epsilon from one run with many canaries.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def one_run_bound(
     alpha : float in (0, 1)
         The bound exceeds the true epsilon with at most this probability.
     delta : float in [0, 1), default=0.0
-        The delta at which epsilon is bounded.
+        Delta of the claim.
 
     Returns
     -------
@@ -231,7 +231,7 @@ def one_run_bound(
 
 
 def resolution_limit(method: str, n_final: int, alpha: float, delta: float = 0.0) -> float:
-    """Largest epsilon that n_final runs can certify in the label or the pair test."""
+    """Return the largest epsilon that n_final runs can certify in the label or the pair test."""
     if method == "label":
         # logit(alpha^(1/2N)), written so that it does not cancel for large N
         share = math.log(alpha) / (2 * n_final)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,11 +11,10 @@ from scipy.interpolate import RegularGridInterpolator
 from scipy.signal import fftconvolve
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.neighbors import KernelDensity
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.core.checks import check_rules, is_real
-from skdp.core.types import Container, Seed
+from skdp.core.types import Container
 
 KERNEL_ROUGHNESS = 1 / (2 * math.sqrt(math.pi))
 """Integral of the squared Gaussian kernel in one dimension; in d dimensions its d-th power."""
@@ -45,8 +43,9 @@ class TruncatedKernelDensity(DensityMixin, BaseEstimator):
     """Gaussian kernel density ``max(density, floor)``.
 
     Where a density is near 0 a small error becomes a huge one in its logarithm; the floor keeps
-    log densities stable [1]_. Up to three dimensions the sample is binned linearly onto a grid
-    and convolved by the fast Fourier transform: the cost hardly depends on the sample size.
+    log densities stable [1]_. Where a fine grid fits into memory, in up to three dimensions, the
+    sample is binned linearly onto it and convolved by the fast Fourier transform: the cost hardly
+    depends on the sample size. Elsewhere the kernels are summed over a tree.
 
     Parameters
     ----------
@@ -56,9 +55,6 @@ class TruncatedKernelDensity(DensityMixin, BaseEstimator):
     floor : float or "auto", default="auto"
         The least density, at least 0; "auto" is ``16 / (n h_1 ... h_d)``, about the density at
         which 4.5 neighbors carry the estimate in one dimension.
-    algorithm : {"auto", "binned", "exact"}, default="auto"
-        "binned" is for at most three dimensions; "exact" sums over a tree. "auto" bins where the
-        grid would be fine enough and fit into memory.
 
     Attributes
     ----------
@@ -66,8 +62,6 @@ class TruncatedKernelDensity(DensityMixin, BaseEstimator):
         The bandwidths in use.
     floor_ : float
         The floor in use.
-    algorithm_ : {"binned", "exact"}
-        The algorithm in use.
     n_features_in_ : int
         Number of columns.
 
@@ -86,15 +80,9 @@ class TruncatedKernelDensity(DensityMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        bandwidth: float | str = "reference",
-        floor: float | str = "auto",
-        algorithm: str = "auto",
-    ) -> None:
+    def __init__(self, bandwidth: float | str = "reference", floor: float | str = "auto") -> None:
         self.bandwidth = bandwidth
         self.floor = floor
-        self.algorithm = algorithm
 
     def fit(self, X: ArrayLike, y: Container = None) -> TruncatedKernelDensity:
         """Estimate the density.
@@ -114,75 +102,29 @@ class TruncatedKernelDensity(DensityMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter is outside its range, or "binned" is asked for in four dimensions.
+            If a parameter is outside its range.
         """
         sample: NDArray[np.float64] = np.asarray(validate_data(self, X, dtype=np.float64))
         n, d = sample.shape
-        self._check()
-        if self.bandwidth == "reference":
-            self.bandwidth_ = reference_bandwidth(sample)
-        else:
-            self.bandwidth_ = np.full(d, float(self.bandwidth))
-        automatic = 16 / (n * np.prod(self.bandwidth_))
-        self.floor_ = float(automatic if self.floor == "auto" else self.floor)
-        self._scaled: NDArray[np.float64] = sample / self.bandwidth_
-        shape = self._grid_shape()
-        if shape is None and self.algorithm == "binned":
-            raise ValueError(
-                "The 'algorithm' parameter of TruncatedKernelDensity must be 'exact' or 'auto' "
-                f"for n_features={d} and this range of values. Got 'binned'. A grid fine enough "
-                f"for it exceeds {MAX_GRID_SIZE} points or three dimensions."
-            )
-        if shape is not None and self.algorithm != "exact":
-            self.algorithm_ = "binned"
-            self._density: Callable[[Any], Any] = self._bin(shape)
-        else:
-            self.algorithm_ = "exact"
-            tree = KernelDensity(bandwidth=1.0, rtol=1e-6).fit(self._scaled)
-            volume = float(np.log(self.bandwidth_).sum())
-            self._density = lambda Z: np.exp(tree.score_samples(Z) - volume)
-        return self
-
-    def _check(self) -> None:
-        """Refuse parameters outside their range."""
         h, floor = self.bandwidth, self.floor
         wide = str(h) == "reference" or (is_real(h) and 0 < h < math.inf)
         low = str(floor) == "auto" or (is_real(floor) and 0 <= floor < math.inf)
-        known = self.algorithm in ("auto", "binned", "exact")
         check_rules(
             "TruncatedKernelDensity",
             bandwidth=(h, wide, "be positive or 'reference'"),
             floor=(floor, low, "be at least 0 or 'auto'"),
-            algorithm=(self.algorithm, known, "be 'auto', 'binned' or 'exact'"),
         )
-
-    def _grid_shape(self) -> tuple[int, ...] | None:
-        """Return the number of grid points per column, None when there would be too many."""
-        d = self._scaled.shape[1]
-        if d not in POINTS_PER_BANDWIDTH:
-            return None
-        width = np.ptp(self._scaled, axis=0) + 12  # six bandwidths beyond either end
-        points = np.ceil(width * POINTS_PER_BANDWIDTH[d])
-        return tuple(int(p) for p in points) if points.prod() <= MAX_GRID_SIZE else None
-
-    def _bin(self, shape: tuple[int, ...]) -> RegularGridInterpolator:
-        """Bin the sample linearly, convolve axis by axis, and interpolate."""
-        axes = [
-            np.linspace(column.min() - 6, column.max() + 6, size)
-            for column, size in zip(self._scaled.T, shape, strict=True)
-        ]
-        mass = linear_binning(self._scaled, axes)
-        for j, axis in enumerate(axes):
-            step = axis[1] - axis[0]
-            reach = math.ceil(6 / step)
-            offsets = step * np.arange(-reach, reach + 1)
-            kernel = np.exp(-(offsets**2) / 2) / math.sqrt(2 * math.pi)
-            mass = fftconvolve(
-                mass, np.expand_dims(kernel, [k for k in range(len(axes)) if k != j]),
-                mode="same", axes=j,
-            )  # fmt: skip
-        density = np.maximum(mass, 0.0) / (len(self._scaled) * np.prod(self.bandwidth_))
-        return RegularGridInterpolator(axes, density, bounds_error=False, fill_value=0.0)
+        automatic = h == "reference"
+        self.bandwidth_ = reference_bandwidth(sample) if automatic else np.full(d, float(h))
+        least = 16 / (n * np.prod(self.bandwidth_)) if floor == "auto" else floor
+        self.floor_ = float(least)
+        scaled = sample / self.bandwidth_
+        shape = _grid_shape(scaled)
+        if shape:
+            self._log_density: Callable[[NDArray], NDArray] = _Binned(scaled, shape)
+        else:
+            self._log_density = KernelDensity(rtol=1e-6).fit(scaled).score_samples
+        return self
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the log of the truncated density.
@@ -199,8 +141,9 @@ class TruncatedKernelDensity(DensityMixin, BaseEstimator):
         """
         check_is_fitted(self, "floor_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
+        volume = np.log(self.bandwidth_).sum()
         with np.errstate(divide="ignore"):
-            return np.log(np.maximum(self._density(X / self.bandwidth_), self.floor_))
+            return np.maximum(self._log_density(X / self.bandwidth_) - volume, np.log(self.floor_))
 
     def score(self, X: ArrayLike, y: Container = None) -> float:
         """Return the total log density.
@@ -222,25 +165,39 @@ class TruncatedKernelDensity(DensityMixin, BaseEstimator):
         """
         return float(np.sum(self.score_samples(X)))
 
-    def sample(self, n_samples: int = 1, random_state: Seed = None) -> NDArray[np.float64]:
-        """Draw from the kernel density, without the floor.
 
-        Parameters
-        ----------
-        n_samples : int, default=1
-            How many.
-        random_state : int, RandomState or None, default=None
-            Source of randomness.
+def _grid_shape(scaled: NDArray[np.float64]) -> tuple[int, ...] | None:
+    """Return the number of grid points per column, None when there would be too many."""
+    d = scaled.shape[1]
+    if d not in POINTS_PER_BANDWIDTH:
+        return None
+    width = np.ptp(scaled, axis=0) + 12  # six bandwidths beyond either end
+    points = np.ceil(width * POINTS_PER_BANDWIDTH[d])
+    return tuple(int(p) for p in points) if points.prod() <= MAX_GRID_SIZE else None
 
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-            The draws.
-        """
-        check_is_fitted(self, "floor_")
-        rng = check_random_state(random_state)
-        centers = self._scaled[rng.randint(len(self._scaled), size=n_samples)]
-        return (centers + rng.normal(size=centers.shape)) * self.bandwidth_
+
+class _Binned:
+    """Log density with kernels of deviation 1: binned, convolved axis by axis, interpolated."""
+
+    def __init__(self, scaled: NDArray[np.float64], shape: tuple[int, ...]) -> None:
+        axes = [
+            np.linspace(column.min() - 6, column.max() + 6, size)
+            for column, size in zip(scaled.T, shape, strict=True)
+        ]
+        mass = linear_binning(scaled, axes)
+        for j, axis in enumerate(axes):
+            step = axis[1] - axis[0]
+            reach = math.ceil(6 / step)
+            offsets = step * np.arange(-reach, reach + 1)
+            kernel = np.exp(-(offsets**2) / 2) / math.sqrt(2 * math.pi)
+            others = [k for k in range(len(axes)) if k != j]
+            mass = fftconvolve(mass, np.expand_dims(kernel, others), mode="same", axes=j)
+        density = np.maximum(mass, 0.0) / len(scaled)
+        self.density = RegularGridInterpolator(axes, density, bounds_error=False, fill_value=0.0)
+
+    def __call__(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Evaluate the log density."""
+        return np.log(self.density(scaled))
 
 
 def linear_binning(X: NDArray[np.float64], axes: list[NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -32,7 +32,7 @@ from skdp.sensitivity.drawing import draw
 
 @dataclass(frozen=True, eq=False)
 class EstimatorAudit:
-    """Audited epsilons of a private estimator over pairs of datasets.
+    """Lower bounds on the epsilon of a private estimator over pairs of datasets.
 
     Parameters
     ----------
@@ -44,15 +44,15 @@ class EstimatorAudit:
     sensitivity : float
         What the noise was calibrated to.
     claimed_epsilon, delta, gamma : float
-        The promise.
+        Parameters of the promise.
     alpha : float
-        Level of each bound, and of the verdict.
+        Level of each bound and of the verdict.
     p_value : float
-        Probability that a promise which is kept is exceeded on so many pairs; 1 for pairs that
-        the promise does not speak of.
+        Probability that the bounds of so many pairs exceed a promise that is kept; 1 for pairs
+        outside of the promise.
     covered : bool
-        Whether the promise speaks of these pairs: drawn from the oracle, or any pair when gamma
-        is 0.
+        True if the promise speaks of these pairs: of pairs drawn from the oracle, and of any pair
+        when gamma is 0.
     seed : int
         Pass it as `rng` to repeat the audit.
 
@@ -87,7 +87,7 @@ class EstimatorAudit:
 
     @property
     def violated(self) -> bool:
-        """Whether more pairs exceed the claim than the promise leaves room for."""
+        """True if more pairs exceed the claim than the promise leaves room for."""
         return self.covered and self.p_value < self.alpha
 
     def quantile(self, level: float | None = None) -> float:
@@ -140,8 +140,8 @@ def audit_estimator(
 
     The target is evaluated once on each dataset, and the noise is drawn again and again around
     the two exact values. With ``record=None`` the pairs come from the oracle, as in the promise:
-    the bound may exceed the claim on at most a share gamma of them. With a record they are outside
-    of a promise that has a gamma, and show what it means for an outlier.
+    the bound may exceed the claim on at most a share gamma of them. A promise with a gamma does
+    not speak of pairs with a chosen record; they show its effect on an outlier.
 
     Parameters
     ----------
@@ -153,9 +153,9 @@ def audit_estimator(
     y : array-like of shape (n_samples,) or None, default=None
         Responses.
     record : tuple (x, y), array-like of shape (n_features,), or None, default=None
-        A record to put in the place of each of the first `pairs` records of X in turn; with its
-        response when there is a `y`. For a frame x may be one with a single row, a dict by column,
-        or the entries in the order of the columns.
+        Record that replaces each of the first `pairs` records of X in turn, with its response
+        when there is a `y`. For a frame, x may be a frame with a single row, a dict by column, or
+        the entries in the order of the columns.
     pairs : int, default=20
         Number of pairs.
     oracle : callable or None, default=None
@@ -181,8 +181,8 @@ def audit_estimator(
     Raises
     ------
     ValueError
-        If `pairs` is outside its range, there is no oracle, or `record` is none like the others or
-        has a label that is not public.
+        If `pairs` is outside its range, there is no oracle, or `record` has another form than the
+        data or a label that is not public.
 
     Examples
     --------
@@ -211,14 +211,11 @@ def audit_estimator(
     promise, known = private_estimator.guarantee_, private_estimator.sensitivity_
     target, mechanism = known.bounded(plan.target), plan.mechanism
     if record is None:
-        oracle = _find_oracle(plan, oracle)
-        source = _oracle_pairs(oracle, plan.schema, n, pairs, seed)
+        source = _oracle_pairs(_find_oracle(plan, oracle), plan.schema, n, pairs, seed)
     else:
         source = _record_pairs(plan, dataset, record, pairs)
-    settings = {
-        "stacked": stacked, "n_search": n_search, "n_final": n_final, "alpha": alpha,
-        "method": method,
-    }  # fmt: skip
+    sizes = {"n_search": n_search, "n_final": n_final}
+    settings = sizes | {"stacked": stacked, "alpha": alpha, "method": method}
     seeds = np.random.SeedSequence(seed).generate_state(2 * pairs).reshape(pairs, 2).tolist()
     outcomes = Parallel(n_jobs=n_jobs)(
         delayed(_audit_pair)(target, pair, mechanism, known.value, s, settings)
@@ -228,6 +225,7 @@ def audit_estimator(
     covered = record is None or promise.gamma == 0
     exceeding = int((lower_bounds > promise.epsilon).sum())
     n_calibrating = len(getattr(known, "norms", ()))
+    p_value = exceedance_p_value(exceeding, pairs, promise.gamma, n_calibrating, alpha)
     return EstimatorAudit(
         lower_bounds=lower_bounds,
         norms=norms,
@@ -236,11 +234,7 @@ def audit_estimator(
         delta=promise.delta,
         gamma=promise.gamma,
         alpha=alpha,
-        p_value=(
-            exceedance_p_value(exceeding, pairs, promise.gamma, n_calibrating, alpha)
-            if covered
-            else 1.0
-        ),
+        p_value=p_value if covered else 1.0,
         covered=covered,
         seed=seed,
     )
@@ -249,13 +243,13 @@ def audit_estimator(
 def exceedance_p_value(
     exceeding: int, n_pairs: int, gamma: float, n_calibrating: int, alpha: float
 ) -> float:
-    """Probability of so many bounds above the claim when the promise is kept.
+    """Return the probability of so many bounds above the claim when the promise is kept.
 
     A new pair exceeds the k-th of m calibrating norms with a probability that is itself random,
     Beta(m + 1 - k, k) for continuous norms, so the number of new pairs not covered is
-    beta-binomial, with k = ceil((1 - gamma)(m + 1)); a larger k makes it smaller. The bound of a
-    covered pair exceeds the claim with probability at most `alpha`. `n_calibrating` is 0 when the
-    sensitivity was known.
+    beta-binomial, with k = ceil((1 - gamma)(m + 1)), and stochastically smaller for a larger k.
+    The bound of a covered pair exceeds the claim with probability at most `alpha`.
+    `n_calibrating` is 0 when the sensitivity was known.
     """
     uncovered = np.arange(n_pairs + 1)
     if n_calibrating == 0 or gamma == 0:
@@ -350,7 +344,7 @@ def _audit_pair(
             x, x_prime = (target(*dataset.parts, seed=seeds[0]) for dataset in pair)
             x, x_prime, mechanism = _in_coordinates(x, x_prime, mechanism)
             norm = mechanism.geometry.distance(x, x_prime)
-        except Exception:  # whatever it is, the target has no value here
+        except Exception:  # of any kind: the target has no value here
             norm = math.inf
     if not math.isfinite(norm):  # the promise counts such a pair as not covered
         return math.inf, math.inf
@@ -361,7 +355,7 @@ def _audit_pair(
 def _in_coordinates(
     x: NDArray, x_prime: NDArray, mechanism: Mechanism
 ) -> tuple[NDArray, NDArray, Mechanism]:
-    """Look at the noise where it is added: there it is independent from number to number."""
+    """Return the values and the mechanism in the basis in which noise is independent."""
     basis = mechanism.geometry.basis
     if not basis.digest:
         return x, x_prime, mechanism

@@ -1,29 +1,33 @@
-"""Whether an object holds what must not leave the house: records, exact numbers, row by row."""
+"""Search of an object for what must not leave the house: records, exact numbers, row by row."""
 
 from __future__ import annotations
 
+import gc
+import html
+import io
 import pickle
 import re
-from collections.abc import Iterator
-from contextlib import suppress
+import sys
+import types
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
-from skdp.audit.reach import arrays_of, shown_of, walk
 from skdp.core.dataset import as_dataset, belongs_to
 from skdp.core.types import Container
 
 # Fewer records than these could be as many as something else by chance.
 _LEAST_RECORDS = 8
-# Digits of a number in a text that single it out among millions.
+# So many digits of a number in a text single it out among millions.
 _LEAST_DIGITS = 8
-_NUMBER = re.compile(r"[-+]?\d+\.\d+(?:[eE][-+]?\d+)?")
-_WHOLE = 2.0**53
 
 
 @dataclass(frozen=True, order=True)
@@ -39,7 +43,7 @@ class Leak:
         Numbers of the records, numbers that were to get noise, or as many entries as there are
         records.
     n_found : int
-        How many different numbers, or entries.
+        Number of different numbers, or of entries.
 
     Examples
     --------
@@ -63,10 +67,9 @@ def find_leaks(
 ) -> list[Leak]:
     """Search an object for the records that it was made from.
 
-    Looks at everything that can be reached from the object through attributes, slots, items,
-    closures, defaults and the states of compiled classes, at its pickle, and at what it shows of
-    itself. That nothing is found proves nothing: numbers that were changed in the last bit are not
-    recognized. What is found is there.
+    The search follows all references of the object, its pickle, and what it shows of itself. What
+    is found is there. That nothing is found proves nothing: a number that was changed in its last
+    bit is another number.
 
     Parameters
     ----------
@@ -74,8 +77,8 @@ def find_leaks(
         Such as a fitted estimator, a plan or a release; or a file or folder, whose bytes are
         searched.
     X : array-like of shape (n_samples, n_features)
-        The records. Numbers with a fractional part tell; whole ones, which anything may hold, do
-        only as a whole row of at least three.
+        The records. Numbers with a fractional part are searched for one by one, whole numbers only
+        as rows of at least three.
     y : array-like of shape (n_samples,) or None, default=None
         The responses, if they must not be found.
     parameters : object or None, default=None
@@ -103,155 +106,174 @@ def find_leaks(
     >>> find_leaks(model, X)
     [Leak(where='labels_', kind='one per record', n_found=50)]
     """
-    search = _Search.of(X, y, parameters, public)
+    search = _Search(X, y, parameters, public)
     if isinstance(thing, Path):
-        return sorted(
-            leak
-            for path in ([thing] if thing.is_file() else sorted(thing.rglob("*")))
-            if path.is_file()
-            for leak in search.in_bytes(path.read_bytes(), str(path))
-        )
+        files = [thing] if thing.is_file() else sorted(filter(Path.is_file, thing.rglob("*")))
+        parts: Iterator[tuple[str, Any]] = ((str(path), path.read_bytes()) for path in files)
+    else:
+        parts = chain(_walk(thing), _shown(thing))
     found: dict[tuple[str, str], Leak] = {}
-    for where, part in walk(thing):
-        for leak in search.in_part(part, where):
-            found.setdefault((leak.where, leak.kind), leak)
-    for where, shown in shown_of(thing):
-        for leak in search.in_text(shown, where):
-            found.setdefault((leak.where, leak.kind), leak)
-    with suppress(Exception):  # what cannot be pickled cannot leak by that
-        for leak in search.in_bytes(pickle.dumps(thing), "pickle"):
-            found.setdefault((leak.where, leak.kind), leak)
+    for where, part in parts:
+        for kind, n_found in search(part):
+            if n_found:
+                found.setdefault((where, kind), Leak(where, kind, n_found))
     return list(found.values())
 
 
-@dataclass(frozen=True)
 class _Search:
-    """What is looked for: sorted numbers by kind, and rows of whole numbers."""
+    """Sorted numbers to be found, by kind, and rows of whole numbers as bytes."""
 
-    numbers: dict[str, NDArray[np.float64]]
-    rows: list[bytes]
-    n_records: int
-
-    @classmethod
-    def of(cls, X: Container, y: Container, parameters: Any, public: Any) -> _Search:
+    def __init__(self, X: Container, y: Container, parameters: Any, public: Any) -> None:
         dataset = as_dataset((X, y), "The dataset")
-        given = parameters.get_params() if hasattr(parameters, "get_params") else {}
-        # options such as a tolerance are public
-        options = [value for value in given.values() if isinstance(value, float)]
-        known = np.unique(np.concatenate([_numbers_in(public), _numbers_in(options)]))
-        records = np.setdiff1d(_telling(_numbers_in(dataset.parts)), known)
-        exact = np.setdiff1d(np.setdiff1d(_telling(_numbers_in(parameters)), known), records)
-        dense = _tables(X)
-        rows: list[bytes] = []
-        if dense and not len(records) and dense[0].shape[1] > 2:
-            tables = [table for _, part in walk(public, beyond=False) for table in _tables(part)]
-            for kind in ("<i8", "<f8"):
-                given = [table.astype(kind).tobytes() for table in tables]
-                own = [row.tobytes() for row in np.unique(dense[0], axis=0).astype(kind)]
-                rows += [row for row in own if not any(row in data for data in given)]
-        return cls({"records": records, "parameters": exact}, rows, dataset.n_records)
+        options = parameters.get_params() if hasattr(parameters, "get_params") else {}
+        known = [*_numbers(public), *(value for value in options.values() if type(value) is float)]
+        records = np.setdiff1d(_telling(_numbers(dataset.parts)), known)
+        exact = np.setdiff1d(np.setdiff1d(_telling(_numbers(parameters)), known), records)
+        self.numbers = {"records": records, "parameters": exact}
+        self.digits = {k: _digits(" ".join(map(repr, v.tolist()))) for k, v in self.numbers.items()}
+        self.n_records = dataset.n_records
+        tables = [] if len(records) else _tables(dataset.X)
+        tables = [each for each in tables if each.shape[1] > 2 and len(each) == self.n_records]
+        given = b"".join(b"".join(_rows(table)) for table in _tables(public)) if tables else b""
+        self.rows = {row for table in tables for row in _rows(table) if row not in given}
 
-    def in_part(self, part: Any, where: str) -> Iterator[Leak]:
-        """Search one array, text, bytes or number, and count the entries of a container."""
-        if isinstance(part, bytes | bytearray):
-            yield from self.in_bytes(bytes(part), where)
-        elif isinstance(part, str):
-            yield from self.in_text(part, where)
-        elif isinstance(part, float | complex):
-            yield from self._in_numbers(np.array([part.real, part.imag]), where)
-        for array in arrays_of(part):
-            if array.dtype.kind == "O":
-                continue  # its entries come one by one
+    def __call__(self, part: Any) -> Iterator[tuple[str, int]]:
+        """Search one array, number, text or bytes, and count the entries of a container."""
+        if isinstance(part, str):
+            written = _digits(part)
+            yield from ((kind, len(written & digits)) for kind, digits in self.digits.items())
+        elif isinstance(part, bytes | bytearray):
+            yield from self._in_bytes(bytes(part))
+        elif isinstance(part, float | complex | np.ndarray | np.generic):
+            array = np.asarray(part)
             if array.dtype.kind in "fc":
-                parts = (
-                    array.view(f"f{array.dtype.alignment}") if array.dtype.kind == "c" else array
-                )
-                yield from self._in_numbers(np.asarray(parts, dtype=np.float64).ravel(), where)
-            elif self.rows or array.dtype.names:
-                yield from self.in_bytes(np.ascontiguousarray(array).tobytes(), where)
+                numbers = np.stack([array.real, array.imag]).astype(np.float64).ravel()
+                yield from ((k, _count(private, numbers)) for k, private in self.numbers.items())
+            elif array.dtype.kind == "V" or (array.dtype.kind in "iu" and self.rows):
+                yield from self._in_bytes(array.tobytes())
         if self.n_records >= _LEAST_RECORDS and _length(part) == self.n_records:
-            yield Leak(where, "one per record", self.n_records)
+            yield "one per record", self.n_records
 
-    def _in_numbers(self, numbers: NDArray[np.float64], where: str) -> Iterator[Leak]:
-        for kind, private in self.numbers.items():
-            n_found = int(np.isin(private, numbers).sum())
-            single = private.astype(np.float32).astype(np.float64)
-            if not n_found and len(numbers) > 1:  # as trees keep them
-                n_found = _runs(single, numbers)
-            if n_found:
-                yield Leak(where, kind, n_found)
-
-    def in_bytes(self, data: bytes, where: str) -> Iterator[Leak]:
-        """Search bytes for numbers of either order at any place."""
-        for kind, private in self.numbers.items():
-            n_found = 0
-            for order in "<>":
-                patterns = np.sort(private.astype(f"{order}f8").view("u8"))
-                for offset in range(8) if len(patterns) else ():
-                    words = np.frombuffer(data[offset : len(data) - (len(data) - offset) % 8], "u8")
-                    places = np.searchsorted(patterns, words).clip(max=len(patterns) - 1)
-                    n_found += len(np.unique(words[patterns[places] == words]))
-            if n_found:
-                yield Leak(where, kind, n_found)
-        n_rows = sum(row in data for row in self.rows)
-        if n_rows:
-            yield Leak(where, "records", n_rows)
-
-    def in_text(self, text: str, where: str) -> Iterator[Leak]:
-        """Search a text for numbers that are written with enough digits."""
-        written = [each for each in _NUMBER.findall(text) if _digits(each) >= _LEAST_DIGITS]
-        for kind, private in self.numbers.items():
-            n_found = sum(_is_among(each, private) for each in set(written))
-            if n_found:
-                yield Leak(where, kind, n_found)
+    def _in_bytes(self, data: bytes) -> Iterator[tuple[str, int]]:
+        """Search for doubles of either byte order at any place, and for rows."""
+        words = [np.frombuffer(data[i : len(data) - (len(data) - i) % 8], "<f8") for i in range(8)]
+        both = np.concatenate([*words, *(each.byteswap() for each in words)])
+        yield from ((k, int(np.isin(each, both).sum())) for k, each in self.numbers.items())
+        yield "records", sum(row in data for row in self.rows)
 
 
-def _tables(part: Any) -> list[NDArray]:
-    """The numeric matrices that a container is made of."""
-    return [each for each in arrays_of(part) if each.ndim == 2 and each.dtype.kind in "iuf"]
+def _walk(thing: Any, beyond: bool = True) -> Iterator[tuple[str, Any]]:
+    """Yield what an object refers to, once each, with the way to it.
+
+    Modules, globals and classes of libraries are left out; `beyond` tells whether a view of a
+    larger array leads to all of it.
+    """
+    seen: dict[int, Any] = {}  # keeps parts alive, or another one might get the same id
+    waiting = [("", thing)]
+    while waiting:
+        where, part = waiting.pop()
+        if id(part) in seen or part is None or isinstance(part, types.ModuleType | types.CodeType):
+            continue
+        seen[id(part)] = part
+        yield where or type(part).__name__, part
+        inner = [(f"{where}{step}".lstrip("."), each) for step, each in _inside(part, beyond)]
+        waiting += reversed(inner)
+
+
+def _inside(part: Any, beyond: bool) -> Iterator[tuple[str, Any]]:
+    """Yield the references of one object with the step to each, by name where they have one."""
+    hidden: tuple[Any, ...] = ()
+    if isinstance(part, np.ndarray):
+        entries = part.ravel().tolist() if part.dtype.kind == "O" else []
+        yield from ((f"[{i}]", each) for i, each in enumerate(entries))
+        yield ".base", part.base if beyond else None
+    elif isinstance(part, dict):
+        yield from ((f"[{key!r:.40}]", each) for key, each in list(part.items()))
+    elif isinstance(part, list | tuple):
+        yield from ((f"[{i}]", each) for i, each in enumerate(part))
+    elif isinstance(part, types.FunctionType):
+        hidden = part.__globals__, part.__globals__.get("__builtins__"), part.__annotations__
+    elif isinstance(part, type):
+        yield from () if _is_of_library(part) else list(vars(part).items())
+        return
+    elif hasattr(part, "__dict__"):
+        hidden = (vars(part),)
+        yield from ((f".{name}", each) for name, each in list(vars(part).items()))
+    if type(part).__module__.startswith("sklearn.") and not isinstance(part, BaseEstimator):
+        with suppress(Exception):  # a compiled class, which keeps its numbers to its pickle
+            yield ".__reduce__()", part.__reduce__()[1:]
+    if belongs_to(part, "pandas", "polars"):
+        with suppress(Exception):  # a frame that is no array shows none
+            yield ".to_numpy()", np.asarray(part.to_numpy())
+    for each in gc.get_referents(part):
+        if not any(each is other for other in hidden):
+            yield f".<{type(each).__name__}>", each
+
+
+def _is_of_library(kind: type) -> bool:
+    """Return whether a class is of skdp, of Python or of an installed package."""
+    root = kind.__module__.partition(".")[0]
+    file = getattr(sys.modules.get(root), "__file__", None) or "built in"
+    return root == "skdp" or root in sys.stdlib_module_names or "site-packages" in file
+
+
+def _shown(thing: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what an object shows of itself, and its pickle."""
+    shows: dict[str, Callable[[Any], Any]] = {
+        "repr": repr,
+        "str": str,
+        "html": lambda each: html.unescape(each._repr_html_()),
+        "pickle": pickle.dumps,
+    }
+    for name, show in shows.items():
+        with suppress(Exception), redirect_stdout(io.StringIO()):  # one that fails leaks nothing
+            yield name, show(thing)
+
+
+def _tables(thing: Any) -> list[NDArray]:
+    """Return the numeric matrices that can be reached from an object."""
+    arrays = (part for _, part in _walk(thing, beyond=False) if isinstance(part, np.ndarray))
+    return [each for each in arrays if each.ndim == 2 and each.dtype.kind in "iuf"]
+
+
+def _rows(table: NDArray) -> list[bytes]:
+    """Return the rows of a table as bytes, of integers and of doubles."""
+    return [row.tobytes() for kind in ("<i8", "<f8") for row in table.astype(kind)]
 
 
 def _length(part: Any) -> int:
-    if (
-        isinstance(part, np.ndarray)
-        or sparse.issparse(part)
-        or belongs_to(part, "pandas", "polars")
-    ):
-        return part.shape[0] if getattr(part, "ndim", 0) or getattr(part, "shape", ()) else 0
-    return len(part) if isinstance(part, list | tuple | dict | set | frozenset) else 0
+    """Return the number of entries of a container; tuples are parts of the interpreter, too."""
+    if isinstance(part, list | dict | set | frozenset):
+        return len(part)
+    is_table = isinstance(part, np.ndarray) or sparse.issparse(part)
+    return part.shape[0] if is_table and part.shape else 0
 
 
-def _numbers_in(thing: Any) -> NDArray[np.float64]:
-    """All floats that can be reached from an object, which may be a part of a larger one."""
+def _numbers(thing: Any) -> NDArray[np.float64]:
+    """Return all numbers that can be reached from an object, but not those beyond a view."""
     found = [np.empty(0)]
-    for _, part in walk(thing, beyond=False):
-        if isinstance(part, float):
-            found.append(np.array([part]))
-        reals = (array for array in arrays_of(part) if array.dtype.kind in "fiu")
-        found += [array.astype(np.float64).ravel() for array in reals]
+    for _, part in _walk(thing, beyond=False):
+        if isinstance(part, float | np.ndarray | np.generic):
+            array = np.asarray(part)
+            found += [array.astype(np.float64).ravel()] if array.dtype.kind in "fiu" else []
     return np.concatenate(found)
 
 
 def _telling(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The different finite numbers with a fractional part of some length."""
+    """Return the different finite numbers with a fractional part of more than ten bits."""
     finite = np.unique(numbers[np.isfinite(numbers)])
     short = np.ldexp(finite, 10)
-    return finite[(np.abs(finite) < _WHOLE) & (short != np.floor(short))]
+    return finite[(np.abs(finite) < 2.0**53) & (short != np.floor(short))]
 
 
-def _runs(private: NDArray[np.float64], numbers: NDArray[np.float64]) -> int:
-    """Count private numbers of single precision, if two of them stand side by side."""
-    among = np.isin(numbers, private)
-    return int(among.sum()) if (among[1:] & among[:-1]).any() else 0
+def _count(private: NDArray[np.float64], numbers: NDArray[np.float64]) -> int:
+    """Count the private numbers among others, or those in single precision if two are adjacent."""
+    n_found = int(np.isin(private, numbers).sum())
+    among = np.isin(numbers, private.astype(np.float32).astype(np.float64))
+    return n_found or (int(among.sum()) if (among[1:] & among[:-1]).any() else 0)
 
 
-def _digits(written: str) -> int:
-    return len(re.sub(r"[eE].*|[^0-9]", "", written).lstrip("0"))
-
-
-def _is_among(written: str, numbers: NDArray[np.float64]) -> bool:
-    """Return whether one of some sorted numbers is what is written, to its last digit."""
-    value = float(written)
-    within = abs(value) * 10.0 ** (1 - min(_digits(written), 16))
-    place = np.searchsorted(numbers, value - within)
-    return bool(place < len(numbers) and numbers[place] <= value + within)
+def _digits(text: str) -> set[str]:
+    """Return the first digits of all numbers in a text that have so many."""
+    digits = (each.replace(".", "").lstrip("0") for each in re.findall(r"\d+\.\d+", text))
+    return {each[:_LEAST_DIGITS] for each in digits if len(each) >= _LEAST_DIGITS}

@@ -15,24 +15,24 @@ from skdp.core.streams import public_seed
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What an audit found, and how hard it looked.
+    """A lower bound on epsilon, the verdict on a claim, and the sizes of the audit.
 
     Parameters
     ----------
     lower_bound : float
         With probability at least ``1 - alpha`` the true epsilon is at least this large.
     estimate : float
-        The same without the allowance for chance; not certified.
+        The bound without the allowance for chance; not certified.
     claimed_epsilon : float
         The claim that was put to the test.
     delta : float
         The delta of the claim.
     violated : bool
-        Whether `lower_bound` exceeds the claim.
+        True if `lower_bound` exceeds the claim.
     pair : int
         Index of the pair on which the final runs were made.
     direction : str
-        Which dataset the event speaks for: "x over x'", "x' over x" or "both".
+        Dataset that the event speaks for: "x over x'", "x' over x" or "both".
     event : str
         The rule or the point at which the runs were counted.
     method : {"label", "pair", "local", "one-run"}
@@ -41,6 +41,8 @@ class AuditResult:
         Probability of a bound above the true epsilon.
     sizes : mapping of str to int
         Numbers of runs and of guesses.
+    candidates : tuple of str
+        Scores that the rule was chosen from. A loss that shows in none of them cannot be seen.
     resolution : float
         The largest bound that the final runs could have given.
     seed : int
@@ -48,9 +50,10 @@ class AuditResult:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from skdp.audit import audit_epsilon
     >>> def laplace(x, n, rng):
-    ...     return x + rng.laplace(size=n)
+    ...     return np.round(x + rng.laplace(size=n), 6)
     >>> result = audit_epsilon(laplace, [(0.0, 1.0)], claimed_epsilon=2.0, rng=0)
     >>> print(result)
     none found above the claimed epsilon=2: lower bound 0.9... at 0.95 confidence (guess x if ...)
@@ -67,6 +70,7 @@ class AuditResult:
     method: str
     alpha: float
     sizes: Mapping[str, int]
+    candidates: tuple[str, ...]
     resolution: float
     seed: int
 
@@ -77,7 +81,9 @@ class AuditResult:
         level = "about " if self.method == "local" else ""
         bound = f"lower bound {self.lower_bound:.4g} at {level}{1 - self.alpha:.6g} confidence"
         sizes = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
-        limit = f"cannot see beyond {self.resolution:.4g}"
+        limit = f"cannot see beyond {self.resolution:.4g}, nor what shows in none of: " + "; ".join(
+            self.candidates
+        )
         tail = f"{self.method} test, pair {self.pair}, {sizes}, {limit}"
         if self.violated:
             return f"violation found: {bound}, above {claim} ({self.event}; {tail})"
@@ -100,9 +106,11 @@ def audit_epsilon(
     """Certify a lower bound on the epsilon of a mechanism, and compare it with the claim.
 
     Search runs choose the pair and the rule (or event, or point) that reveal most; the bound
-    comes from final runs on that one pair, which nothing was chosen on. So several pairs cost
-    search time and no confidence. A mechanism whose claim is exactly true still fails with
-    probability up to `alpha`: where that matters, ask for a small one.
+    comes from final runs on that one pair, on which nothing is chosen. So several pairs cost
+    search time and no confidence. The label and pair tests look at the values of the outputs and
+    at their digits, since the last bits of a sum of doubles may give its terms away. A mechanism
+    whose claim is exactly true still fails with probability up to `alpha`: where that matters, ask
+    for a small one.
 
     Parameters
     ----------
@@ -126,9 +134,9 @@ def audit_epsilon(
     alpha : float in (0, 1), default=0.05
         Probability of a bound above the true epsilon.
     method : {"label", "pair", "local", "one-run"}, default="label"
-        Guess on which dataset a run was made; compare how often one event happens; compare two
-        estimated densities at one point (approximate, at most three dimensions); guess many
-        coins after a single run.
+        "label" guesses the dataset of each run; "pair" compares the frequencies of one event;
+        "local" compares two estimated densities at one point (approximate, at most three
+        dimensions); "one-run" guesses many coins after a single run.
     n_jobs : int or None, default=None
         Parallel jobs over the pairs of the search.
     rng : int, Generator or None, default=None
@@ -152,9 +160,10 @@ def audit_epsilon(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from skdp.audit import audit_epsilon
     >>> def half_the_noise(x, n, rng):
-    ...     return x + rng.laplace(scale=0.5, size=n)
+    ...     return np.round(x + rng.laplace(scale=0.5, size=n), 6)
     >>> result = audit_epsilon(half_the_noise, [(0.0, 1.0)], claimed_epsilon=1.0, rng=0)
     >>> result.violated, 1.9 < result.lower_bound < 2.0
     (True, True)
@@ -171,20 +180,20 @@ def audit_epsilon(
     best = int(np.argmax([value for value, _ in found]))
     outcome = final(audited, pairs[best], found[best][1], np.random.default_rng(last))
     searched = {"n_search": 1 if method == "one-run" else n_search, "n_pairs": len(pairs)}
+    found_there = outcome._asdict() | {
+        "lower_bound": float(outcome.lower_bound),
+        "resolution": float(outcome.resolution),
+        "sizes": searched | outcome.sizes,
+    }
     return AuditResult(
-        lower_bound=float(outcome["lower_bound"]),
-        estimate=outcome["estimate"],
         claimed_epsilon=float(claimed_epsilon),
         delta=float(delta),
-        violated=bool(outcome["lower_bound"] > claimed_epsilon),
+        violated=bool(outcome.lower_bound > claimed_epsilon),
         pair=best,
-        direction=outcome["direction"],
-        event=outcome["event"],
         method=method,
         alpha=float(alpha),
-        sizes=searched | outcome["sizes"],
-        resolution=float(outcome["resolution"]),
         seed=seed,
+        **found_there,
     )
 
 

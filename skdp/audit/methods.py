@@ -1,19 +1,19 @@
-"""The tests of an audit: what each looks for in search runs, and certifies on final ones."""
+"""The tests of an audit: each chooses a rule in search runs, and certifies it on final runs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.audit.certificates import label_bound, one_run_bound, pair_bound, resolution_limit
-from skdp.audit.outputs import Outputs, as_outputs, as_rows
-from skdp.audit.points import LossPoint, loss_at, most_revealing_point
+from skdp.audit.outputs import Outputs, as_outputs
+from skdp.audit.privacy_loss import LossPoint, loss_at, most_revealing_point
 from skdp.audit.rules import (
     Candidate,
     LineScore,
@@ -25,8 +25,9 @@ from skdp.audit.rules import (
 )
 
 Rng = np.random.Generator
-Runs = Callable[[Any, int, Rng], ArrayLike]  # runs(dataset, n, rng) returns n outputs
+Runs = Callable[[Any, int, Rng], ArrayLike | Outputs]  # runs(dataset, n, rng) returns n outputs
 Pair = tuple[Any, Any]
+Shape = tuple[int, ...]
 _Ends = tuple[Score, int, int]  # how many of the highest and of the lowest scores to guess
 BLOCK = 2**19
 """Final runs at a time: millions of rows need not be in memory together."""
@@ -45,65 +46,61 @@ class Audited:
     alpha: float
     delta: float
 
-    def outputs(self, x: object, n: int, rng: Rng) -> Outputs:
-        """Run the mechanism, and insist on one output per run."""
-        rows = as_rows(self.mechanism(x, n, rng))
-        if rows.ndim == 0 or len(rows) != n:
+    def outputs(self, x: object, n: int, rng: Rng, shape: Shape | None = None) -> Outputs:
+        """Run the mechanism, and insist on one output per run and one shape of all outputs."""
+        outputs = as_outputs(self.mechanism(x, n, rng))
+        if len(outputs) != n:
             raise ValueError(
-                f"The mechanism must return n={n} outputs. Got an array of shape {rows.shape}."
+                f"The mechanism must return n={n} outputs. Got an array of shape {outputs.shape}."
             )
-        return as_outputs(rows)
+        if shape not in (None, outputs.shape[1:]):
+            raise ValueError(
+                "The mechanism must return outputs of one shape on both datasets and in all runs. "
+                f"Got shapes {shape} and {outputs.shape[1:]}. Pad the shorter outputs."
+            )
+        return outputs
+
+    def both(
+        self, pair: Pair, n: int, rng: Rng, shape: Shape | None = None
+    ) -> tuple[Outputs, Outputs]:
+        """Run the mechanism n times on each dataset of a pair."""
+        x = self.outputs(pair[0], n, rng, shape)
+        return x, self.outputs(pair[1], n, rng, x.shape[1:])
 
     def counts(self, x: object, n: int, rule: Rule, rng: Rng) -> tuple[int, int]:
         """Count the guesses of x and of x' in n runs on one dataset."""
         blocks = (min(BLOCK, n - start) for start in range(0, n, BLOCK))
-        each = [rule.counts(self.outputs(x, block, rng)) for block in blocks]
+        each = [rule.counts(self.outputs(x, block, rng, rule.shape)) for block in blocks]
         return sum(of_x for of_x, _ in each), sum(of_y for _, of_y in each)
 
 
-class Outcome(TypedDict):
-    """What the final stage certifies, as fields of the result."""
+class Outcome(NamedTuple):
+    """Certificate of the final stage, as fields of the result."""
 
     lower_bound: float | NDArray[np.float64]
     estimate: float
     direction: str
     event: str
+    candidates: tuple[str, ...]
     sizes: dict[str, int]
     resolution: float
 
 
 def _search_rules(
-    choose: Callable[[Candidate], Rule], audited: Audited, pair: Pair, rng: Rng
+    choose: Callable[..., Rule], audited: Audited, pair: Pair, rng: Rng
 ) -> tuple[float, Rule]:
     """Learn what suits the outputs, choose thresholds for each, and keep the best rule."""
-    x, y = (audited.outputs(dataset, audited.n_search, rng) for dataset in pair)
-    if x.shape[1:] != y.shape[1:]:
-        raise ValueError(
-            "The mechanism must return outputs of one shape. "
-            f"Got shapes {x.shape} and {y.shape} on the two datasets of a pair."
-        )
-    rules = [choose(c) for c in candidate_scores(x, y, seed=int(rng.integers(2**31)))]
+    x, y = audited.both(pair, audited.n_search, rng)
+    candidates = candidate_scores(x, y, seed=int(rng.integers(2**31)))
+    rules = [choose(c, audited.alpha, audited.n_final, audited.delta) for c in candidates]
     best = max(rules, key=lambda rule: rule.value)
-    return best.value, best
+    names = dict.fromkeys(str(score).removeprefix("log ratio of ") for score, *_ in candidates)
+    return best.value, replace(best, candidates=tuple(names), shape=x.shape[1:])
 
 
-def _search_label(audited: Audited, pair: Pair, rng: Rng) -> tuple[float, Rule]:
-    """Find the rule that guesses best."""
-    choose = partial(label_rule, alpha=audited.alpha, n_final=audited.n_final)
-    return _search_rules(choose, audited, pair, rng)
-
-
-def _search_pair(audited: Audited, pair: Pair, rng: Rng) -> tuple[float, Rule]:
-    """Find the event whose two probabilities differ most."""
-    choose = partial(pair_rule, alpha=audited.alpha, delta=audited.delta, n_final=audited.n_final)
-    return _search_rules(choose, audited, pair, rng)
-
-
-def _direction(rule: Rule) -> str:
-    """Name the dataset that the rule speaks for."""
-    if math.isfinite(rule.above) and math.isfinite(rule.below):
-        return "both"
-    return "x' over x" if math.isfinite(rule.below) else "x over x'"
+def _direction(for_x: object, for_y: object) -> str:
+    """Name the dataset that there are guesses for."""
+    return "both" if for_x and for_y else "x' over x" if for_y else "x over x'"
 
 
 def _loss(more: float, less: float) -> float:
@@ -118,14 +115,15 @@ def _final_label(audited: Audited, pair: Pair, rule: Rule, rng: Rng) -> Outcome:
     right_x, wrong_x = audited.counts(pair[0], n_x, rule, rng)
     wrong_y, right_y = audited.counts(pair[1], 2 * audited.n_final - n_x, rule, rng)
     right, guesses = right_x + right_y, right_x + right_y + wrong_x + wrong_y
-    return {
-        "lower_bound": label_bound(right, guesses, audited.alpha),
-        "estimate": _loss(right, guesses - right),
-        "direction": _direction(rule),
-        "event": f"guess {rule}",
-        "sizes": {"n_final": 2 * audited.n_final, "n_guesses": guesses, "n_right": right},
-        "resolution": resolution_limit("label", audited.n_final, audited.alpha),
-    }
+    return Outcome(
+        label_bound(right, guesses, audited.alpha),
+        _loss(right, guesses - right),
+        _direction(math.isfinite(rule.above), math.isfinite(rule.below)),
+        f"guess {rule}",
+        rule.candidates,
+        {"n_final": 2 * audited.n_final, "n_guesses": guesses, "n_right": right},
+        resolution_limit("label", audited.n_final, audited.alpha),
+    )
 
 
 def _final_pair(audited: Audited, pair: Pair, rule: Rule, rng: Rng) -> Outcome:
@@ -134,44 +132,45 @@ def _final_pair(audited: Audited, pair: Pair, rule: Rule, rng: Rng) -> Outcome:
     side = 1 if math.isfinite(rule.below) else 0
     hits = [audited.counts(dataset, n, rule, rng)[side] for dataset in pair]
     more, less = hits[side], hits[1 - side]
-    return {
-        "lower_bound": pair_bound(more, n, less, n, audited.alpha, audited.delta),
-        "estimate": _loss(more - audited.delta * n, less),
-        "direction": _direction(rule),
-        "event": str(rule),
-        "sizes": {"n_final": 2 * n, "n_hits_x": hits[0], "n_hits_x_prime": hits[1]},
-        "resolution": resolution_limit("pair", n, audited.alpha, audited.delta),
-    }
+    return Outcome(
+        pair_bound(more, n, less, n, audited.alpha, audited.delta),
+        _loss(more - audited.delta * n, less),
+        _direction(math.isfinite(rule.above), math.isfinite(rule.below)),
+        str(rule),
+        rule.candidates,
+        {"n_final": 2 * n, "n_hits_x": hits[0], "n_hits_x_prime": hits[1]},
+        resolution_limit("pair", n, audited.alpha, audited.delta),
+    )
 
 
 def _search_local(audited: Audited, pair: Pair, rng: Rng) -> tuple[float, LossPoint]:
     """Find the point whose loss has the largest lower confidence limit."""
-    x, y = (audited.outputs(dataset, audited.n_search, rng) for dataset in pair)
+    x, y = audited.both(pair, audited.n_search, rng)
     point = most_revealing_point(x, y, confidence=1 - min(audited.alpha, POINT_ALPHA))
     return point.lower, point
 
 
 def _final_local(audited: Audited, pair: Pair, point: LossPoint, rng: Rng) -> Outcome:
     """Estimate the loss at one point on fresh runs, with a one-sided limit."""
-    x, y = (audited.outputs(dataset, audited.n_final, rng) for dataset in pair)
+    x, y = audited.both(pair, audited.n_final, rng, np.shape(point.value))
     fresh = loss_at(point, x, y, confidence=1 - audited.alpha)
-    return {
-        "lower_bound": fresh.lower,
-        "estimate": fresh.loss,
-        "direction": "x over x'" if point.sign > 0 else "x' over x",
-        "event": f"loss at {fresh}",
-        "sizes": {"n_final": 2 * audited.n_final},
-        "resolution": fresh.resolution,
-    }
+    return Outcome(
+        fresh.lower,
+        fresh.loss,
+        _direction(point.sign > 0, point.sign < 0),
+        f"loss at {fresh}",
+        ("atoms", "densities"),
+        {"n_final": 2 * audited.n_final},
+        fresh.resolution,
+    )
 
 
 def _search_one_run(audited: Audited, pair: Pair, rng: Rng) -> tuple[float, _Ends]:
     """Choose, on one run, how many of the highest and of the lowest scores to guess."""
     coins, scores = _one_run(audited.mechanism, pair, rng)
-    rules = [
-        label_rule((line, line(scores[coins]), line(scores[~coins])), audited.alpha, len(coins) / 2)
-        for line in (LineScore(1), LineScore(-1))
-    ]
+    lines = (LineScore(1), LineScore(-1))
+    scored = [Candidate(line, line(scores[coins]), line(scores[~coins])) for line in lines]
+    rules = [label_rule(candidate, audited.alpha, len(coins) / 2) for candidate in scored]
     best = max(rules, key=lambda rule: rule.value)
     return best.value, (best.score, *best.counts(scores))
 
@@ -181,16 +180,17 @@ def _final_one_run(audited: Audited, pair: Pair, rule: _Ends, rng: Rng) -> Outco
     score, n_high, n_low = rule
     coins, outputs = _one_run(audited.mechanism, pair, rng)
     order = np.argsort(score(outputs), kind="stable")
-    canaries, guesses = len(coins), n_high + n_low
-    right = int(coins[order[canaries - n_high :]].sum() + (~coins[order[:n_low]]).sum())
-    return {
-        "lower_bound": one_run_bound(canaries, guesses, right, audited.alpha, audited.delta),
-        "estimate": _loss(right, guesses - right),
-        "direction": "both" if n_high and n_low else "x over x'" if n_high else "x' over x",
-        "event": f"guess x for the {n_high} highest and x' for the {n_low} lowest {score}",
-        "sizes": {"n_final": 1, "n_canaries": canaries, "n_guesses": guesses, "n_right": right},
-        "resolution": one_run_bound(canaries, canaries, canaries, audited.alpha, audited.delta),
-    }
+    n, guesses = len(coins), n_high + n_low
+    right = int(coins[order[n - n_high :]].sum() + (~coins[order[:n_low]]).sum())
+    return Outcome(
+        one_run_bound(n, guesses, right, audited.alpha, audited.delta),
+        _loss(right, guesses - right),
+        _direction(n_high, n_low),
+        f"guess x for the {n_high} highest and x' for the {n_low} lowest {score}",
+        (str(score),),
+        {"n_final": 1, "n_canaries": n, "n_guesses": guesses, "n_right": right},
+        one_run_bound(n, n, n, audited.alpha, audited.delta),
+    )
 
 
 def _one_run(mechanism: Runs, pair: Pair, rng: Rng) -> tuple[NDArray[np.bool_], Outputs]:
@@ -213,15 +213,15 @@ def _one_run(mechanism: Runs, pair: Pair, rng: Rng) -> tuple[NDArray[np.bool_], 
 
 
 class Method(NamedTuple):
-    """How a pair is chosen by search runs, and what the final runs on it certify."""
+    """A search, which chooses a rule for a pair and values it, and the final runs by the rule."""
 
     search: Callable[[Audited, Pair, Rng], tuple[float, Any]]
     final: Callable[[Audited, Pair, Any, Rng], Outcome]
 
 
 METHODS = {
-    "label": Method(_search_label, _final_label),
-    "pair": Method(_search_pair, _final_pair),
+    "label": Method(partial(_search_rules, label_rule), _final_label),
+    "pair": Method(partial(_search_rules, pair_rule), _final_pair),
     "local": Method(_search_local, _final_local),
     "one-run": Method(_search_one_run, _final_one_run),
 }

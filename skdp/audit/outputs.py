@@ -1,8 +1,9 @@
-"""Outputs of a mechanism, whatever their type, as numbers to order and keys to recognize them."""
+"""Outputs of a mechanism, of any type, as numbers to order and keys to recognize them."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import numbers
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,10 @@ from numpy.typing import NDArray
 MIN_ATOM_COUNT = 5
 """A value seen this often is an atom; outputs from a density do not repeat in double precision."""
 
+MANY_VALUES, STAND_OUT = 1000, 10
+"""Among more numbers than these, as of a density in low precision, an atom that stands out is so
+many times as frequent as a number on average."""
+
 _NAN_KEY = np.array([np.nan]).view(np.uint64)[0]
 _LARGEST = 1e100  # its square is still a number
 _EXACT = 2**53
@@ -23,29 +28,32 @@ _EXACT = 2**53
 class Outputs:
     """Outputs of several runs, one row each.
 
-    Numbers and keys are functions of the single output, whatever else the mechanism returned: an
-    audit must not see what only the conversion of a whole sample makes of it.
+    Numbers and keys are functions of the single output: an audit must not see the other outputs
+    in them, as numpy converts a whole sample together.
 
     Parameters
     ----------
     raw : ndarray of shape (n,) or (n, d)
-        Numbers or text, to be shown.
+        Numbers or text, to show.
     values : ndarray of float of shape (n,) or (n, d)
         The nearest doubles; nan where the output is no number.
     keys : ndarray of uint64 of shape (n, d)
         Equal for equal entries: the bits of a double, else a digest of the text. So the two zeros
         are two, all nan are one, and integers beyond 2**53 stay apart.
+    written : ndarray of float of shape (n,) or (n, d)
+        Numbers whose digits are looked at: the values, or what they were computed from.
     """
 
     raw: NDArray
     values: NDArray[np.float64]
     keys: NDArray[np.uint64]
+    written: NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.values)
 
     def __getitem__(self, index: slice | NDArray) -> Outputs:
-        return Outputs(self.raw[index], self.values[index], self.keys[index])
+        return Outputs(self.raw[index], self.values[index], self.keys[index], self.written[index])
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -54,7 +62,7 @@ class Outputs:
 
     @cached_property
     def rows(self) -> NDArray[np.uint64]:
-        """One key for each run; a collision would only blur a rule."""
+        """One key for each run; a collision would only make a rule weaker."""
         mixed = (self.keys ^ (self.keys >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
         if mixed.shape[1] == 1:
             return mixed[:, 0]
@@ -72,7 +80,8 @@ class Outputs:
         """Return one column."""
         if self.values.ndim == 1:
             return self
-        return Outputs(self.raw[:, j], self.values[:, j], self.keys[:, [j]])
+        values = self.values[:, j]
+        return Outputs(self.raw[:, j], values, self.keys[:, [j]], values)
 
     @staticmethod
     def joined(x: Outputs, y: Outputs) -> Outputs:
@@ -81,22 +90,22 @@ class Outputs:
         if len({raw.dtype.kind == "U" for raw in raws}) == 2:
             raws = [raw.astype(str) for raw in raws]
         values = np.concatenate([x.values, y.values])
-        return Outputs(np.concatenate(raws), values, np.concatenate([x.keys, y.keys]))
+        return Outputs(np.concatenate(raws), values, np.concatenate([x.keys, y.keys]), values)
 
 
-def as_rows(returned: Any) -> NDArray:
+def _as_rows(returned: Any) -> NDArray:
     """Turn what a mechanism returns into an array with one row for each run."""
     try:
-        return np.asarray(returned)
+        return np.atleast_1d(np.asarray(returned))
     except ValueError:  # rows of different lengths
-        rows = np.empty(len(returned), dtype=object)
-        rows[:] = [str(row) for row in returned]
-        return rows
+        return np.array([str(row) for row in returned])
 
 
 def as_outputs(returned: object) -> Outputs:
     """Read the outputs of a mechanism; complex numbers and records become several columns."""
-    array = _flat(as_rows(returned))
+    if isinstance(returned, Outputs):
+        return returned
+    array = _flat(_as_rows(returned))
     if array.dtype.kind == "b":
         array = array.astype(np.int64)
     values, keys = _read_numbers(array) if array.dtype.kind in "iuf" else _read_entries(array)
@@ -105,7 +114,7 @@ def as_outputs(returned: object) -> Outputs:
         array = array.astype(str) if text.any() else values
     if array.shape[1] == 1:
         array, values = array[:, 0], values[:, 0]
-    return Outputs(array, values, keys)
+    return Outputs(array, values, keys, values)
 
 
 def _flat(array: NDArray) -> NDArray:
@@ -119,7 +128,7 @@ def _flat(array: NDArray) -> NDArray:
         array = np.where(np.isnat(array), np.nan, array.astype(np.int64).astype(object))
     elif array.dtype.kind == "V":
         array = np.array([entry.tobytes().hex() for entry in array.ravel()]).reshape(array.shape)
-    return array.reshape(n, -1)
+    return array.reshape(n, math.prod(array.shape[1:]))
 
 
 def _bits(values: NDArray[np.float64]) -> NDArray[np.uint64]:
@@ -193,14 +202,18 @@ def _digest(text: str) -> int:
 
 
 class AtomTable:
-    """The values that repeat in a sample, whatever their type, and their index in new samples.
+    """The values that repeat in a sample, of any type, and their index in new samples.
 
-    `atoms` are these values, sorted, and `share` is the part of the sample that they make up.
+    `atoms` are these values, sorted, and `share` is the part of the sample that they make up. With
+    `stand_out`, numbers that repeat only because of a low precision are no atoms.
     """
 
-    def __init__(self, sample: Outputs) -> None:
+    def __init__(self, sample: Outputs, stand_out: bool = False) -> None:
         unique, first, counts = np.unique(sample.rows, return_index=True, return_counts=True)
         repeated = counts >= MIN_ATOM_COUNT
+        if stand_out and len(unique) > MANY_VALUES:
+            finite = np.isfinite(sample.values[first]).reshape(len(first), -1).all(axis=1)
+            repeated &= ~finite | (counts >= STAND_OUT * len(sample) / len(unique))
         self._keys = unique[repeated]
         atoms = sample[first[repeated]]
         columns = [atoms.column(j) for j in range(atoms.keys.shape[1])]

@@ -16,25 +16,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from skdp.audit.comparison import (
-    check_samples,
-    common_bandwidth,
-    compare_atoms,
-    compare_densities,
-    continuous_part,
-    show,
-)
-from skdp.audit.outputs import AtomTable, Outputs
+from skdp.audit.density import KERNEL_ROUGHNESS, TruncatedKernelDensity, reference_bandwidth
+from skdp.audit.outputs import AtomTable, Outputs, as_outputs
 from skdp.audit.rules import MIN_CONTINUOUS
 from skdp.core.checks import check_rules
 from skdp.core.types import Matrix
 
 GRID_SIZE = {1: 1001, 2: 101, 3: 31}
+ATOM_FLOOR, DENSITY_FLOOR = 10.0, 16.0
+
+FRESH_EXPONENT = 1.15
+"""The second stage uses ``h ~ n**(-1.15/(d+4))``: less bias than the usual 1, a little noisier."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +44,15 @@ class PrivacyLoss:
     points : ndarray of shape (n_points,) or (n_points, d)
         Outputs at which the loss was estimated: the grid, then the atoms.
     is_atom : ndarray of bool of shape (n_points,)
-        Which points are values of positive probability.
+        True for values of positive probability.
     density_x, density_y : ndarray of shape (n_points,)
         Truncated densities, or probabilities at atoms.
     standard_error : ndarray of shape (n_points,)
-        Of the log ratio.
+        Standard error of the log ratio.
     visible : ndarray of bool of shape (n_points,)
-        Where at least one of the two densities exceeds its floor. Elsewhere nothing is known.
+        True where at least one of the two densities exceeds its floor. Elsewhere nothing is known.
     floored : ndarray of bool of shape (n_points,)
-        Where at least one of the two densities was raised to its floor. If the other one is
+        True where at least one of the two densities was raised to its floor. If the other one is
         visible, the loss is estimated from below only.
     floor : float
         The least density; nan when all outputs are atoms.
@@ -110,13 +108,12 @@ class PrivacyLoss:
 
     def __str__(self) -> str:
         best = int(np.argmax(self.lower))
-        where = f"atoms above {self.atom_floor:.3g}" if self.is_atom.any() else ""
-        if not self.is_atom.all():
-            where = " and ".join(filter(None, [where, f"densities above {self.floor:.3g}"]))
+        seen = [f"atoms above {self.atom_floor:.3g}"] if self.is_atom.any() else []
+        seen += [] if self.is_atom.all() else [f"densities above {self.floor:.3g}"]
         return (
-            f"loss {self.loss[best]:.4g} at output {show(self.points[best])} "
+            f"loss {self.loss[best]:.4g} at output {_show(self.points[best])} "
             f"({self.confidence:g} interval {self.lower[best]:.4g} to {self.upper[best]:.4g}); "
-            f"seen: {where}"
+            f"seen: {' and '.join(seen)}"
         )
 
 
@@ -177,33 +174,107 @@ def estimate_privacy_loss(
         floor=(floor, floor is None or floor > 0, "be None or positive"),
         confidence=(confidence, 0 < confidence < 1, "be in (0, 1)"),
     )
-    x, y = check_samples(samples_x, samples_y)
-    table = AtomTable(Outputs.joined(x, y))
-    parts = [compare_atoms(table, x, y)]
-    points, n_atoms, density_floor = table.atoms, len(table), math.nan
-    rest_x, rest_y = (continuous_part(table, sample) for sample in (x, y))
-    if min(len(rest_x), len(rest_y)) >= MIN_CONTINUOUS:
-        where = _grid(rest_x, rest_y) if grid is None else _check_grid(grid, rest_x.shape[1])
-        h = common_bandwidth(rest_x, rest_y) if bandwidth is None else bandwidth
-        smooth = compare_densities(where, rest_x, rest_y, len(x), len(y), h, floor)
-        density_floor = smooth.floor
-        parts.insert(0, smooth)
-        parts_of = [where.reshape((len(where), *x.shape[1:])), table.atoms]
-        if table.atoms.dtype.kind == "U" and n_atoms:  # numbers stay numbers beside words
-            parts_of = [part.astype(object) for part in parts_of]
-        points = np.concatenate(parts_of)
+    samples = _Samples(samples_x, samples_y)
+    atoms = samples.table.atoms
+    parts, points = [samples.at_atoms()], [atoms]
+    if min(map(len, samples.rests)) >= MIN_CONTINUOUS:
+        d = samples.rests[0].shape[1]
+        where = _grid(*samples.rests) if grid is None else _check_grid(grid, d)
+        parts.insert(0, samples.at_points(where, bandwidth, floor))
+        points.insert(0, where.reshape((len(where), *samples.x.shape[1:])))
+        if atoms.dtype.kind == "U" and len(atoms):  # numbers stay numbers beside words
+            points = [part.astype(object) for part in points]
     columns = {
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in ("density_x", "density_y", "standard_error", "visible", "floored")
     }
     return PrivacyLoss(
-        points=points,
-        is_atom=np.arange(len(points)) >= len(points) - n_atoms,
-        floor=density_floor,
+        points=np.concatenate(points),
+        is_atom=np.repeat([False, True], [sum(map(len, points)) - len(atoms), len(atoms)]),
+        floor=parts[0].floor if len(parts) > 1 else math.nan,
         atom_floor=parts[-1].floor,
         confidence=confidence,
         **columns,
     )
+
+
+class Comparison(NamedTuple):
+    """Two truncated densities at some points, and the standard error of their log ratio."""
+
+    density_x: NDArray[np.float64]
+    density_y: NDArray[np.float64]
+    standard_error: NDArray[np.float64]
+    visible: NDArray[np.bool_]
+    floored: NDArray[np.bool_]
+    floor: float
+
+
+class _Samples:
+    """Outputs on two datasets: a table of their atoms, and the rest of either as a matrix."""
+
+    def __init__(self, samples_x: object, samples_y: object) -> None:
+        self.x, self.y = x, y = as_outputs(samples_x), as_outputs(samples_y)
+        if min(len(x), len(y)) < 100 or x.shape[1:] != y.shape[1:]:
+            raise ValueError(
+                "The samples must have at least 100 outputs each and equally many columns. "
+                f"Got shapes {x.shape} and {y.shape}."
+            )
+        n_columns = x.keys.shape[1]
+        self.table = AtomTable(Outputs.joined(x, y), stand_out=n_columns <= 3)
+        if n_columns > 3 and self.table.share < 0.9:
+            raise ValueError(
+                f"The outputs must have at most 3 columns for a density. Got {n_columns}. "
+                "Use audit_epsilon with method='label'."
+            )
+        self.rests = tuple(map(self._rest, (x, y)))
+
+    def _rest(self, sample: Outputs) -> NDArray[np.float64]:
+        """Return the finite rows of numbers that are no atoms."""
+        columns = sample.values.reshape(len(sample), -1)
+        return columns[(self.table.index(sample) < 0) & np.isfinite(columns).all(axis=1)]
+
+    def at_atoms(self) -> Comparison:
+        """Compare the frequencies of the atoms."""
+        indices = (self.table.index(sample) for sample in (self.x, self.y))
+        counts = (np.bincount(i[i >= 0], minlength=len(self.table)) for i in indices)
+        return self._compare([c / len(s) for c, s in zip(counts, (self.x, self.y), strict=True)])
+
+    def at_value(self, value: object) -> Comparison:
+        """Compare the frequencies of one value."""
+        key = as_outputs([value]).rows
+        return self._compare([np.array([np.mean(s.rows == key)]) for s in (self.x, self.y)])
+
+    def at_points(
+        self,
+        where: Matrix,
+        bandwidth: float | None = None,
+        floor: float | None = None,
+        exponent: float | None = None,
+    ) -> Comparison:
+        """Compare the densities of the continuous parts, which may have mass below 1."""
+        d = where.shape[1]
+        # Equal bandwidths let the biases cancel in the ratio.
+        reference = np.mean([reference_bandwidth(rest, exponent) for rest in self.rests], axis=0)
+        h = np.broadcast_to(reference if bandwidth is None else bandwidth, d)
+        raw = []
+        for rest, sample in zip(self.rests, (self.x, self.y), strict=True):
+            kernel = TruncatedKernelDensity(bandwidth=1.0, floor=0.0).fit(rest / h)
+            density = np.exp(kernel.score_samples(where / h)) / np.prod(h)
+            raw.append(density * len(rest) / len(sample))
+        if floor is None:
+            floor = DENSITY_FLOOR / (min(len(self.x), len(self.y)) * float(np.prod(h)))
+        return self._compare(raw, KERNEL_ROUGHNESS**d / np.prod(h), floor)
+
+    def _compare(
+        self, raw: list[NDArray], roughness: float = 1.0, floor: float | None = None
+    ) -> Comparison:
+        """Truncate two estimates and attach the delta-method error; roughness is 1 at atoms."""
+        n_x, n_y = len(self.x), len(self.y)
+        floor = ATOM_FLOOR / min(n_x, n_y) if floor is None else floor
+        f_x, f_y = np.maximum(raw, floor)
+        variance = roughness * (1 / (n_x * f_x) + 1 / (n_y * f_y)) - 1 / n_x - 1 / n_y
+        visible, floored = np.max(raw, axis=0) > floor, np.min(raw, axis=0) <= floor
+        return Comparison(f_x, f_y, np.sqrt(np.maximum(variance, 0.0)), visible, floored, floor)
 
 
 def _grid(rest_x: Matrix, rest_y: Matrix) -> Matrix:
@@ -224,3 +295,65 @@ def _check_grid(grid: ArrayLike, d: int) -> NDArray[np.float64]:
             f"{d} columns. Got shape {points.shape}."
         )
     return points
+
+
+class LossPoint(NamedTuple):
+    """One output, the loss there in the direction of `sign`, and its one-sided lower limit.
+
+    The sign is 1 where x is the likelier dataset, else -1, and an atom is an output of positive
+    probability. The resolution is the largest loss that the larger of the two densities, or
+    probabilities, allows beside the floor, the least that was used.
+    """
+
+    value: Any
+    is_atom: bool
+    sign: int
+    loss: float = 0.0
+    lower: float = 0.0
+    floor: float = 0.0
+    resolution: float = 0.0
+
+    def __str__(self) -> str:
+        kind = "probability" if self.is_atom else "density"
+        return f"output {_show(self.value)}, blind below {kind} {self.floor:.3g}"
+
+
+def most_revealing_point(x: Any, y: Any, *, confidence: float = 0.95) -> LossPoint:
+    """Find the output whose loss has the largest lower confidence limit.
+
+    The plain maximum of the loss would be drawn to points where the estimate is noisy. The loss of
+    the point is inflated by the search: estimate it again with :func:`loss_at`.
+    """
+    loss = estimate_privacy_loss(x, y, confidence=confidence)
+    lower = loss.loss - stats.norm.ppf(confidence) * loss.standard_error
+    k = int(np.argmax(np.where(loss.visible, lower, -np.inf)))
+    sign = 1 if loss.log_ratio[k] >= 0 else -1
+    return LossPoint(loss.points[k], bool(loss.is_atom[k]), sign, loss.loss[k], max(lower[k], 0.0))
+
+
+def loss_at(point: LossPoint, x: Any, y: Any, *, confidence: float = 0.95) -> LossPoint:
+    """Estimate the loss at a given output, in a given direction, from fresh samples.
+
+    The bandwidth is ``1.06 s n**(-1.15/(d+4))``, smaller than in the search: bias, which the
+    confidence limit does not cover, shrinks faster than noise. `confidence` is that of the
+    one-sided limit; approximate, by the delta method.
+    """
+    samples, where = _Samples(x, y), np.reshape(point.value, (1, -1))
+    if point.is_atom:
+        part = samples.at_value(point.value)
+    else:
+        part = samples.at_points(where, exponent=FRESH_EXPONENT / (where.shape[1] + 4))
+    f_x, f_y = part.density_x[0], part.density_y[0]
+    loss = point.sign * math.log(f_x / f_y)
+    lower = loss - float(stats.norm.ppf(confidence)) * part.standard_error[0]
+    return point._replace(
+        loss=max(loss, 0.0),
+        lower=max(lower, 0.0),
+        floor=part.floor,
+        resolution=math.log(max(f_x, f_y) / part.floor),
+    )
+
+
+def _show(output: object) -> str:
+    """Write an output to four digits."""
+    return np.array2string(np.asarray(output), precision=4)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.audit.lower_bound import AuditResult, audit_epsilon
+from skdp.audit.outputs import Outputs, as_outputs
+from skdp.audit.rules import MANY_COLUMNS
 from skdp.mechanisms.base import Mechanism
 
 
 class _NoisyRelease:
-    """Releases of two exact values, each reduced to the number that tells them apart best.
+    """Releases of two exact values, each with the number that tells the values apart best.
 
-    For Laplace and Gaussian noise that number, the distance to one value minus the distance to
-    the other in the norm of the mechanism, is equivalent to the likelihood ratio: nothing is lost
-    by looking at it alone. Any function of an output is as private as the output, so a bound that
-    is found on it holds for the release. `stacked` draws many outputs by one release of a stack.
+    That number is the distance to one value minus the distance to the other in the norm of the
+    mechanism. For Laplace and Gaussian noise it is equivalent to the likelihood ratio of the noise,
+    so that only the digits of the release can tell more. Any function of an output is as private as
+    the output, so a bound on this number and the digits holds for the release. `stacked` draws many
+    outputs by one release of a stack.
     """
 
     def __init__(
@@ -30,7 +34,7 @@ class _NoisyRelease:
         self.values, self.mechanism, self.sensitivity = values, mechanism, sensitivity
         self.stacked = stacked
 
-    def __call__(self, which: int, n: int, rng: np.random.Generator) -> NDArray:
+    def __call__(self, which: int, n: int, rng: np.random.Generator) -> NDArray | Outputs:
         """Return n outputs on x (0) or x' (1), reduced."""
         value = self.values[which]
         outputs: Any
@@ -45,7 +49,8 @@ class _NoisyRelease:
             return outputs  # a choice, not a noisy value
         x, x_prime = (self._distance(outputs - exact) for exact in self.values)
         # Where all of the change is on one side the score is constant, up to rounding.
-        return np.round((x_prime - x) / self.sensitivity, 9)
+        score = as_outputs(np.round((x_prime - x) / self.sensitivity, 9))
+        return replace(score, written=outputs.reshape(n, -1)[:, :MANY_COLUMNS])
 
     def _distance(self, differences: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the norm of each difference, squared for the Euclidean one."""
@@ -73,6 +78,9 @@ def audit_release(
 ) -> AuditResult:
     """Audit the noise that a mechanism adds to two exact values.
 
+    The audit looks at the distances of the releases from the two values, and at the digits of up
+    to 32 numbers of a release.
+
     Parameters
     ----------
     value_x, value_y : array-like of float, of equal shape
@@ -80,11 +88,11 @@ def audit_release(
     mechanism : Mechanism
         Its guarantee is the claim.
     sensitivity : float
-        What the noise is calibrated to. The claim need not hold when the norm of the difference
-        of the two values exceeds it.
+        Sensitivity that the noise is calibrated to. The claim need not hold when the norm of the
+        difference of the two values exceeds it.
     stacked : bool, default=False
-        Draw many outputs by one release of a stack of copies, which is hundreds of times faster.
-        Right only where the noise is independent from value to value, as for LaplaceMechanism
+        Draw many outputs by one release of a stack of copies, which is hundreds of times faster,
+        but right only where the noise is independent from value to value, as for LaplaceMechanism
         and GaussianMechanism.
     n_search : int, default=2000
         Runs per value in the search.

@@ -1,4 +1,4 @@
-"""Which outputs give a dataset away: rules for guessing, learned from samples.
+"""Rules for guessing a dataset from an output, learned from samples.
 
 A rule is a score, large where x is likelier and small where x' is, with two thresholds. It is
 learned on one part of the search runs, its thresholds on the other part. A poor rule costs power
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,11 +18,12 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
 from skdp.audit.certificates import label_bound, lower_limit, pair_bound
-from skdp.audit.outputs import AtomTable, Outputs
+from skdp.audit.digits import Code, codes_for
+from skdp.audit.outputs import MIN_ATOM_COUNT, AtomTable, Outputs
 
 
 class Score(Protocol):
-    """A number for each output, larger where x is likelier; nan where nothing is guessed."""
+    """A function from outputs to numbers, larger where x is likelier, nan for no guess."""
 
     def __call__(self, outputs: Outputs) -> NDArray[np.float64]:
         """Score the outputs."""
@@ -30,111 +31,103 @@ class Score(Protocol):
 
 
 CUT_ALPHA, RULE_ALPHA = 1e-3, 0.05
-"""Levels of the rates that thresholds and then rules are taken to have, in a search, when their
-bounds are projected to the final runs. The best of many looks better than it is, and there are
-many more thresholds than rules."""
+"""Levels of the lower limits of rates, by which a search compares first thresholds and then rules.
+The best of many looks better than it is, and there are many more thresholds than rules."""
 
 MANY_ATOMS = 100
 MIN_CONTINUOUS = 50
 MANY_COLUMNS = 32
 
 
-class CellScore:
-    """Log ratio of the frequencies of atoms and, between them, of intervals.
+Keys = Callable[[Outputs], NDArray]  # one key or more for each output
+
+
+class FrequencyScore:
+    """Log ratio of the frequencies of keys, summed over the keys of an output.
+
+    A ratio is pulled toward 0 by one standard error, and is 0 for rare and unknown keys.
+    """
+
+    def __init__(self, x: Outputs, y: Outputs, name: str, keys: Keys) -> None:
+        self.name, self.keys = name, keys
+        in_x, in_y = keys(x).ravel(), keys(y).ravel()
+        known, counts = np.unique(np.concatenate([in_x, in_y]), return_counts=True)
+        self.known = known[counts >= MIN_ATOM_COUNT]
+        both = (np.bincount(self._index(k), minlength=len(self.known) + 1) for k in (in_x, in_y))
+        in_x, in_y = (counts + 0.5 for counts in both)
+        ratio = np.log(in_x / in_y)
+        score = np.sign(ratio) * np.maximum(np.abs(ratio) - np.sqrt(1 / in_x + 1 / in_y), 0.0)
+        self.score_ = np.append(score[:-1], 0.0)
+
+    def _index(self, keys: NDArray) -> NDArray[np.intp]:
+        """Return the index of each key among the known ones, and their number elsewhere."""
+        place = np.searchsorted(self.known, keys)
+        padded = np.append(self.known, np.zeros(1, self.known.dtype))
+        return np.where(padded[place] == keys, place, len(self.known))
+
+    def __call__(self, outputs: Outputs) -> NDArray[np.float64]:
+        """Score the outputs."""
+        keys = self.keys(outputs)
+        return self.score_[self._index(keys)].reshape(len(outputs), -1).sum(axis=1)
+
+    def __str__(self) -> str:
+        return f"log ratio of {len(self.known)} {self.name}"
+
+
+class Cells:
+    """Numbers of cells: the atoms and, between them, intervals.
 
     The intervals hold equal shares of the sample in the middle and ever smaller ones toward both
-    ends, where privacy losses live. A ratio is pulled toward 0 by one standard error.
+    ends, where privacy losses live.
     """
 
     def __init__(self, x: Outputs, y: Outputs) -> None:
         pooled = Outputs.joined(x, y)
-        self.table = AtomTable(pooled)
+        self.table = AtomTable(pooled, stand_out=pooled.values.ndim == 1)
         self.edges = np.array([])
         if pooled.values.ndim == 1:
             rest = pooled.values[(self.table.index(pooled) < 0) & np.isfinite(pooled.values)]
             if len(rest) >= MIN_CONTINUOUS:
                 self.edges = np.unique(np.quantile(rest, _quantile_levels(len(rest))))
-        n_cells = len(self.table) + len(self.edges) + 2
-        self.score_ = _shrunk_log_ratio(self._cells(x), self._cells(y), n_cells)
 
-    def _cells(self, sample: Outputs) -> NDArray[np.intp]:
-        """Number the cells: 0 for unknown values, then the intervals, then the atoms."""
-        atom = self.table.index(sample)
-        cells = np.where(atom >= 0, atom + len(self.edges) + 2, 0)
+    def __call__(self, outputs: Outputs) -> NDArray[np.intp]:
+        """Return the cell of each output: -1 for none, then the intervals, then the atoms."""
+        atom = self.table.index(outputs)
+        cells = np.where(atom >= 0, atom + len(self.edges) + 1, -1)
         if len(self.edges):
-            free = (atom < 0) & np.isfinite(sample.values)
-            cells[free] = 1 + np.searchsorted(self.edges, sample.values[free], side="right")
+            free = (atom < 0) & np.isfinite(outputs.values)
+            cells[free] = np.searchsorted(self.edges, outputs.values[free], side="right")
         return cells
-
-    def __call__(self, outputs: Outputs) -> NDArray[np.float64]:
-        """Score the outputs."""
-        return self.score_[self._cells(outputs)]
-
-    def __str__(self) -> str:
-        return f"log ratio of {len(self.table)} atoms and {len(self.edges)} intervals"
-
-
-class AtomScore:
-    """Log ratio of the frequencies of atoms alone, whole outputs or single columns.
-
-    An exact value now and then is lost among the intervals and in a classifier, and rare enough
-    that every run has to be learned from.
-    """
-
-    def __init__(self, x: Outputs, y: Outputs) -> None:
-        n_columns = x.keys.shape[1]
-        self._views = [None, *(range(n_columns) if 1 < n_columns <= MANY_COLUMNS else ())]
-        self._tables, self._scores = [], []
-        for view in self._views:
-            parts = [_view(sample, view) for sample in (x, y)]
-            table = AtomTable(Outputs.joined(*parts))
-            in_x, in_y = (table.index(part) + 1 for part in parts)
-            self._tables.append(table)
-            self._scores.append(_shrunk_log_ratio(in_x, in_y, len(table) + 1))
-
-    def __len__(self) -> int:
-        return sum(map(len, self._tables))
-
-    def __call__(self, outputs: Outputs) -> NDArray[np.float64]:
-        """Score the outputs: by the atom that says most."""
-        each = np.stack(
-            [
-                score[table.index(_view(outputs, view)) + 1]
-                for view, table, score in zip(self._views, self._tables, self._scores, strict=True)
-            ]
-        )
-        return np.take_along_axis(each, np.abs(each).argmax(axis=0)[None], axis=0)[0]
-
-    def __str__(self) -> str:
-        return f"log ratio of {len(self)} atoms"
-
-
-def _view(outputs: Outputs, column: int | None) -> Outputs:
-    return outputs if column is None else outputs.column(column)
-
-
-def _shrunk_log_ratio(
-    cells_x: NDArray[np.intp], cells_y: NDArray[np.intp], n_cells: int
-) -> NDArray[np.float64]:
-    """Return the log ratio of the counts in each cell, a standard error nearer to 0."""
-    in_x = np.bincount(cells_x, minlength=n_cells) + 0.5
-    in_y = np.bincount(cells_y, minlength=n_cells) + 0.5
-    ratio = np.log(in_x / in_y)
-    score = np.sign(ratio) * np.maximum(np.abs(ratio) - np.sqrt(1 / in_x + 1 / in_y), 0.0)
-    score[0] = 0.0  # values that fit nowhere
-    return score
 
 
 def _quantile_levels(n: int) -> NDArray[np.float64]:
-    """Levels of the cell edges: evenly spaced, and geometric toward both ends."""
+    """Return the levels of the cell edges: evenly spaced, and geometric toward both ends."""
     tail = np.geomspace(min(10 / n, 0.04), 0.05, 12)
     middle = np.linspace(0.05, 0.95, max(3, min(60, n // 200)))
     return np.concatenate([tail[:-1], middle, 1 - tail[-2::-1]])
 
 
+def _atoms(outputs: Outputs) -> NDArray[np.uint64]:
+    """Return keys of the whole output and of its columns.
+
+    An exact value now and then is lost among the intervals and in a classifier, and rare enough
+    that every run has to be learned from.
+    """
+    n_columns = outputs.keys.shape[1]
+    columns = range(n_columns) if 1 < n_columns <= MANY_COLUMNS else ()
+    parts = [outputs.rows, *(outputs.column(j).rows + np.uint64(j + 1) for j in columns)]
+    return np.stack(parts, axis=1)
+
+
+def _digits(outputs: Outputs, code: Code) -> NDArray[np.int64]:
+    """Return a key for each number of an output, made of its code and its column."""
+    codes = code(outputs.written.reshape(len(outputs), -1))
+    return codes + 2**20 * np.arange(codes.shape[1])
+
+
 @dataclass(frozen=True)
 class LineScore:
-    """The output itself: for losses that grow from one end of the line to the other."""
+    """Score of the output itself, for losses that grow from one end of the line to the other."""
 
     sign: int
 
@@ -168,7 +161,7 @@ class ClassifierScore:
 
 
 class LinearScore:
-    """The linear discriminant of the two samples: little to learn, so good for small losses."""
+    """Linear discriminant of the two samples: it has little to learn, which suits small losses."""
 
     def __init__(self, x: Outputs, y: Outputs) -> None:
         a, b = (np.nan_to_num(sample.features) for sample in (x, y))
@@ -183,21 +176,32 @@ class LinearScore:
         return "linear score"
 
 
-Candidate = tuple[Score, NDArray[np.float64], NDArray[np.float64]]
+class Candidate(NamedTuple):
+    """A score, its values on outputs held out, and the level of the rate that it is valued by."""
+
+    score: Score
+    in_x: NDArray[np.float64]
+    in_y: NDArray[np.float64]
+    level: float = RULE_ALPHA
 
 
 def candidate_scores(x: Outputs, y: Outputs, seed: int) -> list[Candidate]:
     """Learn the scores that suit the outputs, each with its values on outputs held out."""
     half = len(x) // 2
-    cells = CellScore(x[:half], y[:half])
-    tabulated: list[Candidate] = [(cells, cells(x[half:]), cells(y[half:]))]
-    if len(AtomScore(x, y)):
-        tabulated.append(_cross_fitted(AtomScore, x, y))
+    cells = Cells(x[:half], y[:half])
+    in_cells = FrequencyScore(x[:half], y[:half], "atoms and intervals", cells)
+    tabulated = [Candidate(in_cells, in_cells(x[half:]), in_cells(y[half:]))]
+    tabulated.append(_cross_fitted(partial(FrequencyScore, name="atoms", keys=_atoms), x, y))
+    few = cells.table.share > 0.9 and len(cells.table) <= MANY_ATOMS
+    for name, code in {} if few else codes_for(x, y).items():
+        learn = partial(FrequencyScore, name=name, keys=partial(_digits, code=code))
+        # Most mechanisms have honest digits, and a leak there is large: lucky rules must not win.
+        tabulated.append(_cross_fitted(learn, x, y)._replace(level=CUT_ALPHA))
     if x.values.ndim == 1:
         is_ordered = np.isfinite(x.values).any() or np.isfinite(y.values).any()
         lines = [LineScore(1), LineScore(-1)] if is_ordered else []
-        return tabulated + [(line, line(x), line(y)) for line in lines]
-    if cells.table.share > 0.9 and len(cells.table) <= MANY_ATOMS:
+        return tabulated + [Candidate(line, line(x), line(y)) for line in lines]
+    if few:
         return tabulated
     learners = (LinearScore, partial(ClassifierScore, seed=seed))
     learned = [_cross_fitted(learn, x, y) for learn in learners]
@@ -209,7 +213,7 @@ def _cross_fitted(learn: Callable[..., Score], x: Outputs, y: Outputs) -> Candid
     half = len(x) // 2
     first, second = learn(x[:half], y[:half]), learn(x[half:], y[half:])
     held_out = [np.concatenate([second(s[:half]), first(s[half:])]) for s in (x, y)]
-    return learn(x, y), held_out[0], held_out[1]
+    return Candidate(learn(x, y), held_out[0], held_out[1])
 
 
 @dataclass(frozen=True)
@@ -221,6 +225,10 @@ class Rule:
     below: float
     value: float
     """Lower bound that the rule is expected to reach in the final runs."""
+    candidates: tuple[str, ...] = ()
+    """All scores that the rule was chosen from."""
+    shape: tuple[int, ...] = ()
+    """Shape of one output."""
 
     def __str__(self) -> str:
         # A negated output is shown as the output: its inequalities turn around.
@@ -239,7 +247,7 @@ class Rule:
 
 
 def _tails(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray, NDArray, NDArray]:
-    """Counts of both samples in every half-line [t, inf), from the empty one on."""
+    """Count both samples in every half-line [t, inf), from the empty one on."""
     x, y = (np.sort(sample[~np.isnan(sample)]) for sample in (x, y))
     pooled = np.sort(np.concatenate([x, y]))[::-1]
     cuts = np.unique(pooled)[::-1]
@@ -256,7 +264,7 @@ def _tails(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray, NDA
 def _project_label(
     right: ArrayLike, guesses: ArrayLike, growth: float, alpha: float, strictness: float
 ) -> NDArray[np.float64]:
-    """Bound of the label test on `growth` times the runs, at a rate that is likely exceeded."""
+    """Project the bound of the label test to `growth` times the runs, at a rate likely exceeded."""
     rate = lower_limit(right, guesses, strictness)
     final = growth * np.asarray(guesses)
     return label_bound(rate * final, final, alpha)
@@ -271,20 +279,20 @@ def _project_pair(
     delta: float,
     strictness: float,
 ) -> NDArray[np.float64]:
-    """Bound of the pair test on n_final runs, at a ratio that is likely exceeded."""
+    """Project the bound of the pair test to n_final runs, at a ratio that is likely exceeded."""
     share = lower_limit(hits, hits + misses, strictness)
     final = (hits + misses) * n_final / n
     less = np.minimum((1 - share) * final, n_final)
     return pair_bound(share * final, n_final, less, n_final, alpha, delta)
 
 
-def label_rule(candidate: Candidate, alpha: float, n_final: float) -> Rule:
+def label_rule(candidate: Candidate, alpha: float, n_final: float, delta: float = 0.0) -> Rule:
     """Choose the two thresholds that will certify most in the label test.
 
     For a given price of a wrong guess the best half-line on either side is found separately;
-    running over the prices gives every undominated pair of thresholds.
+    running over the prices gives every undominated pair of thresholds. The test is for delta 0.
     """
-    score, in_x, in_y = candidate
+    score, in_x, in_y, level = candidate
     cut_x, right_x, wrong_x = _tails(in_x, in_y)
     cut_y, right_y, wrong_y = _tails(-in_y, -in_x)
     price = np.exp(np.linspace(0.0, 12.0, 97))[:, None]
@@ -299,19 +307,19 @@ def label_rule(candidate: Candidate, alpha: float, n_final: float) -> Rule:
     strict = _project_label(right, guesses, growth, alpha, CUT_ALPHA)
     strict[cut_x[i] <= -cut_y[j]] = -1.0  # ties could make the two sides overlap: one guess a run
     k = int(np.argmax(strict))
-    value = _project_label(right[k], guesses[k], growth, alpha, RULE_ALPHA)
+    value = _project_label(right[k], guesses[k], growth, alpha, level)
     return Rule(score, float(cut_x[i[k]]), -float(cut_y[j[k]]), float(value))
 
 
-def pair_rule(candidate: Candidate, alpha: float, delta: float, n_final: int) -> Rule:
+def pair_rule(candidate: Candidate, alpha: float, n_final: float, delta: float) -> Rule:
     """Choose the one event, on one side, that will certify most in the pair test."""
-    score, in_x, in_y = candidate
+    score, in_x, in_y, level = candidate
     options = []
     for way, high, low in ((1, in_x, in_y), (-1, -in_y, -in_x)):
         cuts, hits, misses = _tails(high, low)
         sizes = (len(high), n_final, alpha, delta)
         k = int(np.argmax(_project_pair(hits, misses, *sizes, CUT_ALPHA)))
-        value = _project_pair(hits[k], misses[k], *sizes, RULE_ALPHA)
+        value = _project_pair(hits[k], misses[k], *sizes, level)
         options.append((float(value), way * float(cuts[k]), way))
     best, limit, way = max(options)
     above, below = (limit, -np.inf) if way > 0 else (np.inf, limit)

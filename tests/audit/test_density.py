@@ -30,15 +30,17 @@ def direct_sum(X, points, bandwidth):
     return kernels.mean(axis=1)
 
 
-@pytest.mark.parametrize("algorithm", ["binned", "exact"])
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_density_against_the_direct_sum(d, algorithm):
+@pytest.mark.parametrize("far", [0.0, 1e9])
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+def test_density_against_the_direct_sum(d, far):
+    """On a grid; and exactly in four columns, and where a grid would be too large."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, d))
+    X[0] += far
     points = rng.normal(size=(50, d))
-    density = TruncatedKernelDensity(bandwidth=0.4, floor=0.0, algorithm=algorithm).fit(X)
+    density = TruncatedKernelDensity(bandwidth=0.4, floor=0.0).fit(X)
     found = np.exp(density.score_samples(points))
-    tolerance = {1: 2e-3, 2: 8e-3, 3: 3e-2}[d] if algorithm == "binned" else 1e-5
+    tolerance = 1e-5 if far or d == 4 else {1: 2e-3, 2: 8e-3, 3: 3e-2}[d]
     expected = direct_sum(X, points, 0.4)
     assert np.abs(found - expected).max() < tolerance * expected.max()
 
@@ -59,14 +61,6 @@ def test_density_integrates_to_one():
     t = np.linspace(-15, 15, 4001)
     density = np.exp(TruncatedKernelDensity(floor=0.0).fit(X).score_samples(t[:, None]))
     assert integrate.trapezoid(density, t) == pytest.approx(1.0, abs=1e-4)
-
-
-def test_more_than_three_columns_and_wide_samples_are_exact():
-    rng = np.random.default_rng(0)
-    assert TruncatedKernelDensity().fit(rng.normal(size=(50, 4))).algorithm_ == "exact"
-    wide = np.concatenate([rng.normal(size=(200, 1)), [[1e9]]])
-    assert TruncatedKernelDensity().fit(wide).algorithm_ == "exact"
-    assert TruncatedKernelDensity().fit(wide[:-1]).algorithm_ == "binned"
 
 
 def test_reference_bandwidth():
@@ -95,18 +89,6 @@ def test_roughness_of_the_kernel():
     assert integrate.trapezoid(stats.norm.pdf(t) ** 2, t) == pytest.approx(KERNEL_ROUGHNESS)
 
 
-def test_samples_have_the_density():
-    X = np.random.default_rng(0).normal(size=(3000, 1))
-    density = TruncatedKernelDensity(bandwidth=0.5).fit(X)
-    draws = density.sample(3000, random_state=0)
-    assert draws.shape == (3000, 1)
-    # False positives 1e-5; the test sees a bandwidth that is forgotten.
-    law = stats.norm(X.mean(), np.hypot(X.std(), 0.5))
-    assert stats.kstest(draws[:, 0], law.cdf).pvalue > 1e-5
-    assert stats.kstest(1.2 * draws[:, 0], law.cdf).pvalue < 1e-5
-    assert np.array_equal(draws, density.sample(3000, random_state=0))
-
-
 def test_it_can_be_tuned_by_cross_validation():
     X = np.random.default_rng(0).normal(size=(400, 1))
     search = GridSearchCV(TruncatedKernelDensity(floor=1e-6), {"bandwidth": [0.01, 0.3, 10.0]}).fit(
@@ -124,14 +106,8 @@ def test_it_can_be_tuned_by_cross_validation():
         ({"bandwidth": True}, "'bandwidth' .* Got True"),
         ({"floor": -1.0}, "'floor' .* must be at least 0 or 'auto'. Got -1.0"),
         ({"floor": np.inf}, "'floor' .* Got inf"),
-        ({"algorithm": "fast"}, "'algorithm' .* must be 'auto', 'binned' or 'exact'. Got 'fast'"),
     ],
 )
 def test_bad_parameters_are_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
         TruncatedKernelDensity(**parameters).fit(np.zeros((10, 1)))
-
-
-def test_binning_in_four_dimensions_is_refused():
-    with pytest.raises(ValueError, match=r"'algorithm' .* n_features=4"):
-        TruncatedKernelDensity(algorithm="binned").fit(np.zeros((10, 4)))

@@ -22,7 +22,6 @@ from benchmarks.gallery import (
     TruncatedLaplace,
     broken_cases,
     honest_cases,
-    representation,
 )
 
 TRUTH = {
@@ -220,14 +219,6 @@ def test_epsilon_beyond_the_clamp_is_refused(mechanism, pair):
 def test_an_unknown_noise_is_refused():
     with pytest.raises(ValueError, match=r"'noise' parameter of MaxOfNoisy.*Got 'normal'"):
         MaxOfNoisy("normal", 1.0)
-
-
-def test_representation_counts_trailing_zeros():
-    values = [0.0, 1.0, -1.0, 0.5, 1.5, 1 + 2**-52, 2.0**-1074]
-    exponents = [0, 1, 1, 0, 1, 1, -1073]
-    zeros = [0, 52, 52, 52, 51, 0, 52]
-    expected = [64 * e + z for e, z in zip(exponents, zeros, strict=True)]
-    assert representation(values).tolist() == expected
 
 
 @pytest.mark.parametrize("ends", [(0.0, math.inf), (-math.inf, 1.0), (-math.inf, math.inf), (0, 3)])

@@ -14,7 +14,7 @@ from benchmarks.gallery import (
     RandomizedResponse,
 )
 from skdp.audit import estimate_privacy_loss
-from skdp.audit.points import LossPoint, loss_at, most_revealing_point
+from skdp.audit.privacy_loss import LossPoint, loss_at, most_revealing_point
 
 
 def outputs(mechanism, x, x_prime, n, seed=0):
@@ -169,13 +169,14 @@ def test_the_search_shuns_noisy_points():
 
 
 def test_a_second_sample_keeps_point_and_direction():
-    point = LossPoint(-1.0, False, 1, 9.9, 9.9, 0.1, 1.0)
-    fresh = loss_at(point, *outputs(LaplaceNoise(1.0), 0.0, 1.0, 50_000))
+    point = LossPoint(-1.0, False, 1)
+    samples = outputs(LaplaceNoise(1.0), 0.0, 1.0, 50_000)
+    fresh = loss_at(point, *samples)
     assert (fresh.value, fresh.sign) == (-1.0, 1)
     assert fresh.loss == pytest.approx(1.0, abs=0.1)
     assert fresh.lower < fresh.loss < fresh.resolution
-    other = LossPoint(-1.0, False, -1, 9.9, 9.9, 0.1, 1.0)
-    assert loss_at(other, *outputs(LaplaceNoise(1.0), 0.0, 1.0, 50_000)).loss == 0.0
+    other = LossPoint(-1.0, False, -1)
+    assert loss_at(other, *samples).loss == 0.0
     assert "blind below density" in str(fresh)
 
 

@@ -8,7 +8,7 @@ these sizes.
 import numpy as np
 import pytest
 
-from benchmarks.gallery import TextbookLaplace, representation
+from benchmarks.gallery import TextbookLaplace
 from skdp import (
     ExponentialMechanism,
     GaussianMechanism,
@@ -125,32 +125,43 @@ def test_released_function():
     assert audit_release(*values, mechanism, 0.5 * norm, **options).violated
 
 
-class Digits:
-    """The digits of the outputs in place of the outputs."""
-
-    def __init__(self, mechanism):
-        self.mechanism = mechanism
-
-    def __call__(self, x, n, rng):
-        return representation(self.mechanism(x, n, rng))
+def textbook(x, n, rng):
+    return TextbookLaplace(1.0)(x, n, rng)
 
 
-def lattice_laplace(x, n, rng):
-    return LaplaceMechanism(0.1).release(np.full(n, x), 1.0, rng)
+def numpys(x, n, rng):
+    return x + rng.laplace(size=n)
 
 
-def test_digits_betray_textbook_noise_and_not_the_lattice():
-    audits = [
-        audit_epsilon(Digits(mechanism), [(0.0, 1.0)], claimed_epsilon=0.1, alpha=ALPHA, rng=0)
-        for mechanism in (TextbookLaplace(10.0), lattice_laplace)
-    ]
-    assert audits[0].lower_bound > 1.0
-    assert not audits[1].violated
-    # The values themselves are honest: it is the digits.
-    values = audit_epsilon(
-        TextbookLaplace(10.0), [(0.0, 1.0)], claimed_epsilon=0.1, alpha=ALPHA, rng=0
-    )
-    assert not values.violated
+def library(x, n, rng):
+    return LaplaceMechanism(1.0).release(np.full(n, x), 1.0, rng)
+
+
+@pytest.mark.parametrize("method", ["label", "pair"])
+@pytest.mark.parametrize("pair", [(0.0, 1.0), (0.3, 1.3), (5.0, 6.0)])
+def test_digits_betray_textbook_noise_and_not_the_lattice(pair, method):
+    """In doubles by either way of drawing; rounded, the same values are honest."""
+    options = {"claimed_epsilon": 1.0, "alpha": ALPHA, "rng": 0, "method": method}
+    for mechanism in (textbook, numpys):
+        found = audit_epsilon(mechanism, [pair], **options)
+        assert found.lower_bound > 4.0
+        assert "trailing zeros" in found.event
+    for mechanism in (library, lambda x, n, rng: np.round(numpys(x, n, rng), 9)):
+        assert 0.75 < audit_epsilon(mechanism, [pair], **options).lower_bound <= 1.0
+
+
+class FloatLaplace(LaplaceMechanism):
+    """Noise that is drawn and added in doubles."""
+
+    def release(self, value, sensitivity, rng):
+        return value + rng.laplace(scale=sensitivity / self.epsilon, size=np.shape(value))
+
+
+@pytest.mark.parametrize("exact", [([0.3], [1.3]), ([0.0, 5.0], [0.5, 5.5])])
+def test_a_release_is_audited_by_its_digits_too(exact):
+    options = {"stacked": True, "alpha": ALPHA, "rng": 0}
+    assert not audit_release(*exact, LaplaceMechanism(1.0), 1.0, **options).violated
+    assert audit_release(*exact, FloatLaplace(1.0), 1.0, **options).violated
 
 
 def test_values_of_different_shape_are_refused():
