@@ -17,6 +17,7 @@ from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
+    ExtraTreesClassifier,
     StackingClassifier,
     VotingClassifier,
 )
@@ -372,6 +373,24 @@ def test_standard_deviations_are_refused_where_they_cannot_be_had():
         model.predict(X, return_std=True)
     with pytest.raises(TypeError, match="return_std"):
         private(Ridge(), oracle).fit(X, RESPONSE).predict(X, return_std=True)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "names"),
+    [
+        (LogisticRegression(), ["coef_", "intercept_", "classes_", "n_features_in_"]),
+        (ExtraTreesClassifier(2, max_depth=2, random_state=0), ["feature_importances_"]),
+        (PCA(2), ["components_"]),
+    ],
+)
+def test_fitted_attributes_are_those_of_the_released_estimator(estimator, names):
+    model = private(estimator, epsilon=1.0)
+    assert not any(hasattr(model, name) for name in names)
+    model.fit(X, LABELS)
+    for name in names:
+        np.testing.assert_array_equal(getattr(model, name), getattr(model.estimator_, name))
+    with pytest.raises(AttributeError, match="'attic_'"):
+        _ = model.attic_
 
 
 # Names, containers, copies

@@ -8,7 +8,7 @@ from functools import partial, wraps
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
@@ -35,7 +35,6 @@ from skdp import (
     BernsteinTarget,
     BernsteinTransformer,
     ExponentialMechanism,
-    KnownSensitivity,
     LaplaceMechanism,
     LeafTarget,
     PrivateEstimator,
@@ -168,16 +167,6 @@ def test_a_plan_that_is_executed_names_the_columns_too(model, tmp_path):
     assert "  0, sepal length (cm) " in (tmp_path / "README.md").read_text()
 
 
-@pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyLeakWarning")  # labels as they are
-def test_a_number_of_a_class_is_not_named_after_a_column():
-    X = PRIVATE[0].iloc[:, :3]  # as many columns as classes
-    known = KnownSensitivity(0.01, "l1", len(X))
-    model = PrivateEstimator(GaussianNB(), mechanism=LaplaceMechanism(1.0), sensitivity=known)
-    names = model.fit(X, np.array(["x", "y", "z"])[PRIVATE[1]]).summary().names
-    assert names[:3] == ["class_prior_[x]", "class_prior_[y]", "class_prior_[z]"]
-    assert names[3] == "theta_[x, sepal length (cm)]"
-
-
 @pytest.mark.parametrize("classifier", [RidgeClassifier(), LinearSVC()])
 def test_of_two_classes_it_is_said_for_which_one_coefficients_speak(classifier, tmp_path):
     two = [(X, np.where(y == 0, "paid", "default")) for X, y in (PUBLIC, PRIVATE)]
@@ -240,32 +229,6 @@ def test_columns_are_named_after_the_steps_before():
     model = private(make_pipeline(table, RidgeClassifier()), basis="identity")
     names = model.fit(*PRIVATE).summary().names
     assert names[:2] == [f"columntransformer__standardscaler__mean_[{name}]" for name in wide]
-
-
-def test_without_names_of_columns_numbers_are_counted():
-    oracle = UniformOracle([(0, 1)] * 2, y_bounds=(0, 1))
-    x = np.linspace(0, 1, 100)
-    model = private(Ridge(), oracle).fit(np.c_[x, x[::-1]], x)
-    assert model.summary().names == ["coef_[0]", "coef_[1]", "intercept_"]
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few steps are enough
-def test_lists_of_arrays_are_named_one_by_one():
-    oracle = UniformOracle([(0, 1)] * 2, y_bounds=(0, 1))
-    x = np.linspace(0, 1, 100)
-    network = MLPRegressor(hidden_layer_sizes=2, max_iter=3, random_state=0)
-    model = private(network, oracle, release=["coefs_", "intercepts_"]).fit(np.c_[x, x[::-1]], x)
-    names = model.summary().names
-    assert "coefs_[0][1, 0]" in names
-    assert names[-1] == "intercepts_[1][0]"
-
-
-def test_a_function_is_summarized_by_its_coefficients():
-    oracle = UniformOracle([(0, 1)])
-    lattice = BernsteinTransformer(degree=3, feature_range=(0, 1))
-    model = private(KernelDensity(bandwidth=0.2), oracle, lattice)
-    model.fit(np.linspace(0, 1, 100)[:, None])
-    assert model.summary().names == [f"value[{x}]" for x in ("0", "0.333333", "0.666667", "1")]
 
 
 @pytest.mark.parametrize("of_noise", [True, False])
@@ -408,14 +371,58 @@ def test_names_that_are_put_into_a_plan_are_read_in_the_same_way():
         replace(plan, names="ab")
 
 
-def test_numbers_of_a_function_on_a_box_are_named_by_their_place():
-    def both(X, points):
-        return np.hstack([points.sum(axis=1, keepdims=True)] * 2)
+def lattice(*box, degree=1):
+    return BernsteinTransformer(degree=degree, feature_range=box)
 
-    lattice = BernsteinTransformer(degree=1, feature_range=[(0, 1), (10, 20)])
-    released = release_of(BernsteinTarget(both, lattice), np.ones((20, 2)))
+
+def sums(X, points):
+    return np.hstack([points.sum(axis=1, keepdims=True)] * 2)
+
+
+LINE, LETTERS = np.linspace(0, 1, 90)[:, None], np.repeat(["a", "b", "c"], 30)
+AGES, NUMBERS = pd.DataFrame(LINE, columns=["age"]), UniformOracle([(0, 1)], y_bounds=(0, 1))
+NETWORK = MLPRegressor(hidden_layer_sizes=2, max_iter=3, random_state=0)
+STUMPS = ExtraTreesClassifier(n_estimators=2, max_depth=1, random_state=0)
+LEAVES = [f"tree {tree}, leaf {leaf}" for tree in (0, 1) for leaf in (1, 2)]
+CALLED = [  # an estimator, what is released of it, the records, and the first names
+    (Ridge(), "auto", (LINE, LINE[:, 0]), ["coef_[0]", "intercept_"]),
+    (NETWORK, ["coefs_"], (LINE, LINE[:, 0]), ["coefs_[0][0]", "coefs_[0][1]", "coefs_[1][0, 0]"]),
+    (KernelDensity(), lattice(0, 1, degree=2), (LINE,), [f"value[{x}]" for x in ("0", "0.5", "1")]),
+    (
+        *(LogisticRegression(), lattice(0, 1), (AGES, LETTERS)),
+        [f"value[age={x}, {label}]" for x in (0, 1) for label in "abc"],
+    ),
+    (STUMPS, "auto", (LINE, LETTERS), [f"value[{leaf}, {y}]" for leaf in LEAVES for y in "abc"]),
+    (
+        *(DecisionTreeRegressor(max_depth=1), LeafTarget((0, 1)), (LINE, LINE[:, 0])),
+        [f"value[leaf {leaf}, {of}]" for leaf in (1, 2) for of in ("count", "sum")],
+    ),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few steps are enough
+@pytest.mark.parametrize(("estimator", "what", "data", "expected"), CALLED)
+def test_numbers_are_called_by_column_class_point_or_leaf(estimator, what, data, expected):
+    labeled = PublicDataOracle(data[0].copy(), LETTERS.copy())
+    oracle = labeled if is_classifier(estimator) else NUMBERS
+    oracle = UniformOracle([(0, 1)]) if len(data) == 1 else oracle
+    names = private(estimator, oracle, what).fit(*data).summary().names
+    assert names[: len(expected)] == expected
+
+
+def test_a_number_of_a_class_is_not_called_by_a_column():
+    X, y = PRIVATE[0].iloc[:, :3], np.array(["x", "y", "z"])[PRIVATE[1]]  # as many columns
+    model = private(GaussianNB()).set_params(sensitivity=0.01, classes=["x", "y", "z"])
+    names = model.fit(X, y).summary().names
+    assert names[:3] == ["class_prior_[x]", "class_prior_[y]", "class_prior_[z]"]
+    assert names[3] == "theta_[x, sepal length (cm)]"
+
+
+def test_numbers_of_a_function_on_a_box_are_called_by_their_place():
+    target = BernsteinTarget(sums, lattice((0, 1), (10, 20)))
     corners = ["0, 10", "0, 20", "1, 10", "1, 20"]
-    assert released.summary().names == [f"value[{at}, {i}]" for at in corners for i in (0, 1)]
+    names = release_of(target, np.ones((20, 2))).summary().names
+    assert names == [f"value[{at}, {i}]" for at in corners for i in (0, 1)]
 
 
 def test_places_that_differ_have_names_that_differ():
@@ -424,28 +431,6 @@ def test_places_that_differ_have_names_that_differ():
     names = release_of(target, np.ones((20, 1))).summary().names
     assert len(set(names)) == 21
     assert float(names[1][6:-1]) == pytest.approx(1_700_000_000 + 86_400 / 20, abs=100)
-
-
-def test_numbers_of_a_classifiers_function_are_named_by_place_and_class():
-    X, y = np.linspace(0, 1, 90)[:, None], np.repeat(["a", "b", "c"], 30)
-    frame = pd.DataFrame(X, columns=["age"])
-    lattice = BernsteinTransformer(degree=1, feature_range=(0, 1))
-    oracle = PublicDataOracle(frame.copy(), y.copy())
-    names = private(LogisticRegression(), oracle, lattice).fit(frame, y).summary().names
-    assert names == [f"value[age={x}, {label}]" for x in (0, 1) for label in "abc"]
-
-
-def test_sums_in_leaves_are_named_by_tree_leaf_and_class():
-    X, y = np.linspace(0, 1, 60)[:, None], np.repeat(["a", "b"], 30)
-    stumps = ExtraTreesClassifier(n_estimators=2, max_depth=1, random_state=0)
-    oracle = PublicDataOracle(X.copy(), y.copy())
-    names = private(stumps, oracle).fit(X, y).summary().names
-    leaves = [f"tree {tree}, leaf {leaf}" for tree in (0, 1) for leaf in (1, 2)]
-    assert names == [f"value[{leaf}, {label}]" for leaf in leaves for label in "ab"]
-    tree = DecisionTreeRegressor(max_depth=1, random_state=0)
-    responses = UniformOracle([(0, 1)], y_bounds=(0, 1))
-    names = private(tree, responses, LeafTarget((0, 1))).fit(X, X[:, 0]).summary().names
-    assert names == [f"value[leaf {leaf}, {of}]" for leaf in (1, 2) for of in ("count", "sum")]
 
 
 @pytest.mark.parametrize("how", ["known", "sampled"])
