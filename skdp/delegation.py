@@ -246,9 +246,10 @@ class DelegatedMethods:
         float
             It is not private when the records are not public.
         """
+        data = (X,) if y is None else (X, y)
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         with config_context(enable_metadata_routing=False):  # the wrapper's request is the one
-            return self._released().score(X, y, **weights)
+            return self._released().score(*data, **weights)
 
     @_released_has("sample")
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> Container:

@@ -386,7 +386,7 @@ class Release:
         A BernsteinTransformer with ``order="auto"`` would smooth less without noise: of level .9,
         measured on average in .74 to .99 of cases, at the worst points in a quarter.
         """
-        self._check_is(is_regressor, "predict_interval", "regressor")
+        self._check_is(is_regressor, "predict_interval")
         models = self.plausible_models(n_draws=n_draws, random_state=random_state)
         outputs = np.full((len(models), *np.shape(self.value.predict(X))), np.nan)
         for output, predicted in zip(outputs, _predicted(models, X), strict=False):
@@ -415,7 +415,7 @@ class Release:
             The share of plausible models that predict the label of the released one: near 1 where
             noise does not decide. A model that cannot predict, as above, predicts no label.
         """
-        self._check_is(is_classifier, "predict_stability", "classifier")
+        self._check_is(is_classifier, "predict_stability")
         models = self.plausible_models(n_draws=n_draws, random_state=random_state)
         label = self.value.predict(X)
         same = np.zeros(np.shape(label))
@@ -440,7 +440,7 @@ class Release:
         list of estimators
             Of the kind of the value. Their spread is the error of the release.
         """
-        values = self._plausible_values("plausible_models", n_draws, random_state)
+        values = self._plausible_values(n_draws, random_state)
         assert self.simulator is not None  # or there were no values
         return [self.simulator.target.restore(each) for each in values]
 
@@ -469,7 +469,7 @@ class Release:
         if n_draws is None and self.simulator is not None and self.simulator.is_of_noise_alone:
             size = 0 if self._as_released is None else self._as_released.size
             n_draws = min(N_NOISES, max(N_DRAWS, MOST_NUMBERS // max(1, size)))
-        draws = self._plausible_values("value_interval", n_draws, random_state)
+        draws = self._plausible_values(n_draws, random_state)
         ends = interval(draws.reshape(len(draws), -1), level)
         ends[self._are_fixed] = np.nan
         return ends
@@ -486,23 +486,24 @@ class Release:
         """The numbers in the shape of the target's value; None where a response was chosen."""
         return flat_numbers(self.numbers) if isinstance(self.numbers, dict) else self.numbers
 
-    def _plausible_values(
-        self, owner: str, n_draws: int | None, random_state: int
-    ) -> NDArray[np.float64]:
+    def _plausible_values(self, n_draws: int | None, random_state: int) -> NDArray[np.float64]:
         simulator, value = self.simulator, self._as_released
         if simulator is None or value is None:
             raise TypeError(
-                f"{owner} is of released numbers. Here the value was chosen among responses, or "
+                "An interval is of released numbers. Here the value was chosen among responses, or "
                 f"made by a target that could not be saved. Got {type(self.value).__name__}."
             )
         if n_draws is not None:
-            check_count("n_draws", n_draws, owner)
+            check_count("n_draws", n_draws, "Release")
         stated = None if self.standard_errors is None else flat_numbers(self.standard_errors)
         return simulator.plausible_values(value, stated, n_draws, random_state)
 
-    def _check_is(self, is_kind: Callable[[Estimator], bool], owner: str, kind: str) -> None:
+    def _check_is(self, is_kind: Callable[[Estimator], bool], owner: str) -> None:
         if not (hasattr(self.value, "predict") and is_kind(self.value)):
-            raise TypeError(f"{owner} needs a released {kind}. Got {type(self.value).__name__}.")
+            raise TypeError(
+                "predict_interval needs a released regressor, and predict_stability a released "
+                f"classifier. Got {type(self.value).__name__} in {owner}."
+            )
 
     def save(self, folder: str | Path, *, n_draws: int = 0) -> None:
         """Write all that may be handed on to a folder, with a card that says what it is.

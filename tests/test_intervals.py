@@ -280,7 +280,7 @@ def test_a_loaded_release_has_intervals_without_the_oracle(tmp_path):
         assert 0.4 < np.mean(high - low) / np.mean(last - first) < 2.5  # it varies by a tenth
         assert not find_leaks(tmp_path / name, X, y, parameters=Ridge().fit(X, y))
         assert not find_leaks(tmp_path / name, *oracle(50, np.random.default_rng(0)))
-        with pytest.raises(TypeError, match="needs a released classifier"):
+        with pytest.raises(TypeError, match="predict_stability a released classifier"):
             loaded.predict_stability(X)
     with pytest.raises(ValueError, match="at most 99"):
         load(tmp_path / "coded").predict_interval(X, n_draws=199)
