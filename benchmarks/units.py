@@ -29,7 +29,7 @@ def records(n, rng):
 
 
 def released(epsilon, factor, seed):
-    """Return the number of directions, the share that is alike, and the surprise."""
+    """Return the number of directions, the share that is alike, and the conflict with the prior."""
     rng = np.random.default_rng(seed)
     X, y = records(2000, rng)
     X_public, y_public = records(1000, rng)
@@ -44,12 +44,12 @@ def released(epsilon, factor, seed):
     plan = model.plan(len(X))
     release = plan.execute(X, y, random_state=seed)
     alike = np.mean(release.value.predict(X) == clone(pipeline).fit(X, y).predict(X))
-    return plan.mechanism.geometry.basis.n_released, alike, release.surprise
+    return plan.mechanism.geometry.basis.n_released, alike, release.prior_conflict
 
 
 def main():
     warnings.simplefilter("ignore")  # that a release contradicts the oracle is what is measured
-    print("epsilon  directions  factor: alike / surprise")
+    print("epsilon  directions  factor: alike / conflict")
     for epsilon in (0.1, 0.3, 0.6, 3.0):
         found = np.array([[released(epsilon, f, seed) for seed in range(3)] for f in FACTORS])
         sizes = "/".join(f"{size:g}" for size in np.unique(found[..., 0]))

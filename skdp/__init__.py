@@ -47,9 +47,9 @@ from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.l2_laplace import L2LaplaceMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
-from skdp.outcome import Release, load
 from skdp.plan import ReleasePlan
 from skdp.release import plan_release, release
+from skdp.result import Release, ReleaseSummary, load
 from skdp.search.private import PrivateSearchCV
 from skdp.search.public import public_search
 from skdp.sensitivity.bounds import KnownSensitivity
@@ -67,7 +67,6 @@ from skdp.sensitivity.random_density import RandomDensityOracle
 from skdp.sensitivity.random_task import RandomTaskOracle
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.svm_bounds import linear_svc_l1, linear_svm_l1, svm_l1
-from skdp.summary import ReleaseSummary
 
 if TYPE_CHECKING:
     from skdp import accounting, audit, risk

@@ -19,8 +19,8 @@ from skdp.core.dataset import Dataset
 from skdp.core.oracle import Oracle
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
+from skdp.delegation import DelegatedMethods
 from skdp.estimators.configuration import members_in
-from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes, takes_weights, uses_response
 from skdp.estimators.known import public_parameters
 from skdp.estimators.members import last_step

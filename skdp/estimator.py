@@ -15,10 +15,9 @@ from skdp.checks import check_fit, check_holds_no_record, check_parameters
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.types import Container, Estimator
-from skdp.estimators.delegation import DelegatedMethods
+from skdp.delegation import DelegatedMethods, fitted_attributes
 from skdp.estimators.inputs import takes
 from skdp.exceptions import BudgetExceededError
-from skdp.fitted import FittedMethods, fitted_attributes
 from skdp.mechanisms.base import Mechanism
 from skdp.plan import ReleasePlan
 from skdp.planning import example_dataset, least_spend
@@ -33,7 +32,7 @@ SEARCHES = (
 )
 
 
-class PrivateEstimator(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
+class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     """Make any scikit-learn estimator private.
 
     Fitting samples how much the fitted parameters change when one record changes, on datasets

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Set
+from collections import Counter
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -38,15 +39,21 @@ from skdp.estimators.validation import check_labels
 from skdp.fitted_function import FittedFunctionTarget
 from skdp.functions.choice import ChoiceTarget
 from skdp.functions.released_density import misplaced
-from skdp.intervals import Simulator
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
-from skdp.outcome import Release, contradiction
+from skdp.result import (
+    FIXED,
+    Release,
+    Simulator,
+    flat_names,
+    flat_numbers,
+    said_of_conflict,
+    two_digits,
+)
 from skdp.sensitivity.bounds import KnownSensitivity, said_of_gaps
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.gaps import check_gaps
 from skdp.sensitivity.trial import check_is_public
-from skdp.summary import FIXED, flat_names, flat_numbers, two_digits
 
 LONGEST_NAME = 200
 MOST_FIXED = 3
@@ -280,14 +287,14 @@ class ReleasePlan:
         restored = target.restore(value)
         numbers = None if self.mechanism.chooses else self._named(value)
         labels = self._labels(numbers, restored)
-        surprise, surprising = self._surprise(value, errors), ""
-        named = self._named(surprise)
-        if named is not None and surprise.any():
-            surprising = flat_names(named, labels)[np.argmax(flat_numbers(named))]
-        most, gamma = float(surprise.max(initial=0)), guarantee.gamma
-        contradicted = contradiction(most, surprising, gamma) if gamma else ""
-        for said in filter(None, (contradicted, misplaced(restored))):
-            warn(said)
+        conflict, farthest = self._prior_conflict(value, errors), ""
+        named = self._named(conflict)
+        if named is not None and conflict.any():
+            farthest = flat_names(named, labels)[np.argmax(flat_numbers(named))]
+        most, gamma = float(conflict.max(initial=0)), guarantee.gamma
+        said = said_of_conflict(most, farthest, gamma), misplaced(restored)
+        for each in filter(None, said if gamma else said[1:]):
+            warn(each)
         return Release(
             restored,
             guarantee,
@@ -299,12 +306,12 @@ class ReleasePlan:
             plan=described,
             labels=labels,
             simulator=self._simulator(target),
-            surprise=most,
-            surprising=surprising,
+            prior_conflict=most,
+            warning=" ".join(filter(None, said)),
             repaired=repaired(restored, numbers),
         )
 
-    def _surprise(
+    def _prior_conflict(
         self, value: NDArray[np.float64], errors: NDArray[np.float64] | None
     ) -> NDArray[np.float64]:
         """How many standard deviations of prior and error each number is from the prior mean.
@@ -317,8 +324,8 @@ class ReleasePlan:
         away, least = np.abs(np.ravel(value) - code.mean), 1e-8 * np.abs(code.mean)  # of rounding
         scale = np.hypot(code.deviations, np.ravel(errors))
         known = code.deviations > least
-        surprise = np.divide(away, scale, out=np.zeros_like(away), where=known)
-        return surprise.reshape(np.shape(value))
+        conflict = np.divide(away, scale, out=np.zeros_like(away), where=known)
+        return conflict.reshape(np.shape(value))
 
     def _knowing_noise(self, shape: tuple[int, ...], errors: NDArray[np.float64] | None) -> Target:
         """Return the target, told the noise in what it is to restore if it asks for it."""
@@ -348,7 +355,7 @@ class ReleasePlan:
         )
 
     @cached_property
-    def _drawn(self) -> dict[tuple[str, int, int, int], NDArray[np.float64]]:
+    def _drawn(self) -> dict[tuple[str, int], NDArray[np.float64]]:
         """What was simulated for one release, and serves all others."""
         return {}
 
@@ -527,14 +534,24 @@ def as_names(names: Any, mechanism: Mechanism) -> Names | None:
     names = list(names)
     sides = [each for each in names if _is_side(each)]
     if len(sides) == len(names) == 2:
-        rows, columns = ([str(name) for name in side] for side in sides)
+        rows, columns = map(_distinct, sides)
         return rows, columns
     if sides:
         raise ValueError(
             "The 'names' parameter of release must list names, or hold one list for the rows and "
             f"one for the columns. Got {len(sides)} lists among {len(names)} entries."
         )
-    return list(map(str, names))
+    return _distinct(names)
+
+
+def _distinct(names: Iterable[Any]) -> list[str]:
+    """Number names that repeat, whose rows could not be told apart."""
+    seen: Counter[str] = Counter()
+    written = []
+    for name in map(str, names):
+        seen[name] += 1
+        written.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return written
 
 
 def _is_side(each: Any) -> bool:

@@ -13,9 +13,9 @@ from skdp.core.types import Container
 from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
-from skdp.outcome import Release
 from skdp.plan import ReleasePlan, as_names
 from skdp.planning import example_dataset, least_spend, make_plan, settle_form
+from skdp.result import Release
 from skdp.sensitivity.bounds import KnownSensitivity, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler

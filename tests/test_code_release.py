@@ -209,7 +209,7 @@ def test_a_release_that_contradicts_the_prior_says_so_and_has_larger_errors(tmp_
     assert np.all(far.standard_errors >= near.standard_errors)
     assert np.median(far.standard_errors / near.standard_errors) > 2
     assert said[0].filename == __file__
-    assert far.surprise > 100 > 3 > near.surprise
+    assert far.prior_conflict > 100 > 3 > near.prior_conflict
     for name, released in (("far", far), ("near", near)):
         released.save(tmp_path / name)
         card = (tmp_path / name / "README.md").read_text()
@@ -238,9 +238,9 @@ def test_with_a_bound_on_paper_a_prior_that_is_far_off_is_no_reason_to_warn():
     released = release(
         np.mean, records, mechanism=LaplaceMechanism(3.0), sensitivity=bound, random_state=0
     )
-    assert released.surprise > 5
+    assert released.prior_conflict > 5
     assert "The prior is far from the records" in str(released.summary())
-    assert "The promise does not depend on it." in str(released.summary())
+    assert "It does not affect the guarantee." in str(released.summary())
     assert "noise may be too small" not in str(released.summary())
 
 
@@ -254,10 +254,10 @@ def test_a_contradiction_is_seen_where_all_directions_are_read():
     plan = plan_release(means, n_samples=len(X), mechanism=mechanism, sensitivity=SAMPLER)
     assert plan.mechanism.geometry.basis.n_released == 6
     near = plan.execute(X, y, random_state=0)
-    assert near.surprise < 3
+    assert near.prior_conflict < 3
     with pytest.warns(UserWarning, match="the noise may be too small"):
         far = plan.execute(1000 * X, y, random_state=0)
-    assert far.surprise > 100
+    assert far.prior_conflict > 100
     np.testing.assert_allclose(far.standard_errors, near.standard_errors, rtol=0.1)
 
 
@@ -340,7 +340,7 @@ def test_noise_is_no_contradiction():
             sensitivity=plan.sensitivity,
             random_state=seed,
         )
-        assert noisy.surprise < 3
+        assert noisy.prior_conflict < 3
 
 
 def test_rounding_is_no_contradiction():
@@ -354,11 +354,11 @@ def test_rounding_is_no_contradiction():
     )
     code = plan.mechanism.geometry.basis
     assert 0 < code.deviations[1] < 1e-14
-    assert plan.execute(X, y, random_state=0).surprise < 5
+    assert plan.execute(X, y, random_state=0).prior_conflict < 5
     far = [100 * code.deviations[0], 0]
-    assert plan._surprise(np.add(code.mean, [0, 1e-12]), [0, 0]).max() == 0
-    assert plan._surprise(np.add(code.mean, far), [0, 0]) == pytest.approx([100, 0])
-    assert plan._surprise(np.add(code.mean, far), far) == pytest.approx([1, 0], rel=1e-3)
+    assert plan._prior_conflict(np.add(code.mean, [0, 1e-12]), [0, 0]).max() == 0
+    assert plan._prior_conflict(np.add(code.mean, far), [0, 0]) == pytest.approx([100, 0])
+    assert plan._prior_conflict(np.add(code.mean, far), far) == pytest.approx([1, 0], rel=1e-3)
 
 
 @pytest.mark.slow

@@ -104,7 +104,7 @@ def test_nor_in_a_step_nor_in_simulated_releases(tmp_path):
     smallest = np.minimum(plan.target._like[name], 2 * release.standard_errors[name])
     assert (smallest > release.numbers[name]).any()
     for each in (release, load(tmp_path / "folder")):
-        models = [each.value, *each._models("predict_interval", 20, 0)]
+        models = [each.value, *each.plausible_models(n_draws=20)]
         assert (np.array([model[0].var_ for model in models]) >= smallest * (1 - 1e-12)).all()
 
 

@@ -17,6 +17,7 @@ from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
+    ExtraTreesClassifier,
     StackingClassifier,
     VotingClassifier,
 )
@@ -176,7 +177,7 @@ def test_in_column_transformer_and_union():
         OneVsRestClassifier(private(LogisticRegression())),
         AdaBoostClassifier(private(LogisticRegression(), weighted, classes=[0, 1]), n_estimators=2),
         BaggingClassifier(private(LogisticRegression(), weighted, classes=[0, 1]), n_estimators=2),
-        SelectFromModel(private(LogisticRegression()), importance_getter="estimator_.coef_"),
+        SelectFromModel(private(LogisticRegression())),
         GridSearchCV(private(LogisticRegression()), {"estimator__C": [0.1, 1.0]}, cv=2),
     ],
     ids=lambda model: type(model).__name__,
@@ -240,11 +241,11 @@ def test_weights_are_refused_where_the_oracle_has_none(kind):
 
 
 def test_eliminated_columns_are_refused():
-    model = RFE(private(LogisticRegression()), importance_getter="estimator_.coef_")
+    model = RFE(private(LogisticRegression()))
     with pytest.raises(ValueError, match="X has 4 columns, and that of the data has 3 columns"):
         model.fit(X, LABELS)
     known = private(LogisticRegression(), classes=[0, 1]).set_params(sensitivity=1e-3)
-    model = RFE(known, importance_getter="estimator_.coef_").fit(X, LABELS)
+    model = RFE(known).fit(X, LABELS)
     assert model.support_.sum() == 2
 
 
@@ -281,7 +282,7 @@ def test_score_takes_weights_where_the_estimator_does():
     expected = np.average(model.predict(X) == LABELS, weights=WEIGHTS)
     assert model.score(X, LABELS, sample_weight=WEIGHTS) == pytest.approx(expected)
     mixture = private(GaussianMixture(2, random_state=0)).fit(X)
-    with pytest.raises(TypeError, match="score takes no sample_weight here, since GaussianMixture"):
+    with pytest.raises(TypeError, match="sample_weight"):
         mixture.score(X, sample_weight=WEIGHTS)
 
 
@@ -370,8 +371,26 @@ def test_standard_deviations_are_refused_where_they_cannot_be_had():
     model = private(BayesianRidge(), oracle).fit(X, RESPONSE)
     with pytest.raises(AttributeError, match=r"predict\(return_std=True\) needs more than release"):
         model.predict(X, return_std=True)
-    with pytest.raises(TypeError, match="takes no return_std here, since Ridge takes none"):
+    with pytest.raises(TypeError, match="return_std"):
         private(Ridge(), oracle).fit(X, RESPONSE).predict(X, return_std=True)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "names"),
+    [
+        (LogisticRegression(), ["coef_", "intercept_", "classes_", "n_features_in_"]),
+        (ExtraTreesClassifier(2, max_depth=2, random_state=0), ["feature_importances_"]),
+        (PCA(2), ["components_"]),
+    ],
+)
+def test_fitted_attributes_are_those_of_the_released_estimator(estimator, names):
+    model = private(estimator, epsilon=1.0)
+    assert not any(hasattr(model, name) for name in names)
+    model.fit(X, LABELS)
+    for name in names:
+        np.testing.assert_array_equal(getattr(model, name), getattr(model.estimator_, name))
+    with pytest.raises(AttributeError, match="'attic_'"):
+        _ = model.attic_
 
 
 # Names, containers, copies

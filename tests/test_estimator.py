@@ -22,7 +22,6 @@ from skdp import (
     KnownSensitivity,
     LaplaceMechanism,
     MakeOracle,
-    PrivacyLeakWarning,
     PrivateEstimator,
     PublicDataOracle,
     RandomTaskOracle,
@@ -320,10 +319,10 @@ def test_frames_keep_their_names(frame, named_oracle):
     assert list(known.feature_names_in_) == NAMES
 
 
-def test_named_oracle_for_unnamed_records_is_refused():
+def test_names_of_the_oracle_are_left_out_where_the_records_have_none():
     oracle = PublicDataOracle(pd.DataFrame(X_public, columns=NAMES), y_public)
-    with pytest.raises(ValueError, match="column names"):
-        private(LinearSVC(), oracle).fit(X, y)
+    model = private(LinearSVC(), oracle).fit(X, y)
+    assert not hasattr(model.estimator_, "feature_names_in_")
 
 
 @pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csc_array])
@@ -360,8 +359,8 @@ def test_callable_oracle_without_labels_of_its_own():
     np.testing.assert_array_equal(model.classes_, [0, 1])
 
 
-def test_labels_are_read_from_y_under_a_warning_only_without_an_oracle():
-    with pytest.warns(PrivacyLeakWarning, match="labels are read from the private y"):
+def test_labels_are_never_read_from_y():
+    with pytest.raises(ValueError, match=r"'classes' parameter .* must declare"):
         private(LinearSVC(), sensitivity=0.1).fit(X, y)
 
 

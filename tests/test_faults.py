@@ -116,17 +116,18 @@ def test_what_is_saved_is_whole_or_as_it_was(tmp_path, monkeypatch):
     model = estimator(accountant, sensitivity=sampled()).fit(X, Y)
     other = estimator(accountant, sensitivity=sampled().set_params(random_state=1)).fit(X, Y)
     model.sensitivity_.save(tmp_path / "estimate.json")
-    write = Path.write_text
     for name in ("estimate.json", "release.json", "README.md"):
+        method = "write_text" if name == "estimate.json" else "write_bytes"
+        write = getattr(Path, method)
 
-        def fill_up(path, text, encoding, name=name):
-            write(path, text[: len(text) // 2], encoding=encoding)
+        def fill_up(path, content, name=name, write=write, **options):
+            write(path, content[: len(content) // 2], **options)
             if path.name.startswith(name):
                 raise OSError(errno.ENOSPC, "No space left on device")
 
         save = other.sensitivity_.save if name == "estimate.json" else other.save
         with monkeypatch.context() as patch:
-            patch.setattr(Path, "write_text", fill_up)
+            patch.setattr(Path, method, fill_up)
             with pytest.raises(OSError, match="No space"):
                 save(tmp_path / name.removesuffix(".md"))
     assert SensitivityEstimate.load(tmp_path / "estimate.json") == model.sensitivity_

@@ -22,17 +22,14 @@ LEVELS = (
     {"exceptions": 0, "_version": 0, "core": 1}
     | dict.fromkeys(WINGS, 2)
     | {
-        "summary": 3,
         "fitted_function": 3,
+        "save": 3,
         "known_density": 4,
         "targets": 4,
-        "intervals": 3,
-        "folder": 3,
-        "card": 4,
-        "outcome": 5,
-        "plan": 6,
-        "checks": 6,
-        "fitted": 7,
+        "result": 4,
+        "plan": 5,
+        "delegation": 6,
+        "checks": 7,
         "planning": 7,
         "preparation": 8,
         "release": 9,

@@ -66,7 +66,7 @@ def test_with_a_code_the_draws_are_as_far_off_as_the_standard_errors_say():
     """These allow for the shift, which datasets of the oracle do not have."""
     plan = private(Ridge(), mechanism=LaplaceMechanism(3.0, shift=1.0)).plan(N, like=(X[:2], y[:2]))
     released = plan.execute(X[:N], y[:N], random_state=0)
-    models = released.might_have_been(n_draws=99, random_state=0)
+    models = released.plausible_models(n_draws=99, random_state=0)
     off = [model.coef_ - released.value.coef_ for model in models]
     assert (np.std(off, axis=0) >= 0.95 * released.standard_errors["coef_"]).all()
 
@@ -207,7 +207,7 @@ def released_where_noise_refuses_to_be_logged(model, labels):
     private = PrivateEstimator(pipeline, mechanism=mechanism, sensitivity=sampler, random_state=1)
     private.fit(amounts, labels)
     release, fails = private.plan_.execute(amounts, labels, random_state=1), 0
-    for each in release.might_have_been(n_draws=39, random_state=0):
+    for each in release.plausible_models(n_draws=39, random_state=0):
         try:
             each.predict(amounts)
         except ValueError:
@@ -248,10 +248,10 @@ def test_calls_that_cannot_be_served_are_refused():
         assert not hasattr(private(estimator), "predict_interval")
     model = private(Ridge()).fit(X, y)
     for options in ({"level": 1.0}, {"level": 0.99, "n_draws": 150}, {"n_draws": 0}):
-        with pytest.raises(ValueError, match=r"of an interval|predict_interval"):
+        with pytest.raises(ValueError, match=r"of an interval|n_draws"):
             model.predict_interval(X, **options)
     again = private(Ridge(), sensitivity=model.sensitivity_).fit(X, y)
-    with pytest.raises(ValueError, match="Give its oracle too"):
+    with pytest.raises(ValueError, match="give its oracle too"):
         again.predict_interval(X)
 
 
@@ -280,17 +280,17 @@ def test_a_loaded_release_has_intervals_without_the_oracle(tmp_path):
         assert 0.4 < np.mean(high - low) / np.mean(last - first) < 2.5  # it varies by a tenth
         assert not find_leaks(tmp_path / name, X, y, parameters=Ridge().fit(X, y))
         assert not find_leaks(tmp_path / name, *oracle(50, np.random.default_rng(0)))
-        with pytest.raises(TypeError, match="needs a released classifier"):
+        with pytest.raises(TypeError, match="predict_stability a released classifier"):
             loaded.predict_stability(X)
     with pytest.raises(ValueError, match="at most 99"):
         load(tmp_path / "coded").predict_interval(X, n_draws=199)
     load(tmp_path / "coded").save(tmp_path / "again")  # keeps what it has
     assert load(tmp_path / "again").predict_interval(X[:5]).shape == (5, 2)
     coded.save(tmp_path / "bare")
-    with pytest.raises(ValueError, match="save it with n_draws=99 where the oracle is"):
+    with pytest.raises(ValueError, match="save it with n_draws=99"):
         load(tmp_path / "bare").predict_interval(X)
     estimate = private(Ridge(), sensitivity=coded.sensitivity_).fit(X, y)
-    with pytest.raises(ValueError, match="Give its oracle too"):
+    with pytest.raises(ValueError, match="give its oracle too"):
         estimate.save(tmp_path / "no oracle", n_draws=9)
     for name in ("noised", "again", "bare"):
         card = (tmp_path / name / "README.md").read_text()

@@ -13,7 +13,7 @@ from skdp.displays.colors import BLUE, VERMILION
 from skdp.displays.given import check_given
 from skdp.estimators.labels import labels_of
 from skdp.plan import ReleasePlan
-from skdp.summary import flat_names
+from skdp.result import flat_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,7 +15,7 @@ from skdp.displays.colors import BLUE, VERMILION
 from skdp.displays.given import check_given
 from skdp.functions.bernstein_basis import bernstein_basis, multiply_axes
 from skdp.functions.released_density import ReleasedDensity
-from skdp.outcome import Release
+from skdp.result import Release
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

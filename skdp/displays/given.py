@@ -9,8 +9,8 @@ from skdp.accounting.accountant import PrivacyAccountant
 from skdp.estimator import PrivateEstimator
 from skdp.functions.released_density import ReleasedDensity
 from skdp.plan import ReleasePlan
+from skdp.result import ReleaseSummary
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.summary import ReleaseSummary
 
 KINDS: dict[str, type] = {
     "from_accountant": PrivacyAccountant,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from skdp.core.checks import check_count, shown
 from skdp.displays.given import check_given
-from skdp.summary import AS_ORACLE, FIXED, LEAST_LEARNED, split_entry
+from skdp.result import AS_ORACLE, FIXED, LEAST_LEARNED, split_entry
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -22,17 +22,16 @@ from skdp.core.guarantee import PrivacyGuarantee, weaknesses
 from skdp.core.room import spare
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
+from skdp.delegation import DelegatedMethods, fitted_attributes
 from skdp.estimator import PrivateEstimator
 from skdp.estimators.configuration import check_configuration
-from skdp.estimators.delegation import DelegatedMethods
-from skdp.fitted import FittedMethods, fitted_attributes
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
-from skdp.outcome import Release
 from skdp.plan import ReleasePlan, of_each, settled_again, spend_of
 from skdp.planning import least_spend
 from skdp.preparation import prepare
 from skdp.release import plan_release
+from skdp.result import Release
 from skdp.search.candidates import CandidateScores, check_scores, list_candidates
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -41,7 +40,7 @@ from skdp.sensitivity.trial import check_is_public
 from skdp.targets import warn_if_fitted, warn_if_unsaved
 
 
-class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
+class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     """Choose hyper-parameters privately, and fit with them privately.
 
     Every candidate is scored on the private records by cross-validation, of the wrapped estimator

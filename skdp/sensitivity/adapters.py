@@ -212,7 +212,7 @@ class _WithoutResponse(OracleAdapter):
 def with_numbered_labels(oracle: Oracle) -> Oracle:
     """Return an oracle whose labels are 0, 1, ..., as ensembles number those of their members."""
     numbered = _NumberedLabels(oracle, oracle.description)
-    numbered.classes_ = np.arange(np.size(oracle.classes_))
+    numbered.classes_ = None if oracle.classes_ is None else np.arange(len(oracle.classes_))
     return numbered
 
 

@@ -1,0 +1,344 @@
+"""The methods that private estimators hand to their release and to the released estimator."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import wraps
+from numbers import Integral
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from numpy.typing import NDArray
+from sklearn import config_context
+from sklearn.base import is_classifier, is_regressor
+from sklearn.utils import Tags, estimator_html_repr, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from skdp.accounting.tally import BudgetTotal
+from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.types import Container, Estimator, Method, Seed
+from skdp.estimators.catalog import entry_of
+from skdp.estimators.members import last_step
+from skdp.mechanisms.base import Mechanism
+from skdp.plan import ReleasePlan
+from skdp.result import Release, below_promise
+from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.sensitivity.estimate import SensitivityEstimate
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _released_has(*names: str) -> Callable[[Method], Method]:
+    """Hide a method unless the released estimator, or before fit the one given, has these."""
+
+    def check(self: DelegatedMethods) -> bool:
+        estimator = getattr(self, "estimator_", self.estimator)
+        for name in names:
+            getattr(estimator, name)
+            self._check_served(estimator, name)
+        return True
+
+    return available_if(check)
+
+
+def _of_release(method: Callable[Concatenate[Release, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """Hand a method to the release of a fitted estimator."""
+
+    @wraps(method)
+    def call(self: DelegatedMethods, *args: P.args, **kwargs: P.kwargs) -> T:
+        check_is_fitted(self)
+        return method(self._release, *args, **kwargs)
+
+    return call
+
+
+def _released_is(is_kind: Callable[[Estimator], bool]) -> Callable[[Method], Method]:
+    """Hide a method unless the released estimator, or before fit the one given, is of a kind."""
+    return available_if(lambda self: is_kind(getattr(self, "estimator_", self.estimator)))
+
+
+def _of_model(name: str, does: str, *columns: str) -> Callable[[Any, Container], Any]:
+    """Hand a method that takes records to the released estimator."""
+
+    def method(self: DelegatedMethods, X: Container) -> Any:
+        return getattr(self._released(), name)(X)
+
+    method.__name__ = name
+    method.__doc__ = f"""{does} with the released estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+
+        Returns
+        -------
+        array-like of shape ({", ".join(("n_samples", *columns))})
+            As from the wrapped estimator.
+        """
+    return _released_has(name)(method)
+
+
+class DelegatedMethods:
+    """Each method exists exactly when the wrapped estimator has it.
+
+    The methods see the release and the released estimator only, so they are post-processing and
+    cost no privacy, on whatever data they are called.
+    """
+
+    estimator: Estimator
+    random_state: int | None
+    estimator_: Estimator
+    guarantee_: PrivacyGuarantee
+    budget_: BudgetTotal
+    sensitivity_: SensitivityEstimate | KnownSensitivity
+    standard_errors_: Any
+    mechanism_: Mechanism
+    plan_: ReleasePlan
+    _release: Release
+    _had_seed = False
+
+    summary = _of_release(Release.summary)
+    save = _of_release(Release.save)
+    value_interval = _of_release(Release.value_interval)
+    predict_interval = _released_is(is_regressor)(_of_release(Release.predict_interval))
+    predict_stability = _released_is(is_classifier)(_of_release(Release.predict_stability))
+
+    predict_proba = _of_model("predict_proba", "Predict class probabilities", "n_classes")
+    predict_log_proba = _of_model("predict_log_proba", "Predict log-probabilities", "n_classes")
+    decision_function = _of_model("decision_function", "Evaluate decision functions", "n_outputs")
+    score_samples = _of_model("score_samples", "Evaluate scores, such as log-densities,")
+    transform = _of_model("transform", "Transform records", "n_features_out")
+    inverse_transform = _of_model("inverse_transform", "Undo `transform`", "n_features_in")
+
+    def fit(self, X: Container, y: Container = None, sample_weight: Container = None) -> Self:
+        """Fit privately."""
+        raise NotImplementedError
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, but no seed of the noise where none was given to the constructor.
+
+        BaggingClassifier, AdaBoostClassifier and others seed what they are made of, whether or not
+        they were asked to, and keep the seeds: with one of them the noise could be undone.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters by name, as `get_params` has them.
+
+        Returns
+        -------
+        self : object
+            This estimator.
+        """
+        seed = params.get("random_state")
+        if self.random_state is not None:
+            self._had_seed = True  # and takes another, also after None
+        elif isinstance(seed, Integral) and not isinstance(seed, bool) and not self._had_seed:
+            del params["random_state"]
+        super().set_params(**params)  # type: ignore[misc]  # of BaseEstimator, beside this class
+        return self
+
+    def _check_served(self, estimator: Estimator, name: str) -> None:
+        """Raise an AttributeError if what is released does not suffice for the method."""
+        last = last_step(estimator)
+        if isinstance(getattr(self, "release", "auto"), str) and name in entry_of(last).unserved:
+            raise AttributeError(
+                f"{type(last).__name__}.{name} needs more than release='auto' releases. Name the "
+                "attributes that it needs in 'release', where they are public."
+            )
+
+    def _released(self) -> Estimator:
+        check_is_fitted(self)
+        return self.estimator_
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return the tags of the wrapped estimator: what it takes and gives is unchanged."""
+        if hasattr(self.estimator, "get_params"):
+            return get_tags(self.estimator)
+        return super().__sklearn_tags__()  # type: ignore[misc]  # this is a mixin
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "estimator_" in vars(self)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a fitted attribute of the released estimator, such as `coef_` or `classes_`."""
+        if name.endswith("_") and name[0] != "_" and "estimator_" in vars(self):
+            return getattr(self.estimator_, name)
+        return super().__getattribute__(name)  # which raises the first error again
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    def _repr_html_(self) -> str:
+        """Show what was promised, alone and with the releases before it, above the diagram."""
+        try:
+            diagram = estimator_html_repr(self)
+        except TypeError:  # scikit-learn 1.9 asks an unfitted step in it to name its columns
+            drawn = copy.copy(self)
+            drawn.estimator = self.estimator_
+            diagram = estimator_html_repr(drawn)
+        return below_promise(self._release, diagram) if hasattr(self, "estimator_") else diagram
+
+    @_released_has("predict")
+    def predict(self, X: Container, **params: Any) -> NDArray:
+        """Predict with the released estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+        **params : dict
+            Options of its `predict`, such as ``return_std=True``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predicted labels or responses.
+        """
+        released = self._released()
+        if params.get("return_std"):
+            self._check_served(released, "predict(return_std=True)")
+        return released.predict(X, **params)
+
+    @_released_has("fit_predict", "predict")
+    def fit_predict(
+        self, X: Container, y: Container = None, sample_weight: Container = None
+    ) -> NDArray:
+        """Fit privately, then predict the same records with the released estimator.
+
+        The result says to which cluster each private record belongs, or whether it is an outlier:
+        it is not private.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The private records.
+        y : array-like of shape (n_samples,) or None, default=None
+            As for `fit`.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            As for `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels of clusters; for outlier detectors -1 for outliers, 1 for inliers.
+        """
+        return self.fit(X, y, sample_weight).predict(X)
+
+    @_released_has("score")
+    def score(self, X: Container, y: Container = None, sample_weight: Container = None) -> float:
+        """Score the released estimator on data, as the wrapped one would.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+        y : array-like of shape (n_samples,) or None, default=None
+            True labels or responses.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the records, where the estimator's score takes them.
+
+        Returns
+        -------
+        float
+            It is not private when the records are not public.
+        """
+        data = (X,) if y is None else (X, y)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        with config_context(enable_metadata_routing=False):  # the wrapper's request is the one
+            return self._released().score(*data, **weights)
+
+    @_released_has("sample")
+    def sample(self, n_samples: int = 1, random_state: Seed = None) -> Container:
+        """Draw records from the released density.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of records.
+        random_state : int, numpy.random.RandomState or None, default=None
+            Seed of the drawing, where the released estimator takes one: any seed may be used.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            New records, drawn from what was released.
+        """
+        options = {} if random_state is None else {"random_state": random_state}
+        return self._released().sample(n_samples, **options)
+
+    @_released_has("transform")
+    def fit_transform(
+        self, X: Container, y: Container = None, sample_weight: Container = None
+    ) -> Container:
+        """Fit privately, then transform the same records with the released estimator.
+
+        The result holds the private records, transformed: it is not private.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The private records.
+        y : array-like of shape (n_samples,) or None, default=None
+            As for `fit`.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            As for `fit`.
+
+        Returns
+        -------
+        array-like of shape (n_samples, n_features_out)
+            Transformed records.
+        """
+        return self.fit(X, y, sample_weight).transform(X)
+
+    @_released_has("get_feature_names_out")
+    def get_feature_names_out(self, input_features: object = None) -> NDArray:
+        """Name the features that :meth:`transform` returns.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the input features; None takes those seen in fit.
+
+        Returns
+        -------
+        ndarray of str
+            Names of the output features.
+        """
+        return self._released().get_feature_names_out(input_features)
+
+    @_released_has("set_output")
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Set the container that :meth:`transform` returns.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"} or None, default=None
+            The container; None leaves it as it is.
+
+        Returns
+        -------
+        self : PrivateEstimator
+            This object.
+        """
+        self.estimator.set_output(transform=transform)
+        if "estimator_" in vars(self):
+            self.estimator_.set_output(transform=transform)
+        return self
+
+
+def fitted_attributes(plan: ReleasePlan, released: Release) -> dict[str, object]:
+    """Return what a fit keeps: of the plan, and of what came of it."""
+    return {
+        "_release": released,
+        "plan_": plan,
+        "estimator_": released.value,
+        "guarantee_": released.guarantee,
+        "budget_": released.budget,
+        "sensitivity_": released.sensitivity,
+        "standard_errors_": released.standard_errors,
+        "mechanism_": plan.mechanism,
+    }

@@ -1,0 +1,805 @@
+"""Release: a released value with its promise, its summary and its intervals."""
+
+from __future__ import annotations
+
+import html
+import math
+import pickle
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.utils import estimator_html_repr
+
+from skdp.accounting.tally import BudgetTotal
+from skdp.core.checks import check_count, shown
+from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.oracle import Oracle
+from skdp.core.schema import Schema
+from skdp.core.target import Target
+from skdp.core.types import AxisLabels, Container, Estimator, Labels, Matrix, Values
+from skdp.functions.released_density import ReleasedDensity, remark_on_density
+from skdp.mechanisms.additive import AdditiveMechanism
+from skdp.mechanisms.base import Mechanism
+from skdp.mechanisms.bernstein import BernsteinMechanism
+from skdp.save import check_free, read_folder, together, write_folder
+from skdp.sensitivity.bounds import KnownSensitivity, said_of_gaps
+from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.sampler import SensitivitySampler
+
+# A number is the oracle's, or mostly, where the release removes less of its prior variance.
+LEAST_LEARNED, HALF_LEARNED = 0.1, 0.5
+AWAY_FROM_ZERO = 2.0  # standard errors within which a number may be 0, or have the other sign
+CONFLICT = 5.0  # standard deviations from the prior mean beyond which a warning is given
+
+AS_ORACLE = "indistinguishable from the oracle"
+MOSTLY_ORACLE = "mostly the oracle's"
+FIXED = "the same in all public fits"
+NEAR_ZERO = "may be 0"
+
+LEGEND = {
+    "": "The standard error measures what the noise hides of a number. The ratio is the size of "
+    f"the number in standard errors; below {AWAY_FROM_ZERO:g} the exact number may be 0.",
+    AS_ORACLE: "A number is indistinguishable from the oracle if public records alone would say "
+    "nearly the same. Its standard error then mostly allows for private records that are unlike "
+    "the oracle's, by the `shift` of the mechanism. Where the private records are like the "
+    "oracle's, the number is much nearer to the exact one.",
+    MOSTLY_ORACLE: "A number that is mostly the oracle's is nearer to what public records say than "
+    "to what private records say, where these differ.",
+    FIXED: "A number that is the same in all public fits is released as it is there, whatever the "
+    "private records say. It has no standard error.",
+    "__": "What a step of a pipeline has learned is in the units in which the steps before it "
+    "leave the columns, such as logarithms, whatever these are called.",
+}
+"""What each note or name in a summary means; the first entry explains the columns."""
+
+LIKE_THE_ORACLE = (
+    "Standard errors measure the noise alone, not the sampling of the private records. They assume "
+    "that the private records are like the oracle's, up to the `shift` of the mechanism."
+)
+MORE_SHIFT = (
+    "If the public records are of other people or years, the standard errors may be too small, "
+    "most of all where little was read off the private records: `shift=1` allows for that."
+)
+ERR_TOGETHER = (
+    "Numbers that were decoded together may err together: what combines several, such as a "
+    "prediction, may be known better or worse than each of them."
+)
+
+MOST_ROWS, MOST_ROWS_OF_CARD = 40, 100
+# How often a release is simulated; more often if it is noise alone, up to so many numbers in all.
+N_DRAWS, N_NOISES, MOST_NUMBERS = 199, 1999, 10**6
+
+# A number in brackets belongs to the attribute if more of its name follows.
+ENTRY = re.compile(r"((?:[^\[\]]|\[\d+\](?=[\[_]))+)\[(.*)\]")
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseSummary:
+    """What was released, number by number; made of released and public numbers only.
+
+    Parameters
+    ----------
+    promise : str
+        What was promised.
+    names : list of str
+        What each number is: an attribute and, where they are known, its column and class.
+    values : ndarray of shape (n_numbers,)
+        The released numbers, before any repair.
+    errors : ndarray of shape (n_numbers,)
+        Their standard errors; NaN where they are not known, or all public fits are the same.
+    learned : ndarray of shape (n_numbers,)
+        The share of the prior variance of each number that the release removed, in [0, 1]; 1
+        without a public code.
+    repaired : ndarray of shape (n_numbers,) or None, default=None
+        The numbers as they are in the model, where they were brought into range; else NaN.
+    remark : str, default=""
+        How to read the numbers, below the table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import LaplaceMechanism, release
+    >>> X, mechanism = np.random.default_rng(0).uniform(size=100), LaplaceMechanism(1.0)
+    >>> released = release(np.mean, X, mechanism=mechanism, sensitivity=0.01, names=["age"])
+    >>> print(released.summary())
+    epsilon=1 differential privacy, replace-one, n=100, ...
+                  released   std. error    ratio
+    value[age] ...
+    """
+
+    promise: str
+    names: list[str]
+    values: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    learned: NDArray[np.float64]
+    repaired: NDArray[np.float64] | None = None
+    remark: str = ""
+
+    @property
+    def ratios(self) -> NDArray[np.float64]:
+        """How many standard errors each number is away from zero."""
+        size = np.abs(self.values)
+        out = np.where(size > 0, np.inf, 0.0)
+        return np.divide(size, self.errors, out=out, where=self.errors != 0)
+
+    @property
+    def notes(self) -> list[str]:
+        """What to beware of, number by number; mostly empty."""
+        as_oracle = self.learned < LEAST_LEARNED
+        fixed = as_oracle & np.isnan(self.errors)  # the prior has no variance there
+        found = {
+            FIXED: fixed,
+            AS_ORACLE: as_oracle & ~fixed,
+            MOSTLY_ORACLE: (self.learned < HALF_LEARNED) & ~as_oracle,
+            NEAR_ZERO: (self.ratios < AWAY_FROM_ZERO) & ~as_oracle,
+        }
+        notes = [[note for note, holds in found.items() if holds[i]] for i in range(len(fixed))]
+        if self.repaired is not None:
+            for i in np.flatnonzero(~np.isnan(self.repaired)):
+                notes[i].append(f"{self.repaired[i]:.4g} in the model")
+        return list(map("; ".join, notes))
+
+    @property
+    def legend(self) -> str:
+        """What the columns and the notes of this summary mean."""
+        said = " ".join((*self.notes, *self.names))
+        return " ".join(meaning for key, meaning in LEGEND.items() if key in said)
+
+    def to_frame(self) -> Any:
+        """Return all rows as a data frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``released``, ``standard error``, ``ratio``, ``learned`` and ``note``, with the
+            names as the index.
+        """
+        import pandas as pd
+
+        columns = {
+            "released": self.values,
+            "standard error": self.errors,
+            "ratio": self.ratios,
+            "learned": self.learned,
+            "note": self.notes,
+        }
+        return pd.DataFrame(columns, index=pd.Index(self.names, name="name"))
+
+    def __str__(self) -> str:
+        return f"{self.promise}\n{self.table()}"
+
+    def table(self, most_rows: int = MOST_ROWS) -> str:
+        """Write the first numbers of each attribute, without the promise.
+
+        Parameters
+        ----------
+        most_rows : int, default=40
+            About how many.
+
+        Returns
+        -------
+        str
+            A line for each.
+        """
+        rows = list(self._rows(most_rows))
+        width = max((len(name) for name, *numbers in rows if numbers), default=0)
+        lines = [f"{'':{width}}  {'released':>11}{'std. error':>13}{'ratio':>9}"]
+        for name, *cells in rows:
+            value, error, ratio, note = cells or [""] * 4
+            line = f"{name:{width}}  {value:>11}{error:>13}{ratio:>9}  {note}"
+            lines.append(line.rstrip())
+        return "\n".join([*lines, *filter(None, [self.remark])])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+    def _rows(self, most_rows: int = MOST_ROWS) -> Iterator[tuple[str, ...]]:
+        """Yield the first rows below each attribute, and how many are left out."""
+        attributes: dict[str, list[tuple[int, str]]] = {}
+        for i, name in enumerate(self.names):
+            attribute, entry = split_entry(name)
+            attributes.setdefault(attribute, []).append((i, entry))
+        sizes = np.array([len(rows) for rows in attributes.values()])
+        most = 2
+        while most < most_rows and np.minimum(sizes, most + 1).sum() <= most_rows:
+            most += 1
+        ratios, notes = self.ratios, self.notes
+        for attribute, rows in attributes.items():
+            if len(rows) > 1:
+                yield (attribute,)
+            listed = rows if len(rows) == most + 1 else rows[:most]  # in place of "1 more"
+            for i, entry in listed:
+                name = f"  {entry}" if len(rows) > 1 else self.names[i]
+                is_near = ratios[i] < AWAY_FROM_ZERO  # so is 1.96, which is not to be written as 2
+                ratio = min(ratios[i], 1.9) if is_near else ratios[i]
+                errors = map(two_digits, (self.errors[i], ratio))
+                known = ("", "") if notes[i].startswith(FIXED) else errors
+                yield name, f"{self.values[i]:.4g}", *known, notes[i]
+            if len(rows) > len(listed):
+                yield (f"  ... {len(rows) - len(listed)} more: see to_frame()",)
+
+
+@dataclass(frozen=True, repr=False)
+class Release:
+    """A released value with what was promised for it.
+
+    Parameters
+    ----------
+    value : object
+        An array, the chosen response, or what the target makes of the numbers, such as a model.
+    guarantee : PrivacyGuarantee
+        The promise.
+    sensitivity : SensitivityEstimate or KnownSensitivity
+        The sensitivity that the noise was calibrated to.
+    budget : BudgetTotal
+        What this release and all earlier ones of its budget promise together.
+    standard_errors : ndarray, dict of str to ndarray, or None, default=None
+        As those of the plan, but larger where what was released contradicts the prior of a code.
+    numbers : ndarray, dict of str to ndarray, or None, default=None
+        What was released, by attribute and before any repair; None where a response was chosen.
+    prior_errors : ndarray, dict of str to ndarray, or None, default=None
+        Standard deviations of these numbers under the prior of a public code; None without one.
+    plan : str, default=""
+        The plan that was executed, in words.
+    labels : dict of str to pair of lists of str or None, or None, default=None
+        By attribute the names along its first and along its last axis, such as classes and columns.
+    simulator : Simulator or None, default=None
+        Repeats the release in public, for intervals; None where a response was chosen.
+    prior_conflict : float of at least 0, default=0.0
+        The largest distance of a released number from its prior mean, in standard deviations of
+        the prior and of the error together. If large, the records are unlike the oracle's.
+    warning : str, default=""
+        What to beware of, such as a conflict with the prior.
+    repaired : ndarray of shape (n_numbers,) or None, default=None
+        The numbers as they are in the model, where they were brought into range; else NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import LaplaceMechanism, release
+    >>> X = np.random.default_rng(0).uniform(size=(100, 1))
+    >>> released = release(np.mean, X, mechanism=LaplaceMechanism(1.0), sensitivity=1 / 100)
+    >>> print(released.guarantee)
+    epsilon=1 differential privacy, replace-one, n=100, sensitivity 0.01 asserted by the caller,
+    this release alone: others of the same data add up, see skdp.accounting
+    """
+
+    value: Any
+    guarantee: PrivacyGuarantee
+    sensitivity: SensitivityEstimate | KnownSensitivity
+    budget: BudgetTotal
+    standard_errors: NDArray[np.float64] | Values | None = None
+    numbers: NDArray[np.float64] | Values | None = None
+    prior_errors: NDArray[np.float64] | Values | None = None
+    plan: str = ""
+    labels: AxisLabels | None = None
+    simulator: Simulator | None = field(default=None, compare=False)
+    prior_conflict: float = 0.0
+    warning: str = ""
+    repaired: NDArray[np.float64] | None = None
+
+    def __repr__(self) -> str:
+        is_estimator = isinstance(self.value, BaseEstimator)
+        value = type(self.value).__name__ if is_estimator else repr(self.value)
+        return f"Release of {value}: {self.guarantee}"
+
+    def _repr_html_(self) -> str:
+        is_estimator = isinstance(self.value, BaseEstimator)
+        value = f"<pre>{html.escape(repr(self.value))}</pre>"
+        return below_promise(self, estimator_html_repr(self.value) if is_estimator else value)
+
+    def summary(self) -> ReleaseSummary:
+        """Show each released number beside its standard error.
+
+        Returns
+        -------
+        ReleaseSummary
+            A text, a table in a notebook, or a data frame.
+
+        Raises
+        ------
+        TypeError
+            If a response was chosen: there are no numbers.
+        """
+        if self.numbers is None:
+            raise TypeError(
+                "A summary is of released numbers. Here a response was chosen: see its 'value'."
+            )
+        values = flat_numbers(self.numbers)
+        errors, learned = np.full(len(values), np.nan), np.ones(len(values))
+        remarks = [remark_on_sign(self.numbers, self.labels)]
+        if self.standard_errors is not None:
+            errors = flat_numbers(self.standard_errors)
+        if self.standard_errors is not None and self.prior_errors is not None:
+            prior = flat_numbers(self.prior_errors)
+            left = np.divide(errors, prior, out=np.ones_like(errors), where=prior > 0)
+            learned = np.clip(1 - left**2, 0, 1)
+            errors = np.where(self._are_fixed, np.nan, errors)
+        if self.prior_errors is not None:
+            mechanism = None if self.simulator is None else self.simulator.mechanism
+            remarks.append(LIKE_THE_ORACLE)
+            remarks += [MORE_SHIFT] * (getattr(mechanism, "shift", 0) < 1)
+            remarks += [ERR_TOGETHER] * (len(values) > 1)
+        if isinstance(self.value, ReleasedDensity):
+            remarks.append(remark_on_density(self.value))
+        gaps = said_of_gaps(self.sensitivity)
+        remarks += [f"If there were gaps: {gaps}."] * bool(gaps)
+        return ReleaseSummary(
+            "\n".join(filter(None, (str(self.guarantee), self.warning))),
+            *(flat_names(self.numbers, self.labels), values, errors, learned, self.repaired),
+            " ".join(filter(None, remarks)),
+        )
+
+    def predict_interval(
+        self,
+        X: Container,
+        level: float = 0.9,
+        *,
+        n_draws: int | None = None,
+        random_state: int = 0,
+    ) -> NDArray:
+        """Bound what the exact model would predict, as far as the noise lets one know.
+
+        The interval shows what privacy makes uncertain. It is no interval for y, and costs no
+        privacy. The exact model is what a release without noise would give.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+        level : float in (0, 1), default=0.9
+            How often the prediction of the exact model is inside, record by record, over many
+            releases: the records of one release err together.
+        n_draws : int or None, default=None
+            How often the release is simulated: None is 199, or as many as were saved. With a public
+            code each takes two fits to records of the oracle, unless there is a closed form;
+            further calls use them again.
+        random_state : int, default=0
+            Seed of the simulation, which is public. It has no part in what was saved.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
+            Lower and upper ends. A simulated model that cannot predict, since a step refuses what
+            noise made of one before it, might have said anything: too many make an end infinite.
+
+        Raises
+        ------
+        TypeError
+            If the value is no regressor.
+        ValueError
+            If `level` is not in (0, 1), there are too few draws for it, or there is a public code
+            and neither an oracle to simulate with nor draws that were saved.
+
+        Notes
+        -----
+        Without a public code the level is that over releases of any one dataset; with a code, over
+        datasets of the oracle, and the `shift` of the mechanism makes room for others. It holds for
+        predictions that are linear in the released numbers, before repairs, and nearly for others.
+        A BernsteinTransformer with ``order="auto"`` would smooth less without noise: of level .9,
+        measured on average in .74 to .99 of cases, at the worst points in a quarter.
+        """
+        self._check_is(is_regressor, "predict_interval")
+        models = self.plausible_models(n_draws=n_draws, random_state=random_state)
+        outputs = np.full((len(models), *np.shape(self.value.predict(X))), np.nan)
+        for output, predicted in zip(outputs, _predicted(models, X), strict=False):
+            output[...] = predicted
+        return interval(outputs, level)
+
+    def predict_stability(
+        self, X: Container, *, n_draws: int | None = None, random_state: int = 0
+    ) -> NDArray[np.float64]:
+        """Estimate how likely the exact model predicts the same label as the released one.
+
+        It is no probability of the class: it shows what privacy makes uncertain.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+        n_draws : int or None, default=None
+            As for `predict_interval`.
+        random_state : int, default=0
+            As for `predict_interval`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            The share of plausible models that predict the label of the released one: near 1 where
+            noise does not decide. A model that cannot predict, as above, predicts no label.
+        """
+        self._check_is(is_classifier, "predict_stability")
+        models = self.plausible_models(n_draws=n_draws, random_state=random_state)
+        label = self.value.predict(X)
+        same = np.zeros(np.shape(label))
+        for predicted in _predicted(models, X):
+            same += predicted == label
+        return same / len(models)
+
+    def plausible_models(
+        self, *, n_draws: int | None = None, random_state: int = 0
+    ) -> list[Estimator]:
+        """Draw models that the exact one may be, as far as the noise lets one know.
+
+        Parameters
+        ----------
+        n_draws : int or None, default=None
+            How many, as for `predict_interval`.
+        random_state : int, default=0
+            As for `predict_interval`.
+
+        Returns
+        -------
+        list of estimators
+            Of the kind of the value. Their spread is the error of the release.
+        """
+        values = self._plausible_values(n_draws, random_state)
+        assert self.simulator is not None  # or there were no values
+        return [self.simulator.target.restore(each) for each in values]
+
+    def value_interval(
+        self, level: float = 0.9, *, n_draws: int | None = None, random_state: int = 0
+    ) -> NDArray[np.float64]:
+        """Bound the exact numbers, as far as the noise lets one know.
+
+        Parameters
+        ----------
+        level : float in (0, 1), default=0.9
+            How often an exact number is inside, one by one; with a public code, where the private
+            records are like the oracle's, or as far from these as its `shift` allows for.
+        n_draws : int or None, default=None
+            As for `predict_interval`. Without a public code None is 1,999, or fewer for more than
+            500 numbers, which takes some seconds.
+        random_state : int, default=0
+            As for `predict_interval`.
+
+        Returns
+        -------
+        ndarray of shape (n_numbers, 2)
+            Lower and upper ends, in the order of the summary. NaN where a number is the same in all
+            public fits: it is released as it is there, which tells nothing of the exact one.
+        """
+        if n_draws is None and self.simulator is not None and self.simulator.is_of_noise_alone:
+            size = 0 if self._as_released is None else self._as_released.size
+            n_draws = min(N_NOISES, max(N_DRAWS, MOST_NUMBERS // max(1, size)))
+        draws = self._plausible_values(n_draws, random_state)
+        ends = interval(draws.reshape(len(draws), -1), level)
+        ends[self._are_fixed] = np.nan
+        return ends
+
+    @property
+    def _are_fixed(self) -> NDArray[np.bool_]:
+        """Which numbers are the same in all public fits: the release says nothing of them."""
+        if self.standard_errors is None or self.prior_errors is None:
+            return np.zeros(0 if self.numbers is None else len(flat_numbers(self.numbers)), bool)
+        return (flat_numbers(self.standard_errors) == 0) & (flat_numbers(self.prior_errors) == 0)
+
+    @property
+    def _as_released(self) -> NDArray[np.float64] | None:
+        """The numbers in the shape of the target's value; None where a response was chosen."""
+        return flat_numbers(self.numbers) if isinstance(self.numbers, dict) else self.numbers
+
+    def _plausible_values(self, n_draws: int | None, random_state: int) -> NDArray[np.float64]:
+        simulator, value = self.simulator, self._as_released
+        if simulator is None or value is None:
+            raise TypeError(
+                "An interval is of released numbers. Here the value was chosen among responses, or "
+                f"made by a target that could not be saved. Got {type(self.value).__name__}."
+            )
+        if n_draws is not None:
+            check_count("n_draws", n_draws, "Release")
+        stated = None if self.standard_errors is None else flat_numbers(self.standard_errors)
+        return simulator.plausible_values(value, stated, n_draws, random_state)
+
+    def _check_is(self, is_kind: Callable[[Estimator], bool], owner: str) -> None:
+        if not (hasattr(self.value, "predict") and is_kind(self.value)):
+            raise TypeError(
+                "predict_interval needs a released regressor, and predict_stability a released "
+                f"classifier. Got {type(self.value).__name__} in {owner}."
+            )
+
+    def save(self, folder: str | Path, *, n_draws: int = 0) -> None:
+        """Write all that may be handed on to a folder, with a card that says what it is.
+
+        Nothing private is in it, and of the oracle's records no more than single numbers that a
+        public fit shows, such as the largest of a column. `release.joblib` is a pickle of this
+        object, `release.json` the promise, the plan in words and the versions, for programs in any
+        language, and `README.md` the same for people. A model whose parts are all of other packages
+        is also written alone, for programs without skdp: as `estimator.skops`, which runs no code
+        when it is read, where skops is installed and can write it, else as `estimator.joblib`.
+
+        Parameters
+        ----------
+        folder : str or path-like
+            Made if it is not there. An earlier release in it is replaced, once the new one is
+            written.
+        n_draws : int, default=0
+            How often the release of a public code is simulated now, such as 99, so that what is
+            loaded has intervals; 0 leaves these out. See `predict_interval`.
+
+        Raises
+        ------
+        ValueError
+            If the folder holds something else, what was released holds a lambda or else cannot be
+            written, or there is no oracle to simulate with.
+
+        Warns
+        -----
+        UserWarning
+            If a function or class of it was written in the script or notebook that runs.
+        """
+        check_count("n_draws", n_draws, "Release.save", at_least=0)
+        folder = Path(folder)
+        check_free(folder)
+        value, simulator = self._as_released, None
+        if self.simulator is not None and value is not None:
+            simulator = self.simulator.without_oracle(value.shape, n_draws)
+            try:
+                pickle.dumps(simulator)
+            except Exception:  # a target of the user's own, which need not be written
+                simulator = None
+        summary = None if self.numbers is None else self.summary()
+        write_folder(
+            *(folder, replace(self, simulator=simulator), self.value),
+            *(self.guarantee, self.budget, self.plan),
+            table=None if summary is None else summary.table(MOST_ROWS_OF_CARD),
+            legend="" if summary is None else summary.legend,
+            warning=self.warning,
+            can_simulate=simulator is not None and simulator.is_ready,
+        )
+
+
+def load(folder: str | Path) -> Release:
+    """Read what :meth:`Release.save` or :meth:`PrivateEstimator.save` wrote.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        Reading it executes what is in it, as with any pickle: load only what you trust.
+
+    Returns
+    -------
+    Release
+        The model is its `value`.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds no release, or its files are not those that were saved.
+    """
+    loaded = read_folder(Path(folder))
+    assert isinstance(loaded, Release)
+    return loaded
+
+
+@dataclass(frozen=True, eq=False)
+class Simulator:
+    """Repeat a release in public, to know by how much such releases err.
+
+    The errors of the simulated releases, exact value minus released one, are added to the numbers
+    that were released. Noise without a code does not depend on the value, so zeros are released
+    there. The error of a code does depend on it, so values of public datasets are released, of
+    which none had a part in learning the code.
+
+    Let e be the errors of m simulated releases and e_0 that of the actual one, of a private dataset
+    drawn from the oracle (of any, without a code). Given the plan they are m + 1 independent draws
+    of one law, so the rank of c'e_0 among all c'e is uniform for any public c, and c'e_0 lies
+    between the l-th smallest and the l-th largest of the others with a probability of at least
+    (m + 1 - 2 l) / (m + 1). That is the case of a prediction that is linear in the released
+    numbers, before repairs.
+
+    Private records that are unlike the oracle's have larger errors. So with a code the errors of
+    each number are stretched to its standard error where that is larger: it allows for the
+    `shift`, and for a release that contradicts the prior.
+
+    `errors` are those of releases that were simulated to be saved. `drawn` holds the last ones, by
+    mechanism and seed, for all releases of a plan: with a code each takes fits.
+    """
+
+    target: Target
+    mechanism: Mechanism
+    sensitivity: SensitivityEstimate | KnownSensitivity
+    n_samples: int
+    schema: Schema | None
+    oracle: Oracle | None
+    errors: Matrix | None = None
+    drawn: dict[tuple[str, int], Matrix] = field(default_factory=dict)
+
+    @property
+    def _has_prior(self) -> bool:
+        return self.mechanism.geometry.basis.has_prior
+
+    @property
+    def is_of_noise_alone(self) -> bool:
+        """Whether the error of a release does not depend on the value: no oracle is needed."""
+        own = AdditiveMechanism.release, BernsteinMechanism.release
+        return not self._has_prior and type(self.mechanism).release in own
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can repeat the release, from the oracle or what was drawn of it before."""
+        return self.errors is not None or self.oracle is not None or self.is_of_noise_alone
+
+    def without_oracle(self, shape: tuple[int, ...], n_draws: int) -> Self:
+        """Return what is saved: with errors that are simulated now, and without the oracle."""
+        errors = self.errors
+        if n_draws and errors is None and not self.is_of_noise_alone:
+            errors = self._simulate(shape, n_draws, 0)
+        target = self.target.without_records()
+        return replace(self, target=target, oracle=None, errors=errors, drawn={})
+
+    def plausible_values(
+        self, value: Matrix, stated: Matrix | None, n_draws: int | None, random_state: int
+    ) -> Matrix:
+        """Draw values that the exact one may be; a code's errors are stretched to `stated` ones."""
+        if self.errors is None:
+            errors = self._simulate(value.shape, n_draws or N_DRAWS, random_state)
+        elif (n_draws or 0) <= len(self.errors):
+            errors = self.errors[:n_draws]
+        else:
+            raise ValueError(
+                f"The 'n_draws' parameter must be at most {len(self.errors)}, the number of "
+                f"simulated releases that were saved. Got {n_draws}."
+            )
+        if self._has_prior and stated is not None:
+            deviations = np.sqrt(np.mean(errors**2, axis=0))
+            larger = np.divide(stated, deviations, out=np.ones_like(stated), where=deviations > 0)
+            errors = errors * np.maximum(larger, 1)
+        return value + errors.reshape(-1, *value.shape)
+
+    def _simulate(self, shape: tuple[int, ...], n_draws: int, random_state: int) -> Matrix:
+        """Compute exact value minus released one, a row for each simulated release."""
+        key = (repr(self.mechanism), random_state)  # the mechanism may have been edited since
+        if len(self.drawn.get(key, ())) >= n_draws:
+            return self.drawn[key][:n_draws]
+        # the spawn key keeps it apart from the noise of a release with the same seed
+        sequence = np.random.SeedSequence(random_state, spawn_key=(2**31,))
+        first, second = map(int, sequence.generate_state(2, np.uint64))
+        source, size = np.random.default_rng(first), self.sensitivity.value
+        if self.is_of_noise_alone:
+            values = np.zeros((n_draws, math.prod(shape)))
+        else:
+            values = self._public_values(n_draws, second)
+        released = (self.mechanism.release(value.reshape(shape), size, source) for value in values)
+        errors = np.array([v - np.ravel(each) for v, each in zip(values, released, strict=True)])
+        if not self.is_of_noise_alone:
+            self.drawn.clear()  # they may be many numbers
+            self.drawn[key] = errors
+        return errors
+
+    def _public_values(self, n_draws: int, seed: int) -> Matrix:
+        """Evaluate the target on datasets of the oracle, all of them new."""
+        if self.oracle is None:
+            raise ValueError(
+                "The release of a public code is simulated with the oracle, and there is none "
+                "here. Where the sensitivity was given as an estimate, give its oracle too, as "
+                "'prior'; where the release was loaded, save it with n_draws=99 first."
+            )
+        sampler = SensitivitySampler(self.oracle, gamma=None, n_pairs=n_draws, random_state=seed)
+        target = self.sensitivity.bounded(self.target)
+        return sampler.pilots(target, self.n_samples, self.schema)[0]
+
+
+def _predicted(models: list[Estimator], X: Container) -> Iterator[NDArray]:
+    """Predict with each model that can."""
+    for model in models:
+        with suppress(ValueError):  # a step of it refuses what noise made of one before it
+            yield model.predict(X)
+
+
+def interval(outputs: NDArray, level: float) -> NDArray:
+    """Bound the output of the exact model by those of plausible ones; NaN counts at both ends."""
+    if not 0 < level < 1:
+        raise ValueError(f"The 'level' of an interval must be in (0, 1). Got {shown(level)}.")
+    rank = math.floor((len(outputs) + 1) * (1 - level) / 2 * (1 + 1e-12))
+    if rank < 1:
+        raise ValueError(
+            f"The 'n_draws' of an interval must be at least {math.ceil(2 / (1 - level)) - 1} "
+            f"for level={level:g}. Got {len(outputs)} draws."
+        )
+    is_open = np.isnan(outputs)
+    low = np.sort(np.where(is_open, -np.inf, outputs), axis=0)[rank - 1]
+    high = np.sort(np.where(is_open, np.inf, outputs), axis=0)[-rank]
+    return np.stack([low, high], axis=-1)
+
+
+def below_promise(released: Release, diagram: str) -> str:
+    """Show a promise, alone and with earlier releases, above something in HTML."""
+    said = html.escape(together(released.guarantee, released.budget))
+    promise = f"<strong>{html.escape(str(released.guarantee))}</strong><br>{said}"
+    return f"<div><p>{promise}</p>{diagram}</div>"
+
+
+def said_of_conflict(distance: float, name: str, gamma: float) -> str:
+    """Say that the private records are unlike the oracle's, if they are."""
+    if distance <= CONFLICT:
+        return ""
+    seen = (
+        f"{name} is {two_digits(distance)} standard deviations from what public records would "
+        "say, the farthest of all numbers. What was not read off the private records is the "
+        "oracle's"
+    )
+    if not gamma:
+        return f"The prior is far from the records: {seen}. It does not affect the guarantee."
+    return (
+        f"What was released contradicts the oracle: {seen}, and the noise may be too small, since "
+        "gamma is about records like the oracle's. Check that all columns have the same units, or "
+        "use an oracle that is like the private records."
+    )
+
+
+def two_digits(number: float) -> str:
+    """Write a number of which no more than two digits matter, below 10,000 without an exponent."""
+    return f"{number:.0f}" if 10 <= number < 1e4 else f"{number:.2g}"
+
+
+def split_entry(name: str) -> tuple[str, str]:
+    """Split "estimators_[0]__coef_[age]", say, into the attribute and its entry."""
+    found = ENTRY.fullmatch(name)
+    return (found[1], found[2]) if found else (name, "")
+
+
+def on_one_line(text: object) -> str:
+    """Write line breaks, and else what does not print, as escapes."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
+
+
+def flat_names(
+    numbers: NDArray[np.float64] | Values, labels: AxisLabels | None = None
+) -> list[str]:
+    """Name each number: by its attribute, and by class and column where `labels` has them."""
+    names: list[str] = []
+    for attribute, name, part in _arrays(numbers):
+        names += _indexed(name, np.shape(part), (labels or {}).get(attribute, (None, None)))
+    return list(map(on_one_line, names))
+
+
+def remark_on_sign(numbers: NDArray[np.float64] | Values, labels: AxisLabels | None) -> str:
+    """Say for which of two classes coefficients speak that are kept once for both."""
+    for attribute, name, part in _arrays(numbers):
+        classes, _ = (labels or {}).get(attribute, (None, None))
+        is_once = name.endswith("coef_") and np.shape(part)[:-1] in ((), (1,))
+        is_of_part = "[" in name  # which has made up labels for its two sides
+        if is_once and not is_of_part and classes is not None and len(classes) == 2:
+            low, high = map(on_one_line, classes)
+            return f"In {name}, above 0 speaks for class {high}, below 0 for {low}."
+    return ""
+
+
+def flat_numbers(numbers: NDArray[np.float64] | Values) -> NDArray[np.float64]:
+    """Join the numbers in the order of `flat_names`."""
+    return np.concatenate([np.ravel(part).astype(np.float64) for *_, part in _arrays(numbers)])
+
+
+def _arrays(numbers: NDArray[np.float64] | Values) -> Iterator[tuple[str, str, Any]]:
+    """Yield each array with the attribute that it belongs to and its own name."""
+    for name, values in (numbers if isinstance(numbers, dict) else {"value": numbers}).items():
+        if isinstance(values, list):
+            yield from ((name, f"{name}[{i}]", part) for i, part in enumerate(values))
+        else:
+            yield name, name, values
+
+
+def _indexed(name: str, shape: tuple[int, ...], labels: tuple[Labels, Labels]) -> list[str]:
+    """Write the index of each entry of an array; labels are of its first and of its last axis."""
+    of_first, of_last = labels
+    axes: list[Sequence[str]] = [[str(i) for i in range(n)] for n in shape]
+    if len(shape) > 1 and of_first is not None and len(of_first) == shape[0]:
+        axes[0] = of_first
+    if shape and of_last is not None and len(of_last) == shape[-1]:
+        axes[-1] = of_last
+    has_name = of_first is not None and len(of_first) == 1
+    if len(shape) > 1 and shape[0] == 1 and not has_name:  # as of two classes
+        axes, shape = axes[1:], shape[1:]
+    if not has_name and of_last is not None and len(of_last) == math.prod(shape):
+        return [f"{name}[{label}]" for label in of_last]
+    entries = np.ndindex(*shape)
+    inner = (", ".join(axis[i] for axis, i in zip(axes, at, strict=True)) for at in entries)
+    return [f"{name}[{at}]" if at else name for at in inner]

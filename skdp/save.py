@@ -1,0 +1,295 @@
+"""The folder of a release: files for skdp, for other programs, and a card for people."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import pickle
+import platform
+import re
+import secrets
+import shutil
+import zipfile
+from dataclasses import asdict
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import joblib
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
+
+from skdp.accounting.tally import BudgetTotal
+from skdp.core.checks import shown, warn
+from skdp.core.guarantee import PrivacyGuarantee
+from skdp.functions.released import ReleasedFunction
+
+CARD, FACTS, OBJECT = "README.md", "release.json", "release.joblib"
+MODEL, SAFE_MODEL = "estimator.joblib", "estimator.skops"
+NAMES = frozenset({CARD, FACTS, OBJECT, MODEL, SAFE_MODEL})
+LIBRARIES = ("skdp", "scikit-learn", "numpy", "scipy", "joblib")
+
+
+def check_free(folder: Path) -> None:
+    """Make a folder, and refuse one that holds something else than an earlier release."""
+    folder.mkdir(parents=True, exist_ok=True)
+    held = {path.name for path in folder.iterdir()}
+    if held and not (held <= NAMES and _is_whole(folder)):
+        raise ValueError(
+            f"The 'folder' parameter of save must be empty, or hold an earlier release. {folder} "
+            "holds something else: take another folder. What was released is unharmed."
+        )
+
+
+def write_folder(
+    folder: Path,
+    release: object,
+    value: object,
+    guarantee: PrivacyGuarantee,
+    budget: BudgetTotal,
+    plan: str,
+    **shown_in_card: Any,
+) -> None:
+    """Write a release; if that fails, the folder stays as it is."""
+    _warn_of_script(value)
+    try:
+        files = {OBJECT: _pickled(release)} | _model_file(value)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"What was released is unharmed, and cannot be written: {error}. No other process "
+            "finds a lambda, or a function within another: replace it in the estimator_ by one of "
+            "a module, such as numpy.log1p, by set_params and in the copies that a "
+            "ColumnTransformer keeps in named_transformers_, and save again at no cost."
+        ) from error
+    facts = {
+        "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
+        "promise": str(guarantee),
+        "guarantee": guarantee.to_dict(),
+        "budget": asdict(budget),
+        "plan": plan,
+        "versions": _versions(),
+    }
+    card = model_card(value, guarantee, budget, plan, list(files), **shown_in_card)
+    files[FACTS] = json.dumps(plain(facts), indent=2, allow_nan=False).encode()
+    files[CARD] = card.encode()
+    folder = folder.resolve()
+    if not any(folder.iterdir()):
+        _write(folder, files)
+        return
+    new, old = (folder.with_name(f".{folder.name}-{secrets.token_hex(8)}") for _ in range(2))
+    new.mkdir()
+    try:
+        _write(new, files)
+        folder.rename(old)
+        new.rename(folder)
+    except BaseException:
+        if old.exists() and not folder.exists():
+            old.rename(folder)
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _write(folder: Path, files: dict[str, bytes]) -> None:
+    """Write to an empty folder; it is empty again if that fails."""
+    try:
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+    except BaseException:
+        for name in files:
+            (folder / name).unlink(missing_ok=True)
+        raise
+
+
+def _pickled(thing: object) -> bytes:
+    joblib.dump(thing, file := io.BytesIO())
+    return file.getvalue()
+
+
+def _model_file(value: object) -> dict[str, bytes]:
+    """Return the file of a model that no part of skdp is in, for programs without skdp."""
+    pickled = _pickled(value)
+    if not isinstance(value, BaseEstimator) or b"skdp" in pickled:
+        return {}
+    try:
+        import skops.io
+
+        dumped = _without_addresses(skops.io.dumps(value))
+        skops.io.loads(dumped)
+    except Exception:  # skops is not installed, cannot write the model, or does not trust its parts
+        return {MODEL: pickled}
+    return {SAFE_MODEL: dumped}
+
+
+def _without_addresses(dumped: bytes) -> bytes:
+    """Replace the addresses of objects and the time that skops writes, which say nothing."""
+    address, numbers = re.compile(r'(?<="__id__": )\d+|\d+(?=\.npy)'), dict[str, str]()
+    number = partial(address.sub, lambda found: numbers.setdefault(found[0], str(len(numbers))))
+    with zipfile.ZipFile(io.BytesIO(dumped)) as old:
+        parts = {name: old.read(name) for name in ("schema.json", *sorted(old.namelist()))}
+    parts["schema.json"] = number(parts["schema.json"].decode()).encode()
+    with zipfile.ZipFile(file := io.BytesIO(), "w") as new:
+        for name, content in sorted((number(name), content) for name, content in parts.items()):
+            new.writestr(zipfile.ZipInfo(name), content)
+    return file.getvalue()
+
+
+def _warn_of_script(value: object) -> None:
+    """Point out functions that only the script or notebook knows in which they were written."""
+    params = value.get_params() if isinstance(value, BaseEstimator) else {}
+    parts = {type(value).__name__: type(value)} | params
+    parts |= {f"{name}.func": each.func for name, each in params.items() if type(each) is partial}
+    own = [name for name, each in parts.items() if getattr(each, "__module__", "") == "__main__"]
+    if own:
+        warn(
+            f"What is saved holds {', '.join(own)} of this script or notebook, without which it "
+            "cannot be loaded. Write it in a module that whoever loads it can import."
+        )
+
+
+def read_folder(folder: Path) -> object:
+    """Read the object of a folder, if its files are those that were written."""
+    if not ((folder / FACTS).is_file() and (folder / OBJECT).is_file()):
+        raise ValueError(
+            f"The 'folder' parameter of load must be one that Release.save wrote. {folder} lacks "
+            f"{FACTS} or {OBJECT}."
+        )
+    if not _is_whole(folder):
+        raise ValueError(
+            f"A file in {folder} is not the file that was saved: it has another checksum than "
+            f"{FACTS} says. Copy the folder anew."
+        )
+    return joblib.load(folder / OBJECT)
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether the files of a folder are those that its facts name."""
+    try:
+        digests = json.loads((folder / FACTS).read_text(encoding="utf-8"))["sha256"]
+        written = {name: (folder / name).read_bytes() for name in {OBJECT, *digests} & NAMES}
+        return bool(digests == {n: hashlib.sha256(each).hexdigest() for n, each in written.items()})
+    except (OSError, ValueError, LookupError, TypeError):  # they are something else
+        return False
+
+
+def _versions() -> dict[str, str]:
+    return {"Python": platform.python_version()} | {name: version(name) for name in LIBRARIES}
+
+
+def plain(nested: Any) -> Any:
+    """Write infinity as a word: JSON has no number for it."""
+    if isinstance(nested, dict):
+        return {name: plain(value) for name, value in nested.items()}
+    if isinstance(nested, list | tuple):
+        return [plain(value) for value in nested]
+    return "inf" if nested == math.inf else nested
+
+
+def model_card(
+    value: object,
+    promise: PrivacyGuarantee,
+    budget: BudgetTotal,
+    plan: str,
+    files: list[str],
+    *,
+    table: str | None,
+    legend: str,
+    warning: str,
+    can_simulate: bool,
+) -> str:
+    """Write the card in Markdown, with the table and the legend of the summary if there is one."""
+    numbers = []
+    if table is not None or not isinstance(value, BaseEstimator):
+        numbers = ["## What was released", _code(table or shown(value)), legend]
+    first, *lines = plan.splitlines()  # of which one repeats the promise
+    described = "\n".join([first, *(line for line in lines if not line.startswith("  promise: "))])
+    is_estimator = isinstance(value, BaseEstimator)
+    what = type(value).__name__ if is_estimator else first.removeprefix("ReleasePlan of ")
+    kind, good = (
+        ("model", "well the model does") if is_estimator else ("value", "exact the value is")
+    )
+    seen = "released.summary()  # its numbers beside their standard errors\n" if table else ""
+    used = ", ".join(f"{name} {number}" for name, number in _versions().items())
+    parts = [
+        f"# {what}, released privately",
+        "## What is promised",
+        f"{promise}.",
+        together(promise, budget),
+        _in_words(promise),
+        f"It says nothing about how {good}, nor about people who are like those of the records.",
+        *numbers,
+        f"**{warning}**" if warning else "",
+        "## How it came about",
+        _code(described),
+        "## How to load it",
+        '```python\nimport skdp\n\nreleased = skdp.load("this folder")\n'
+        f"released.value  # the {kind}\n{seen}```",
+        *_advice(value, table is not None, can_simulate),
+        f"`{OBJECT}` is a pickle, written by joblib: loading it executes what is in it, so "
+        f"load only what you trust. Written with {used}.",
+    ]
+    if MODEL in files:
+        parts.append(f"`{MODEL}` is a pickle of the model alone: `joblib.load` needs no skdp.")
+    if SAFE_MODEL in files:
+        parts.append(
+            f"`{SAFE_MODEL}` is the model alone: `skops.io.load` needs no skdp and runs no code."
+        )
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def together(promise: PrivacyGuarantee, budget: BudgetTotal) -> str:
+    """Say what a release and those before it promise, if somebody counted them."""
+    if promise.alone:
+        return (
+            "It was charged to no ledger. With those of its process that were charged to none "
+            f"before: {budget}; what else was released of the same records adds up."
+        )
+    return f"With all earlier releases of its ledger: {budget}."
+
+
+def _advice(value: object, has_numbers: bool, can_simulate: bool) -> list[str]:
+    """Say what a loaded model can be asked, and that to fit it is no private fit."""
+    lines = []
+    for name, kind in (("predict_interval", is_regressor), ("predict_stability", is_classifier)):
+        if has_numbers and hasattr(value, "predict") and kind(value):
+            says = (
+                "shows how uncertain the noise makes a prediction."
+                if can_simulate
+                else "is not available: the release was saved without `n_draws`."
+            )
+            lines.append(f"`released.{name}(X)` {says}")
+    if hasattr(value, "fit") and not isinstance(value, ReleasedFunction):
+        lines.append("`released.value.fit` would fit anew, without any noise: do not call it.")
+    return lines
+
+
+def _in_words(promise: PrivacyGuarantee) -> str:
+    """State the promise without its terms."""
+    if math.isinf(promise.epsilon):
+        return "What is released is exact: nothing is hidden."
+    words = (
+        "The promise is about the records that it was fitted to: what is released would be at most "
+        f"exp({promise.epsilon:g}) times as likely if one of them had been another"
+        f"{f', but for noise of probability {promise.delta:g}' if promise.delta else ''}."
+    )
+    if promise.gamma:
+        sure = promise.confidence
+        words += (
+            " It is for pairs of datasets that the oracle might draw, and fails for one with a "
+            f"probability of at most {promise.gamma:g}"
+            f"{'' if sure is None else f', which is said with confidence {sure:g}'}."
+        )
+    if promise.basis:
+        words += (
+            " Directions are the combinations of numbers that got noise; public fits supply the "
+            "rest, which does not affect the guarantee."
+        )
+    return words
+
+
+def _code(text: str) -> str:
+    """Show a text in Markdown as it is, whatever backticks are in it."""
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)
+    return f"{fence}text\n{text}\n{fence}"
