@@ -226,7 +226,7 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="few releases of each")
     options = parser.parse_args()
     if options.small:
-        options.numbers, options.releases = 20_000, 3
+        options.numbers, options.releases = 20_000, 40  # fewer may all be even multiples of a step
     share, found = share_told_apart(0.1, 1.1, 10_000, np.random.default_rng(0)), 0
     print(f"numpy.random.Generator.laplace: {share:.1%} of 10,000")
     for mechanism in (LaplaceMechanism(1.0, "identity"), GaussianMechanism(1.0, 1e-5, "analytic"),

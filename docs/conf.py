@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 from docutils import nodes
 
 import skdp
-from skdp.displays.colors import BLUE, GREEN, VERMILION
+from skdp.displays.drawing import BLUE, GREEN, VERMILION
 from skdp.estimators.catalog.table import as_markdown, refused_as_markdown
 
 HERE = Path(__file__).parent
