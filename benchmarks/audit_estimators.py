@@ -85,7 +85,6 @@ def unless_refused(case: Case, name: str) -> tuple[str, int, float, list[float]]
 
 
 def main() -> None:
-    """Print a line for each estimator and mechanism, and how many were found at each share."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="classes; all by default")
     parser.add_argument("--n-jobs", type=int, default=1)

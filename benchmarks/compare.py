@@ -242,7 +242,6 @@ def print_case(name, n_repetitions, small):
 
 
 def main():
-    """Print how many pairs each rule needs, and the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="only targets whose name holds one of these")
     parser.add_argument("--n-repetitions", type=int, default=3)

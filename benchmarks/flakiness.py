@@ -104,7 +104,6 @@ def failed(output: str) -> list[str]:
 
 
 def main() -> None:
-    """Find what depends on chance, run it again and again, and fail if anything ever failed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("paths", nargs="*", help="what to look at; all by default")
     parser.add_argument("--runs", type=int, default=200)

@@ -219,7 +219,6 @@ def unexplained_numbers(mechanism, n: int) -> int:
 
 
 def main() -> None:
-    """Print how many outputs tell two neighbors apart."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--numbers", type=int, default=500_000, help="on each of the two values")
     parser.add_argument("--releases", type=int, default=3000, help="on each of the two values")

@@ -189,7 +189,6 @@ def survivor(mutant: tuple[Path, int, str, bytes, list[str]]) -> str | None:
 
 
 def main() -> None:
-    """Print each survivor, and for each group how many mutants were killed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("groups", nargs="*", help=f"of {', '.join(GROUPS)}; all by default")
     parser.add_argument("--mutants", type=int, default=27, help="of each group")

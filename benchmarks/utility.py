@@ -123,10 +123,6 @@ class Row:
     n_splits: int = 6
     score: Callable = score
 
-    @property
-    def columns(self):
-        return KNOWN_COLUMNS if self.known else COLUMNS
-
 
 def load(loader):
     return lambda: loader(return_X_y=True)
@@ -184,13 +180,11 @@ def density_error(model, split):
 
 
 def variance_error(model, split):
-    """Return the mean error of the logarithm of the variances."""
     exact = StandardScaler().fit(split.private[0])
     return np.abs(np.log(model[-1].var_ / exact.var_)).mean()
 
 
 def response_range(y):
-    """Return what the public side declares of a response."""
     return tuple(np.quantile(y, [0.025, 0.975]))
 
 
@@ -387,7 +381,7 @@ def run(name, seed, options):
             draws = [draw if isinstance(draw, tuple) else (draw,) for draw in draws]
             fits = [clone(row.exact).fit(*draw) for draw in draws]
             scores["public"] = [np.mean([row.score(fit, split) for fit in fits])]
-        for title, mechanism in row.columns.items():
+        for title, mechanism in (KNOWN_COLUMNS if row.known else COLUMNS).items():
             scores[title] = []
             for epsilon in options.epsilons.get(name, row.epsilons):
                 plan = best_plan(row, split, models, title, mechanism(epsilon), options.small)
