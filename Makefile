@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each worker would compile all tests anew if no bytecode were kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast test-oldest test-versions flaky lint dist docs examples notebooks papers bench asv clean
+.PHONY: help demo test test-fast test-oldest test-versions flaky lint dist docs examples notebooks papers bench bench-smoke clean
 
 help:
 	@echo "make demo         private and exact SVM on real data, side by side"
@@ -31,7 +31,7 @@ help:
 	@echo "make notebooks    write examples/notebooks/ anew from scripts, with outputs"
 	@echo "make papers       the experiments of the papers in full; PAPERS=examples/papers/plot_x.py for one"
 	@echo "make bench        what sampling costs; BENCHMARKS=benchmarks/utility.py for another script"
-	@echo "make asv          the same cases under asv, for the history of the repository"
+	@echo "make bench-smoke  every benchmark in its small mode, two at a time"
 	@echo "make clean        remove environments and everything built"
 
 $(STAMP): pyproject.toml constraints.txt
@@ -104,15 +104,16 @@ papers: $(STAMP)
 	@set -e; for script in $(PAPERS); do \
 		echo "== $$script"; SKDP_PAPERS=full $(BIN)/python -W error "$$script"; done
 
-BENCHMARKS ?= benchmarks/overhead.py benchmarks/compare.py
+BENCHMARKS ?= benchmarks/compare.py
 bench: $(STAMP)
 	@set -e; for script in $(BENCHMARKS); do \
 		echo "== $$script"; $(BIN)/python "$$script"; done
 
-asv: $(STAMP)
-	$(BIN)/asv machine --yes
-	$(BIN)/asv run --quick --python=same --show-stderr
+SMALL := audit_estimators compare coverage flakiness floating_point mutation utility
+bench-smoke: export OMP_NUM_THREADS := 1
+bench-smoke: $(STAMP)
+	printf '%s\n' $(SMALL) | xargs -P 2 -I {} $(BIN)/python benchmarks/{}.py --small
 
 clean:
-	rm -rf $(VENV) .venv-* .asv docs/_build docs/generated docs/auto_examples
+	rm -rf $(VENV) .venv-* docs/_build docs/generated docs/auto_examples
 	rm -rf .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

@@ -1,208 +1,262 @@
-"""Sensitivity sampling side by side: skdp, the loop a user would write, and the R package diffpriv.
+"""Sensitivity sampling beside the loop that a user would write, in time to a promise.
 
-For each target one line per method: seconds per pair, how many pairs the rule of the method needs
-for gamma = .05 and .01, seconds of sampling to these promises, and the peak memory of a process
-that does it. skdp takes its default rule ("exact"), the loop that of the published sampler ("dkw").
-The loop is timed on a few pairs and scaled, and so is what would take longer than half a minute
-(~). Times are medians of repetitions taken in turns, on one core unless the line says otherwise.
+For each target: seconds per pair, how many times faster that is than the loop, and the seconds of
+sampling to gamma = .05 and .01. skdp takes the default rule ("exact"), the loop that of the
+published sampler ("dkw"). The loop is timed on a few pairs and scaled, and so is what would take
+longer than half a minute (~). Times are medians of repetitions taken in turns, on one core.
+
+Usage: python benchmarks/compare.py [NAME ...] [--n-repetitions 3]
 """
 
-from __future__ import annotations
-
 import argparse
-import os
-import resource
-import shutil
-import subprocess
-import sys
 import warnings
-from pathlib import Path
+from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from time import perf_counter
+from typing import Any
 
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.naive_bayes import BernoulliNB, GaussianNB
+from sklearn.neighbors import KernelDensity
 from sklearn.svm import LinearSVC
-from suite.cases import CASES, density, loop, parameters, sample, sample_pairs
+from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
-from skdp import order_statistic
+from skdp import (
+    AdditiveTarget,
+    BernsteinTransformer,
+    LaplaceMechanism,
+    PrivateEstimator,
+    PublicDataOracle,
+    SensitivitySampler,
+    order_statistic,
+)
 
 GAMMAS = (0.05, 0.01)
 LONG = 30.0
-USED_BY = {
-    "exact": "skdp, by default (19 and 99 suffice)",
-    "dkw": "diffpriv, and here the loop",
-    "conditional": "with confidence .95",
-}
+LATTICE = np.linspace(0, 1, 11)[:, None]
+BANDWIDTH = 0.05
 
 
-def pairs_needed(calibration):
-    """Return the number of pairs for each gamma."""
-    confidence = 0.95 if calibration == "conditional" else None
-    return [
-        order_statistic(gamma, calibration=calibration, confidence=confidence).n_pairs
-        for gamma in GAMMAS
-    ]
+@dataclass
+class Case:
+    """A target; `evaluate` is the plain way, which a loop takes `n_loop` times where it is timed.
 
-
-def peak_memory():
-    """Return the largest memory of this process so far, in megabytes."""
-    status = Path("/proc/self/status")
-    if status.exists():  # what getrusage says includes the parent's before the program was loaded
-        lines = status.read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def alone(*arguments):
-    """Run this script in a process of its own and return what it prints."""
-    command = [sys.executable, __file__, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
-def seconds_to_promises(case, per_pair, n_repetitions):
-    """Time the sampler to each gamma, or scale where that takes long; return times and marks."""
-    found = []
-    for gamma, n_pairs in zip(GAMMAS, pairs_needed("exact"), strict=True):
-        if n_pairs * per_pair > LONG:
-            found.append(f"~{n_pairs * per_pair:.3g}")
-        else:
-            times = [sample(case, seed, gamma=gamma) for seed in range(n_repetitions)]
-            found.append(f"{median(times):.3g}")
-    return found
-
-
-def print_case(name, n_repetitions):
-    """Print a line for each method."""
-    case = CASES[name]()
-    sample_pairs(case, case.n_pairs)
-    peak = peak_memory()
-    loop(case, 2)
-    times = [
-        (sample_pairs(case, case.n_pairs, seed), loop(case, case.n_loop, seed))
-        for seed in range(n_repetitions)
-    ]
-    fast, slow = map(median, zip(*times, strict=True))
-    fast, slow = fast / case.n_pairs, slow / case.n_loop
-    releases = seconds_to_promises(case, fast, n_repetitions)
-    exact, dkw = pairs_needed("exact"), pairs_needed("dkw")
-    print(
-        f"{name:34}{case.n_samples:7}  skdp{fast:10.3g}{slow / fast:9.3g}"
-        f"{exact[0]:7}{releases[0]:>9}{exact[1]:8}{releases[1]:>10}{peak:9.0f}"
-    )
-    print(
-        f"{'':41}  loop{slow:10.3g}{'':9}{dkw[0]:7}{f'~{dkw[0] * slow:.3g}':>9}"
-        f"{dkw[1]:8}{f'~{dkw[1] * slow:.3g}':>10}{float(alone('--loop', name)):9.0f}"
-    )
-    if case.n_pairs == 50_000 and case.n_samples == 5000:
-        print(f"    50,000 pairs {50_000 * fast:.3f} s; the loop on 200 {200 * slow:.3f} s")
-    if name == "LinearSVC, d = 8":
-        minimal = median(sample_pairs(case, 19, seed) for seed in range(n_repetitions))
-        print(
-            f"    gamma = .05 from the 19 pairs that suffice: {minimal:.3g} s; by the rule of "
-            f"diffpriv the loop takes {dkw[0] * slow / minimal:.3g} times as long"
-        )
-
-
-def print_pairs():
-    """Print how many pairs each calibration needs."""
-    print("Pairs needed            gamma = .05   gamma = .01")
-    for calibration, used_by in USED_BY.items():
-        needed = pairs_needed(calibration)
-        print(f"{calibration:20}{needed[0]:15}{needed[1]:14}  {used_by}")
-
-
-def print_table(n_repetitions, names):
-    """Print the cases, each measured in a process of its own."""
-    print(
-        f"\n{'target':34}{'n':>7}  {'':4}{'s/pair':>10}{'ratio':>9}{'.05:':>7}{'s':>9}"
-        f"{'.01:':>8}{'s':>10}{'peak MB':>9}"
-    )
-    for name in CASES:
-        if not names or any(part in name for part in names):
-            print(alone("--case", name, "--n-repetitions", n_repetitions), end="", flush=True)
-
-
-def print_cores(n_pairs):
-    """Print what a second core gives, from the best of runs in turns: other load slows both."""
-    case = parameters(LinearSVC(), 1000, 8, 0, 0)
-    cold = sample_pairs(case, n_pairs, n_jobs=2)
-    turns = [(sample_pairs(case, n_pairs), sample_pairs(case, n_pairs, n_jobs=2)) for _ in range(5)]
-    one, two = (min(column) for column in zip(*turns, strict=True))
-    print(
-        f"\n{n_pairs} pairs of LinearSVC: one core {one:.2f} s, two {two:.2f} s, "
-        f"ratio {one / two:.2f}; with workers to start {cold:.2f} s, ratio {one / cold:.2f} "
-        f"(load of the machine {os.getloadavg()[0]:.1f})"
-    )
-
-
-def print_memory():
-    """Print the peak memory of 500 and of 50,000 pairs, each in a process of its own."""
-    few, many = (float(alone("--peak", n_pairs)) for n_pairs in (500, 50_000))
-    print(f"Peak memory, KDE: 500 pairs {few:.0f} MB, 50,000 {many:.0f}, ratio {many / few:.3f}")
-
-
-def print_import():
-    """Print what importing skdp adds to importing the base of scikit-learn."""
-    times = {"sklearn.base": [], "sklearn.base, skdp": []}
-    for _ in range(5):
-        for modules, seconds in times.items():
-            start = perf_counter()
-            subprocess.run([sys.executable, "-c", f"import {modules}"], check=True)
-            seconds.append(perf_counter() - start)
-    base, both = (min(seconds) for seconds in times.values())
-    print(f"Import: sklearn.base {base:.2f} s, with skdp {both:.2f} s, ratio {both / base:.2f}")
-
-
-def print_diffpriv():
-    """Run the R package on the KDE, where it can be run."""
-    script = "library(diffpriv)"
-    rscript = shutil.which("Rscript")
-    if rscript is None:
-        print("diffpriv: Rscript is not installed, so it is not run.")
-        return
-    if subprocess.run([rscript, "-e", script], capture_output=True, check=False).returncode:
-        print("diffpriv: Rscript is here, the package is not, so it is not run.")
-        return
-    script += """
-    n <- 5000; at <- seq(0, 1, by = .1); h <- .05
-    P <- function(n) { a <- runif(n) < .4
-      ifelse(a, rnorm(n, .5, sqrt(.02)), rnorm(n, .75, sqrt(.005))) }
-    f <- function(X) sapply(at, function(p) mean(dnorm(p, X, h)))
-    m <- DPMechLaplace(target = f)
-    t <- system.time(sensitivitySampler(m, oracle = P, n = n, m = 200))["elapsed"]
-    cat(t / 200)
+    `n_pairs` is how many pairs the sampler is timed on: enough that what it does once per run is
+    spread over them.
     """
-    result = subprocess.run([rscript, "-e", script], capture_output=True, text=True, check=True)
-    print(f"diffpriv: KDE, n = 5000, {float(result.stdout.split()[-1]):.3g} s/pair, 1305 pairs")
+
+    n_samples: int
+    oracle: Any
+    target: Any
+    evaluate: Any
+    n_pairs: int
+    n_loop: int
+
+
+def exponential(n_samples, rng):
+    """Draw from an exponential law."""
+    return rng.exponential(size=(n_samples, 1))
+
+
+def mixture(n_samples, rng):
+    """Draw from .4 N(.5, var .02) + .6 N(.75, var .005)."""
+    first = rng.random((n_samples, 1)) < 0.4
+    deviations = rng.standard_normal((n_samples, 1))
+    return np.where(first, 0.5 + 0.02**0.5 * deviations, 0.75 + 0.005**0.5 * deviations)
+
+
+exponential.independent_records = mixture.independent_records = True
+
+
+def kernel(X):
+    """Evaluate the kernel of each record on the lattice."""
+    deviations = (X - LATTICE.T) / BANDWIDTH
+    return np.exp(-0.5 * deviations * deviations) / (BANDWIDTH * np.sqrt(2 * np.pi))
+
+
+def refitted_density(X):
+    """Evaluate a kernel density estimate on the lattice."""
+    return np.exp(KernelDensity(bandwidth=BANDWIDTH).fit(X).score_samples(LATTICE))
+
+
+def mean(n_samples):
+    """Make the case of a mean of exponential records."""
+    return Case(n_samples, exponential, AdditiveTarget(np.asarray), np.mean, 50_000, 400)
+
+
+def density():
+    """Make the case of a kernel density, as a mean of kernels."""
+    return Case(5000, mixture, AdditiveTarget(kernel), refitted_density, 50_000, 20)
+
+
+def planned(estimator, oracle, n_samples, **options):
+    """Return the target that a plan has for an estimator."""
+    model = PrivateEstimator(
+        estimator,
+        mechanism=LaplaceMechanism(1.0, basis="identity"),
+        sensitivity=SensitivitySampler(oracle, gamma=None, n_pairs=1, random_state=0),
+        **options,
+    )
+    return model.plan(n_samples).target
+
+
+def estimated_density():
+    """Make the case of a kernel density, as the estimator that it is."""
+    box = BernsteinTransformer(degree=10, feature_range=(0, 1))
+    target = planned(KernelDensity(bandwidth=BANDWIDTH), mixture, 5000, release=box)
+    return Case(5000, mixture, target, refitted_density, 50_000, 20)
+
+
+def table(n_samples, n_features, is_labeled):
+    """Draw a public table of twice the number of records."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2 * n_samples, n_features)) * np.linspace(1, 2, n_features)
+    scores = X @ rng.standard_normal(n_features) + rng.standard_normal(2 * n_samples)
+    return X, (scores > 0).astype(int) if is_labeled else scores
+
+
+def parameters(estimator, n_samples, n_features, n_pairs, n_loop):
+    """Make the case of an estimator, with its registered attributes."""
+    X, y = table(n_samples, n_features, is_classifier(estimator))
+    dataset = (X,) if isinstance(estimator, PCA) else (X, y)
+    target = planned(estimator, PublicDataOracle(*dataset), n_samples)
+    signs = clone(estimator).fit(*dataset)
+
+    def evaluate(*dataset):
+        fitted = clone(estimator).fit(*dataset)
+        if isinstance(estimator, PCA):
+            cosines = np.sum(fitted.components_ * signs.components_, axis=1, keepdims=True)
+            fitted.components_ *= np.sign(cosines)
+        return np.concatenate([np.ravel(getattr(fitted, name)) for name in target.names])
+
+    return Case(n_samples, PublicDataOracle(*dataset), target, evaluate, n_pairs, n_loop)
+
+
+def leaves():
+    """Make the case of the counts in the leaves of a public tree."""
+    X, y = table(1000, 8, is_labeled=True)
+    tree = DecisionTreeClassifier(max_leaf_nodes=32, random_state=0)
+    target, public = planned(tree, PublicDataOracle(X, y), 1000), clone(tree).fit(X, y)
+
+    def evaluate(X, y):
+        counts = np.zeros((public.tree_.node_count, 2))
+        np.add.at(counts, (public.apply(X), y), 1)
+        return counts
+
+    return Case(1000, PublicDataOracle(X, y), target, evaluate, 50_000, 400)
+
+
+def _cases():
+    yield "mean, n = 100", lambda: mean(100)
+    yield "mean, n = 1000", lambda: mean(1000)
+    yield "KDE, k = 10", density
+    yield "KernelDensity, k = 10", estimated_density
+    yield "32 leaves, d = 8", leaves
+    for estimator, n_pairs in (
+        (GaussianNB(), 20_000),
+        (BernoulliNB(), 20_000),
+        (Ridge(), 10_000),
+        (LinearRegression(), 10_000),
+        (LinearDiscriminantAnalysis(), 10_000),
+        (PCA(), 10_000),
+        (LinearSVC(), 100),
+    ):
+        name = f"{type(estimator).__name__}, d = 8"
+        yield name, partial(parameters, estimator, 1000, 8, n_pairs, min(n_pairs, 100))
+    yield "LinearSVC, d = 64", lambda: parameters(LinearSVC(), 1000, 64, 10, 10)
+    yield "LogisticRegression, d = 20", lambda: parameters(LogisticRegression(), 1000, 20, 50, 50)
+
+
+CASES = dict(_cases())
+"""Each makes its case when it is called: they hold tables."""
+
+
+def sample(case, seed=0, **options):
+    """Run the sampler and return its seconds; `options` are its parameters."""
+    sampler = SensitivitySampler(case.oracle, random_state=seed, **options)
+    start = perf_counter()
+    estimate = sampler.sample(case.target, case.n_samples, "l1")
+    seconds = perf_counter() - start
+    if sum(estimate.failures.values()) > len(estimate.norms) // 10:
+        raise RuntimeError(f"Failed pairs would be cheap: {estimate.failures}")
+    return seconds
+
+
+def sample_pairs(case, n_pairs, seed=0, **options):
+    """Run the sampler on so many pairs and return its seconds."""
+    return sample(case, seed, gamma=None, n_pairs=n_pairs, **options)
+
+
+def loop(case, n_pairs, seed=0):
+    """Draw, fit twice, take the norm, sort: what a user would write; return its seconds."""
+    rng = np.random.default_rng(seed)
+    start = perf_counter()
+    norms = []
+    for _ in range(n_pairs):
+        drawn = case.oracle(case.n_samples + 1, rng)
+        parts = drawn if isinstance(drawn, tuple) else (drawn,)
+        neighbor = [np.concatenate([part[:-2], part[-1:]]) for part in parts]
+        difference = case.evaluate(*(part[:-1] for part in parts)) - case.evaluate(*neighbor)
+        norms.append(np.abs(np.ravel(difference)).sum())
+    norms.sort()
+    return perf_counter() - start
+
+
+def pairs_needed(calibration, confidence=None):
+    """Return the number of pairs for each gamma."""
+    rules = {"calibration": calibration, "confidence": confidence}
+    return [order_statistic(gamma, **rules).n_pairs for gamma in GAMMAS]
+
+
+def seconds_to(case, gamma, expected, n_repetitions):
+    """Time the sampler to a promise, or say what is expected where that takes long."""
+    if expected > LONG:
+        return f"~{expected:.3g}"
+    return f"{median(sample(case, seed, gamma=gamma) for seed in range(n_repetitions)):.3g}"
+
+
+def print_case(name, n_repetitions, small):
+    """Print a line for the sampler, and one for the loop."""
+    case = CASES[name]()
+    n_pairs, n_loop = (20, 2) if small else (case.n_pairs, case.n_loop)
+    sample_pairs(case, n_pairs)
+    loop(case, 2)
+    seeds = range(n_repetitions)
+    times = [(sample_pairs(case, n_pairs, seed), loop(case, n_loop, seed)) for seed in seeds]
+    fast, slow = map(median, zip(*times, strict=True))
+    fast, slow = fast / n_pairs, slow / n_loop
+    promised = zip(GAMMAS, pairs_needed("exact"), strict=True)
+    ours = [seconds_to(case, gamma, n * fast, n_repetitions) for gamma, n in promised if not small]
+    theirs = [f"~{n * slow:.3g}" for n in pairs_needed("dkw")]
+    print(
+        f"{name:34}{case.n_samples:7}  skdp{fast:10.3g}{slow / fast:9.3g}",
+        *map("{:>9}".format, ours),
+    )
+    print(f"{'':41}  loop{slow:10.3g}{'':9}", *map("{:>9}".format, theirs), flush=True)
 
 
 def main():
-    """Print everything, or what one process is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="only targets whose name holds one of these")
     parser.add_argument("--n-repetitions", type=int, default=3)
-    parser.add_argument("--case", help=argparse.SUPPRESS)
-    parser.add_argument("--loop", help=argparse.SUPPRESS)
-    parser.add_argument("--peak", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--small", action="store_true", help="few pairs")
     options = parser.parse_args()
+    print("Pairs needed            gamma = .05   gamma = .01")
+    for calibration, confidence in (("exact", None), ("dkw", None), ("conditional", 0.95)):
+        needed = pairs_needed(calibration, confidence)
+        print(f"{calibration:20}{needed[0]:15}{needed[1]:14}")
+    print(f"\n{'target':34}{'n':>7}{'s/pair':>16}{'ratio':>9}{'s to .05':>10}{'s to .01':>10}")
     with warnings.catch_warnings(), threadpool_limits(limits=1):
         warnings.simplefilter("ignore")  # of fits that need not converge here
-        if options.peak:
-            sample_pairs(density(), options.peak)
-            print(peak_memory())
-        elif options.loop:
-            loop(CASES[options.loop](), 2)
-            print(peak_memory())
-        elif options.case:
-            print_case(options.case, options.n_repetitions)
-        else:
-            print_pairs()
-            print_table(options.n_repetitions, options.names)
-            if not options.names:
-                print_cores(1500)
-                print_memory()
-                print_import()
-                print_diffpriv()
+        for name in CASES:
+            if not options.names or any(part in name for part in options.names):
+                print_case(name, 1 if options.small else options.n_repetitions, options.small)
 
 
 if __name__ == "__main__":

@@ -60,6 +60,7 @@ PAIRS = [
 SWAPS = dict(PAIRS) | {b: a for a, b in PAIRS} | {ast.Pow: ast.Mult, ast.FloorDiv: ast.Mult}
 TIME_LIMIT = 60
 """Of the tests on one mutant, in seconds of a processor: if they go on, they have noticed."""
+SMALL = "tests/sensitivity/test_calibration.py"
 PYTEST = ["-q", "-n0", "-p", "no:randomly", "--hypothesis-profile", "fast"]
 
 
@@ -115,16 +116,16 @@ def mutants(path: Path) -> Iterator[tuple[int, str, bytes]]:
             yield place.lineno, told, text[:first] + code.encode() + text[last:]
 
 
-def reached(folder: Path) -> tuple[coverage.CoverageData, dict[str, float]]:
+def reached(folder: Path, tests: list[str]) -> tuple[coverage.CoverageData, dict[str, float]]:
     """Run the tests, unless it was done; return which lines each reaches, and how long it takes."""
     file, log, seconds = folder / "coverage", folder / "durations.txt", {}
-    # fmt: off
-    command = [sys.executable, "-m", "pytest", *PYTEST, "-vv", "--durations", "0", "--cov",
-               "--cov-context", "test", "--cov-report", "", "-m", "not slow", "--every", "6"]
-    # fmt: on
+    command = [sys.executable, "-m", "pytest", *PYTEST, "-vv", "--durations", "0", "--cov"]
+    command += ["--cov-context", "test", "--cov-report", "", "-m", "not slow", "--every", "6"]
     if not log.exists():
         environment = os.environ | {"COVERAGE_FILE": str(file)}
-        run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+        run = subprocess.run(
+            [*command, *tests], cwd=ROOT, env=environment, capture_output=True, text=True
+        )
         log.write_text(run.stdout)
     for taken, name in re.findall(r"^([\d.]+)s (?:call|setup) +(.+)$", log.read_text(), re.M):
         seconds[name] = seconds.get(name, 0.0) + float(taken)
@@ -188,7 +189,6 @@ def survivor(mutant: tuple[Path, int, str, bytes, list[str]]) -> str | None:
 
 
 def main() -> None:
-    """Print each survivor, and for each group how many mutants were killed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("groups", nargs="*", help=f"of {', '.join(GROUPS)}; all by default")
     parser.add_argument("--mutants", type=int, default=27, help="of each group")
@@ -196,9 +196,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60, help="of tests on a mutant")
     parser.add_argument("--jobs", type=int, default=1, help="mutants at a time")
     parser.add_argument("--folder", type=Path, help="keeps which test reaches what, and reuses it")
+    parser.add_argument("--small", action="store_true", help="two of one file, by its own tests")
     options = parser.parse_args()
+    tests = []
+    if options.small:
+        GROUPS["calibration"], tests = GROUPS["calibration"][:1], [SMALL]
+        options.groups, options.mutants = ["calibration"], 2
     folder = options.folder or Path(tempfile.mkdtemp())
-    data, seconds = reached(folder)
+    data, seconds = reached(folder, tests)
     all_estimators()  # imported once, and not by each child
     with multiprocessing.get_context("fork").Pool(options.jobs, copy_tree, [folder]) as pool:
         for group in options.groups or GROUPS:
@@ -212,6 +217,8 @@ def main() -> None:
                     print(said, flush=True)
                     left += 1
             print(f"{group}: {options.mutants - left} of {options.mutants} killed", flush=True)
+            if options.small and left == options.mutants:
+                sys.exit("No mutant was killed.")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Score the models of diffprivlib and OpenDP; field.py runs this in an environment that has them.
+"""Score the models of diffprivlib; utility.py runs this in an environment that has it.
 
 Usage: python peers.py KIND TASK.npz SCORES.npy
 """
@@ -82,24 +82,6 @@ def scaler(task, epsilon, share):
     return np.abs(np.log(model.var_ / X.var(axis=0))).mean()
 
 
-def opendp_scaler(task, epsilon, share):
-    """Return the same of OpenDP, where no mean is released, and none paid for."""
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
-    X, errors = task["private_X"], []
-    for column, low, high in zip(X.T, *bounds(task, share), strict=True):
-        bounded = dp.atom_domain(bounds=(float(low), float(high)), nan=False)
-        variance = dp.t.make_variance(
-            dp.vector_domain(bounded, size=len(X)), dp.symmetric_distance()
-        )
-        moved = variance.map(2)  # one record leaves, one comes
-        measure = variance >> dp.m.then_laplace(moved * X.shape[1] / epsilon)
-        released = measure(np.clip(column, low, high))
-        errors.append(abs(np.log(max(released, 1e-3) / column.var())))
-    return np.mean(errors)
-
-
 def density(task, epsilon, bins):
     """Return the L1 error of a histogram against the exact one of the records' kernel density."""
     heights, _ = histogram(task["private_X"][:, 0], epsilon, int(bins), range=(0, 1), density=True)
@@ -122,7 +104,6 @@ PEERS = {
     "bayes": (bayes, (0.8, 0.95, 1.0), max),
     "forest": (forest, (5, 10, 30), max),
     "scaler": (scaler, (0.95, 0.99, 1.0), min),
-    "opendp_scaler": (opendp_scaler, (0.95, 0.99, 1.0), min),
     "linear": (linear, (0.8, 0.95, 1.0), max),
     "histogram": (density, (5, 10, 20), min),
 }

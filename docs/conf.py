@@ -9,7 +9,7 @@ from docutils import nodes
 
 import skdp
 from skdp.accounting.payer import forget_releases
-from skdp.displays.colors import BLUE, GREEN, VERMILION
+from skdp.displays.drawing import BLUE, GREEN, VERMILION
 from skdp.estimators.catalog.table import as_markdown, refused_as_markdown
 
 HERE = Path(__file__).parent

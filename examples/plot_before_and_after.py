@@ -19,7 +19,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skdp import (
-    CodeDisplay,
     LaplaceMechanism,
     PrivacyUtilityDisplay,
     PrivateEstimator,
@@ -70,8 +69,7 @@ plt.show()
 # Of the numbers of the model a few directions are released, those that differ between public models
 # by more than the noise.
 
-CodeDisplay.from_plan(plan).plot()
-plt.show()
+print(plan.mechanism.geometry.basis)
 
 # %%
 # What came of it

@@ -18,7 +18,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import MinMaxScaler
 
 from skdp import (
-    CodeDisplay,
     LaplaceMechanism,
     PrivateEstimator,
     RandomTaskOracle,
@@ -51,7 +50,25 @@ for epsilon in (0.1, 1.0, 10.0):
     plans[epsilon] = model.set_params(mechanism__epsilon=epsilon).plan(len(X_private))
     print(f"epsilon {epsilon:g}: {plans[epsilon].mechanism.geometry.basis}")
 
-CodeDisplay.from_plan(plans[1.0]).plot(show="directions")
+
+def released_by(plan):
+    """Return spread and correlations of the released numbers over public models, and the noise."""
+    code, mechanism = plan.mechanism.geometry.basis, plan.mechanism
+    covariance = np.concatenate([block for _, block in code.covariances()])
+    spread = np.sqrt(np.diag(code.encoder @ covariance))
+    order = np.argsort(-spread)
+    correlations = covariance[:, order] / (code.deviations[:, None] * spread[order])
+    noise = mechanism.unit_deviation(spread.size) * plan.sensitivity.value
+    return spread[order], correlations, noise
+
+
+_, correlations, _ = released_by(plans[1.0])
+fig, ax = plt.subplots(figsize=(6.4, 7), layout="constrained")
+image = ax.imshow(correlations, cmap="PuOr", vmin=-1, vmax=1, aspect="auto")
+ax.set_xticks(range(correlations.shape[1]), range(1, 1 + correlations.shape[1]))
+ax.set_yticks(range(31), [*data.feature_names, "intercept"], fontsize="small")
+ax.set_xlabel("released number")
+fig.colorbar(image, label="correlation over models of the oracle")
 plt.show()
 
 # %%
@@ -63,7 +80,11 @@ plt.show()
 
 fig, axes = plt.subplots(1, 3, figsize=(9, 3.2), sharey=True, layout="constrained")
 for ax, (epsilon, plan) in zip(axes, plans.items(), strict=True):
-    CodeDisplay.from_plan(plan).plot(ax)
+    spread, _, noise = released_by(plan)
+    ax.semilogy(range(1, 1 + spread.size), spread / noise, "o", color="#0072B2")
+    ax.axhline(1, color="#D55E00", ls="--")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.set(xlabel=f"released number, of {spread.size}", ylabel="prior deviation / noise")
     ax.set_title(f"epsilon {epsilon:g}")
     ax.label_outer()
 plt.show()

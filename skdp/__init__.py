@@ -9,14 +9,13 @@ from skdp.core.geometry import Geometry
 from skdp.core.guarantee import NeighboringRelation, PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.target import FunctionTarget, Target
-from skdp.displays.budget import BudgetDisplay
-from skdp.displays.code import CodeDisplay
-from skdp.displays.density import PrivateDensityDisplay
-from skdp.displays.privacy_loss import PrivacyLossDisplay
-from skdp.displays.release import ReleaseDisplay
-from skdp.displays.risk import RiskDisplay
-from skdp.displays.sensitivity import SensitivityDisplay
-from skdp.displays.utility import PrivacyUtilityDisplay
+from skdp.displays import (
+    BudgetDisplay,
+    PrivacyUtilityDisplay,
+    PrivateDensityDisplay,
+    ReleaseDisplay,
+    SensitivityDisplay,
+)
 from skdp.estimator import PrivateEstimator
 from skdp.estimators.catalog import register
 from skdp.estimators.catalog.table import supported_estimators
@@ -81,7 +80,6 @@ __all__ = [
     "BudgetExceededError",
     "ClipBox",
     "ClipNorm",
-    "CodeDisplay",
     "ExponentialMechanism",
     "FittedFunctionTarget",
     "FunctionTarget",
@@ -102,7 +100,6 @@ __all__ = [
     "OrderStatistic",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
-    "PrivacyLossDisplay",
     "PrivacyUtilityDisplay",
     "PrivateDensityDisplay",
     "PrivateEstimator",
@@ -121,7 +118,6 @@ __all__ = [
     "ReleasedOutlierDetector",
     "ReleasedRegressor",
     "ReproductionWarning",
-    "RiskDisplay",
     "SamplingPlan",
     "SensitivityDisplay",
     "SensitivityEstimate",

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.integrate import trapezoid
-from scipy.interpolate import RegularGridInterpolator
 from sklearn.datasets import load_wine
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -17,8 +16,6 @@ from sklearn.preprocessing import MinMaxScaler
 from skdp import (
     BernsteinTransformer,
     BudgetDisplay,
-    CodeDisplay,
-    KnownSensitivity,
     LaplaceMechanism,
     PrivacyGuarantee,
     PrivacyUtilityDisplay,
@@ -74,23 +71,6 @@ def test_pairs_that_failed_are_counted_and_not_drawn():
     assert len(x) == 99 - n_failed
     assert y[-1] == (n_failed + 1) / 99
     assert f"{n_failed} of them failed" in display.line_.get_label()
-
-
-def test_who_gives_a_display_something_else_is_told_what_takes_it(model, tmp_path):
-    bound, release = KnownSensitivity(0.1, "l1", 10), density_of(1).plan_.execute(wine(1))
-    for constructor, given, message in (
-        (SensitivityDisplay.from_estimate, bound, "has no sampled norms"),
-        (SensitivityDisplay.from_estimate, model, "takes its 'sensitivity_'"),
-        (PrivateDensityDisplay.from_estimator, release.value, "from_density takes it"),
-        (PrivateDensityDisplay.from_density, model, "from_estimator takes it"),
-        (CodeDisplay.from_estimator, model.plan_, "from_plan takes it"),
-        (CodeDisplay.from_plan, model, "from_estimator takes it"),
-        (ReleaseDisplay.from_estimator, model.plan_, r"Got ReleasePlan\.$"),
-        (ReleaseDisplay.from_summary, release, r"from_summary takes its summary\(\)"),
-        (BudgetDisplay.from_accountant, tmp_path, "PrivacyAccountant.open reads"),
-    ):
-        with pytest.raises(TypeError, match=message):
-            constructor(given)
 
 
 @pytest.fixture(scope="module")
@@ -153,40 +133,6 @@ def test_numbers_of_the_oracle_are_hollow():
     ticks = ReleaseDisplay.from_summary(summary).plot().ax_.get_xticks()
     assert 0 in ticks
     assert 5 <= len(ticks) <= 9  # labels of more touch
-
-
-def test_no_line_is_around_a_single_point_of_an_image():
-    """The noise lifts one where the density is low: a line around it would enclose nothing.
-
-    Nor is one around a row of these that begins where the density is high.
-    """
-    side = np.linspace(0, 1, 11)
-    bump = np.exp(-8 * (side - 0.2) ** 2)
-    values = np.outer(bump, bump)
-    values[9, 8] = values[0, 10] = 1.0
-    values[2, 8:11] = 1.0
-    intervals = values[..., None] + [-0.1, 0.1]
-    parts = {"grid": [side, side], "values": values, "names": ["a", "b"]}
-    drawn = PrivateDensityDisplay(**parts, lattice=[side, side], intervals=intervals).plot()
-    assert list(drawn.contour_.levels) == [0.25, 0.5, 1.0]
-    for line in drawn.contour_.get_paths():
-        assert len(line.to_polygons(closed_only=False)) == 1
-        assert line.vertices.max() < 0.8
-
-
-@pytest.mark.parametrize("peak", [(0.1, 0.1), (0.9, 0.1), (0.1, 0.9), (0.9, 0.9)])
-def test_the_legend_of_an_image_is_not_where_the_density_is(peak):
-    side = np.linspace(0, 1, 31)
-    values = np.outer(*(np.exp(-8 * (side - at) ** 2) for at in peak))
-    values += 0.3 * np.outer(side, side)[::-1]  # a second one, lower, in one of the corners
-    intervals = values[..., None] + [-0.1, 0.1]
-    parts = {"grid": [side, side], "values": values, "names": ["a", "b"]}
-    drawn = PrivateDensityDisplay(**parts, lattice=[side, side], intervals=intervals).plot()
-    drawn.figure_.canvas.draw()
-    box = drawn.ax_.get_legend().get_window_extent().transformed(drawn.ax_.transAxes.inverted())
-    middle = (box.min + box.max) / 2
-    assert ((middle > 0.5) != (np.array(peak) > 0.5)).any()
-    assert ((middle > 0.5) != np.array([False, True])).any()
 
 
 def test_long_names_leave_the_numbers_their_room():
@@ -311,7 +257,7 @@ def test_the_legend_of_a_density_leaves_the_bars_free():
     """Where it stands depends on lines alone, and bars to the right are where it likes to be."""
     at = np.linspace(0, 1, 21)
     display = PrivateDensityDisplay(
-        grid=[at], values=np.ones(21), names=["x"], level=0.9, lattice=[at],
+        grid=[at], values=np.ones(21), names=["x"], level=0.9, lattice=at,
         intervals=np.column_stack([3 * at, 3 * at + 1 + 3 * (at > 0.4)]),
     ).plot()  # fmt: skip
     display.figure_.canvas.draw()
@@ -391,39 +337,16 @@ def test_a_score_that_there_is_not_is_refused_before_anything_is_drawn():
         PrivacyUtilityDisplay.from_plan(model, 100, scoring="rocauc")
 
 
-@pytest.mark.parametrize("n_days", [7, 100])
-def test_the_ticks_of_a_full_budget_are_its_blocks_or_some_of_them(n_days):
+@pytest.mark.parametrize("n_rows", [7, 200])
+def test_the_ticks_of_a_budget_are_its_rows_or_some_of_them(n_rows):
     accountant = PrivacyAccountant(":memory:", epsilon=99.0)
-    for day in range(n_days):
-        with accountant.as_default(f"day {day}") as labeled:
-            for part in "abcdefgh":
-                labeled.spend(PrivacyGuarantee(epsilon=0.1), label=f"mean {part}")
+    for row in range(1, n_rows + 1):
+        accountant.spend(PrivacyGuarantee(epsilon=0.1), label=f"row {row}")
     display = BudgetDisplay.from_accountant(accountant).plot()
-    ticks = dict(
-        zip(*(f() for f in (display.ax_.get_xticks, display.ax_.get_xticklabels)), strict=True)
-    )
-    texts = {at: tick.get_text() for at, tick in ticks.items()}
-    assert texts[0] == "start"
-    if n_days == 7:
-        assert list(texts.values())[1:] == [f"day {i} (8)" for i in range(7)]
-    else:
-        assert len(texts) <= 40
-    left = dict(zip(*display.line_.get_data(), strict=True))
-    for at, text in list(texts.items())[1:]:  # the end of the block, which takes the room of a few
-        assert left[at] == pytest.approx(99 - 0.8 * (int(text.split()[1]) + 1))
-    assert max(texts) <= 3 * n_days
-
-
-def test_a_long_run_in_a_budget_leaves_room_for_the_labels_of_others():
-    accountant = PrivacyAccountant(":memory:", epsilon=99.0)
-    for name in (*"abcdefgh", *["run"] * 100, *"uvwx"):
-        accountant.spend(PrivacyGuarantee(epsilon=0.1), label=name)
-    display = BudgetDisplay.from_accountant(accountant).plot()
-    ticks, limits = display.ax_.get_xticks(), display.ax_.get_xlim()
-    assert len(ticks) == 14
-    assert np.diff(ticks).min() > np.ptp(limits) / 20
-    assert np.all(np.diff(display.line_.get_xdata()) > 0)
-    assert len(display.line_.get_xdata()) == 113
+    texts = [tick.get_text() for tick in display.ax_.get_xticklabels()]
+    step = -(-(n_rows + 1) // 40)
+    assert texts == ["start", *(f"row {i}" for i in range(step, n_rows + 1, step))]
+    assert np.allclose(display.line_.get_ydata(), 99 - 0.1 * np.arange(n_rows + 1))
 
 
 def test_only_a_sampler_has_public_records():
@@ -435,33 +358,6 @@ def test_only_a_sampler_has_public_records():
     plan = known.plan(10, like=(np.zeros((2, 3)), np.zeros(2)))
     with pytest.raises(ValueError, match="must have an oracle"):
         PrivacyUtilityDisplay.from_plan(plan)
-
-
-def test_a_code_is_drawn_as_ratios_and_as_directions(model):
-    display = CodeDisplay.from_estimator(model)
-    code = model.mechanism_.geometry.basis
-    n_released = len(code.encoder)
-    assert display.names == model.summary().names
-    ratios = display.plot().line_.get_ydata()
-    assert np.array_equal(ratios, np.sort(ratios)[::-1])
-    assert np.allclose(ratios * display.noise, display.prior)
-    # public values have the prior's spread along the code, and the correlations that are drawn
-    drawn = code.covariance @ np.linalg.inv(code.encoder @ code.covariance) @ code.covariance.T
-    squares = np.sum(display.directions**2, axis=1) if n_released == 1 else np.diag(drawn)
-    assert (squares <= code.deviations**2 * (1 + 1e-9)).all()
-    assert np.abs(display.directions).max() <= 1 + 1e-9
-    image = display.plot(show="directions").image_
-    assert image.get_array().shape == (4, n_released)
-    assert f"{n_released} for the 4 of" in display.ax_.get_xlabel()
-    assert CodeDisplay.from_plan(model.plan_).names == display.names
-    with pytest.raises(ValueError, match="'show' parameter"):
-        display.plot(show="noise")
-
-
-def test_without_a_code_there_is_none_to_draw(model):
-    bare = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=0.1)
-    with pytest.raises(ValueError, match="must have a public code"):
-        CodeDisplay.from_plan(bare.plan(10, like=(np.zeros((2, 3)), np.zeros(2))))
 
 
 def wine(n_columns):
@@ -497,8 +393,8 @@ def test_the_exact_density_is_in_the_intervals_as_often_as_said(epsilon):
         display = PrivateDensityDisplay.from_estimator(model, level=0.9, random_state=seed)
         exact = KernelDensity(bandwidth=6_000).fit(income)
         drawn, at = (
-            np.exp(exact.score_samples(points[0][:, None]))
-            for points in (display.grid, display.lattice)
+            np.exp(exact.score_samples(points[:, None]))
+            for points in (display.grid[0], display.lattice)
         )
         assert trapezoid(drawn, display.grid[0]) < 0.95
         low, high = display.intervals.T * min(display.mass, 1)
@@ -541,10 +437,10 @@ def test_line_and_bars_are_of_one_scale():
     ).fit(X)
     drawn = PrivateDensityDisplay.from_estimator(model, level=0.9, random_state=0).plot()
     assert 0.5 < drawn.mass < 0.68
-    at_points = np.interp(drawn.lattice[0], drawn.grid[0], drawn.values)
+    at_points = np.interp(drawn.lattice, drawn.grid[0], drawn.values)
     complete = KernelDensity(bandwidth=0.5).fit(wine(1).to_numpy())
-    exact = np.exp(complete.score_samples(drawn.lattice[0][:, None]))
-    inside = trapezoid(exact, drawn.lattice[0])
+    exact = np.exp(complete.score_samples(drawn.lattice[:, None]))
+    inside = trapezoid(exact, drawn.lattice)
     for ends in drawn.intervals.T:
         np.testing.assert_allclose(ends, at_points, rtol=0.02)
         np.testing.assert_allclose(ends, exact / inside, rtol=0.01)
@@ -569,7 +465,7 @@ def test_what_noise_adds_to_the_line_is_not_taken_from_the_bars():
     np.testing.assert_allclose(drawn.intervals, np.maximum(ends, 0))
 
 
-def test_a_density_is_a_line_over_one_column_and_an_image_over_two(model):
+def test_a_density_is_a_line_over_one_column_and_an_image_over_two():
     one = PrivateDensityDisplay.from_estimator(density_of(1), n_points=101).plot()
     x, y = one.line_.get_data()
     columns = pd.DataFrame({"alcohol": x})
@@ -584,26 +480,10 @@ def test_a_density_is_a_line_over_one_column_and_an_image_over_two(model):
     barred = PrivateDensityDisplay.from_estimator(released, level=0.5, random_state=0).plot()
     assert "exact, with its kernel, 50%" in barred.ax_.get_legend_handles_labels()[1]
     at, ends = (part.reshape(-1, 3) for part in barred.bars_.get_data())
-    assert np.array_equal(at[:, 0], barred.lattice[0])
+    assert np.array_equal(at[:, 0], barred.lattice)
     assert np.array_equal(ends[:, :2], barred.intervals)
     assert np.isnan(ends[:, 2]).all()
-    model_of_two = density_of(2, degree=9)
-    surface = PrivateDensityDisplay.from_estimator(model_of_two, level=0.5, random_state=0).plot()
-    drawn = RegularGridInterpolator(surface.grid, surface.values, bounds_error=False)
-    values = drawn(np.stack(np.meshgrid(*surface.lattice, indexing="ij"), axis=-1))
-    error = np.abs(surface.intervals - values[..., None]).max(axis=-1)
-    assert surface.intervals.min() == 0
-    assert surface.ax_.get_legend().get_title().get_text() == "exact density, 50%"
-    relative = RegularGridInterpolator(
-        surface.lattice,
-        np.minimum(error / np.maximum(values, 1e-9), 10),
-        bounds_error=False,  # by rounding
-        fill_value=None,
-    )
-    for level, line in zip(surface.contour_.levels, surface.contour_.get_paths(), strict=True):
-        points = np.concatenate(line.to_polygons(closed_only=False))
-        assert np.median(relative(points)) == pytest.approx(level, rel=0.1)
+    with pytest.raises(ValueError, match="'level' parameter"):
+        PrivateDensityDisplay.from_estimator(density_of(2), level=0.5)
     with pytest.raises(ValueError, match=r"one or two columns\. Got 3"):
         PrivateDensityDisplay.from_estimator(density_of(3))
-    with pytest.raises(TypeError, match=r"must be a ReleasedDensity\. Got Ridge"):
-        PrivateDensityDisplay.from_estimator(model)

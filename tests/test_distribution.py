@@ -63,7 +63,7 @@ def test_the_sdist_holds_what_is_under_version_control():
 def test_every_dependency_of_a_user_has_its_license_in_the_docs():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    for_work = {"test", "lint", "docs", "notebooks", "bench", "dist", "dev"}
+    for_work = {"test", "lint", "docs", "notebooks", "dist", "dev"}
     wanted = [
         *project["dependencies"],
         *chain(*(extras[each] for each in extras.keys() - for_work)),

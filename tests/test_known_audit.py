@@ -5,13 +5,6 @@ from sklearn.dummy import DummyClassifier
 from sklearn.naive_bayes import CategoricalNB
 from sklearn.svm import LinearSVC
 
-from benchmarks.known_cases import (
-    BALL,
-    exact_loss,
-    worst_of_density,
-    worst_of_mean,
-    worst_of_minimizer,
-)
 from skdp import (
     ClipBox,
     GaussianMechanism,
@@ -20,6 +13,13 @@ from skdp import (
     MomentClassifier,
 )
 from skdp.audit import audit_release
+from tests.known_cases import (
+    BALL,
+    exact_loss,
+    worst_of_density,
+    worst_of_mean,
+    worst_of_minimizer,
+)
 
 OPTIONS = {"stacked": True, "alpha": 1e-4, "rng": 0, "n_search": 2000, "n_final": 8000}
 LAPLACE = LaplaceMechanism(1.0)

@@ -13,9 +13,10 @@ the exact law of the privacy loss.
 import warnings
 
 import matplotlib.pyplot as plt
+import numpy as np
 from reproduced import compare
 
-from skdp import ReproductionWarning, RiskDisplay
+from skdp import ReproductionWarning
 from skdp.risk import CompensationModel, LaplaceLoss
 
 # %%
@@ -74,7 +75,13 @@ saved_one_sided = report(one_sided)
 
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for model in (published, one_sided, exact):
-    RiskDisplay.from_model(model, epsilon0).plot(ax=ax)
+    levels = np.linspace(0, epsilon0, 201)[1:]
+    costs = [model.cost_at_risk(level, epsilon0) for level in levels]
+    (line,) = ax.plot(levels, costs, label=f"{model.law} law")
+    best = model.optimal_epsilon(epsilon0)
+    ax.plot(best, model.cost_at_risk(best, epsilon0), "o", color=line.get_color())
+ax.set(xlabel="stronger level $\\epsilon$", ylabel="expected compensation")
+ax.legend()
 ax.set_title("compensation against the stronger level")
 
 # %%

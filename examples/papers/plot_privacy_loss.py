@@ -14,7 +14,6 @@ import numpy as np
 from reproduced import FULL, compare
 from scipy.stats import laplace
 
-from skdp import PrivacyLossDisplay
 from skdp.audit import audit_epsilon, estimate_privacy_loss
 
 N_RUNS = 100_000 if FULL else 20_000
@@ -28,7 +27,20 @@ def draw(axes, title, mechanism, pair, exact, claimed, true):
     """
     rng = np.random.default_rng(0)
     loss = estimate_privacy_loss(*(mechanism(dataset, N_RUNS, rng) for dataset in pair))
-    PrivacyLossDisplay.from_loss(loss, claimed_epsilon=claimed).plot(axes)
+    atom, colors = loss.is_atom, ("#0072B2", "#D55E00")
+    for name, density, color in zip("xy", (loss.density_x, loss.density_y), colors, strict=True):
+        axes[0].plot(loss.points[~atom], density[~atom], color=color)
+        axes[0].plot(loss.points[atom], density[atom], "_", color=color, markersize=15)
+        axes[0].plot([], color=color, label=f"outputs on {name}")
+    ends = np.where(loss.floored, np.nan, [loss.lower, loss.loss, loss.upper])
+    axes[1].fill_between(loss.points[~atom], *ends[::2, ~atom], color="#009E73", alpha=0.25)
+    axes[1].plot(loss.points[~atom], ends[1, ~atom], color="#009E73")
+    bars = [ends[1] - ends[0], ends[2] - ends[1]]
+    axes[1].errorbar(loss.points[atom], ends[1, atom], np.array(bars)[:, atom], fmt="o")
+    axes[1].axhline(claimed, color="0.4", ls="--", linewidth=1, label="claimed")
+    axes[0].legend()
+    axes[0].set(ylabel="probability" if atom.all() else "density", ylim=(0, None))
+    axes[1].set(xlabel="output", ylabel="privacy loss", ylim=(0, None))
     points = np.sort(loss.points)
     style = "kx" if loss.is_atom.all() else "k-"
     axes[1].plot(points, exact(points), style, linewidth=0.8, label="exact")

@@ -6,13 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import RegularGridInterpolator
-from scipy.ndimage import binary_opening
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.core.checks import check_count
-from skdp.displays.colors import BLUE, VERMILION
-from skdp.displays.given import check_given
+from skdp.core.checks import check_count, shown
+from skdp.displays.drawing import BLUE, VERMILION, DrawsOnAxes
 from skdp.functions.bernstein_basis import bernstein_basis, multiply_axes
 from skdp.functions.released_density import ReleasedDensity
 from skdp.result import Release
@@ -20,13 +17,8 @@ from skdp.result import Release
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LEVELS = {0.25: "solid", 0.5: "dashed", 1.0: "dotted"}
-"""Errors relative to the density, of which lines are drawn, and how."""
-MOST = 10.0
-"""Beyond it an error is not told from a larger one: the density may be zero."""
 
-
-class PrivateDensityDisplay:
+class PrivateDensityDisplay(DrawsOnAxes):
     """A released density of one or two columns, drawn over its box.
 
     Made by `from_estimator` or `from_density`; drawn by `plot`, as a line or as an image.
@@ -39,9 +31,9 @@ class PrivateDensityDisplay:
         The density on the grid, the first axis being that of the first column.
     names : list of str
         What the columns are called.
-    lattice : list of ndarray of float of shape (degree + 1,) or None, default=None
-        Points at which the density was released, column by column; between them it is smoothed.
-    intervals : ndarray of float of shape (degree + 1, 2) or (degree + 1, degree + 1, 2), or None
+    lattice : ndarray of float of shape (degree + 1,) or None, default=None
+        Points of the only column at which the density was released; between them it is smoothed.
+    intervals : ndarray of float of shape (degree + 1, 2) or None, default=None
         Between what the exact density is there, that of these records with their kernels, divided
         by a `mass` below 1 as the drawn one is: above 1 it is of the noise.
     level : float in (0, 1) or None, default=None
@@ -62,9 +54,6 @@ class PrivateDensityDisplay:
         Its intervals.
     mesh_ : matplotlib QuadMesh
         The density of two.
-    contour_ : matplotlib QuadContourSet
-        Lines on which the exact density is that of the image, give or take 25, 50 or 100 percent,
-        where there are any.
 
     See Also
     --------
@@ -87,7 +76,7 @@ class PrivateDensityDisplay:
         grid: list[NDArray[np.float64]],
         values: NDArray[np.float64],
         names: list[str],
-        lattice: list[NDArray[np.float64]] | None = None,
+        lattice: NDArray[np.float64] | None = None,
         intervals: NDArray[np.float64] | None = None,
         level: float | None = None,
         mass: float = 1.0,
@@ -120,9 +109,9 @@ class PrivateDensityDisplay:
         n_points : int of at least 2, default=200
             As for `from_density`.
         level : float in (0, 1) or None, default=None
-            How often the exact density is inside of the intervals, point by point of the lattice;
-            None makes none. It is that of these records with their kernels, divided by a `mass`
-            below 1: undivided it is in :meth:`Release.value_interval`.
+            How often the exact density of one column is inside of the intervals, point by point of
+            the lattice; None makes none. It is that of these records with their kernels, divided by
+            a `mass` below 1: undivided it is in :meth:`Release.value_interval`.
         n_draws : int or None, default=None
             How often the release is simulated for them. None is 199, or as many as were saved.
         random_state : int or None, default=None
@@ -137,25 +126,25 @@ class PrivateDensityDisplay:
         ------
         NotFittedError
             Before fit.
-        TypeError
-            If it released no density.
         ValueError
-            If the density has more than two columns, or there are too few draws or no oracle for
-            the intervals.
+            If the density has more than two columns, or more than one and there is a `level`, or
+            there are too few draws or no oracle for the intervals.
         """
         released = estimator
         if not isinstance(estimator, Release):
-            check_given(cls, "from_estimator", estimator)
             check_is_fitted(estimator)
             released = estimator._release
         display = cls.from_density(released.value, n_points=n_points)
         if level is not None:
+            if len(display.grid) > 1:
+                raise ValueError(
+                    "The 'level' parameter of PrivateDensityDisplay.from_estimator must be None "
+                    f"for a density of two columns. Got {shown(level)}."
+                )
             ends = released.value_interval(level, n_draws=n_draws, random_state=random_state)
-            n_steps = round(len(ends) ** (1 / len(display.grid)))
-            display.lattice = [np.linspace(axis[0], axis[-1], n_steps) for axis in display.grid]
-            shape = [n_steps] * len(display.grid)
-            ends = np.maximum(ends, 0) / min(display.mass or 1, 1)
-            display.level, display.intervals = level, ends.reshape(*shape, 2)
+            display.lattice = np.linspace(display.grid[0][0], display.grid[0][-1], len(ends))
+            display.level = level
+            display.intervals = np.maximum(ends, 0) / min(display.mass or 1, 1)
         return display
 
     @classmethod
@@ -181,12 +170,9 @@ class PrivateDensityDisplay:
 
         Raises
         ------
-        TypeError
-            If it is no released density.
         ValueError
             If the density has more than two columns.
         """
-        check_given(cls, "from_density", density)
         owner = "PrivateDensityDisplay.from_density"
         check_count("n_points", n_points, owner, at_least=2)
         n_columns = density.n_features_in_
@@ -210,8 +196,7 @@ class PrivateDensityDisplay:
         the lattice. Where the line leaves many of them it is too smooth. It was divided by what the
         legend says, so that it has an integral of one on the box. So were the bars if that is below
         1, as kernels reach beyond the box, and records with gaps are in none; what is above 1 is of
-        the noise. On the image it is lines: inside of that of 50%, where the density is high, the
-        exact one is between half the drawn one and one and a half of it.
+        the noise.
 
         Parameters
         ----------
@@ -225,10 +210,7 @@ class PrivateDensityDisplay:
         PrivateDensityDisplay
             This object.
         """
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
+        ax = self._axes(ax)
         look: dict[str, Any]
         units = r" $\times$ ".join(f"unit of {name}" for name in self.names)
         divided = "" if f"{self.mass:.3g}" in ("0", "1") else f"divided by {self.mass:.3g}"
@@ -238,7 +220,7 @@ class PrivateDensityDisplay:
                 look = {"color": VERMILION, "lw": 3, "solid_capstyle": "round", "zorder": 3}
                 look |= {"alpha": 0.6, "label": f"exact, with its kernel{often}"}
                 gapped = np.insert(self.intervals, 2, np.nan, axis=1)  # a legend heeds a line alone
-                (self.bars_,) = ax.plot(np.repeat(self.lattice[0], 3), gapped.ravel(), **look)
+                (self.bars_,) = ax.plot(np.repeat(self.lattice, 3), gapped.ravel(), **look)
             both = divided if self.intervals is not None and self.mass < 1 else ""
             label = "released" if both else ", ".join(filter(None, ["released", divided]))
             look = {"color": BLUE, "label": label}
@@ -253,52 +235,5 @@ class PrivateDensityDisplay:
             label = f"probability per\n({units})\n{divided}".strip()
             ax.figure.colorbar(self.mesh_, ax=ax, label=label)
             ax.set_ylabel(self.names[1])
-            if self.intervals is not None and self.lattice is not None:
-                self._draw_errors(ax, self.lattice, self.intervals)
         ax.set_xlabel(self.names[0])
-        self.ax_, self.figure_ = ax, ax.figure
         return self
-
-    def _emptiest_corner(self) -> Any:
-        """Where a legend hides least of the image."""
-        third = [length // 3 for length in self.values.shape]
-        heights = {"lower": slice(None, third[1]), "upper": slice(-third[1], None)}
-        sides = {"left": slice(None, third[0]), "right": slice(-third[0], None)}
-        hidden = {
-            f"{height} {side}": self.values[sides[side], heights[height]].sum()
-            for height in heights
-            for side in sides
-        }
-        return min(hidden, key=hidden.__getitem__)
-
-    def _draw_errors(
-        self, ax: Axes, lattice: list[NDArray[np.float64]], intervals: NDArray[np.float64]
-    ) -> None:
-        """Draw lines of the same relative error."""
-        mesh = np.stack(np.meshgrid(*lattice, indexing="ij"), axis=-1)
-        values = RegularGridInterpolator(self.grid, self.values, bounds_error=False)(mesh)
-        error = np.abs(intervals - values[..., None]).max(axis=-1)
-        relative = np.full_like(error, MOST)
-        np.divide(error, values, out=relative, where=values > error / MOST)
-        for level in LEVELS:  # no lines around points of which no four are together
-            inside = relative <= level
-            alone = inside & ~binary_opening(inside, np.ones((2, 2)))
-            relative[alone] = np.sqrt(2) * level  # inside of the next
-        levels = [level for level in LEVELS if relative.min() <= level < relative.max()]
-        if not levels:  # matplotlib warns of none
-            return
-        styles = [LEVELS[level] for level in levels]
-        look: dict[str, Any] = {"levels": levels, "colors": "white", "linewidths": 1.2}
-        self.contour_ = ax.contour(*lattice, relative.T, linestyles=styles, **look)
-        lines, _ = self.contour_.legend_elements()
-        names = [f"±{level:.0%}" for level in levels]
-        often = "" if self.level is None else f", {self.level:.0%}"
-        legend = ax.legend(
-            lines,
-            names,
-            loc=self._emptiest_corner(),
-            facecolor="0.4",
-            labelcolor="white",
-            title=f"exact density{often}",
-        )
-        legend.get_title().set_color("white")

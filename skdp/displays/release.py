@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.checks import check_count, shown
-from skdp.displays.given import check_given
+from skdp.displays.drawing import DrawsOnAxes
 from skdp.result import AS_ORACLE, FIXED, LEAST_LEARNED, split_entry
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ WIDEST = 40
 """Longer names, in characters, would leave little of a figure to the numbers."""
 
 
-class ReleaseDisplay:
+class ReleaseDisplay(DrawsOnAxes):
     """The released numbers, each with the interval that its noise leaves.
 
     Made by `from_estimator`, also of a Release, or by `from_summary`; drawn by `plot`. Hollow marks
@@ -111,13 +111,9 @@ class ReleaseDisplay:
         ------
         NotFittedError
             Before fit.
-        TypeError
-            If it has no summary.
         ValueError
             If no such attribute was released.
         """
-        if not hasattr(estimator, "summary"):
-            check_given(cls, "from_estimator", estimator)
         return cls.from_summary(estimator.summary(), attribute=attribute, max_numbers=max_numbers)
 
     @classmethod
@@ -142,12 +138,9 @@ class ReleaseDisplay:
 
         Raises
         ------
-        TypeError
-            If it is no summary.
         ValueError
             If no such attribute was released.
         """
-        check_given(cls, "from_summary", summary)
         check_count("max_numbers", max_numbers, "ReleaseDisplay.from_summary")
         of = [split_entry(name)[0] for name in summary.names]
         if attribute is not None and attribute not in of:
@@ -197,11 +190,11 @@ class ReleaseDisplay:
             self.axes_ = axes[:, 0]
         else:
             self.axes_ = np.array([ax])
+        self._axes(self.axes_[0])
         drawn = [
             self._draw(each, at, errorbar_kw) for each, at in zip(self.axes_, panels, strict=True)
         ]
-        self.ax_, self.intervals_ = self.axes_[0], drawn[0]
-        self.figure_ = self.ax_.figure
+        self.intervals_ = drawn[0]
         if (self.learned < LEAST_LEARNED).any():
             *marks, _ = self.ax_.get_lines()[-4:]
             where: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 3}

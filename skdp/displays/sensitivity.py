@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.checks import check_real
-from skdp.displays.given import check_given
-from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.displays.drawing import DrawsOnAxes
 from skdp.sensitivity.estimate import SensitivityEstimate
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 _NORMS = {1: "L1 norm", 2: "L2 norm", np.inf: "largest of the changes"}
 
 
-class SensitivityDisplay:
+class SensitivityDisplay(DrawsOnAxes):
     """How often one record changes the target by more than so much.
 
     Made by `from_estimate`; drawn by `plot`. The steps are the share of sampled pairs that exceed
@@ -98,15 +97,7 @@ class SensitivityDisplay:
         -------
         SensitivityDisplay
             Not drawn yet.
-
-        Raises
-        ------
-        TypeError
-            If the sensitivity was not sampled.
         """
-        on_paper = isinstance(estimate, KnownSensitivity)
-        unsampled = " A bound known on paper has no sampled norms." if on_paper else ""
-        check_given(cls, "from_estimate", estimate, unsampled)
         if known is not None:
             check_real("known", known, "SensitivityDisplay.from_estimate", 0.0, closed="l")
         return cls(
@@ -132,10 +123,7 @@ class SensitivityDisplay:
         SensitivityDisplay
             This object.
         """
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
+        ax = self._axes(ax)
         n_pairs = len(self.norms)
         norms = self.norms[np.isfinite(self.norms)]
         label = f"{n_pairs} sampled pairs"
@@ -153,7 +141,6 @@ class SensitivityDisplay:
         ax.set_xlabel(f"change by one record, {self.norm}")
         ax.set_ylabel("share of pairs that exceed it")
         ax.legend(loc="upper right")
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
 

@@ -13,6 +13,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 
 from skdp.core.checks import floats, shown, warn
 from skdp.core.types import Estimator
+from skdp.displays.drawing import DrawsOnAxes
 from skdp.estimator import PrivateEstimator
 from skdp.plan import ReleasePlan
 from skdp.sensitivity.sampler import SensitivitySampler
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class PrivacyUtilityDisplay:
+class PrivacyUtilityDisplay(DrawsOnAxes):
     """The score of what would be released against epsilon, on public datasets.
 
     Made by `from_plan`; drawn by `plot`. Whole releases are simulated: each dataset is drawn
@@ -282,10 +283,7 @@ class PrivacyUtilityDisplay:
         PrivacyUtilityDisplay
             This object.
         """
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
+        ax = self._axes(ax)
         look: dict[str, Any] = {"marker": "o", "label": "private, mean"}
         (self.line_,) = ax.plot(self.epsilons, self.scores.mean(axis=1), **(look | line_kw))
         low, high = np.quantile(self.scores, [0.1, 0.9], axis=1)
@@ -302,7 +300,6 @@ class PrivacyUtilityDisplay:
         ax.set_xlabel("$\\epsilon$")
         ax.set_ylabel(f"{self.scoring} on records of the oracle")
         ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
 

@@ -8,7 +8,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import all_estimators
 
-from benchmarks.estimator_cases import N_RECORDS, OWN, SUPPORTED, VARIED, missing
 from skdp import (
     KnownSensitivity,
     LaplaceMechanism,
@@ -24,6 +23,7 @@ from skdp.estimators.catalog.table import refused_classes
 from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.inputs import order_matters, reorder
 from skdp.estimators.parameters import ParameterTarget
+from tests.estimator_cases import N_RECORDS, OWN, SUPPORTED, VARIED, missing
 
 pytestmark = [
     pytest.mark.usefixtures("one_thread"),

@@ -13,7 +13,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import BernoulliNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 
-from benchmarks.known_cases import (
+from skdp import ClipBox, ClipNorm, MomentClassifier
+from skdp.estimators.known import KnownTarget
+from tests.known_cases import (
     AMOUNTS,
     BALL,
     CASES,
@@ -24,8 +26,6 @@ from benchmarks.known_cases import (
     target_of,
     terms,
 )
-from skdp import ClipBox, ClipNorm, MomentClassifier
-from skdp.estimators.known import KnownTarget
 
 IDS = [f"{type(case[1]).__name__}-{number}" for number, case in enumerate(CASES)]
 N_RECORDS = 6000  # of which 4 pairs each are looked at

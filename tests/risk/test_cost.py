@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import brentq
 
-from skdp import RiskDisplay
 from skdp.risk import CompensationModel, LaplaceLoss
 from skdp.risk.paper import paper_confidence
 
@@ -181,31 +180,3 @@ def test_nearest_budget_and_error_are_enough():
         costs.epsilon_range(50_000, 2.0)
     nearest = float(str(raised.value).rstrip(".").split()[-1])
     assert costs.epsilon_range(50_000, nearest)[0] == pytest.approx(1 / nearest)
-
-
-def test_display_stores_and_draws():
-    import matplotlib.pyplot as plt
-
-    costs = model()
-    display = RiskDisplay.from_model(costs, 0.5, n_points=50)
-    assert display.epsilon.shape == display.cost.shape == (50,)
-    assert display.epsilon[-1] == 0.5
-    assert display.cost[-1] == pytest.approx(costs.cost(0.5))
-    assert display.optimal_cost <= display.cost.min()
-    assert not hasattr(display, "ax_")
-    assert display.plot() is display
-    assert_allclose(display.minimum_.get_xdata(), [costs.optimal_epsilon(0.5)])
-    assert_allclose(display.line_.get_ydata(), display.cost)
-    assert display.ax_.get_xlabel()
-    _, ax = plt.subplots()
-    again = display.plot(ax=ax, color="black", label="mine")
-    assert again.ax_ is ax
-    assert again.figure_ is ax.figure
-    assert again.minimum_.get_color() == "black"
-    assert ax.get_legend().get_texts()[0].get_text() == "mine"
-    plt.close("all")
-
-
-def test_display_needs_two_points():
-    with pytest.raises(ValueError, match="'n_points' parameter of RiskDisplay must be at least 2"):
-        RiskDisplay.from_model(model(), 0.5, n_points=1)

@@ -1,7 +1,7 @@
 """Releases whose sensitivity is known on paper: their records, and pairs on which they move most.
 
 What a record adds to a sum is its code times its features, so a pair of records is a pair of
-neighboring datasets whatever the other records are. Tests and benchmarks share this.
+neighboring datasets whatever the other records are.
 """
 
 import math
@@ -13,12 +13,11 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.covariance import EmpiricalCovariance
 from sklearn.decomposition import PCA
 from sklearn.dummy import DummyClassifier
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
 
 from skdp import (
     BernsteinTransformer,
@@ -144,30 +143,6 @@ def climb(target, order, rng, n_classes, n_starts=150, n_steps=40):
 
 
 N = 20
-# Clips, estimator, and how many classes there are: 0 for a response, None for no y.
-MEANS = [
-    (BALL, MomentClassifier(), 2),
-    (BALL, MomentClassifier(), 3),
-    (BALL, MomentClassifier(), 4),
-    (BALL, MomentRegressor(y_range=(-1, 1)), 0),
-    (BOX, GaussianNB(), 2),
-    (BALL, GaussianNB(), 2),
-    ([], BernoulliNB(), 3),
-    (AMOUNTS, MultinomialNB(), 3),
-    ([ClipBox(0, 2)], CategoricalNB(), 2),
-    ([], DummyClassifier(), 3),
-    (BOX, StandardScaler(), None),
-    (BALL, StandardScaler(), None),
-    (BALL, bounded(Ridge()), 0),
-    (BALL, EmpiricalCovariance(), None),
-    (BALL, PCA(1), None),
-]
-MINIMIZERS = [
-    LogisticRegression(C=1e-3, fit_intercept=False),
-    LogisticRegression(C=1e-3, solver="liblinear"),
-    LinearSVC(C=1e-3, loss="hinge"),
-    LinearSVC(C=1e-3),
-]
 
 
 def plan_of(model, mechanism, example, **options):
@@ -222,15 +197,3 @@ def exact_loss(mechanism, values, bound):
     if mechanism.order == 1:
         return float(Fraction(int(np.abs(moved).sum()), scale))
     return math.sqrt(Fraction(int((moved**2).sum()), scale**2))
-
-
-def worst_pairs(mechanism):
-    """Walk the releases: name, plan and two values."""
-    for clips, estimator, n_classes in MEANS:
-        name = " ".join(", ".join(map(repr, [*clips, estimator])).split())  # without line breaks
-        if n_classes:
-            name += f", {n_classes} classes"
-        yield name, *worst_of_mean(clips, estimator, n_classes, mechanism)
-    for estimator in MINIMIZERS:
-        yield repr(estimator), *worst_of_minimizer(estimator, mechanism)
-    yield "KernelDensity(bandwidth=0.032)", *worst_of_density(mechanism)

@@ -1,6 +1,6 @@
 """Every estimator of scikit-learn that is released, configured, with records that suit it.
 
-Tests and benchmarks share this.
+`benchmarks/audit_estimators.py` takes them from here, too.
 """
 
 import warnings
