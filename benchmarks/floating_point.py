@@ -34,10 +34,9 @@ from skdp import (
     PublicDataOracle,
     SensitivitySampler,
     UniformOracle,
-    mean_l1,
-    mean_l2,
     plan_release,
 )
+from skdp.bounds import mean_bound
 
 N_AROUND = 4
 """Uniform numbers that are tried on either side of the likeliest one."""
@@ -153,7 +152,7 @@ def of_function(mechanism, sampler):
 def of_bound(mechanism, sampler):
     """Do the same for 30 means whose sensitivity is known, with a prior where there is a code."""
     X = MinMaxScaler().fit_transform(load_breast_cancer().data)
-    bound = (mean_l1 if mechanism.order == 1 else mean_l2)(N_RECORDS, 30, ranges=(0, 1))
+    bound = mean_bound(N_RECORDS, 30, ranges=(0, 1))
     if mechanism.basis == "auto":
         bound = replace(bound, prior=PublicDataOracle(X), random_state=0)
     plan = plan_release(

@@ -15,6 +15,7 @@ from skdp.accounting.payer import paying
 from skdp.checks import check_fit, check_holds_no_record, check_parameters
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
+from skdp.core.room import usual_errors
 from skdp.core.types import Container, Estimator
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes
@@ -177,6 +178,7 @@ class PrivateEstimator(Charged, FittedMethods, DelegatedMethods, MetaEstimatorMi
         self.accountant = accountant
         self.random_state = random_state
 
+    @usual_errors()
     def fit(self, X: Container, y: Container = None, sample_weight: Container = None) -> Self:
         """Fit privately.
 
@@ -233,6 +235,7 @@ class PrivateEstimator(Charged, FittedMethods, DelegatedMethods, MetaEstimatorMi
         )
         return self
 
+    @usual_errors()
     def plan(self, n_samples: int, like: Container = None) -> ReleasePlan:
         """Settle all that is public about a fit, without private data.
 

@@ -21,7 +21,7 @@ from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.fingerprint import key_of, obstacle_of
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.oracle import Oracle
-from skdp.core.room import evaluate_privately, spare
+from skdp.core.room import evaluate_privately, spare, usual_errors
 from skdp.core.schema import (
     Schema,
     declared,
@@ -35,6 +35,7 @@ from skdp.estimators.known import KnownTarget
 from skdp.estimators.labels import labels_of, repaired
 from skdp.estimators.parameters import ParameterTarget
 from skdp.estimators.validation import check_labels
+from skdp.exceptions import PrivateEvaluationError
 from skdp.fitted_function import FittedFunctionTarget
 from skdp.functions.choice import ChoiceTarget
 from skdp.functions.released_density import misplaced
@@ -175,6 +176,7 @@ class ReleasePlan(Charged):
             self.sensitivity.check_made_for(self.target)
         object.__setattr__(self, "settled", (self.target, self.sensitivity, key))
 
+    @usual_errors()
     def execute(
         self,
         X: Container,
@@ -249,6 +251,13 @@ class ReleasePlan(Charged):
             shape=self.sensitivity.shape,
             add_noise=lambda exact: add_noise(exact, self.sensitivity.value, noise),
         )
+        if np.isnan(value).any():
+            raise PrivateEvaluationError(
+                f"What was released is beyond the range of the noise, about 2**44 times the "
+                f"sensitivity of {self.sensitivity.value:g}, and says nothing else; the budget has "
+                "paid. Subtract a public constant that is near the value first, or correct the "
+                "sensitivity."
+            )
         try:
             return self._made_of(value, errors, guarantee, budget, described)
         except Exception as error:  # of a target that restores or names values in its own way

@@ -31,11 +31,11 @@ from skdp import (
     SensitivitySampler,
     UniformOracle,
     load,
-    mean_l1,
     plan_release,
     release,
 )
 from skdp.audit import audit_estimator, audit_release, find_large_sensitivity
+from skdp.bounds import mean_bound
 from skdp.codes import encoder
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.noise import byte_source
@@ -230,7 +230,7 @@ def test_the_number_that_contradicts_the_oracle_is_named():
 def test_with_a_bound_on_paper_a_prior_that_is_far_off_is_no_reason_to_warn():
     """The noise does not depend on it."""
     prior = UniformOracle([(0.4, 0.6)])
-    bound = replace(mean_l1(200, ranges=(0, 1)), prior=prior, random_state=0)
+    bound = replace(mean_bound(200, ranges=(0, 1)), prior=prior, random_state=0)
     records = np.random.default_rng(0).uniform(0, 0.1, size=200)
     released = release(
         np.mean, records, mechanism=LaplaceMechanism(3.0), sensitivity=bound, random_state=0

@@ -35,12 +35,11 @@ from skdp import (
     SensitivitySampler,
     Target,
     UniformOracle,
-    linear_svc_l1,
-    mean_l1,
     plan_release,
     release,
 )
 from skdp.accounting import PrivacyAccountant
+from skdp.bounds import mean_bound, svm_bound
 from skdp.core import installed
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
@@ -391,7 +390,7 @@ def test_a_plan_says_what_it_is(classifier_plan):
         n_samples=80,
         like=X,
         mechanism=LaplaceMechanism(1.0),
-        sensitivity=mean_l1(80, 3, ranges=(-9, 9)),
+        sensitivity=mean_bound(80, 3, ranges=(-9, 9)),
     )
     assert "evaluations: 0 on public records" in str(known)
 
@@ -467,7 +466,7 @@ def test_the_size_of_a_classifier_is_found_before_the_budget_pays():
     model = PrivateEstimator(
         LinearSVC(loss="hinge", C=0.1),
         mechanism=L2LaplaceMechanism(1.0),  # for at most 16 numbers
-        sensitivity=linear_svc_l1(60, 20, 0.1, solver_error=0.1),
+        sensitivity=svm_bound(LinearSVC(loss="hinge", C=0.1), 60, 20, solver_error=0.1),
         classes=[0, 1],
         accountant=ledger,
     )

@@ -74,6 +74,13 @@ def quiet() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def usual_errors() -> Iterator[None]:
+    """Treat floating-point errors as numpy does by default, whatever the caller has set."""
+    with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
+        yield
+
+
 def spare(thing: T, depth: int = 3) -> T:
     """Copy what sees private data, so that the original keeps nothing of them."""
     try:

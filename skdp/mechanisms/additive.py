@@ -129,10 +129,14 @@ class AdditiveMechanism(Mechanism):
             return value, None
         code = self.geometry.basis
         source = OperatingSystemBytes() if rng is None else rng
-        # a pair of which a code overflows is not covered; on the others this changes nothing
+        # a pair of which a code overflows is not covered; the end of the lattice stands for it
         with np.errstate(all="ignore"):
-            coordinates = np.nan_to_num(code.forward(value))
+            coordinates = np.nan_to_num(
+                code.forward(value), nan=np.inf, posinf=np.inf, neginf=-np.inf
+            )
         noisy = self._add_noise(coordinates, sensitivity, source)
+        if np.isnan(noisy).any():  # beyond the lattice, so the numbers say nothing
+            return np.full(value.shape, np.nan), None
         kurtosis = self._kurtosis(noisy.size)
         decoded = code.decode(noisy, self._variance(sensitivity), kurtosis)
         return decoded.reshape(value.shape), noisy
@@ -191,9 +195,6 @@ class AdditiveMechanism(Mechanism):
         if math.isinf(self.epsilon):
             return 1.0
         return self.geometry.basis.share_learned(self._variance(sensitivity))
-
-    def rehearse(self, shape: tuple[int, ...] | None, sensitivity: float) -> None:
-        super().rehearse((self.geometry.basis.size or 1,) if shape is None else shape, sensitivity)
 
     def _check_basis(self) -> None:
         shift, basis = self.shift, self.basis

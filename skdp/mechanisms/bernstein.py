@@ -66,9 +66,6 @@ class BernsteinMechanism(Mechanism):
     def noise_columns(self, shape: tuple[int, ...], sensitivity: float) -> Matrix | None:
         return self._laplace().noise_columns(shape, int(np.prod(shape)) * sensitivity)
 
-    def rehearse(self, shape: tuple[int, ...] | None, sensitivity: float) -> None:
-        super().rehearse((1,) if shape is None else shape, sensitivity)
-
     def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
         return self._laplace().guarantee(gamma)
 

@@ -115,4 +115,4 @@ class L2LaplaceMechanism(PureAdditiveMechanism):
 
     def _deviation(self, n_values: int, sensitivity: float) -> float:
         lattice, scale = l2_laplace_scale(sensitivity, n_values, self.epsilon)
-        return math.sqrt(n_values + 1) * scale * 2.0**lattice.exponent
+        return math.ldexp(math.sqrt(n_values + 1) * scale, lattice.exponent)

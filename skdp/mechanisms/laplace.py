@@ -83,8 +83,9 @@ class LaplaceMechanism(PureAdditiveMechanism):
     -----
     Why rounding to the lattice is paid for is proved in `skdp.mechanisms.noise.Lattice`.
 
-    A value beyond +-2^61 steps, which is more than 2^45 times the sensitivity for one value, is
-    clipped there. Both ends are public.
+    Where a noisy number is beyond +-2^60 steps of the lattice, all numbers are released as NaN, and
+    `skdp.release` raises an error. For one number and epsilon up to 1 that is at least 2^44 times
+    the sensitivity; the rounding of doubles is then no longer small beside the sensitivity.
 
     References
     ----------
@@ -155,4 +156,4 @@ class LaplaceMechanism(PureAdditiveMechanism):
 
     def _deviation(self, n_values: int, sensitivity: float) -> float:
         lattice, scale = laplace_scale(sensitivity, n_values, self.epsilon)
-        return math.sqrt(2) * scale * 2.0**lattice.exponent
+        return math.ldexp(math.sqrt(2) * scale, lattice.exponent)
