@@ -25,7 +25,6 @@ from sklearn.neighbors import KernelDensity
 from sklearn.preprocessing import MinMaxScaler
 
 from skdp import (
-    BernsteinMechanism,
     BernsteinTransformer,
     GaussianMechanism,
     L2LaplaceMechanism,
@@ -224,8 +223,7 @@ def main() -> None:
     options = parser.parse_args()
     share = share_told_apart(0.1, 1.1, 10_000, np.random.default_rng(0))
     print(f"numpy.random.Generator.laplace: {share:.1%} of 10,000")
-    for mechanism in (LaplaceMechanism(1.0, "identity"), GaussianMechanism(1.0, 1e-5, "analytic"),
-                      BernsteinMechanism(1.0)):  # fmt: skip
+    for mechanism in (LaplaceMechanism(1.0, "identity"), GaussianMechanism(1.0, 1e-5, "identity")):
         told = unexplained_numbers(mechanism, options.numbers)
         print(f"{mechanism}: {told} of {2 * options.numbers}", flush=True)
     for plan_of, all_options, kinds in (

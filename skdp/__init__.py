@@ -28,7 +28,6 @@ from skdp.exceptions import (
     LedgerError,
     PrivacyLeakWarning,
     PrivateEvaluationError,
-    ReproductionWarning,
 )
 from skdp.fitted_function import FittedFunctionTarget
 from skdp.functions.additive import AdditiveTarget
@@ -42,7 +41,6 @@ from skdp.functions.released import (
 )
 from skdp.functions.released_density import ReleasedDensity
 from skdp.mechanisms.base import Mechanism
-from skdp.mechanisms.bernstein import BernsteinMechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.l2_laplace import L2LaplaceMechanism
@@ -73,7 +71,6 @@ if TYPE_CHECKING:
 __all__ = [
     "AdditiveTarget",
     "BernsteinDensity",
-    "BernsteinMechanism",
     "BernsteinTarget",
     "BernsteinTransformer",
     "BudgetDisplay",
@@ -119,7 +116,6 @@ __all__ = [
     "ReleasedDensity",
     "ReleasedOutlierDetector",
     "ReleasedRegressor",
-    "ReproductionWarning",
     "RiskDisplay",
     "SamplingPlan",
     "SensitivityDisplay",

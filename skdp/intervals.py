@@ -33,7 +33,6 @@ from skdp.core.target import Target
 from skdp.core.types import Estimator, Matrix
 from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.base import Mechanism
-from skdp.mechanisms.bernstein import BernsteinMechanism
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
@@ -109,8 +108,7 @@ class Simulator:
     @property
     def is_of_noise_alone(self) -> bool:
         """Whether what a release is off by does not depend on the value: no oracle is needed."""
-        own = AdditiveMechanism.release, BernsteinMechanism.release
-        return not self._has_prior and type(self.mechanism).release in own
+        return not self._has_prior and type(self.mechanism).release is AdditiveMechanism.release
 
     def _errors(
         self, shape: tuple[int, ...], n_draws: int | None, random_state: int | None, owner: str

@@ -19,7 +19,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from skdp import (
-    BernsteinMechanism,
     BernsteinTransformer,
     ExponentialMechanism,
     GaussianMechanism,
@@ -331,7 +330,6 @@ def test_integers_are_taken_where_the_plan_has_doubles():
                 LaplaceMechanism(0.5, basis="identity"),
                 GaussianMechanism(1.0, 1e-5, decode=False),
                 LaplaceMechanism(1.0, basis=[[1.0, 0.5, 0], [0, 2.0, 0], [0, 0, 1.0]]),
-                BernsteinMechanism(1.0),
             )
         ),
         (LaplaceMechanism(1.0), 0.1),
@@ -433,7 +431,7 @@ def test_without_an_oracle_the_form_must_be_given():
 
 
 def test_a_plan_keeps_a_mechanism_of_its_own():
-    mechanism = BernsteinMechanism(1.0)
+    mechanism = LaplaceMechanism(1.0)
     plan = plan_release(
         column_means, n_samples=80, mechanism=mechanism, sensitivity=sampler(X_public)
     )

@@ -9,10 +9,9 @@ examples of the R package diffpriv, each with the exact value beside the private
 
 import matplotlib.pyplot as plt
 import numpy as np
-from reproduced import compare
+from reproduced import BernsteinMechanism, compare
 
 from skdp import (
-    BernsteinMechanism,
     BernsteinTarget,
     BernsteinTransformer,
     ExponentialMechanism,

@@ -89,7 +89,7 @@ def composition_at_risk(
         Bound on the absolute loss of each release.
     confidence : float in [0, 1)
         A true lower bound on the probability that the absolute loss is at most epsilon, such as
-        ``LaplaceLoss(epsilon0).two_sided(epsilon)``; the value of `paper_confidence` is not one.
+        ``LaplaceLoss(epsilon0).two_sided(epsilon)``.
     n : int of at least 1
         Number of releases.
     delta : float in (0, 1)

@@ -110,7 +110,7 @@ class RiskDisplay:
             optimal_epsilon=optimal,
             optimal_cost=model.cost_at_risk(optimal, epsilon0),
             epsilon0=epsilon0,
-            law=model.law,
+            law=str(getattr(model.law, "__name__", model.law)),
         )
 
     def plot(self, ax: Axes | None = None, **line_kw: Any) -> RiskDisplay:

@@ -1,8 +1,7 @@
-"""Privacy at risk: what a release really risks, what it costs, and the published numbers.
+"""Privacy at risk: what a release really risks, and what it costs.
 
 Start from `privacy_loss_distribution`, the law of the privacy loss of one release, and
-`joint_risk`, which adds the randomness of the pair when the sensitivity was sampled. Published
-numbers that do not hold are in `skdp.risk.paper`; no guarantee is computed from them.
+`joint_risk`, which adds the randomness of the pair when the sensitivity was sampled.
 """
 
 from skdp.accounting.composition import GridLoss

@@ -313,7 +313,7 @@ def test_a_level_that_the_order_does_not_attain_is_refused(calibration, gamma, n
     least = order_statistic(n_pairs=values["n_pairs"], calibration=calibration).gamma
     OrderStatistic(**values | {"k": values["n_pairs"]})
     for changes in ({"k": values["k"] - 1}, {"k": 1}, {"gamma": math.nextafter(least, 0)}):
-        with pytest.raises(ValueError, match="'gamma' parameter .* a level that k="):
+        with pytest.raises(ValueError, match=r"'gamma' parameter .* a level that k="):
             OrderStatistic(**values | changes)
 
 
