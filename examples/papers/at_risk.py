@@ -17,8 +17,6 @@ from scipy.optimize import brentq
 from scipy.special import gammainc
 from scipy.stats import nbinom
 
-from skdp.risk import dkw_factor
-
 
 def cdf_of_t(x, n_outputs=1):
     """Return P(T <= x), T the absolute difference of two Gamma(n_outputs) variables.
@@ -42,6 +40,21 @@ def paper_epsilon(confidence, epsilon0, n_outputs=1):
     return brentq(
         lambda level: paper_confidence(level, epsilon0, n_outputs) - confidence, 0, epsilon0
     )
+
+
+def dkw_n_pairs(rho, confidence=0.95):
+    """Return from how many pairs on the distribution of the sensitivity is known to `rho`."""
+    return math.ceil(math.log(2 / (1 - confidence)) / (2 * rho**2))
+
+
+def dkw_factor(rho, n_pairs):
+    """Return how likely an empirical distribution is within `rho` of the true one, at least."""
+    return max(0.0, 1 - 2 * math.exp(-2 * rho**2 * n_pairs))
+
+
+def sampled_confidence(confidence, rho, n_pairs):
+    """Return how likely a sampled sensitivity covers a pair: Theorem 11 with its missing rho."""
+    return max(0.0, confidence - rho) * dkw_factor(rho, n_pairs)
 
 
 def paper_joint_confidence(epsilon, epsilon0, confidence, rho, n_pairs):

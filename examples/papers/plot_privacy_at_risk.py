@@ -15,10 +15,12 @@ of the same outcome. The functions of `at_risk.py`, beside this page, reproduce 
 import matplotlib.pyplot as plt
 import numpy as np
 from at_risk import (
+    dkw_n_pairs,
     paper_composition,
     paper_confidence,
     paper_epsilon,
     paper_joint_confidence,
+    sampled_confidence,
 )
 from reproduced import compare
 
@@ -27,8 +29,6 @@ from skdp.risk import (
     LaplaceLoss,
     advanced_composition,
     basic_composition,
-    dkw_n_pairs,
-    sampled_confidence,
 )
 
 # %%

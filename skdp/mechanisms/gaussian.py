@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from skdp.core.checks import check_rules, is_real, shown
-from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
+from skdp.core.guarantee import NoiseLaw
 from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.base import BasisParameter, ByteSource
 from skdp.mechanisms.discrete import MAX_SCALE, discrete_gaussian
@@ -191,11 +191,8 @@ class GaussianMechanism(AdditiveMechanism):
         shift: float = 0.2,
         decode: bool = True,
     ):
-        self.epsilon = epsilon
+        super().__init__(epsilon, basis, shift, decode)
         self.delta = delta
-        self.basis = basis
-        self.shift = shift
-        self.decode = decode
 
     def unit_deviation(self, n_values: int) -> float:
         epsilon, delta = float(self.epsilon), float(self.delta)
@@ -203,15 +200,6 @@ class GaussianMechanism(AdditiveMechanism):
 
     def _kurtosis(self, n_values: int) -> float:
         return 0.0
-
-    def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
-        self._check()
-        return PrivacyGuarantee(
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            gamma=gamma,
-            basis=self._basis_description(),
-        )
 
     @property
     def noise_law(self) -> NoiseLaw | None:
@@ -221,24 +209,18 @@ class GaussianMechanism(AdditiveMechanism):
             return None
         return NoiseLaw("gaussian", 1 / gaussian_sigma(epsilon, delta))
 
-    def _add_noise(
-        self, value: NDArray[np.float64], sensitivity: float, source: ByteSource
-    ) -> NDArray[np.float64]:
-        lattice, sigma = gaussian_scale(sensitivity, value.size, self.epsilon, self.delta)
-        integers = lattice.to_integers(value)
-        return lattice.to_floats(integers, discrete_gaussian(sigma, value.size, source))
+    def _scale(self, n_values: int, sensitivity: float) -> tuple[Lattice, int]:
+        return gaussian_scale(sensitivity, n_values, self.epsilon, self.delta)
 
-    def _deviation(self, n_values: int, sensitivity: float) -> float:
-        lattice, sigma = gaussian_scale(sensitivity, n_values, self.epsilon, self.delta)
-        return math.ldexp(sigma, lattice.exponent)
+    def _draw(self, scale: int, size: int, source: ByteSource) -> NDArray[np.int64]:
+        return discrete_gaussian(scale, size, source)
+
+    def _spread(self, n_values: int) -> float:
+        return 1.0
 
     def _check(self) -> None:
-        epsilon, delta, least = self.epsilon, self.delta, _LEAST_DELTA
-        above_0 = "be a number above 0 (or inf, which adds no noise; a spent budget leaves 0)"
+        super()._check()
+        delta, least = self.delta, _LEAST_DELTA
         fits = is_real(delta) and least <= delta < 1
-        check_rules(
-            "GaussianMechanism",
-            epsilon=(epsilon, is_real(epsilon) and epsilon > 0, above_0),
-            delta=(delta, fits, f"be a number in [{least}, 1)"),
-        )
-        self._check_basis()
+        rule = f"be a number in [{least}, 1)"
+        check_rules(type(self).__name__, delta=(delta, fits, rule))

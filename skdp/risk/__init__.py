@@ -12,7 +12,6 @@ from skdp.accounting.formulas import (
 )
 from skdp.accounting.laws import GaussianLoss, LaplaceLoss, PureLoss
 from skdp.accounting.loss import PrivacyLossDistribution
-from skdp.risk.bounds import dkw_factor, dkw_n_pairs, sampled_confidence
 from skdp.risk.cost import CompensationModel
 from skdp.risk.joint import JointRisk, joint_risk, privacy_loss_distribution
 
@@ -27,9 +26,6 @@ __all__ = [
     "advanced_composition",
     "basic_composition",
     "composition_at_risk",
-    "dkw_factor",
-    "dkw_n_pairs",
     "joint_risk",
     "privacy_loss_distribution",
-    "sampled_confidence",
 ]

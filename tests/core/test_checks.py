@@ -20,7 +20,7 @@ from skdp import (
 )
 from skdp.audit import audit_epsilon, audit_estimator, find_large_sensitivity
 from skdp.bounds import mean_bound, svm_bound
-from skdp.risk import basic_composition, dkw_factor
+from skdp.risk import basic_composition
 
 ORACLE = UniformOracle([(0, 1)], y_bounds=(0, 1))
 X, Y = np.random.default_rng(0).uniform(size=(2, 20))
@@ -59,7 +59,6 @@ COUNTS = {
         lambda n: audit_estimator(MODEL, X[:, None], Y, record=([0.5], 0.5), pairs=n),
     ),
     "risk": ("n", lambda n: basic_composition(0.1, n)),
-    "dkw_factor": ("n_pairs", lambda n: dkw_factor(0.5, n)),
     "degree": (
         "degree",
         lambda n: BernsteinTransformer(degree=n, feature_range=(0, 1)).fit(X[:, None]),

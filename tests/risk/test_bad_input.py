@@ -23,11 +23,8 @@ from skdp.risk import (
     advanced_composition,
     basic_composition,
     composition_at_risk,
-    dkw_factor,
-    dkw_n_pairs,
     joint_risk,
     privacy_loss_distribution,
-    sampled_confidence,
 )
 
 # the published formulas are what is asked for
@@ -47,9 +44,6 @@ CALLS = {
     "LaplaceLoss": (LaplaceLoss, ["epsilon0"]),
     "PureLoss": (PureLoss, ["epsilon0"]),
     "GaussianLoss": (GaussianLoss, ["mu"]),
-    "dkw_n_pairs": (dkw_n_pairs, ["rho", "confidence"]),
-    "dkw_factor": (dkw_factor, ["rho", "n_pairs"]),
-    "sampled_confidence": (sampled_confidence, ["confidence", "rho", "n_pairs"]),
     "basic_composition": (basic_composition, ["epsilon0", "n"]),
     "advanced_composition": (advanced_composition, ["epsilon0", "n", "delta"]),
     "composition_at_risk": (
