@@ -178,7 +178,7 @@ class PrivateEstimator(Charged, FittedMethods, DelegatedMethods, MetaEstimatorMi
         self.accountant = accountant
         self.random_state = random_state
 
-    @usual_errors()
+    @usual_errors
     def fit(self, X: Container, y: Container = None, sample_weight: Container = None) -> Self:
         """Fit privately.
 
@@ -235,7 +235,7 @@ class PrivateEstimator(Charged, FittedMethods, DelegatedMethods, MetaEstimatorMi
         )
         return self
 
-    @usual_errors()
+    @usual_errors
     def plan(self, n_samples: int, like: Container = None) -> ReleasePlan:
         """Settle all that is public about a fit, without private data.
 

@@ -176,7 +176,7 @@ class ReleasePlan(Charged):
             self.sensitivity.check_made_for(self.target)
         object.__setattr__(self, "settled", (self.target, self.sensitivity, key))
 
-    @usual_errors()
+    @usual_errors
     def execute(
         self,
         X: Container,

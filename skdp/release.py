@@ -159,7 +159,7 @@ def release(
     return plan.execute_checked(dataset, accountant=accountant, random_state=random_state)
 
 
-@usual_errors()
+@usual_errors
 def plan_release(
     target: Target | Callable,
     *,

@@ -29,6 +29,7 @@ from skdp import (
     SensitivitySampler,
     UniformOracle,
     load,
+    plan_release,
     release,
 )
 from skdp.accounting import PrivacyAccountant, default_accountant
@@ -505,10 +506,10 @@ def test_small_numbers_are_no_rounding_errors(scale, kind):
 
     target = kind(small) if kind is AdditiveTarget else lambda X: small(X).mean(axis=0)
     mechanism = LaplaceMechanism(1.0, decode=False)
-    released = release(target, X, mechanism=mechanism, sensitivity=FEW_PAIRS)
-    assert 0 < released.sensitivity.value <= scale / 60 * (1 + 1e-9)
-    assert released.sensitivity.value > scale / 120
-    assert not released.sensitivity.is_rounding
+    plan = plan_release(target, n_samples=60, mechanism=mechanism, sensitivity=FEW_PAIRS)
+    assert 0 < plan.sensitivity.value <= scale / 60 * (1 + 1e-9)
+    assert plan.sensitivity.value > scale / 120
+    assert not plan.sensitivity.is_rounding
 
 
 def test_a_trial_shows_no_category_of_the_data(capfd):

@@ -179,7 +179,7 @@ class PrivateSearchCV(FittedMethods, DelegatedMethods, MetaEstimatorMixin, BaseE
         self.accountant = accountant
         self.random_state = random_state
 
-    @usual_errors()
+    @usual_errors
     def fit(self, X: Container, y: Container = None, sample_weight: None = None) -> Self:
         """Choose privately, then fit privately.
 

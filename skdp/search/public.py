@@ -14,7 +14,7 @@ from skdp.search.candidates import check_scores, list_candidates
 from skdp.simulation import Simulation, sampler_of
 
 
-@usual_errors()
+@usual_errors
 def public_search(
     estimator: PrivateEstimator,
     param_grid: Mapping[str, Sequence] | Sequence[Mapping[str, Sequence]],

@@ -220,7 +220,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             return usual
         return order_statistic(usual.gamma, few_pairs(usual.gamma), **options, owner=owner)
 
-    @usual_errors()
+    @usual_errors
     def sample(
         self,
         target: Callable,
