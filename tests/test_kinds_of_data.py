@@ -613,7 +613,7 @@ def test_weights(estimator):
 
 
 def test_weights_of_bagging_follow_the_records():
-    bag = BaggingRegressor(LinearRegression(), 2, random_state=0)
+    bag = BaggingRegressor(Ridge(), 2, random_state=0)
     model = private(bag, weighted).fit(X, y, sample_weight=WEIGHTS)
     assert np.isfinite(model.predict(X)).all()
 
