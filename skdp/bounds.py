@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from skdp.core.checks import check_count, check_real, floats, shown, warn
 from skdp.core.classes import public_name
-from skdp.core.units import ROUND_UP
+from skdp.core.geometry import ROUND_UP
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.preconditions import OF_MEAN, EstimatorRule, Ranges, as_ranges
 
