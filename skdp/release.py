@@ -23,6 +23,7 @@ from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public
 
 
+@usual_errors
 def release(
     target: Target | Callable,
     X: Container,

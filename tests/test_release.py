@@ -588,7 +588,7 @@ def test_a_mean_that_the_noise_cannot_hold_is_refused_in_the_plan():
     known = KnownSensitivity(1e-6, "l1", 3, ranges=[(1e9, 1e9 + 2e-6)])
     ledger = PrivacyAccountant(":memory:", epsilon=5)
     with pytest.raises(ValueError, match="Subtract the middle of the ranges"):
-        release(np.mean, [1e9] * 3, mechanism=LAPLACE, sensitivity=known, accountant=ledger)
+        release(np.mean, np.full(3, 1e9), mechanism=LAPLACE, sensitivity=known, accountant=ledger)
     assert not ledger.rows()
     with pytest.warns(UserWarning, match="Subtract the middle of the ranges"):
         mean_bound(10**6, ranges=(1.7e12, 1.7e12 + 1000))
