@@ -25,10 +25,10 @@ from skdp import (
     PrivateEstimator,
     SensitivitySampler,
     UniformOracle,
-    mean_l1,
     release,
 )
 from skdp.accounting import PrivacyAccountant
+from skdp.bounds import mean_bound
 
 N = 40
 NUMBERS = np.random.default_rng(0).integers(0, 2, size=(N, 2))
@@ -120,7 +120,7 @@ def fitted(estimator, **options):
 
 
 def of_mean(X, y, budget):
-    bound = mean_l1(N, 2, ranges=(0, 1))
+    bound = mean_bound(N, 2, ranges=(0, 1))
     options = {"mechanism": LaplaceMechanism(1.0), "accountant": budget, "random_state": 0}
     return release(lambda X: np.asarray(X).mean(axis=0), X, sensitivity=bound, **options)
 
