@@ -27,7 +27,6 @@ from skdp.exceptions import (
     LedgerError,
     PrivacyLeakWarning,
     PrivateEvaluationError,
-    ReproductionWarning,
 )
 from skdp.fitted_function import FittedFunctionTarget
 from skdp.functions.additive import AdditiveTarget
@@ -41,7 +40,6 @@ from skdp.functions.released import (
 )
 from skdp.functions.released_density import ReleasedDensity
 from skdp.mechanisms.base import Mechanism
-from skdp.mechanisms.bernstein import BernsteinMechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.l2_laplace import L2LaplaceMechanism
@@ -54,7 +52,6 @@ from skdp.search.public import public_search
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.mean_bounds import exponential_mean, mean_l1, mean_l2
 from skdp.sensitivity.oracles import (
     GaussianOracle,
     MakeOracle,
@@ -65,15 +62,13 @@ from skdp.sensitivity.public_data import PublicDataOracle
 from skdp.sensitivity.random_density import RandomDensityOracle
 from skdp.sensitivity.random_task import RandomTaskOracle
 from skdp.sensitivity.sampler import SensitivitySampler
-from skdp.sensitivity.svm_bounds import linear_svc_l1, linear_svm_l1, svm_l1
 
 if TYPE_CHECKING:
-    from skdp import accounting, audit, risk
+    from skdp import accounting, audit, bounds, risk
 
 __all__ = [
     "AdditiveTarget",
     "BernsteinDensity",
-    "BernsteinMechanism",
     "BernsteinTarget",
     "BernsteinTransformer",
     "BudgetDisplay",
@@ -117,7 +112,6 @@ __all__ = [
     "ReleasedDensity",
     "ReleasedOutlierDetector",
     "ReleasedRegressor",
-    "ReproductionWarning",
     "SamplingPlan",
     "SensitivityDisplay",
     "SensitivityEstimate",
@@ -126,12 +120,8 @@ __all__ = [
     "UniformOracle",
     "accounting",
     "audit",
-    "exponential_mean",
-    "linear_svc_l1",
-    "linear_svm_l1",
+    "bounds",
     "load",
-    "mean_l1",
-    "mean_l2",
     "order_statistic",
     "plan_release",
     "public_search",
@@ -139,13 +129,12 @@ __all__ = [
     "release",
     "risk",
     "supported_estimators",
-    "svm_l1",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """Import the modules that look back at a release when they are asked for: they take time."""
-    if name in {"accounting", "audit", "risk"}:
+    if name in {"accounting", "audit", "bounds", "risk"}:
         return importlib.import_module(f"skdp.{name}")
     raise AttributeError(f"module 'skdp' has no attribute {name!r}")
 

@@ -14,6 +14,7 @@ from skdp.accounting.payer import find_accountant
 from skdp.checks import check_fit, check_holds_no_record, check_parameters
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
+from skdp.core.room import usual_errors
 from skdp.core.types import Container, Estimator
 from skdp.delegation import DelegatedMethods, fitted_attributes
 from skdp.estimators.inputs import takes
@@ -181,6 +182,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
+    @usual_errors
     def fit(self, X: Container, y: Container = None, sample_weight: Container = None) -> Self:
         """Fit privately.
 
@@ -241,6 +243,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         )
         return self
 
+    @usual_errors
     def plan(self, n_samples: int, like: Container = None) -> ReleasePlan:
         """Settle all that is public about a fit, without private data.
 

@@ -45,20 +45,6 @@ class PrivateEvaluationError(ValueError):
     """
 
 
-class ReproductionWarning(UserWarning):
-    """A published number is reproduced as printed, although it is not what it claims to be.
-
-    Given by the functions of `skdp.risk.paper`. Their values are for comparison with the
-    publication; no guarantee is ever computed from them.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from skdp import ReproductionWarning
-    >>> warnings.simplefilter("ignore", ReproductionWarning)  # who knows what they are
-    """
-
-
 class LedgerError(RuntimeError):
     """The ledger of a budget cannot be read or written; nothing was released for it.
 

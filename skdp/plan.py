@@ -22,7 +22,7 @@ from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.identity import REMEDY, content_of, key_of, obstacle_of
 from skdp.core.oracle import Oracle
-from skdp.core.room import evaluate_privately, spare
+from skdp.core.room import evaluate_privately, spare, usual_errors
 from skdp.core.schema import (
     Schema,
     declared,
@@ -36,6 +36,7 @@ from skdp.estimators.known import KnownTarget
 from skdp.estimators.labels import labels_of, repaired
 from skdp.estimators.parameters import ParameterTarget
 from skdp.estimators.validation import check_labels
+from skdp.exceptions import PrivateEvaluationError
 from skdp.fitted_function import FittedFunctionTarget
 from skdp.functions.choice import ChoiceTarget
 from skdp.functions.released_density import misplaced
@@ -191,6 +192,7 @@ class ReleasePlan:
             state = state | {"settled": (self.target, self.sensitivity, key)}
         return state
 
+    @usual_errors
     def execute(
         self,
         X: Container,
@@ -267,6 +269,13 @@ class ReleasePlan:
             shape=self.sensitivity.shape,
             add_noise=lambda exact: add_noise(exact, self.sensitivity.value, noise),
         )
+        if np.isnan(value).any():
+            raise PrivateEvaluationError(
+                f"What was released is beyond the range of the noise, about 2**44 times the "
+                f"sensitivity of {self.sensitivity.value:g}, and says nothing else; the budget has "
+                "paid. Subtract a public constant that is near the value first, or correct the "
+                "sensitivity."
+            )
         try:
             return self._made_of(value, errors, guarantee, budget, described)
         except Exception as error:  # of a target that restores or names values in its own way

@@ -137,9 +137,9 @@ def make_plan(
         if is_known and oracle is not None and mechanism.learns_code:
             options = _learn_within(options, target, n_samples, schema)
         options = [known.settle(target, n_samples, schema, each) for known, each in options]
-    shape = options[0][0].shape
+    shape, within = options[0][0].shape, None
     if is_known and _is_of_function(target):
-        tried = try_on_made_up(target, schema, sensitivity)
+        tried, within = try_on_made_up(target, schema, sensitivity)
         shape = tried if shape is None else shape
     limits = [
         limit for _, each in options for limit in (each.geometry.basis.size, each.most_values)
@@ -150,7 +150,9 @@ def make_plan(
     known, mechanism = _best(options, shape)
     if derived:
         known = replace(known, key=key_of(target))
-    mechanism.rehearse(shape, known.value)
+    if within is None:
+        within = np.zeros((mechanism.geometry.basis.size or 1,) if shape is None else shape)
+    rehearse(mechanism, within, known.value)
     plan = ReleasePlan(
         target,
         schema,
@@ -171,6 +173,24 @@ def make_plan(
             f"{_say_tolerance(getattr(target, 'estimator', None))}."
         )
     return plan
+
+
+class _OnlyBytes:
+    """A source that, as that of the operating system, has no other method than `bytes`."""
+
+    def __init__(self) -> None:
+        self.bytes = np.random.default_rng(0).bytes
+
+
+def rehearse(mechanism: Mechanism, public: NDArray[np.float64], sensitivity: float) -> None:
+    """Release a public value, so that what cannot be released fails before private data is read."""
+    released, _ = mechanism.release_with_errors(public, sensitivity, _OnlyBytes())
+    if np.isnan(released).any():
+        raise ValueError(
+            f"The value of records within the ranges is too large for a sensitivity of "
+            f"{sensitivity:g}: it must be less than 2**44 times as large. Subtract the middle of "
+            "the ranges from the records, and add it to what is released."
+        )
 
 
 def _say_tolerance(estimator: Any) -> str:

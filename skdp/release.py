@@ -8,6 +8,7 @@ from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import check_accountant, find_accountant
 from skdp.core.checks import check_count, shown
 from skdp.core.dataset import Dataset, as_dataset, n_records
+from skdp.core.room import usual_errors
 from skdp.core.target import Target, as_target
 from skdp.core.types import Container
 from skdp.functions.choice import ChoiceTarget
@@ -22,6 +23,7 @@ from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public
 
 
+@usual_errors
 def release(
     target: Target | Callable,
     X: Container,
@@ -158,6 +160,7 @@ def release(
     return plan.execute_checked(dataset, accountant=accountant, random_state=random_state)
 
 
+@usual_errors
 def plan_release(
     target: Target | Callable,
     *,

@@ -27,7 +27,6 @@ from skdp.core.types import AxisLabels, Container, Estimator, Labels, Matrix, Va
 from skdp.functions.released_density import ReleasedDensity, remark_on_density
 from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.base import Mechanism
-from skdp.mechanisms.bernstein import BernsteinMechanism
 from skdp.save import check_free, read_folder, together, write_folder
 from skdp.sensitivity.bounds import KnownSensitivity, said_of_gaps
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -619,8 +618,7 @@ class Simulator:
     @property
     def is_of_noise_alone(self) -> bool:
         """Whether the error of a release does not depend on the value: no oracle is needed."""
-        own = AdditiveMechanism.release, BernsteinMechanism.release
-        return not self._has_prior and type(self.mechanism).release in own
+        return not self._has_prior and type(self.mechanism).release is AdditiveMechanism.release
 
     @property
     def is_ready(self) -> bool:

@@ -11,7 +11,7 @@ from numpydoc.validate import validate
 import skdp
 import skdp.accounting
 import skdp.audit
-import skdp.risk.paper
+import skdp.bounds
 
 SUMMARY = {"GL08", "SS01", "SS02", "SS03", "SS04"}
 SECTIONS = {"GL03", "GL05", "GL06", "GL07", "GL10"}
@@ -57,7 +57,7 @@ def documenting_class(cls, method):
 
 def public_objects():
     """Dotted names and objects of what can be imported, and the methods of the classes."""
-    for module in (skdp, skdp.accounting, skdp.audit, skdp.risk, skdp.risk.paper):
+    for module in (skdp, skdp.accounting, skdp.audit, skdp.bounds, skdp.risk):
         for name in module.__all__:
             obj = getattr(module, name)
             if inspect.ismodule(obj):

@@ -22,6 +22,7 @@ LEVELS = (
     {"exceptions": 0, "_version": 0, "core": 1}
     | dict.fromkeys(WINGS, 2)
     | {
+        "bounds": 3,
         "fitted_function": 3,
         "save": 3,
         "known_density": 4,

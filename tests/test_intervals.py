@@ -21,11 +21,11 @@ from skdp import (
     SensitivitySampler,
     UniformOracle,
     load,
-    mean_l1,
     plan_release,
     release,
 )
 from skdp.audit import find_leaks
+from skdp.bounds import mean_bound
 from skdp.core.geometry import Geometry
 
 X, y = load_diabetes(return_X_y=True)
@@ -153,7 +153,7 @@ def test_a_plain_statistic_has_intervals_too(n_columns, how, tmp_path):
     records, bounds = np.random.default_rng(0).uniform(size=(80, n_columns)), [(0, 1)] * n_columns
     function = np.mean if n_columns == 1 else columns_of
     sampler = SensitivitySampler(UniformOracle(bounds), gamma=0.2, random_state=0)
-    sensitivity = mean_l1(80, ranges=bounds) if how == "on paper" else sampler
+    sensitivity = mean_bound(80, ranges=bounds) if how == "on paper" else sampler
     mechanism = LaplaceMechanism(3.0)
     plan = plan_release(
         function, n_samples=80, like=records, mechanism=mechanism, sensitivity=sensitivity
@@ -173,7 +173,7 @@ def test_a_plain_statistic_has_intervals_too(n_columns, how, tmp_path):
 def test_of_noise_alone_an_interval_is_nearly_that_of_its_law():
     records = np.random.default_rng(0).uniform(size=80)
     released = release(
-        np.mean, records, mechanism=LaplaceMechanism(3.0), sensitivity=mean_l1(80, ranges=(0, 1))
+        np.mean, records, mechanism=LaplaceMechanism(3.0), sensitivity=mean_bound(80, ranges=(0, 1))
     )
     end = np.log(10) / (3 * 80)
     for seed in range(3):

@@ -49,10 +49,10 @@ from skdp import (
     PublicDataOracle,
     SensitivitySampler,
     UniformOracle,
-    mean_l1,
     release,
 )
 from skdp.accounting import PrivacyAccountant
+from skdp.bounds import mean_bound
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
 from skdp.estimators.inputs import takes, takes_weights
@@ -613,7 +613,7 @@ def test_weights(estimator):
 
 
 def test_weights_of_bagging_follow_the_records():
-    bag = BaggingRegressor(LinearRegression(), 2, random_state=0)
+    bag = BaggingRegressor(Ridge(), 2, random_state=0)
     model = private(bag, weighted).fit(X, y, sample_weight=WEIGHTS)
     assert np.isfinite(model.predict(X)).all()
 
@@ -638,7 +638,7 @@ def test_an_estimate_without_weights_does_not_serve_a_weighted_fit():
     assert model.fit(X, y, sample_weight=WEIGHTS).sensitivity_ == estimate
 
 
-@pytest.mark.parametrize("sensitivity", [1.0, mean_l1(N, ranges=(0, 1))])
+@pytest.mark.parametrize("sensitivity", [1.0, mean_bound(N, ranges=(0, 1))])
 def test_weights_need_a_sampled_sensitivity(sensitivity):
     model = private(Ridge(), X_public, sensitivity=sensitivity)
     with pytest.raises(ValueError, match="bounds on paper are for records without weights"):

@@ -49,11 +49,11 @@ from skdp import (
     PublicDataOracle,
     RandomTaskOracle,
     SensitivitySampler,
-    linear_svc_l1,
     release,
 )
 from skdp.accounting import PrivacyAccountant
 from skdp.audit import audit_estimator
+from skdp.bounds import svm_bound
 
 EXACT = LaplaceMechanism(np.inf)
 
@@ -288,7 +288,7 @@ def test_a_record_that_a_public_step_refuses_is_no_error(data, step):
 @pytest.mark.parametrize("number", [np.nan, np.inf, -1e308])
 def test_no_record_is_refused_where_a_bound_clips_it(data, number):
     X, y = data
-    bound = linear_svc_l1(300, 3, C=0.01, solver_error=1e-4)
+    bound = svm_bound(LinearSVC(loss="hinge", C=0.01), 300, 3, solver_error=1e-4)
     settings = {"mechanism": LaplaceMechanism(1.0), "sensitivity": bound, "classes": [0, 1]}
     model = PrivateEstimator(LinearSVC(loss="hinge", C=0.01), **settings)
     X[3, 0] = number
@@ -643,7 +643,7 @@ def test_a_bound_that_was_derived_is_for_its_target_alone(data):
 
 def test_a_bound_that_was_checked_for_an_estimator_is_for_it_alone(data):
     X, y = np.clip(data[0], 0, 1), data[1]
-    bound = linear_svc_l1(len(X), 3, C=0.01, solver_error=1e-6)
+    bound = svm_bound(LinearSVC(loss="hinge", C=0.01), len(X), 3, solver_error=1e-6)
     model = PrivateEstimator(
         LinearSVC(C=0.01, loss="hinge"),
         mechanism=LaplaceMechanism(1.0),

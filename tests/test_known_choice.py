@@ -16,10 +16,9 @@ from skdp import (
     PrivateEstimator,
     PublicDataOracle,
     SensitivitySampler,
-    mean_l1,
-    mean_l2,
     plan_release,
 )
+from skdp.bounds import mean_bound
 
 AUTO = LaplaceMechanism(1.0, norm="auto")
 
@@ -29,7 +28,7 @@ def means(X):
 
 
 def both(n_features, prior=None):
-    l1, l2 = (bound(100, n_features, ranges=(0, 1)) for bound in (mean_l1, mean_l2))
+    l1, l2 = (mean_bound(100, n_features, ranges=(0, 1)).in_norm(order) for order in (1, 2))
     return replace(l1, l2_value=l2.value, shape=(n_features,), prior=prior, random_state=0)
 
 
@@ -71,7 +70,9 @@ def test_too_many_numbers_get_laplace_noise_unless_a_code_makes_them_few():
     taken = plan(both(17, prior), like=17)
     assert type(taken.mechanism) is L2LaplaceMechanism
     assert taken.mechanism.geometry.basis.n_released == 1
-    assert taken.sensitivity.value == pytest.approx(mean_l2(100, 17, ranges=(0, 1)).value)
+    assert taken.sensitivity.value == pytest.approx(
+        mean_bound(100, 17, ranges=(0, 1)).in_norm(2).value
+    )
 
 
 def test_codes_are_compared_by_what_they_leave_open_not_by_their_noise():

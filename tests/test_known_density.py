@@ -33,9 +33,9 @@ from skdp import (
     ReleasedDensity,
     SensitivitySampler,
     load,
-    mean_l1,
     release,
 )
+from skdp.bounds import mean_bound
 from skdp.functions.bernstein import coefficients_of
 from skdp.functions.bernstein_order import noise_followed
 from skdp.known_density import KERNELS, KnownDensityTarget
@@ -465,7 +465,7 @@ def test_what_becomes_of_gaps_is_said_whether_there_are_some_or_not(tmp_path):
     assert texts[0] == texts[1]
     ages = np.random.default_rng(0).uniform(18, 98, size=(200, 1))
     released = release(
-        np.mean, ages, mechanism=LaplaceMechanism(1.0), sensitivity=mean_l1(200, ranges=(18, 98))
+        np.mean, ages, mechanism=LaplaceMechanism(1.0), sensitivity=mean_bound(200, ranges=(18, 98))
     )
     said = "gaps: missing numbers counted as 18; fill them beforehand where another value is better"
     assert said in released.summary().remark

@@ -16,25 +16,18 @@ from skdp import (
     PrivateEstimator,
     PublicCode,
     PublicDataOracle,
-    exponential_mean,
-    linear_svc_l1,
-    mean_l1,
-    mean_l2,
     plan_release,
     release,
 )
 from skdp.audit import audit_release
+from skdp.bounds import mean_bound, svm_bound
 
 N, D = 400, 30
 DIRECTIONS = np.random.default_rng(99).normal(size=(3, D)) / 30
-MECHANISMS = [
-    (LaplaceMechanism(0.3), mean_l1),
-    (L2LaplaceMechanism(0.3), mean_l2),
-    (GaussianMechanism(0.3, 1e-5), mean_l2),
-]
+MECHANISMS = [LaplaceMechanism(0.3), L2LaplaceMechanism(0.3), GaussianMechanism(0.3, 1e-5)]
 
 every_mechanism = pytest.mark.parametrize(
-    ("mechanism", "bound"), MECHANISMS, ids=[type(each).__name__ for each, _ in MECHANISMS]
+    "mechanism", MECHANISMS, ids=[type(each).__name__ for each in MECHANISMS]
 )
 
 
@@ -49,8 +42,9 @@ def means(X):
     return X.mean(axis=0)
 
 
-def known(bound, **options):
-    return replace(bound(N, D, ranges=(0, 1)), **{"prior": people, "random_state": 0} | options)
+def known(**options):
+    bound = mean_bound(N, D, ranges=(0, 1))
+    return replace(bound, **{"prior": people, "random_state": 0} | options)
 
 
 X = people(N, np.random.default_rng(7))
@@ -64,13 +58,13 @@ def with_epsilon(mechanism, epsilon):
 def plans():
     """The plan of each mechanism."""
     return {
-        mechanism: plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known(bound))
-        for mechanism, bound in MECHANISMS
+        mechanism: plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known())
+        for mechanism in MECHANISMS
     }
 
 
 @every_mechanism
-def test_the_promise_is_plain_and_says_what_the_prior_is_for(plans, mechanism, bound):
+def test_the_promise_is_plain_and_says_what_the_prior_is_for(plans, mechanism):
     plan = plans[mechanism]
     guarantee = plan.guarantee
     assert guarantee.gamma == 0
@@ -82,7 +76,7 @@ def test_the_promise_is_plain_and_says_what_the_prior_is_for(plans, mechanism, b
     assert plan.n_evaluations == 398
     assert plan.standard_errors.shape == (D,)
     assert plan.mechanism.geometry.basis.has_prior
-    without = known(bound, prior=None)
+    without = known(prior=None).in_norm(mechanism.order)
     assert plan.sensitivity.value == pytest.approx(without.value, rel=1e-8)
     released = pickle.loads(pickle.dumps(plan)).execute(X, random_state=0)
     assert released.sensitivity.prior is None  # no record of an oracle goes out with a release
@@ -93,15 +87,13 @@ def test_the_promise_is_plain_and_says_what_the_prior_is_for(plans, mechanism, b
 
 @pytest.mark.slow
 @every_mechanism
-def test_a_mean_of_correlated_columns_is_closer_with_the_prior(plans, mechanism, bound):
+def test_a_mean_of_correlated_columns_is_closer_with_the_prior(plans, mechanism):
     """Seeded; the factor is above 5 for each, over 20 datasets."""
     prior = plans[mechanism]
     plain = mechanism
     if isinstance(mechanism, L2LaplaceMechanism):  # 30 numbers are too many without a code
         plain = GaussianMechanism(0.3, 1e-5)
-    plain = plan_release(
-        means, n_samples=N, like=X, mechanism=plain, sensitivity=known(bound, prior=None)
-    )
+    plain = plan_release(means, n_samples=N, like=X, mechanism=plain, sensitivity=known(prior=None))
     errors = []
     for seed in range(20):
         data = people(N, np.random.default_rng(1000 + seed))
@@ -118,14 +110,14 @@ def test_a_mean_of_correlated_columns_is_closer_with_the_prior(plans, mechanism,
 
 
 @every_mechanism
-def test_an_infinite_epsilon_releases_the_exact_value(mechanism, bound):
+def test_an_infinite_epsilon_releases_the_exact_value(mechanism):
     mechanism = with_epsilon(mechanism, np.inf)
-    released = release(means, X, mechanism=mechanism, sensitivity=known(bound))
+    released = release(means, X, mechanism=mechanism, sensitivity=known())
     np.testing.assert_array_equal(released.value, X.mean(axis=0))
 
 
 @every_mechanism
-def test_much_epsilon_releases_nearly_the_exact_value_where_all_numbers_are_kept(mechanism, bound):
+def test_much_epsilon_releases_nearly_the_exact_value_where_all_numbers_are_kept(mechanism):
     def few(X):
         return X[:, :6].mean(axis=0)
 
@@ -133,7 +125,7 @@ def test_much_epsilon_releases_nearly_the_exact_value_where_all_numbers_are_kept
         few,
         X,
         mechanism=with_epsilon(mechanism, 1e5),
-        sensitivity=replace(known(bound), shape=None),  # of six columns alone
+        sensitivity=replace(known(), shape=None),  # of six columns alone
         random_state=0,
     )
     assert "6 of 6 directions" in released.guarantee.basis
@@ -141,7 +133,7 @@ def test_much_epsilon_releases_nearly_the_exact_value_where_all_numbers_are_kept
 
 
 @every_mechanism
-def test_data_unlike_the_prior_are_as_private_and_worse_served(plans, mechanism, bound):
+def test_data_unlike_the_prior_are_as_private_and_worse_served(plans, mechanism):
     """The box around the prior mean is as wide as any dataset allows, so it clips nothing."""
     far = np.ones((N, D))
     plan = plans[mechanism]
@@ -151,8 +143,7 @@ def test_data_unlike_the_prior_are_as_private_and_worse_served(plans, mechanism,
 
 
 def test_a_code_is_kept_for_later_releases_at_another_epsilon(plans):
-    mechanism = MECHANISMS[1][0]
-    first = plans[mechanism]
+    first = plans[MECHANISMS[1]]
     again = plan_release(
         means,
         n_samples=N,
@@ -180,7 +171,7 @@ def test_the_same_seed_learns_the_same_code_and_without_one_pilots_differ():
             means,
             n_samples=N,
             mechanism=mechanism,
-            sensitivity=known(mean_l2, random_state=seed, n_pilot_pairs=50),
+            sensitivity=known(random_state=seed, n_pilot_pairs=50),
         ).mechanism.geometry.basis
         for seed in (1, 1, 2, None)
     ]
@@ -192,8 +183,8 @@ def test_the_same_seed_learns_the_same_code_and_without_one_pilots_differ():
 @pytest.mark.parametrize(
     ("mechanism", "bound", "message"),
     [
-        (LaplaceMechanism(1.0), mean_l2, "bounds neither larger norms"),
-        (LaplaceMechanism(1.0, basis="predictive"), mean_l1, "learned from pilot pairs"),
+        (LaplaceMechanism(1.0), known().in_norm(2), "bounds neither larger norms"),
+        (LaplaceMechanism(1.0, basis="predictive"), known(), "learned from pilot pairs"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_an_evaluation(mechanism, bound, message):
@@ -201,7 +192,7 @@ def test_what_does_not_fit_is_refused_before_an_evaluation(mechanism, bound, mes
         raise AssertionError
 
     with pytest.raises(ValueError, match=message):
-        plan_release(never, n_samples=N, mechanism=mechanism, sensitivity=known(bound))
+        plan_release(never, n_samples=N, mechanism=mechanism, sensitivity=bound)
 
 
 @pytest.mark.parametrize(
@@ -209,8 +200,8 @@ def test_what_does_not_fit_is_refused_before_an_evaluation(mechanism, bound, mes
     [LaplaceMechanism(1.0, decode=False), LaplaceMechanism(1.0, basis="identity")],
 )
 def test_a_mechanism_that_learns_no_code_has_no_use_for_the_prior(mechanism):
-    plan = plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known(mean_l1))
-    assert plan.sensitivity.value == known(mean_l1).value
+    plan = plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known())
+    assert plan.sensitivity.value == known().value
     assert plan.n_evaluations == 0
     assert "prior from" not in str(plan)
 
@@ -222,7 +213,7 @@ def test_a_pair_of_the_prior_that_exceeds_the_bound_shows_that_it_is_none():
 
 
 def test_a_prior_that_holds_the_private_records_is_refused():
-    bound = replace(mean_l2(N, D, ranges=(0, 1)), prior=PublicDataOracle(X))
+    bound = replace(mean_bound(N, D, ranges=(0, 1)), prior=PublicDataOracle(X))
     with pytest.raises(ValueError, match="holds the private records"):
         release(means, X, mechanism=L2LaplaceMechanism(1.0), sensitivity=bound)
 
@@ -249,15 +240,15 @@ def test_parameters_are_checked(options, message):
 
 def test_a_bound_that_may_fail_takes_no_prior():
     with pytest.raises(ValueError, match="without a gamma"):
-        replace(exponential_mean(N, gamma=0.05, rate=1.0), prior=people)
+        replace(KnownSensitivity(0.1, "l1", N, gamma=0.05), prior=people)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("mechanism", "bound"), MECHANISMS[::2], ids=["Laplace", "Gaussian"])
-def test_audits_find_the_promise_kept_and_a_third_of_the_noise_caught(mechanism, bound):
+@pytest.mark.parametrize("mechanism", MECHANISMS[::2], ids=["Laplace", "Gaussian"])
+def test_audits_find_the_promise_kept_and_a_third_of_the_noise_caught(mechanism):
     """A record that goes from corner to corner; seeded, and wrong with probability 1e-4."""
     mechanism = with_epsilon(mechanism, 3.0)
-    plan = plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known(bound))
+    plan = plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known())
     target, basis = plan.sensitivity.bounded(plan.target), plan.mechanism.geometry.basis
     corner = basis.encoder[np.abs(basis.encoder).sum(axis=1).argmax()] > 0
     first, second = X.copy(), X.copy()
@@ -292,7 +283,7 @@ def labeled(n, rng):
 def test_an_estimator_whose_bound_is_known_is_decoded_too():
     """The public fit is one to the prior's records, and so are the labels."""
     X, y = labeled(500, np.random.default_rng(1))
-    bound = linear_svc_l1(500, 4, C=0.01, solver_error=1e-4)
+    bound = svm_bound(LinearSVC(loss="hinge", C=0.01), 500, 4, solver_error=1e-4)
     model = PrivateEstimator(
         LinearSVC(C=0.01, loss="hinge", tol=1e-8, max_iter=100_000),
         mechanism=LaplaceMechanism(5.0),

@@ -48,7 +48,7 @@ PLACES = {
     "bounds": UniformOracle,
     "widths": lambda it: RandomDensityOracle((0, 1), widths=it),
     "ranges": lambda it: KnownSensitivity(1.0, "l1", 10, ranges=it),
-    "ranges of a mean": lambda it: skdp.mean_l1(it, 2, 10),
+    "ranges of a mean": lambda it: skdp.bounds.mean_bound(it, 2, 10),
     "gamma": lambda it: SensitivitySampler(ORACLE, gamma=it).plan(10),
     "n_pairs": lambda it: SensitivitySampler(ORACLE, n_pairs=it).plan(10),
     "feature_range": lambda it: BernsteinTransformer(feature_range=it).fit([[0.1]]),

@@ -25,10 +25,10 @@ from skdp import (
     PrivateEstimator,
     SensitivitySampler,
     UniformOracle,
-    mean_l1,
     release,
 )
 from skdp.accounting import PrivacyAccountant
+from skdp.bounds import mean_bound
 
 N = 40
 NUMBERS = np.random.default_rng(0).integers(0, 2, size=(N, 2))
@@ -120,7 +120,7 @@ def fitted(estimator, **options):
 
 
 def of_mean(X, y, budget):
-    bound = mean_l1(N, 2, ranges=(0, 1))
+    bound = mean_bound(N, 2, ranges=(0, 1))
     options = {"mechanism": LaplaceMechanism(1.0), "accountant": budget, "random_state": 0}
     return release(lambda X: np.asarray(X).mean(axis=0), X, sensitivity=bound, **options)
 
@@ -196,7 +196,7 @@ def test_nothing_tells_of_one_record(promise, part, tmp_path):
 
 OF_NUMBERS = {
     "float64": (np.float64, [1e30, -1e30]),
-    "float32": (np.float32, [1e15]),
+    "float32": (np.float32, [1e6]),
     "int64": (np.int64, [2**62]),
     "uint8": (np.uint8, [255]),
 }

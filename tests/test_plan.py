@@ -18,7 +18,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from skdp import (
-    BernsteinMechanism,
     BernsteinTransformer,
     ExponentialMechanism,
     GaussianMechanism,
@@ -34,12 +33,11 @@ from skdp import (
     SensitivitySampler,
     Target,
     UniformOracle,
-    linear_svc_l1,
-    mean_l1,
     plan_release,
     release,
 )
 from skdp.accounting import PrivacyAccountant
+from skdp.bounds import mean_bound, svm_bound
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
 from skdp.core.target import as_target
@@ -279,7 +277,6 @@ def test_integers_are_taken_where_the_plan_has_doubles():
                 LaplaceMechanism(0.5, basis="identity"),
                 GaussianMechanism(1.0, 1e-5, decode=False),
                 LaplaceMechanism(1.0, basis=[[1.0, 0.5, 0], [0, 2.0, 0], [0, 0, 1.0]]),
-                BernsteinMechanism(1.0),
             )
         ),
         (LaplaceMechanism(1.0), 0.1),
@@ -338,7 +335,7 @@ def test_a_plan_says_what_it_is(classifier_plan):
         n_samples=80,
         like=X,
         mechanism=LaplaceMechanism(1.0),
-        sensitivity=mean_l1(80, 3, ranges=(-9, 9)),
+        sensitivity=mean_bound(80, 3, ranges=(-9, 9)),
     )
     assert "evaluations: 0 on public records" in str(known)
 
@@ -381,7 +378,7 @@ def test_without_an_oracle_the_form_must_be_given():
 
 
 def test_a_plan_keeps_a_mechanism_of_its_own():
-    mechanism = BernsteinMechanism(1.0)
+    mechanism = LaplaceMechanism(1.0)
     plan = plan_release(
         column_means, n_samples=80, mechanism=mechanism, sensitivity=sampler(X_public)
     )
@@ -414,7 +411,7 @@ def test_the_size_of_a_classifier_is_found_before_the_budget_pays():
     model = PrivateEstimator(
         LinearSVC(loss="hinge", C=0.1),
         mechanism=L2LaplaceMechanism(1.0),  # for at most 16 numbers
-        sensitivity=linear_svc_l1(60, 20, 0.1, solver_error=0.1),
+        sensitivity=svm_bound(LinearSVC(loss="hinge", C=0.1), 60, 20, solver_error=0.1),
         classes=[0, 1],
         accountant=ledger,
     )

@@ -10,27 +10,30 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.neighbors import KernelDensity
 
 from skdp import (
     AdditiveTarget,
-    BernsteinMechanism,
     BernsteinTarget,
     BernsteinTransformer,
     ExponentialMechanism,
     FunctionTarget,
     GaussianMechanism,
     KnownSensitivity,
+    L2LaplaceMechanism,
     LaplaceMechanism,
+    PrivateEstimator,
     PrivateEvaluationError,
     PublicDataOracle,
     SensitivityEstimate,
     SensitivitySampler,
     UniformOracle,
-    exponential_mean,
     load,
+    plan_release,
     release,
 )
 from skdp.accounting import PrivacyAccountant, default_accountant
+from skdp.bounds import mean_bound
 from skdp.core.target import as_target
 
 ORACLE = UniformOracle([(0, 1), (0, 1)])
@@ -74,7 +77,6 @@ def test_infinite_epsilon_gives_the_exact_value_and_says_so():
         LaplaceMechanism(1e-300),
         LaplaceMechanism(1e-300, basis=np.eye(2)),
         GaussianMechanism(1e-300, 1e-300),
-        BernsteinMechanism(1e-300),
     ],
     ids=lambda mechanism: type(mechanism).__name__,
 )
@@ -144,7 +146,7 @@ def test_one_seed_shows_the_difference_of_neighbors_and_the_guarantee_says_so():
             SensitivitySampler(ORACLE, calibration="conditional", confidence=0.01),
             ["confidence=0.01 is below 0.5"],
         ),
-        (LAPLACE, exponential_mean(60, 0.7, 1.0), ["gamma=0.7 is above 0.5"]),
+        (LAPLACE, KnownSensitivity(0.006, "l1", 60, gamma=0.7), ["gamma=0.7 is above 0.5"]),
         (GaussianMechanism(50.0, 0.1), 0.1, ["epsilon=50 ", "delta=0.1 "]),
         (LaplaceMechanism(20), 0.1, []),
         (GaussianMechanism(1.0, 1 / 60), 0.1, []),
@@ -266,7 +268,7 @@ def test_known_sensitivity_of_something_else_is_refused(known, message):
 
 def test_known_sensitivity_brings_its_gamma():
     """Example 6 of the ICML paper: the mean of exponential records."""
-    bound = exponential_mean(n_samples=60, gamma=0.05, rate=1.0)
+    bound = KnownSensitivity(0.05, "l1", 60, gamma=0.05, preconditions="Exp(rate=1)")
     guarantee = release(np.mean, X, mechanism=LAPLACE, sensitivity=bound).guarantee
     assert guarantee.gamma == 0.05
     assert guarantee.oracle == bound.preconditions
@@ -515,10 +517,10 @@ def test_small_numbers_are_no_rounding_errors(scale, kind):
 
     target = kind(small) if kind is AdditiveTarget else lambda X: small(X).mean(axis=0)
     mechanism = LaplaceMechanism(1.0, decode=False)
-    released = release(target, X, mechanism=mechanism, sensitivity=FEW_PAIRS)
-    assert 0 < released.sensitivity.value <= scale / 60 * (1 + 1e-9)
-    assert released.sensitivity.value > scale / 120
-    assert not released.sensitivity.is_rounding
+    plan = plan_release(target, n_samples=60, mechanism=mechanism, sensitivity=FEW_PAIRS)
+    assert 0 < plan.sensitivity.value <= scale / 60 * (1 + 1e-9)
+    assert plan.sensitivity.value > scale / 120
+    assert not plan.sensitivity.is_rounding
 
 
 def test_a_trial_shows_no_category_of_the_data(capfd):
@@ -564,3 +566,73 @@ def test_no_budget_is_missed_by_what_is_refused(tmp_path):
     PrivacyAccountant(tmp_path / "ledger.db", epsilon=1.0)
     with pytest.raises(TypeError, match="returned a dict"):  # and no warning, which were an error
         release(lambda X: {"a": 1.0}, X, mechanism=LaplaceMechanism(1.0), sensitivity=1.0)
+
+
+@pytest.mark.loop("mechanism", [LAPLACE, L2LaplaceMechanism(1.0), GaussianMechanism(1.0, 1e-5)])
+@pytest.mark.loop(("value", "sensitivity"), [(14.0, 1e-15), (-1.7e18, 1e-3), (1e300, 1.0)])
+def test_a_value_beyond_the_noise_is_paid_for_and_not_released(mechanism, value, sensitivity):
+    """It was clipped in silence: 14 with a sensitivity of 1e-15 came out as .0625 +- 1e-15."""
+    ledger = PrivacyAccountant(":memory:", epsilon=5, delta=0.1)
+    noise = {"mechanism": mechanism, "sensitivity": sensitivity, "accountant": ledger}
+    with pytest.raises(PrivateEvaluationError, match="beyond the range of the noise") as caught:
+        release(lambda X: np.array(value), X, **noise)
+    assert f"{value:g}" not in str(caught.value)
+    assert ledger.total().epsilon == 1.0
+
+
+@pytest.mark.loop(
+    ("low", "width", "n"), [(1.7e9, 86400, 1000), (1.7e18, 1e9, 1000), (-1e9, 1.0, 10_000)]
+)
+@pytest.mark.loop("mechanism", [LAPLACE, GaussianMechanism(1.0, 1e-5)])
+def test_a_mean_far_from_zero_pays_for_its_rounding(low, width, n, mechanism):
+    records = low + width * np.random.default_rng(0).uniform(size=n)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The 'ranges' of mean_bound")
+        bound = mean_bound(n, ranges=(low, low + width))
+    released = release(np.mean, records, mechanism=mechanism, sensitivity=bound)
+    assert abs(released.value - records.mean()) < 40 * released.standard_errors
+    neighbor = np.append(records[1:], low + width)[np.random.default_rng(1).permutation(n)]
+    assert abs(np.mean(records) - np.mean(neighbor)) <= bound.value
+
+
+def test_a_mean_that_the_noise_cannot_hold_is_refused_in_the_plan():
+    known = KnownSensitivity(1e-6, "l1", 3, ranges=[(1e9, 1e9 + 2e-6)])
+    ledger = PrivacyAccountant(":memory:", epsilon=5)
+    with pytest.raises(ValueError, match="Subtract the middle of the ranges"):
+        release(np.mean, np.full(3, 1e9), mechanism=LAPLACE, sensitivity=known, accountant=ledger)
+    assert not ledger.rows()
+    with pytest.warns(UserWarning, match="Subtract the middle of the ranges"):
+        mean_bound(10**6, ranges=(1.7e12, 1.7e12 + 1000))
+
+
+def underflowing(X):
+    return np.mean(np.exp(-1e4 * X) + X)
+
+
+@pytest.mark.parametrize("state", ["ignore", "raise"])
+def test_how_the_caller_treats_floating_point_errors_changes_nothing(state):
+    """The kernels of a density far from a lattice point underflow, and so does this function."""
+    records = np.random.default_rng(0).beta(2, 5, (60, 1))
+    box = BernsteinTransformer(10, feature_range=(0, 1))
+
+    def outcome():
+        density = PrivateEstimator(
+            KernelDensity(bandwidth=0.1),
+            mechanism=LAPLACE,
+            sensitivity="known",
+            release=box,
+            random_state=0,
+        ).fit(records)
+        sampler = SensitivitySampler(UniformOracle([(0, 1)]), n_pairs=19, random_state=0)
+        options = {"mechanism": LAPLACE, "sensitivity": sampler, "random_state": 0}
+        return (
+            density.standard_errors_,
+            density.score_samples(records),
+            release(underflowing, records, **options).value,
+        )
+
+    usual = outcome()
+    with np.errstate(all=state):
+        again = outcome()
+    for one, other in zip(usual, again, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -16,6 +16,7 @@ from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, TimeSeries
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 from skdp import (
     BudgetExceededError,
@@ -33,8 +34,8 @@ from skdp import (
     public_search,
 )
 from skdp.accounting import PrivacyAccountant
+from skdp.bounds import svm_bound
 from skdp.plan import of_all, of_each
-from skdp.sensitivity.svm_bounds import linear_svc_l1
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(40, 2))
@@ -407,8 +408,6 @@ def test_a_candidate_without_a_score_fails():
         ({"cv": TimeSeriesSplit()}, ValueError, "must not go by the position"),
         ({"cv": KFold(2, shuffle=True)}, ValueError, "must split alike"),
         ({"cv": KFold(2).split(X)}, ValueError, "must not go by the position"),
-        ({"mechanism": ExponentialMechanism(0.5, monotone=True)}, ValueError, "not be monotone"),
-        ({"mechanism": ExponentialMechanism(0.5, base_measure=[1, 1])}, ValueError, "base_measure"),
         ({"scoring": "nonsense"}, ValueError, "scoring"),
         ({"scoring": nan_score}, ValueError, "Got nan for candidate 1, .* on public records"),
         ({"scoring": lambda *_: {"r2": 1.0}}, ValueError, "scoring must return a number"),
@@ -427,7 +426,11 @@ def test_a_candidate_without_a_score_fails():
             ValueError,
             "must split alike",
         ),
-        ({"sensitivity": linear_svc_l1(40, 2, 1.0, solver_error=0.1)}, ValueError, "bound scores"),
+        (
+            {"sensitivity": svm_bound(LinearSVC(loss="hinge"), 40, 2, solver_error=0.1)},
+            ValueError,
+            "bound scores",
+        ),
         ({"random_state": 1.5}, TypeError, "random_state"),
         ({"accountant": "ledger.db"}, TypeError, "'accountant' parameter of PrivateSearchCV"),
         ({"sensitivity": SensitivitySampler(PublicDataOracle(X))}, ValueError, "holds the private"),

@@ -10,13 +10,11 @@ to keep ready in case a breach happens all the same? This is the illustration of
 the exact law of the privacy loss.
 """
 
-import warnings
-
 import matplotlib.pyplot as plt
 import numpy as np
+from at_risk import paper_confidence
 from reproduced import compare
 
-from skdp import ReproductionWarning
 from skdp.risk import CompensationModel, LaplaceLoss
 
 # %%
@@ -43,8 +41,12 @@ print(f"epsilon0 = {epsilon0}: keep {cost:,.2f} ready")
 # choose the epsilon that makes the sum small. The published confidence gives the published
 # saving.
 
-warnings.simplefilter("ignore", ReproductionWarning)  # the text says what it says
-published = CompensationModel(budget=5500, stakeholders=100, law="paper")
+published = CompensationModel(budget=5500, stakeholders=100, law=paper_confidence)
+
+
+def name_of(model):
+    """Return what a law is called."""
+    return model.law if isinstance(model.law, str) else "published"
 
 
 def report(model):
@@ -53,7 +55,7 @@ def report(model):
     least = model.cost_at_risk(best, epsilon0)
     confidence = model.confidence(best, epsilon0)
     print(
-        f"{model.law:9}: stronger level {best:.3f} with confidence {confidence:.3f}, "
+        f"{name_of(model):9}: stronger level {best:.3f} with confidence {confidence:.3f}, "
         f"keep {least:,.2f}, save {model.cost(epsilon0) - least:,.2f}"
     )
     return model.cost(epsilon0) - least

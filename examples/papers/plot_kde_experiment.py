@@ -14,10 +14,9 @@ Bernstein polynomials iterated three times, and a sensitivity sampled from 50,00
 
 import matplotlib.pyplot as plt
 import numpy as np
-from reproduced import FULL, compare
+from reproduced import FULL, BernsteinMechanism, compare
 
 from skdp import (
-    BernsteinMechanism,
     BernsteinTransformer,
     LaplaceMechanism,
     RandomDensityOracle,

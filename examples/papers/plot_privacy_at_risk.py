@@ -9,38 +9,27 @@ the five figures again and puts the exact law of the loss beside each of them.
 
 They differ, and not by a little. The published formula is the law of another quantity: it treats
 the distances of the outcome from the two target values as independent, although both are functions
-of the same outcome. The functions of `skdp.risk.paper` reproduce it, and say so:
+of the same outcome. The functions of `at_risk.py`, beside this page, reproduce it.
 """
-
-import textwrap
-import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
+from at_risk import (
+    dkw_n_pairs,
+    paper_composition,
+    paper_confidence,
+    paper_epsilon,
+    paper_joint_confidence,
+    sampled_confidence,
+)
 from reproduced import compare
 
-from skdp import ReproductionWarning
 from skdp.risk import (
     CompensationModel,
     LaplaceLoss,
     advanced_composition,
     basic_composition,
-    dkw_n_pairs,
-    sampled_confidence,
 )
-from skdp.risk.paper import (
-    paper_composition,
-    paper_confidence,
-    paper_epsilon,
-    paper_joint_confidence,
-)
-
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always", ReproductionWarning)
-    paper_confidence(0.5, 1.0)
-for warning in caught:  # it is given once in a process
-    print(textwrap.fill(str(warning.message), 90))
-warnings.simplefilter("ignore", ReproductionWarning)  # it was printed above
 
 # %%
 # Figure 1: a stronger level and its confidence
@@ -149,18 +138,18 @@ for n in (5_000, 10_000, 20_000):
 # <sphx_glr_auto_examples_papers_plot_compensation.py>` tells what that means.
 
 figure, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
-published = CompensationModel(5500, 100, law="paper")
+published = CompensationModel(5500, 100, law=paper_confidence)
 exact_model = CompensationModel(5500, 100)
 costs = {}
 for color, epsilon0 in zip(("C0", "C1", "C2"), (0.5, 0.6, 0.7), strict=True):
     grid = np.linspace(0.02, 1, 80) * epsilon0
-    for model, style in ((published, "-"), (exact_model, "--")):
+    for name, model, style in (("paper", published, "-"), ("exact", exact_model, "--")):
         best = model.optimal_epsilon(epsilon0)
-        least = costs[model.law, epsilon0] = model.cost_at_risk(best, epsilon0)
+        least = costs[name, epsilon0] = model.cost_at_risk(best, epsilon0)
         ax.plot(grid, [model.cost_at_risk(e, epsilon0) for e in grid], style, color=color)
         ax.plot(best, least, "o", color=color)
         print(
-            f"epsilon0 = {epsilon0}, {model.law:5}: least {least:9.2f} "
+            f"epsilon0 = {epsilon0}, {name:5}: least {least:9.2f} "
             f"at {best:.6f} with confidence {model.confidence(best, epsilon0):.6f}; "
             f"without a stronger level {model.cost(epsilon0):9.2f}"
         )

@@ -11,7 +11,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from reproduced import FULL, compare
 
-from skdp import AdditiveTarget, SensitivitySampler, exponential_mean, mean_l1, order_statistic
+from skdp import AdditiveTarget, SensitivitySampler, order_statistic
+from skdp.bounds import mean_bound
 
 # %%
 # Figure 4: exponential records
@@ -24,7 +25,7 @@ from skdp import AdditiveTarget, SensitivitySampler, exponential_mean, mean_l1, 
 
 N_RECORDS, N_REPEATS, NUMBERS = 100, 50, (500, 2000, 8000)
 gammas = np.linspace(0.02, 0.25, 93 if FULL else 24)
-known = np.array([exponential_mean(N_RECORDS, gamma, rate=1.0).value for gamma in gammas])
+known = np.log(1 / gammas) / N_RECORDS
 records = np.random.default_rng(0).exponential(size=(2, N_REPEATS, max(NUMBERS)))
 changes = np.abs(records[0] - records[1]) / N_RECORDS
 
@@ -78,7 +79,7 @@ class Records:
 
 N_BOUNDED, mean = 500, AdditiveTarget(np.asarray)
 dimensions = (1, 2, 4, 8, 16, 32, 64)
-largest = np.array([mean_l1(N_BOUNDED, d, ranges=(0, 1)).value for d in dimensions])
+largest = np.array([mean_bound(N_BOUNDED, d, ranges=(0, 1)).value for d in dimensions])
 fig, axes = plt.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrained")
 factors = {}
 for ax, draw in zip(axes, (uniform, heavy_tailed), strict=True):

@@ -18,16 +18,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 from reproduced import FULL, compare
 from scipy.stats import norm
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from skdp import (
     LaplaceMechanism,
     PrivateEstimator,
     SensitivitySampler,
-    linear_svc_l1,
-    linear_svm_l1,
     order_statistic,
 )
+from skdp.bounds import svm_bound
 
 N, C = 1000, 3 / 1000
 svm = LinearSVC(loss="hinge", C=C, intercept_scaling=10, max_iter=100_000, random_state=0)
@@ -78,9 +77,10 @@ def estimate(d, gamma, calibration):
     return np.sort(sampled[d].norms)[k - 1]
 
 
-published = [linear_svm_l1(N, d, C, tol=0, proof="published").value for d in DIMENSIONS]
-exchange = [linear_svm_l1(N, d, C, tol=0).value for d in DIMENSIONS]
-penalized = [linear_svc_l1(N, d, C, solver_error=0, intercept_scaling=10).value for d in DIMENSIONS]
+published = [2 + 2 * N * C * np.sqrt(d) + 4 * C * d for d in DIMENSIONS]
+free = SVC(kernel="linear", C=C, tol=0)  # a tol of 0 stands for the exact minimizer
+exchange = [svm_bound(free, N, d).value for d in DIMENSIONS]
+penalized = [svm_bound(svm, N, d, solver_error=0).value for d in DIMENSIONS]
 
 fig, ax = plt.subplots(figsize=(7.5, 4.5), layout="constrained")
 ax.plot(DIMENSIONS, published, "k-", label="global, Proposition 19")

@@ -9,19 +9,18 @@ examples of the R package diffpriv, each with the exact value beside the private
 
 import matplotlib.pyplot as plt
 import numpy as np
-from reproduced import compare
+from reproduced import BernsteinMechanism, compare
 
 from skdp import (
-    BernsteinMechanism,
     BernsteinTarget,
     BernsteinTransformer,
     ExponentialMechanism,
     LaplaceMechanism,
     SensitivitySampler,
     UniformOracle,
-    mean_l1,
     release,
 )
+from skdp.bounds import mean_bound
 
 rng = np.random.default_rng(0)
 
@@ -33,7 +32,7 @@ rng = np.random.default_rng(0)
 
 numbers = rng.uniform(size=(100, 1))
 laplace = LaplaceMechanism(epsilon=1.0, decode=False)
-bound = mean_l1(100, ranges=(0, 1))
+bound = mean_bound(100, ranges=(0, 1))
 known = release(np.mean, numbers, mechanism=laplace, sensitivity=bound)
 print(f"exact {numbers.mean():.4f}, private {known.value:.4f}")
 print(known.guarantee)

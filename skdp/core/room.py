@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import functools
 import gc
 import logging
 import os
@@ -17,7 +18,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import joblib
 import numpy as np
@@ -30,6 +31,7 @@ from skdp.core.target import Target
 from skdp.exceptions import PrivateEvaluationError
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable)
 
 _key = threading.RLock()  # one thread at a time: what is silenced belongs to the process
 
@@ -73,6 +75,17 @@ def quiet() -> Iterator[None]:
         enter(joblib.parallel_config(backend="sequential"))
         enter(config_context())
         yield
+
+
+def usual_errors(function: F) -> F:
+    """Treat floating-point errors in a function as numpy does by default, whatever is set."""
+
+    @functools.wraps(function)
+    def treated(*args: Any, **kwargs: Any) -> Any:
+        with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
+            return function(*args, **kwargs)
+
+    return cast(F, treated)
 
 
 def spare(thing: T, depth: int = 3) -> T:

@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.core.checks import check_rules, is_real
 from skdp.core.code import KINDS, PublicCode
 from skdp.core.geometry import Geometry
+from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.spectrum import LAPLACE
 from skdp.core.types import Matrix
 from skdp.mechanisms.base import BasisParameter, ByteSource, Mechanism
-from skdp.mechanisms.noise import OperatingSystemBytes, check_sensitivity, check_value
+from skdp.mechanisms.noise import Lattice, OperatingSystemBytes, check_sensitivity, check_value
 
 # Columns of noise, and numbers in them.
 MOST_COLUMNS = 64
@@ -28,32 +29,59 @@ class AdditiveMechanism(Mechanism):
     With T the basis, the coordinates T f(D) get the noise, calibrated to their norm, and T^-1 of
     the sum is released. A code has fewer coordinates, and a decoder in the place of T^-1. All of it
     is public, so going back is post-processing and the promise is that of the noisy coordinates. A
-    subclass sets `order`, and writes `_check`, `_add_noise`, `guarantee` and `unit_deviation`.
+    subclass sets `order`, and writes `_scale`, `_draw` and `_spread`.
     """
 
     order: ClassVar[int]
     """Which norm, 1 or 2."""
 
-    epsilon: float
-    basis: BasisParameter
-    shift: float
-    decode: bool
+    delta: float = 0.0
+
+    def __init__(
+        self,
+        epsilon: float,
+        basis: BasisParameter = "auto",
+        shift: float = 0.2,
+        decode: bool = True,
+    ):
+        self.epsilon = epsilon
+        self.basis = basis
+        self.shift = shift
+        self.decode = decode
 
     @abstractmethod
-    def _check(self) -> None:
-        """Refuse parameters outside their range."""
+    def _scale(self, n_values: int, sensitivity: float) -> tuple[Lattice, int]:
+        """Choose the lattice and the scale of the noise in its steps, from public numbers."""
 
     @abstractmethod
+    def _draw(self, scale: int, size: int, source: ByteSource) -> NDArray[np.int64]:
+        """Draw the noise of so many numbers, in steps."""
+
+    @abstractmethod
+    def _spread(self, n_values: int) -> float:
+        """Return the standard deviation of each of so many draws, in scales."""
+
+    def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
+        self._check()
+        return PrivacyGuarantee(
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
+            gamma=gamma,
+            basis=self._basis_description(),
+        )
+
     def _add_noise(
         self, value: NDArray[np.float64], sensitivity: float, source: ByteSource
     ) -> NDArray[np.float64]:
-        """Return the finite, nonempty value with noise."""
+        """Return the nonempty value with noise."""
+        lattice, scale = self._scale(value.size, sensitivity)
+        return lattice.to_floats(lattice.to_integers(value), self._draw(scale, value.size, source))
 
-    @abstractmethod
     def _deviation(self, n_values: int, sensitivity: float) -> float:
         """Return the standard deviation of the noise in each of so many coordinates."""
+        lattice, scale = self._scale(n_values, sensitivity)
+        return math.ldexp(self._spread(n_values) * scale, lattice.exponent)
 
-    @abstractmethod
     def unit_deviation(self, n_values: int) -> float:
         """Return the standard deviation of the noise for a sensitivity of 1, without a lattice.
 
@@ -67,6 +95,7 @@ class AdditiveMechanism(Mechanism):
         float
             In each of them.
         """
+        return self._spread(n_values) / float(self.epsilon)
 
     @property
     def learns_basis(self) -> bool:
@@ -129,10 +158,14 @@ class AdditiveMechanism(Mechanism):
             return value, None
         code = self.geometry.basis
         source = OperatingSystemBytes() if rng is None else rng
-        # a pair of which a code overflows is not covered; on the others this changes nothing
+        # a pair of which a code overflows is not covered; the end of the lattice stands for it
         with np.errstate(all="ignore"):
-            coordinates = np.nan_to_num(code.forward(value))
+            coordinates = np.nan_to_num(
+                code.forward(value), nan=np.inf, posinf=np.inf, neginf=-np.inf
+            )
         noisy = self._add_noise(coordinates, sensitivity, source)
+        if np.isnan(noisy).any():  # beyond the lattice, so the numbers say nothing
+            return np.full(value.shape, np.nan), None
         kurtosis = self._kurtosis(noisy.size)
         decoded = code.decode(noisy, self._variance(sensitivity), kurtosis)
         return decoded.reshape(value.shape), noisy
@@ -192,16 +225,16 @@ class AdditiveMechanism(Mechanism):
             return 1.0
         return self.geometry.basis.share_learned(self._variance(sensitivity))
 
-    def rehearse(self, shape: tuple[int, ...] | None, sensitivity: float) -> None:
-        super().rehearse((self.geometry.basis.size or 1,) if shape is None else shape, sensitivity)
-
-    def _check_basis(self) -> None:
-        shift, basis = self.shift, self.basis
+    def _check(self) -> None:
+        """Refuse parameters outside their range."""
+        epsilon, shift, basis = self.epsilon, self.shift, self.basis
+        above_0 = "be a number above 0 (or inf, which adds no noise; a spent budget leaves 0)"
         named = basis in (*KINDS, "auto") if isinstance(basis, str) else basis is not None
         kinds = "be 'auto', 'identity', 'diagonal', 'predictive' or a square matrix"
         share = "be a number in [0, 1], a share of the records"
         check_rules(
             type(self).__name__,
+            epsilon=(epsilon, is_real(epsilon) and epsilon > 0, above_0),
             shift=(shift, is_real(shift) and 0 <= shift <= 1, share),
             decode=(self.decode, isinstance(self.decode, bool | np.bool_), "be True or False"),
             basis=(basis, named, kinds),

@@ -25,13 +25,6 @@ class ByteSource(Protocol):
         ...
 
 
-class _OnlyBytes:
-    """A source that, as that of the operating system, has no other method than `bytes`."""
-
-    def __init__(self) -> None:
-        self.bytes = np.random.default_rng(0).bytes
-
-
 class Mechanism(BaseEstimator, ABC):
     """Base class of the mechanisms.
 
@@ -108,7 +101,8 @@ class Mechanism(BaseEstimator, ABC):
         Returns
         -------
         ndarray of float64, or int
-            The value with noise, of the same shape; an equal copy if epsilon is infinite. Or the
+            The value with noise, of the same shape; an equal copy if epsilon is infinite. NaN where
+            the mechanism cannot tell the value: then `skdp.release` raises an error. Or the
             position of the chosen response.
 
         Raises
@@ -182,20 +176,6 @@ class Mechanism(BaseEstimator, ABC):
     def learns_code(self) -> bool:
         """Whether a public code is to be learned instead of a basis."""
         return False
-
-    def rehearse(self, shape: tuple[int, ...] | None, sensitivity: float) -> None:
-        """Release zeros, so that what cannot be released fails before private data is read.
-
-        Parameters
-        ----------
-        shape : tuple of int or None
-            Of the value that is to be released. When it is unknown, what adds noise tries as many
-            zeros as its basis takes, or a single one.
-        sensitivity : float in (0, inf)
-            Largest norm of a difference.
-        """
-        if shape is not None:
-            self.release_with_errors(np.zeros(shape), sensitivity, _OnlyBytes())
 
     def standard_errors(
         self, shape: tuple[int, ...], sensitivity: float

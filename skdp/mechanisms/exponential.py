@@ -10,9 +10,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.core.checks import check_rules, floats, is_real
+from skdp.core.checks import check_rules, is_real
 from skdp.core.geometry import Geometry
-from skdp.core.guarantee import ASSERTED, PrivacyGuarantee
+from skdp.core.guarantee import PrivacyGuarantee
 from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.mechanisms.discrete import Flip, below, bernoulli_exp, bernoulli_exp_power, certain, coins
 from skdp.mechanisms.noise import (
@@ -30,10 +30,8 @@ class ExponentialMechanism(Mechanism):
     """A random choice that prefers high scores, calibrated to the sup norm.
 
     Response r of score u(r) is chosen with probability proportional to
-    mu(r) exp(epsilon u(r) / (2 Delta)) [1]_. When no score changes by more than Delta, neither
+    exp(epsilon u(r) / (2 Delta)) [1]_. When no score changes by more than Delta, neither
     factor of that probability, weight and normalization, changes by more than exp(epsilon / 2).
-    When all scores change in the same direction the two work against each other, and the 2 may
-    be dropped (`monotone`).
 
     Permute-and-flip goes through the responses in random order and takes each with probability
     exp(epsilon (u(r) - max u) / (2 Delta)), until one is taken. It is as private, and its expected
@@ -50,22 +48,13 @@ class ExponentialMechanism(Mechanism):
     ----------
     epsilon : float in (0, inf]
         Bound on the privacy loss. ``inf`` takes the first best response.
-    monotone : bool, default=False
-        Whether one record always changes all scores in the same direction. This is the user's
-        assertion and rarely holds when a record is replaced; when it does not hold the privacy
-        loss may reach twice epsilon.
-    base_measure : array-like of shape (n_responses,) or None, default=None
-        Public weights mu, positive and finite; None weighs all responses equally. They must not
-        depend on private data. Permute-and-flip takes them as score handicaps of
-        (2 Delta / epsilon) ln mu.
     method : {"exponential", "permute-and-flip"}, default="exponential"
         How to choose.
 
     Notes
     -----
-    A score beyond +-2^61 steps, which is more than 2^34 times the sensitivity up to
-    epsilon = 512, is clipped there. The number of coins that are flipped depends on the scores,
-    and so does the time that a choice takes: do not let anyone measure it.
+    The number of coins that are flipped depends on the scores, and so does the time that a choice
+    takes: do not let anyone measure it.
 
     References
     ----------
@@ -91,13 +80,9 @@ class ExponentialMechanism(Mechanism):
         self,
         epsilon: float,
         *,
-        monotone: bool = False,
-        base_measure: ArrayLike | None = None,
         method: Literal["exponential", "permute-and-flip"] = "exponential",
     ):
         self.epsilon = epsilon
-        self.monotone = monotone
-        self.base_measure = base_measure
         self.method = method
 
     @property
@@ -167,8 +152,7 @@ class ExponentialMechanism(Mechanism):
 
     def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
         self._check()
-        assumed = f"monotone scores {ASSERTED}" if self.monotone else None
-        return PrivacyGuarantee(epsilon=float(self.epsilon), gamma=gamma, assumed=assumed)
+        return PrivacyGuarantee(epsilon=float(self.epsilon), gamma=gamma)
 
     def _check_scores(self, scores: ArrayLike, sensitivity: float) -> NDArray[np.float64]:
         self._check()
@@ -186,29 +170,11 @@ class ExponentialMechanism(Mechanism):
     ) -> tuple[NDArray[np.int64], int]:
         """Return how many steps each response is below the best, and the scale t."""
         epsilon = float(self.epsilon)  # numpy's numbers overflow, or are no rationals
-        share = Fraction(epsilon) / (1 if self.monotone else 2)
         # A large epsilon needs a fine step, or rounding t up would cost; 2^32 is fine enough.
         parts = max(_PARTS, min(epsilon, 2.0**32))
-        lattice, scale = lattice_scale(sensitivity, 1, share, parts, "ExponentialMechanism")
-        integers = lattice.to_integers(scores)
-        if self.base_measure is not None:
-            integers = integers + self._handicaps(scores.size, scale)
-        return integers.max() - integers, scale
-
-    def _handicaps(self, n_responses: int, scale: int) -> NDArray[np.int64]:
-        """Turn the base measure into steps. It is public, so rounding and clipping it is free."""
-        measure = floats(self.base_measure)
-        if (
-            measure is None
-            or measure.shape != (n_responses,)
-            or not np.all((measure > 0) & np.isfinite(measure))
-        ):
-            raise ValueError(
-                "The 'base_measure' parameter of ExponentialMechanism must hold one positive "
-                f"finite weight for each of the {n_responses} responses."
-            )
-        handicaps = np.rint(scale * np.log(measure / measure.max()))
-        return np.maximum(handicaps, -(2.0**61)).astype(np.int64)
+        half = Fraction(epsilon) / 2
+        lattice, scale = lattice_scale(sensitivity, 1, half, parts, "ExponentialMechanism")
+        return lattice.to_gaps(scores), scale
 
     def _check(self) -> None:
         epsilon = self.epsilon

@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from skdp.core.checks import check_rules, is_real, shown
-from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
+from skdp.core.guarantee import NoiseLaw
 from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.base import BasisParameter, ByteSource
 from skdp.mechanisms.discrete import MAX_SCALE, discrete_gaussian
@@ -58,14 +58,6 @@ def gaussian_sigma(epsilon: float, delta: float) -> float:
     return _smallest(lambda sigma: gaussian_delta(epsilon, sigma) <= delta, start=1.0)
 
 
-def gaussian_ratio(epsilon: float, delta: float, method: str) -> float:
-    """Standard deviation per unit of L2 sensitivity that a method asks for at least."""
-    sigma = gaussian_sigma(epsilon, delta)
-    if method == "classical":
-        return max(sigma, math.sqrt(2 * math.log(1.25 / delta)) / epsilon)
-    return sigma
-
-
 def lattice_delta(epsilon: float, sigma: float, steps: float, n_values: int) -> float:
     r"""Bound delta of discrete Gaussian noise, on whole numbers, at a given epsilon.
 
@@ -100,18 +92,17 @@ def lattice_delta(epsilon: float, sigma: float, steps: float, n_values: int) -> 
 
 @functools.lru_cache(maxsize=64)  # a release asks for it more than once
 def gaussian_scale(
-    sensitivity: float, n_values: int, epsilon: float, delta: float, method: str = "analytic"
+    sensitivity: float, n_values: int, epsilon: float, delta: float
 ) -> tuple[Lattice, int]:
     """Choose the lattice and the integer parameter of the Gaussian noise, from public numbers.
 
-    The method "analytic" takes the smallest parameter whose `lattice_delta` is at most delta, which
-    is less than .1 % above the smallest continuous one; "classical" takes at least the textbook
-    formula. Sigma is in [1, 2^52] steps. Refused where so much noise is needed that rounding would
-    cost as much.
+    It is the smallest parameter whose `lattice_delta` is at most delta, which is less than .1 %
+    above the smallest continuous one, in [1, 2^52] steps. Parameters are refused with which so much
+    noise is needed that rounding would cost as much.
     """
     epsilon, delta = float(epsilon), float(delta)  # numpy's float32 would compute in float32
     charge = math.isqrt(n_values - 1) + 1  # sqrt(n_values), rounded up
-    ratio = gaussian_ratio(epsilon, delta, method)
+    ratio = gaussian_sigma(epsilon, delta)
     # Little noise needs a fine step too, or rounding sigma up would cost.
     lattice = Lattice.fine(sensitivity, charge * min(max(1.0, 1 / ratio), 2.0**20))
     while True:
@@ -150,7 +141,8 @@ def _smallest(enough: Callable[[float], bool], start: float) -> float:
 class GaussianMechanism(AdditiveMechanism):
     """Noise of the Gaussian law, calibrated to the L2 norm in public coordinates.
 
-    The noise is discrete Gaussian on a power-of-two lattice and drawn exactly [2]_; what the
+    The standard deviation is calibrated exactly, for every epsilon [1]_. The noise is discrete
+    Gaussian on a power-of-two lattice and drawn exactly [2]_; what the
     rounding of the value and the difference between discrete and continuous noise can cost is
     charged, with proofs at `skdp.mechanisms.noise.Lattice` and
     `skdp.mechanisms.gaussian.lattice_delta`. Both together take less than .1 % more noise than
@@ -163,10 +155,6 @@ class GaussianMechanism(AdditiveMechanism):
     delta : float in [1e-300, 1)
         Probability mass on which the bound may fail. Much less than one over the number of
         records is usual.
-    method : {"analytic", "classical"}, default="analytic"
-        "analytic" is the exact calibration for every epsilon [1]_. "classical" is the textbook
-        formula sigma = Delta sqrt(2 ln(1.25 / delta)) / epsilon [3]_, which is proved for
-        epsilon < 1 only and always adds more noise; it is there for comparison.
     basis : {"auto", "identity", "diagonal", "predictive"} or array-like of shape (d, d), \
             default="auto"
         In which coordinates the difference is measured and the noise is added, as in
@@ -182,8 +170,6 @@ class GaussianMechanism(AdditiveMechanism):
        Calibration and Optimal Denoising", ICML 2018, theorem 8.
     .. [2] Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy",
        NeurIPS 2020.
-    .. [3] Dwork and Roth, "The Algorithmic Foundations of Differential Privacy", 2014,
-       theorem A.1.
 
     Examples
     --------
@@ -201,33 +187,19 @@ class GaussianMechanism(AdditiveMechanism):
         self,
         epsilon: float,
         delta: float,
-        method: Literal["analytic", "classical"] = "analytic",
         basis: BasisParameter = "auto",
         shift: float = 0.2,
         decode: bool = True,
     ):
-        self.epsilon = epsilon
+        super().__init__(epsilon, basis, shift, decode)
         self.delta = delta
-        self.method = method
-        self.basis = basis
-        self.shift = shift
-        self.decode = decode
 
     def unit_deviation(self, n_values: int) -> float:
         epsilon, delta = float(self.epsilon), float(self.delta)
-        return 0.0 if math.isinf(epsilon) else gaussian_ratio(epsilon, delta, self.method)
+        return 0.0 if math.isinf(epsilon) else gaussian_sigma(epsilon, delta)
 
     def _kurtosis(self, n_values: int) -> float:
         return 0.0
-
-    def guarantee(self, gamma: float = 0.0) -> PrivacyGuarantee:
-        self._check()
-        return PrivacyGuarantee(
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            gamma=gamma,
-            basis=self._basis_description(),
-        )
 
     @property
     def noise_law(self) -> NoiseLaw | None:
@@ -235,39 +207,20 @@ class GaussianMechanism(AdditiveMechanism):
         epsilon, delta = float(self.epsilon), float(self.delta)
         if epsilon > 1e6:
             return None
-        return NoiseLaw("gaussian", 1 / gaussian_ratio(epsilon, delta, self.method))
+        return NoiseLaw("gaussian", 1 / gaussian_sigma(epsilon, delta))
 
-    def _add_noise(
-        self, value: NDArray[np.float64], sensitivity: float, source: ByteSource
-    ) -> NDArray[np.float64]:
-        lattice, sigma = gaussian_scale(
-            sensitivity, value.size, self.epsilon, self.delta, self.method
-        )
-        integers = lattice.to_integers(value)
-        return lattice.to_floats(integers, discrete_gaussian(sigma, value.size, source))
+    def _scale(self, n_values: int, sensitivity: float) -> tuple[Lattice, int]:
+        return gaussian_scale(sensitivity, n_values, self.epsilon, self.delta)
 
-    def _deviation(self, n_values: int, sensitivity: float) -> float:
-        lattice, sigma = gaussian_scale(
-            sensitivity, n_values, self.epsilon, self.delta, self.method
-        )
-        return sigma * 2.0**lattice.exponent
+    def _draw(self, scale: int, size: int, source: ByteSource) -> NDArray[np.int64]:
+        return discrete_gaussian(scale, size, source)
+
+    def _spread(self, n_values: int) -> float:
+        return 1.0
 
     def _check(self) -> None:
-        epsilon, delta, least = self.epsilon, self.delta, _LEAST_DELTA
-        above_0 = "be a number above 0 (or inf, which adds no noise; a spent budget leaves 0)"
+        super()._check()
+        delta, least = self.delta, _LEAST_DELTA
         fits = is_real(delta) and least <= delta < 1
-        known = self.method in ("analytic", "classical")
-        check_rules(
-            "GaussianMechanism",
-            epsilon=(epsilon, is_real(epsilon) and epsilon > 0, above_0),
-            delta=(delta, fits, f"be a number in [{least}, 1)"),
-            method=(self.method, known, "be 'analytic' or 'classical'"),
-        )
-        if self.method == "classical" and self.epsilon >= 1:
-            raise ValueError(
-                "The 'epsilon' parameter of GaussianMechanism must be below 1 for "
-                "method='classical', whose proof needs it: at epsilon=10 and delta=1e-05 the "
-                f"formula gives epsilon=10.39 only. Got {shown(self.epsilon)}. Use "
-                f"method='analytic'."
-            )
-        self._check_basis()
+        rule = f"be a number in [{least}, 1)"
+        check_rules(type(self).__name__, delta=(delta, fits, rule))

@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.base import ByteSource
 from skdp.mechanisms.discrete import MAX_SCALE, discrete_l2_laplace
 from skdp.mechanisms.noise import Lattice, lattice_scale
-from skdp.mechanisms.pure import PureAdditiveMechanism
 
 MOST_VALUES = 16
 """Of 16 numbers one candidate in sixty is accepted, and each number more takes a third of those."""
@@ -39,7 +39,7 @@ def l2_laplace_scale(sensitivity: float, n_values: int, epsilon: float) -> tuple
     return lattice_scale(sensitivity, charge, Fraction(epsilon), parts, owner, MAX_SCALE // 4)
 
 
-class L2LaplaceMechanism(PureAdditiveMechanism):
+class L2LaplaceMechanism(AdditiveMechanism):
     """Noise whose density falls with its Euclidean length, calibrated to the L2 norm.
 
     For a difference of L2 norm at most Delta, the value plus noise of density proportional to
@@ -99,20 +99,14 @@ class L2LaplaceMechanism(PureAdditiveMechanism):
     order: ClassVar[int] = 2
     most_values: ClassVar[int | None] = MOST_VALUES
 
-    def unit_deviation(self, n_values: int) -> float:
-        return math.sqrt(n_values + 1) / float(self.epsilon)
-
     def _kurtosis(self, n_values: int) -> float:
         return 6 / (n_values + 1)
 
-    def _add_noise(
-        self, value: NDArray[np.float64], sensitivity: float, source: ByteSource
-    ) -> NDArray[np.float64]:
-        lattice, scale = l2_laplace_scale(sensitivity, value.size, self.epsilon)
-        integers = lattice.to_integers(value)
-        noise = discrete_l2_laplace(scale, value.size, source)
-        return lattice.to_floats(integers, noise.reshape(value.shape))
+    def _scale(self, n_values: int, sensitivity: float) -> tuple[Lattice, int]:
+        return l2_laplace_scale(sensitivity, n_values, self.epsilon)
 
-    def _deviation(self, n_values: int, sensitivity: float) -> float:
-        lattice, scale = l2_laplace_scale(sensitivity, n_values, self.epsilon)
-        return math.sqrt(n_values + 1) * scale * 2.0**lattice.exponent
+    def _draw(self, scale: int, size: int, source: ByteSource) -> NDArray[np.int64]:
+        return discrete_l2_laplace(scale, size, source)[0]
+
+    def _spread(self, n_values: int) -> float:
+        return math.sqrt(n_values + 1)

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from skdp.core.checks import shown
 from skdp.core.guarantee import NoiseLaw
+from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.base import BasisParameter, ByteSource, Mechanism
 from skdp.mechanisms.discrete import discrete_laplace
 from skdp.mechanisms.l2_laplace import L2LaplaceMechanism
 from skdp.mechanisms.noise import Lattice, lattice_scale
-from skdp.mechanisms.pure import PureAdditiveMechanism
 
 
 def laplace_scale(sensitivity: float, n_values: int, epsilon: float) -> tuple[Lattice, int]:
@@ -35,7 +35,7 @@ def laplace_scale(sensitivity: float, n_values: int, epsilon: float) -> tuple[La
     return lattice_scale(sensitivity, n_values, Fraction(epsilon), parts, "LaplaceMechanism")
 
 
-class LaplaceMechanism(PureAdditiveMechanism):
+class LaplaceMechanism(AdditiveMechanism):
     """Noise of the Laplace law, calibrated to the L1 norm in public coordinates.
 
     For a difference of L1 norm at most Delta, the value plus independent noise of scale
@@ -83,8 +83,9 @@ class LaplaceMechanism(PureAdditiveMechanism):
     -----
     Why rounding to the lattice is paid for is proved in `skdp.mechanisms.noise.Lattice`.
 
-    A value beyond +-2^61 steps, which is more than 2^45 times the sensitivity for one value, is
-    clipped there. Both ends are public.
+    Where a noisy number is beyond +-2^60 steps of the lattice, all numbers are released as NaN, and
+    `skdp.release` raises an error. For one number and epsilon up to 1 that is at least 2^44 times
+    the sensitivity; the rounding of doubles is then no longer small beside the sensitivity.
 
     References
     ----------
@@ -138,21 +139,16 @@ class LaplaceMechanism(PureAdditiveMechanism):
                 f"Got {shown(self.norm)}."
             )
 
-    def unit_deviation(self, n_values: int) -> float:
-        return math.sqrt(2) / float(self.epsilon)
-
     @property
     def noise_law(self) -> NoiseLaw:
         """Law of the noise, for composition."""
         return NoiseLaw("laplace", self.epsilon)
 
-    def _add_noise(
-        self, value: NDArray[np.float64], sensitivity: float, source: ByteSource
-    ) -> NDArray[np.float64]:
-        lattice, scale = laplace_scale(sensitivity, value.size, self.epsilon)
-        integers = lattice.to_integers(value)
-        return lattice.to_floats(integers, discrete_laplace(scale, value.size, source))
+    def _scale(self, n_values: int, sensitivity: float) -> tuple[Lattice, int]:
+        return laplace_scale(sensitivity, n_values, self.epsilon)
 
-    def _deviation(self, n_values: int, sensitivity: float) -> float:
-        lattice, scale = laplace_scale(sensitivity, n_values, self.epsilon)
-        return math.sqrt(2) * scale * 2.0**lattice.exponent
+    def _draw(self, scale: int, size: int, source: ByteSource) -> NDArray[np.int64]:
+        return discrete_laplace(scale, size, source)
+
+    def _spread(self, n_values: int) -> float:
+        return math.sqrt(2)

@@ -28,11 +28,13 @@ from skdp.core.types import Seed
 from skdp.mechanisms.base import ByteSource
 from skdp.mechanisms.discrete import MAX_SCALE
 
-# A value is clipped to +-_MAX_VALUE steps and a noisy value to +-_MAX_NOISY; noise that reaches
-# _MAX_NOISE ends at +-_MAX_NOISY whatever the value was, so cutting it there cannot be seen.
+# A value is clipped to +-_MAX_VALUE steps and noise to +-_MAX_NOISE. A noisy value beyond
+# +-_MAX_NOISY is released as NaN. Noise that reaches _MAX_NOISE ends there whatever the value was,
+# so cutting it cannot be seen; and a value that was clipped ends there unless the noise is as large
+# as 2^60 steps, which has a probability below exp(-255), so no wrong number is released.
 _MAX_VALUE = 2**61
 _MAX_NOISE = 3 * 2**61 - 1
-_MAX_NOISY = _MAX_NOISE - _MAX_VALUE
+_MAX_NOISY = 2**60
 
 _FINENESS = 14  # the step is at most 2^-14 of the sensitivity: rounding costs under .02 % of it
 
@@ -109,12 +111,12 @@ class Lattice:
     ``integer_sensitivity(Delta, charge)`` with charge = d or the rounded-up sqrt(d).
 
     *Clipping is free.* The rounded value is clipped to +-2^61: a projection of each coordinate,
-    which never makes a difference larger. The noisy value is clipped and turned into the nearest
-    double of 53 bits, which is a multiple of the step again (unless below 2^-1074): functions of
-    the noisy integer alone.
+    which never makes a difference larger. The noisy value becomes NaN beyond +-2^60 or where it
+    overflows, and else the nearest double of 53 bits, which is a multiple of the step again (unless
+    below 2^-1074): functions of the noisy integer alone.
 
     *Scaling is exact.* `ldexp` changes the exponent of a double and nothing else. Where it
-    overflows, clipping gives the right answer; where it underflows, rounding to 0 does.
+    underflows, rounding to 0 gives the right answer.
 
     The step is ``2**exponent``.
     """
@@ -143,22 +145,31 @@ class Lattice:
         return math.ceil(Fraction(sensitivity) / Fraction(2) ** self.exponent) + charge + 1
 
     def to_integers(self, value: ArrayLike) -> NDArray[np.int64]:
-        """Round a value to the lattice.
+        """Round a value to the lattice and clip it to +-2^61; it may be infinite, but not NaN."""
+        return np.asarray(np.clip(self._steps(value), -_MAX_VALUE, _MAX_VALUE)).astype(np.int64)
 
-        It is clipped to +-2^61. One that is not finite is refused; the message does not show it.
+    def to_gaps(self, scores: ArrayLike) -> NDArray[np.int64]:
+        """Round scores to the lattice, and return how far each is below the best, at most 2^61.
+
+        That raises scores to 2^61 below the best, so that none changes by more than they all did.
         """
+        largest = np.finfo(np.float64).max
+        integers = [int(step) for step in np.clip(self._steps(scores), -largest, largest)]
+        best = max(integers)
+        return np.array([min(best - each, _MAX_VALUE) for each in integers], dtype=np.int64)
+
+    def _steps(self, value: ArrayLike) -> NDArray[np.float64]:
         with np.errstate(over="ignore", under="ignore"):
-            steps = np.rint(np.ldexp(check_value(value), -self.exponent))
-        return np.asarray(np.clip(steps, -_MAX_VALUE, _MAX_VALUE)).astype(np.int64)
+            return np.asarray(np.rint(np.ldexp(np.asarray(value, np.float64), -self.exponent)))
 
     def to_floats(self, integers: ArrayLike, noise: ArrayLike) -> NDArray[np.float64]:
-        """Add noise to a rounded value and scale back, to finite numbers on the lattice."""
+        """Add noise to a rounded value and scale back; NaN is beyond the range of the lattice."""
         noise = np.clip(np.asarray(noise, dtype=np.int64), -_MAX_NOISE, _MAX_NOISE)
-        # The second bound keeps the result finite when the step is huge.
-        bound = min(_MAX_NOISY, 2 ** max(0, 1023 - self.exponent))
-        noisy = np.clip(np.asarray(integers, dtype=np.int64) + noise, -bound, bound)
-        with np.errstate(under="ignore"):
-            return np.asarray(np.ldexp(noisy.astype(np.float64), self.exponent))
+        noisy = np.asarray(integers, dtype=np.int64) + noise
+        with np.errstate(over="ignore", under="ignore"):
+            released = np.ldexp(noisy.astype(np.float64), self.exponent)
+        usable = (np.abs(noisy) <= _MAX_NOISY) & np.isfinite(released)
+        return np.where(usable, released, np.nan)
 
 
 def lattice_scale(

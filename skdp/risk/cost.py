@@ -15,12 +15,10 @@ from scipy.special import expit
 from skdp.accounting.laws import LaplaceLoss
 from skdp.core.checks import check_count, check_levels, check_real, shown
 from skdp.risk.bounds import check_stronger
-from skdp.risk.paper import published_confidence
 
 _CONFIDENCE: dict[str, Callable[[ArrayLike, float], Any]] = {
     "exact": lambda epsilon, epsilon0: LaplaceLoss(epsilon0).two_sided(epsilon),
     "one-sided": lambda epsilon, epsilon0: LaplaceLoss(epsilon0).cdf(epsilon),
-    "paper": lambda epsilon, epsilon0: published_confidence(epsilon, epsilon0, 1),
 }
 
 
@@ -44,11 +42,11 @@ class CompensationModel:
         How fast the cost falls with epsilon.
     minimum : float in [0, inf), default=0.0
         Compensation E_min of one stakeholder that remains at any epsilon.
-    law : {"exact", "one-sided", "paper"}, default="exact"
+    law : {"exact", "one-sided"} or callable, default="exact"
         Where the confidence comes from. "exact" is the probability that the loss is at most
         epsilon in absolute value, as in Definition 6 of the paper; "one-sided" that it is at most
-        epsilon; "paper" the published Theorem 10 for one output, which is neither, with a
-        `ReproductionWarning`.
+        epsilon. A function ``law(epsilon, epsilon0)`` says it
+        for an array of levels.
 
     References
     ----------
@@ -69,7 +67,7 @@ class CompensationModel:
     stakeholders: int
     c: float = 1.0
     minimum: float = 0.0
-    law: str = "exact"
+    law: str | Callable[[Any, float], Any] = "exact"
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
@@ -77,10 +75,10 @@ class CompensationModel:
         check_count("stakeholders", self.stakeholders, owner)
         check_real("c", self.c, owner, 0.0, math.inf)
         check_real("minimum", self.minimum, owner, 0.0, math.inf, closed="l")
-        if self.law not in _CONFIDENCE:
+        if not (callable(self.law) or self.law in _CONFIDENCE):
             raise ValueError(
-                f"The 'law' parameter of {owner} must be one of {sorted(_CONFIDENCE)}. "
-                f"Got {shown(self.law)}."
+                f"The 'law' parameter of {owner} must be one of {sorted(_CONFIDENCE)}, or a "
+                f"function of epsilon and epsilon0. Got {shown(self.law)}."
             )
 
     def cost(self, epsilon: ArrayLike) -> Any:
@@ -117,7 +115,11 @@ class CompensationModel:
             The confidence.
         """
         epsilon, epsilon0 = check_stronger("confidence", epsilon, epsilon0)
-        return float(_CONFIDENCE[self.law](epsilon, epsilon0))
+        return float(self._confidence(epsilon, epsilon0))
+
+    @property
+    def _confidence(self) -> Callable[[Any, float], Any]:
+        return self.law if callable(self.law) else _CONFIDENCE[self.law]
 
     def cost_at_risk(self, epsilon: float, epsilon0: float) -> float:
         """Expected compensation if a stronger level counts as often as it is kept, E_par.
@@ -152,10 +154,10 @@ class CompensationModel:
         Returns
         -------
         float in (0, epsilon0]
-            The level. For ``law="paper"``, c = 1 it solves equation 10.
+            The level.
         """
         epsilon0 = check_real("epsilon0", epsilon0, "optimal_epsilon", 0.0, math.inf)
-        law, size = _CONFIDENCE[self.law], math.log(self.c) - math.log(epsilon0)
+        law, size = self._confidence, math.log(self.c) - math.log(epsilon0)
 
         # As a share of the cost at epsilon0, exact near its ends.
         def saving(logit: NDArray[np.float64]) -> NDArray[np.float64]:

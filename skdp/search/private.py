@@ -19,7 +19,7 @@ from skdp.checks import check_holds_no_record, check_parameters, data_check, is_
 from skdp.core.checks import shown, warn
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
-from skdp.core.room import spare
+from skdp.core.room import spare, usual_errors
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
 from skdp.delegation import DelegatedMethods, fitted_attributes
@@ -28,7 +28,7 @@ from skdp.estimators.configuration import check_configuration
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.plan import ReleasePlan, of_each, settled_again, spend_of
-from skdp.planning import least_spend
+from skdp.planning import least_spend, rehearse
 from skdp.preparation import prepare
 from skdp.release import plan_release
 from skdp.result import Release
@@ -178,6 +178,7 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
+    @usual_errors
     def fit(self, X: Container, y: Container = None, sample_weight: None = None) -> Self:
         """Choose privately, then fit privately.
 
@@ -242,7 +243,7 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
                 each.plan()  # which samples nothing; what is given may be for one candidate only
         known = [each.target for each in prepared] if is_derived(self.estimator) else []
         choice = self._plan_choice([model.estimator for model in models], dataset, known)
-        choice.mechanism.rehearse((len(models),), choice.sensitivity.value)
+        rehearse(choice.mechanism, np.zeros(len(models)), choice.sensitivity.value)
         planned = replace(prepared[0].plan(), n_alternatives=len(models))
         promise = together(choice.guarantee, planned.guarantee)
         for weakness in weaknesses(promise, dataset.n_records):
@@ -309,11 +310,6 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             raise TypeError(
                 "The 'mechanism' parameter of PrivateSearchCV must choose, such as "
                 f"ExponentialMechanism(epsilon=0.5). Got {shown(self.mechanism)}."
-            )
-        if getattr(self.mechanism, "monotone", False):
-            raise ValueError(
-                "The 'mechanism' parameter of PrivateSearchCV must not be monotone: to replace a "
-                f"record raises some scores and lowers others. Got {shown(self.mechanism)}."
             )
         if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
             raise TypeError(

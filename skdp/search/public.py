@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from skdp.core.room import usual_errors
 from skdp.estimator import PrivateEstimator
 from skdp.search.candidates import check_scores, list_candidates
 from skdp.simulation import Simulation, sampler_of
 
 
+@usual_errors
 def public_search(
     estimator: PrivateEstimator,
     param_grid: Mapping[str, Sequence] | Sequence[Mapping[str, Sequence]],

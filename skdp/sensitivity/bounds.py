@@ -90,10 +90,10 @@ class KnownSensitivity(Settled):
 
     Examples
     --------
-    >>> from skdp import mean_l1
-    >>> bound = mean_l1(n_samples=200, n_features=3, ranges=(0, 1))
+    >>> from skdp.bounds import mean_bound
+    >>> bound = mean_bound(n_samples=200, n_features=3, ranges=(0, 1))
     >>> round(bound.for_geometry("l2", n_samples=200), 6)
-    0.015
+    0.00866
     >>> print(bound.assumed)
     sensitivity 0.015 known on paper, records clipped to [0, 1] and missing numbers counted as 0,
     assuming that the target is the mean of each column
@@ -290,7 +290,7 @@ class KnownSensitivity(Settled):
             raise ValueError(
                 f"The known sensitivity holds for n_samples={self.n_samples}. Got {n_samples}."
             )
-        return self.value
+        return self.in_norm(geometry.order).value
 
     def for_estimator(
         self,

@@ -48,7 +48,8 @@ class OrderStatistic:
     Raises
     ------
     ValueError
-        If a value is outside its range, or does not belong to the calibration.
+        If a value is outside its range, or does not belong to the calibration, or if the index does
+        not attain `gamma`.
 
     Examples
     --------
@@ -84,6 +85,14 @@ class OrderStatistic:
                 f"be in (0, 0.5) if 'dkw', else None, with calibration={used!r}",
             ),
         )
+        rule, gamma = _rule(used, sure), float(self.gamma)
+        attained = rule.attainable_gamma(self.n_pairs) <= gamma
+        if not (attained and self.k >= rule.index(gamma, self.n_pairs)):
+            raise ValueError(
+                f"The 'gamma' parameter of OrderStatistic must be a level that k={self.k} of "
+                f"n_pairs={self.n_pairs} attains with calibration={used!r}. Got {gamma!r}. Make it "
+                "by order_statistic(gamma, n_pairs)."
+            )
 
     def _belongs(self, value: float | None, calibration: str, high: float) -> bool:
         """Whether a value that only one calibration has is there, and in range, when it must."""
@@ -241,10 +250,10 @@ def _validate(
         gamma = check_real("gamma", gamma, owner, 0.0, 1.0)
     if n_pairs is not None:
         n_pairs = check_count("n_pairs", n_pairs, owner, at_most=MOST)
-    if calibration != "conditional":
-        return gamma, n_pairs, _RULES[calibration]()
-    confidence = 0.95 if confidence is None else confidence
-    return gamma, n_pairs, _Conditional(check_real("confidence", confidence, owner, 0.0, 1.0))
+    if calibration == "conditional":
+        confidence = 0.95 if confidence is None else confidence
+        confidence = check_real("confidence", confidence, owner, 0.0, 1.0)
+    return gamma, n_pairs, _rule(calibration, confidence)
 
 
 class _Calibration(ABC):
@@ -329,6 +338,10 @@ _RULES: dict[str, Callable[..., _Calibration]] = {
     "dkw": _Dkw,
     "conditional": _Conditional,
 }
+
+
+def _rule(calibration: str, confidence: float | None) -> _Calibration:
+    return _RULES[calibration]() if confidence is None else _Conditional(confidence)
 
 
 def _dkw_bound(n_pairs: int) -> tuple[float, Fraction]:

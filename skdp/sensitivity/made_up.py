@@ -21,7 +21,7 @@ from skdp.core.room import quiet, spare
 from skdp.core.schema import Schema
 from skdp.core.target import Target, ValueFormError, as_numbers
 from skdp.sensitivity.bounds import KnownSensitivity
-from skdp.sensitivity.mean_bounds import OF_MEAN
+from skdp.sensitivity.preconditions import OF_MEAN
 
 N_MADE_UP = 20
 """So many different records are made up."""
@@ -31,20 +31,21 @@ SLACK = 1e-9
 
 def try_on_made_up(
     target: Target, schema: Schema, known: KnownSensitivity
-) -> tuple[int, ...] | None:
-    """Return the shape of a function's values, if it has one on records that are made up.
+) -> tuple[tuple[int, ...] | None, NDArray[np.float64] | None]:
+    """Return the shape of a function's values on made-up records, and a value within the ranges.
 
-    Refused is a function that returns no numbers, or that one record moves by more than its bound.
-    It may fail otherwise, as the private records may do.
+    Both are None where there are none. A function is refused that returns no numbers, or that one
+    record moves by more than its bound. It may fail otherwise, as the private records may do.
     """
     failures: list[str] = []
-    bounded, shape = known.bounded(target), None
+    bounded, shape, within = known.bounded(target), None, None
     # categories are those of the data where no oracle has others; not each form can be made up
     with quiet(), suppress(MisfitError):
         for datasets in _made_up(schema, known):
             values = [_value(bounded, dataset, failures) for dataset in datasets]
             if len(values) == 2 and not (values[0] is None or values[1] is None):
                 _check_moved(target, known, values[0], values[1])
+                within = values[0] if np.isfinite(values[0]).all() else within
             shape = next((value.shape for value in values if value is not None), shape)
     plain = all(holds_numbers(dtype) for part in schema.parts for dtype in part.dtypes)
     if shape is None and failures and (plain or known.ranges is not None):
@@ -59,7 +60,7 @@ def try_on_made_up(
             f"The known sensitivity is for values of shape {known.shape}{supposed}. On made-up "
             f"records the target {target.description} returned shape {shape}. Correct one of them."
         )
-    return shape
+    return shape, within
 
 
 def _value(target: Target, dataset: Dataset, failures: list[str]) -> NDArray[np.float64] | None:

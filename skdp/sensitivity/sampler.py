@@ -20,6 +20,7 @@ from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
 from skdp.core.identity import REMEDY, key_of, obstacle_of
 from skdp.core.oracle import Oracle, has_independent_records
+from skdp.core.room import usual_errors
 from skdp.core.schema import Schema
 from skdp.core.streams import pair_key, public_key, public_seed, streams, trial_key
 from skdp.core.target import Target, as_target
@@ -217,6 +218,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             return usual
         return order_statistic(usual.gamma, few_pairs(usual.gamma), **options, owner=owner)
 
+    @usual_errors
     def sample(
         self,
         target: Callable,

@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
+from sklearn.svm import SVC
 
 from skdp import (
     BernsteinTransformer,
@@ -15,15 +16,11 @@ from skdp import (
     PrivateEstimator,
     SensitivitySampler,
     UniformOracle,
-    exponential_mean,
-    linear_svc_l1,
-    linear_svm_l1,
-    mean_l1,
-    mean_l2,
     order_statistic,
 )
 from skdp.audit import audit_epsilon, audit_estimator, find_large_sensitivity
-from skdp.risk import basic_composition, dkw_factor
+from skdp.bounds import mean_bound, svm_bound
+from skdp.risk import basic_composition
 
 ORACLE = UniformOracle([(0, 1)], y_bounds=(0, 1))
 X, Y = np.random.default_rng(0).uniform(size=(2, 20))
@@ -48,11 +45,8 @@ COUNTS = {
     "k": ("k", lambda n: OrderStatistic(9, n, 0.9, "exact")),
     "KnownSensitivity": ("n_samples", lambda n: KnownSensitivity(1, "l1", n)),
     "PrivacyGuarantee": ("n_samples", lambda n: PrivacyGuarantee(epsilon=1.0, n_samples=n)),
-    "mean_l1": ("n_samples", lambda n: mean_l1(n, ranges=(0, 1))),
-    "mean_l2": ("n_features", lambda n: mean_l2(5, n, ranges=(0, 1))),
-    "exponential_mean": ("n_samples", lambda n: exponential_mean(n, 0.1, 1.0)),
-    "linear_svm_l1": ("n_features", lambda n: linear_svm_l1(5, n, 1.0)),
-    "linear_svc_l1": ("n_samples", lambda n: linear_svc_l1(n, 2, 1.0, solver_error=0)),
+    "mean_bound": ("n_samples", lambda n: mean_bound(n, ranges=(0, 1))),
+    "svm_bound": ("n_features", lambda n: svm_bound(SVC(kernel="linear"), 5, n)),
     "attack": ("n_iter", lambda n: find_large_sensitivity(np.mean, ORACLE, 5, n)),
     "search": (
         "n_search",
@@ -65,7 +59,6 @@ COUNTS = {
         lambda n: audit_estimator(MODEL, X[:, None], Y, record=([0.5], 0.5), pairs=n),
     ),
     "risk": ("n", lambda n: basic_composition(0.1, n)),
-    "dkw_factor": ("n_pairs", lambda n: dkw_factor(0.5, n)),
     "degree": (
         "degree",
         lambda n: BernsteinTransformer(degree=n, feature_range=(0, 1)).fit(X[:, None]),
@@ -84,5 +77,5 @@ def test_what_is_no_count_is_refused(what, value):
 def test_integers_of_numpy_are_counts():
     plan = SensitivitySampler(ORACLE, n_pairs=np.int32(19)).plan(np.int64(10))
     assert (plan.n_samples, plan.order_statistic.n_pairs) == (10, 19)
-    bound = mean_l1(np.uint8(10), ranges=(0, 1))
-    assert bound.for_geometry("l1", 10) == mean_l1(10, ranges=(0, 1)).value
+    bound = mean_bound(np.uint8(10), ranges=(0, 1))
+    assert bound.for_geometry("l1", 10) == mean_bound(10, ranges=(0, 1)).value

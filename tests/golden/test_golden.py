@@ -46,7 +46,6 @@ from threadpoolctl import threadpool_limits
 
 from skdp import (
     AdditiveTarget,
-    BernsteinMechanism,
     BernsteinTarget,
     BernsteinTransformer,
     ClipBox,
@@ -66,10 +65,9 @@ from skdp import (
     RandomTaskOracle,
     SensitivitySampler,
     UniformOracle,
-    mean_l1,
-    mean_l2,
     release,
 )
+from skdp.bounds import mean_bound
 
 FILE = Path(__file__).with_name("releases.json")
 N = 60  # private records, and as many public ones
@@ -326,13 +324,6 @@ CASES = {
     "function on a box": lambda: released(
         BernsteinTarget(share_below, box), unit[N:], sensitivity=9 / N, at=POINTS
     ),
-    "Bernstein as published": lambda: released(
-        BernsteinTarget(share_below, box),
-        unit[N:],
-        mechanism=BernsteinMechanism(1.0),
-        sensitivity=1 / N,
-        at=POINTS,
-    ),
     # functions
     "median": lambda: released(
         np.median, unit[N:], sensitivity=sampler(UniformOracle([(0, 1)])), mechanism=laplace(2.0)
@@ -341,12 +332,12 @@ CASES = {
         AdditiveTarget(squares), X[N:], sensitivity=sampler(X[:N]), mechanism=laplace(code=None)
     ),
     "mean of known sensitivity": lambda: released(
-        functools.partial(np.mean, axis=0), unit[N:], sensitivity=mean_l1(N, ranges=(0, 1))
+        functools.partial(np.mean, axis=0), unit[N:], sensitivity=mean_bound(N, ranges=(0, 1))
     ),
     "mean of known L2 sensitivity": lambda: released(
         functools.partial(np.mean, axis=0),
         X[N:],
-        sensitivity=mean_l2(N, ranges=[(-3, 5)] * 4),
+        sensitivity=mean_bound(N, ranges=[(-3, 5)] * 4),
         mechanism=L2LaplaceMechanism(1.0),
     ),
     "asserted sensitivity": lambda: released(

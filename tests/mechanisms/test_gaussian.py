@@ -122,24 +122,6 @@ def test_the_charge_for_discreteness_is_needed():
     assert worst > 1.01
 
 
-def test_classical_takes_the_textbook_formula():
-    epsilon, delta = 0.5, 1e-5
-    lattice, sigma = gaussian_scale(1.0, 5, epsilon, delta, method="classical")
-    textbook = math.sqrt(2 * math.log(1.25 / delta)) / epsilon
-    assert textbook <= sigma * 2.0**lattice.exponent <= 1.001 * textbook
-    assert sigma * 2.0**lattice.exponent > 1.3 * gaussian_sigma(epsilon, delta)
-
-
-def test_classical_is_refused_from_one_on_with_the_reason():
-    # What the formula would give at 10 is epsilon = 10.39, as the message says.
-    sigma = math.sqrt(2 * math.log(1.25e5)) / 10
-    assert gaussian_delta(10.39, sigma) > 0.99e-5 > gaussian_delta(10.40, sigma)
-    mechanism = GaussianMechanism(epsilon=1.0, delta=1e-5, method="classical")
-    with pytest.raises(ValueError, match="must be below 1 for method='classical'"):
-        mechanism.release([1.0], 1.0)
-    GaussianMechanism(epsilon=0.99, delta=1e-5, method="classical").release([1.0], 1.0)
-
-
 @pytest.mark.parametrize("epsilon", [0.2, 4.0])
 def test_noise_against_the_continuous_law(epsilon):
     """Kolmogorov-Smirnov, false-positive rate 1e-6 each. The critical distance is .0085; noise
@@ -201,7 +183,6 @@ def test_noise_beyond_64_bits_is_refused():
         ({"delta": math.nan}, "'delta' parameter of GaussianMechanism must be"),
         ({"shift": 1.5}, r"'shift' parameter of GaussianMechanism must be a number in \[0, 1\]"),
         ({"decode": 1}, "'decode' parameter of GaussianMechanism must be True or False"),
-        ({"method": "renyi"}, "'method' parameter of GaussianMechanism must be 'analytic' or"),
     ],
 )
 def test_parameters_outside_their_range_are_refused_in_use(parameters, message):
@@ -233,7 +214,6 @@ def test_guarantee_and_parameters():
     assert mechanism.get_params() == {
         "epsilon": 0.5,
         "delta": 1e-6,
-        "method": "analytic",
         "basis": "auto",
         "shift": 0.2,
         "decode": True,

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from skdp import (
-    BernsteinMechanism,
     ExponentialMechanism,
     GaussianMechanism,
     L2LaplaceMechanism,
@@ -20,9 +19,7 @@ EPSILONS = [
 ]
 
 
-@pytest.mark.loop(
-    "make", [LaplaceMechanism, L2LaplaceMechanism, ExponentialMechanism, BernsteinMechanism]
-)
+@pytest.mark.loop("make", [LaplaceMechanism, L2LaplaceMechanism, ExponentialMechanism])
 @pytest.mark.loop("epsilon", EPSILONS)
 def test_an_epsilon_of_any_type_gives_the_noise_of_a_float(make, epsilon):
     value = np.array([0.2, 0.7, -3.0])

@@ -182,7 +182,6 @@ def test_seventeen_numbers_are_refused_and_sixteen_are_not():
     for ask in (
         lambda: mechanism.release(np.zeros(17), 1.0),
         lambda: mechanism.standard_errors((17,), 1.0),
-        lambda: mechanism.rehearse((17,), 1.0),
     ):
         with pytest.raises(ValueError, match=words):
             ask()

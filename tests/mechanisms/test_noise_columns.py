@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from skdp import (
-    BernsteinMechanism,
     ExponentialMechanism,
     GaussianMechanism,
     L2LaplaceMechanism,
@@ -26,7 +25,7 @@ CODE = PublicCode(
 )
 
 
-MECHANISMS = [BernsteinMechanism(epsilon=1.0)] + [
+MECHANISMS = [
     type(mechanism)(**mechanism.get_params() | {"basis": basis})
     for basis in ("identity", BASIS, DIAGONAL, CODE)
     for mechanism in (
@@ -61,7 +60,6 @@ def test_of_many_values_they_are_few_and_right_on_average():
 
 def test_where_there_is_no_noise_or_none_is_known_there_are_none():
     assert LaplaceMechanism(epsilon=np.inf, basis="identity").noise_columns((3,), 1.0) is None
-    assert BernsteinMechanism(epsilon=np.inf).noise_columns((3,), 1.0) is None
     assert LaplaceMechanism(epsilon=1.0, basis="identity").noise_columns((0,), 1.0) is None
     assert ExponentialMechanism(epsilon=1.0).noise_columns((), 1.0) is None
 

@@ -23,24 +23,11 @@ from skdp.risk import (
     advanced_composition,
     basic_composition,
     composition_at_risk,
-    dkw_factor,
-    dkw_n_pairs,
     joint_risk,
     privacy_loss_distribution,
-    sampled_confidence,
-)
-from skdp.risk.paper import (
-    paper_composition,
-    paper_confidence,
-    paper_epsilon,
-    paper_joint_confidence,
-    paper_sampled_confidence,
-    paper_t_cdf,
-    paper_t_pdf,
 )
 
 # the published formulas are what is asked for
-pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.ReproductionWarning")
 
 NAN, INF = math.nan, math.inf
 ODD = [NAN, INF, -INF, 0.0, -0.0, -1.0, 5e-324, 1e-300, 0.5, 1.0, 1e10, 1e160, 1.7e308]
@@ -57,22 +44,11 @@ CALLS = {
     "LaplaceLoss": (LaplaceLoss, ["epsilon0"]),
     "PureLoss": (PureLoss, ["epsilon0"]),
     "GaussianLoss": (GaussianLoss, ["mu"]),
-    "dkw_n_pairs": (dkw_n_pairs, ["rho", "confidence"]),
-    "dkw_factor": (dkw_factor, ["rho", "n_pairs"]),
-    "sampled_confidence": (sampled_confidence, ["confidence", "rho", "n_pairs"]),
     "basic_composition": (basic_composition, ["epsilon0", "n"]),
     "advanced_composition": (advanced_composition, ["epsilon0", "n", "delta"]),
     "composition_at_risk": (
         composition_at_risk,
         ["epsilon", "epsilon0", "confidence", "n", "delta"],
-    ),
-    "paper_composition": (paper_composition, ["epsilon", "epsilon0", "confidence", "n", "delta"]),
-    "paper_confidence": (paper_confidence, ["epsilon", "epsilon0", "n_outputs"]),
-    "paper_epsilon": (paper_epsilon, ["confidence", "epsilon0", "n_outputs"]),
-    "paper_sampled_confidence": (paper_sampled_confidence, ["confidence", "rho", "n_pairs"]),
-    "paper_joint_confidence": (
-        paper_joint_confidence,
-        ["epsilon", "epsilon0", "confidence", "rho", "n_pairs", "n_outputs", "eta"],
     ),
     "CompensationModel": (CompensationModel, ["budget", "stakeholders", "c", "minimum"]),
     "cost_at_risk": (MODEL.cost_at_risk, ["epsilon", "epsilon0"]),
@@ -233,25 +209,6 @@ def test_arrays_of_levels_are_checked(name):
                 MODEL.cost(wrong)
         assert_array_equal(MODEL.cost([-0.0, 5e-324, INF, NAN]), [0, 0, 550_000, NAN])
         return
-    function = paper_t_cdf if name == "x" else paper_t_pdf
-    for n_outputs in (1, 3):
-        values = function(ODD, n_outputs)
-        assert_array_equal(np.isnan(values), np.isnan(ODD))
-        assert values[1] == pytest.approx(1.0 if name == "x" else 0.0, rel=1e-12)
-        assert values[2] == values[5] == 0
-    with pytest.raises(TypeError, match=f"'{name}' parameter of {function.__name__}"):
-        function("1")
-    with pytest.raises(ValueError, match="'n_outputs' parameter of"):
-        function(1.0, 2**50)
-
-
-@pytest.mark.parametrize("n_outputs", [2, 5])
-def test_published_level_is_found_at_any_size(n_outputs):
-    for epsilon0 in (1e-300, 1e-9, 1.0, 1e3, 1e300):
-        for confidence in (1e-12, 0.5, 1 - 1e-12):
-            level = paper_epsilon(confidence, epsilon0, n_outputs)
-            found = paper_confidence(level, epsilon0, n_outputs)
-            assert_allclose(found, confidence, rtol=1e-9)
 
 
 GRID = {"step": 0.1, "first": -1, "probabilities": np.full(4, 0.25), "infinity": 0.0, "limit": 0.2}

@@ -7,26 +7,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC, LinearSVC
 
 from skdp import (
     KnownSensitivity,
-    exponential_mean,
-    linear_svc_l1,
-    linear_svm_l1,
-    mean_l1,
-    mean_l2,
-    svm_l1,
 )
+from skdp.bounds import mean_bound, svm_bound
+
+HINGE = LinearSVC(loss="hinge")
 
 
 def test_a_mean_of_columns_of_other_units_is_pointed_out():
-    for bound in (mean_l1, mean_l2):
-        bound(100, ranges=[(0, 1), (0, 10)])
-        with pytest.warns(UserWarning, match=rf"'ranges' of {bound.__name__} .* 10 times as wide"):
-            bound(100, ranges=[(18, 99), (0, 30_000)])
+    mean_bound(100, ranges=[(0, 1), (0, 10)])
+    with pytest.warns(UserWarning, match="'ranges' of mean_bound .* 10 times as wide"):
+        mean_bound(100, ranges=[(18, 99), (0, 30_000)])
 
 
 @settings(max_examples=60, deadline=None)
@@ -38,32 +34,24 @@ def test_a_mean_of_columns_of_other_units_is_pointed_out():
         max_size=6,
     ),
 )
-@pytest.mark.filterwarnings("ignore:One of the 'ranges'")  # they are drawn at random
+@pytest.mark.filterwarnings("ignore:.*'ranges' of mean_bound")  # they are drawn at random
 def test_mean_is_attained_and_rounds_up(n_samples, box):
+    bound = mean_bound(n_samples, len(box), ranges=box)
+    rounding = (n_samples + 8) * 2.0**-52 * np.abs(box).max(axis=1).sum()
     exact = sum(Fraction(high) - Fraction(low) for low, high in box) / n_samples
-    bound = mean_l1(n_samples, len(box), ranges=box).value
-    assert exact <= Fraction(bound) <= exact * (1 + Fraction(1, 10**13))
+    l1, l2 = (Fraction(bound.for_geometry(norm, n_samples)) for norm in ("l1", "l2"))
+    assert exact <= l1 <= (exact + Fraction(rounding)) * (1 + Fraction(1, 10**13))
     square = sum((Fraction(high) - Fraction(low)) ** 2 for low, high in box) / n_samples**2
-    bound = mean_l2(n_samples, len(box), ranges=box).value
-    assert square <= Fraction(bound) ** 2 <= square * (1 + Fraction(1, 10**13))
+    assert square <= l2**2
+    assert float(l2) <= (float(square) ** 0.5 + rounding) * (1 + 1e-13)
 
 
 def test_mean_of_the_unit_cube():
-    assert mean_l1(500, 4, ranges=(0, 1)).value == pytest.approx(4 / 500, rel=1e-13)
-    assert mean_l2(500, 4, ranges=(0, 1)).value == pytest.approx(2 / 500, rel=1e-13)
+    bound = mean_bound(500, 4, ranges=(0, 1))
+    assert bound.for_geometry("l1", 500) == pytest.approx(4 / 500, rel=1e-9)
+    assert bound.for_geometry("l2", 500) == pytest.approx(2 / 500, rel=1e-9)
     corner, opposite = np.zeros(4), np.ones(4)
-    assert np.abs(corner - opposite).sum() / 500 <= mean_l1(500, 4, ranges=(0, 1)).value
-
-
-def test_exponential_mean():
-    bound = exponential_mean(100, gamma=0.05, rate=2.0)
-    assert bound.value == pytest.approx(math.log(20) / 200, rel=1e-13)
-    assert bound.gamma == 0.05
-    assert "Exp(rate=2)" in bound.preconditions
-    # Exceedance of the bound, exact: Pr(|X - X'| > n Delta) of a Laplace variable.
-    laplace = stats.laplace(scale=1 / 2.0)
-    assert 2 * laplace.sf(100 * bound.value) <= 0.05
-    assert 2 * laplace.sf(100 * bound.value * 0.999) > 0.05
+    assert np.abs(corner - opposite).sum() / 500 <= mean_bound(500, 4, ranges=(0, 1)).value
 
 
 def change_of_svm(X, y, X_new, y_new, C):
@@ -97,7 +85,7 @@ def test_free_intercept_bound_survives_a_search():
         n, d = X.shape
         of_w, of_b = change_of_svm(X, y, X_new, y_new, C)
         assert of_w <= 2 * C * d + 1e-6
-        assert of_w + of_b <= linear_svm_l1(n, d, C, tol=1e-9).value
+        assert of_w + of_b <= svm_bound(SVC(kernel="linear", C=C, tol=1e-9), n, d).value
         jumps += of_w + of_b > 6 * C * d
     assert jumps >= 2
 
@@ -107,7 +95,7 @@ def test_the_two_is_attained():
     X = np.full((3, 2), 0.5)
     of_w, of_b = change_of_svm(X, [1, 1, -1], X, [1, -1, -1], C=1e-3)
     assert (of_w, of_b) == pytest.approx((0, 2), abs=1e-6)
-    assert linear_svm_l1(3, 2, 1e-3, tol=0).value == pytest.approx(2.012)
+    assert svm_bound(SVC(kernel="linear", C=1e-3, tol=0), 3, 2).value == pytest.approx(2.012)
 
 
 @pytest.mark.slow
@@ -117,7 +105,7 @@ def test_penalized_intercept_bound_survives_a_search():
     beyond_third = confused = 0
     for X, y, X_new, y_new, C in adversarial_pairs(80, seed=1):
         machine = LinearSVC(loss="hinge", C=C, tol=1e-9, max_iter=10**6, random_state=0)
-        bound = svm_l1(machine, *X.shape, solver_error=1e-5).value
+        bound = svm_bound(machine, *X.shape, solver_error=1e-5).value
         w, b = machine.fit(X, y).coef_.copy(), machine.intercept_.copy()
         machine.fit(X_new, y_new)
         change = np.abs(w - machine.coef_).sum() + np.abs(b - machine.intercept_).sum()
@@ -136,33 +124,25 @@ def test_solver_tolerance_is_paid_for():
     X = np.clip(0.5 + 0.2 * y[:, None] + 0.2 * rng.normal(size=(n, d)), 0, 1)
     fine, coarse = (SVC(kernel="linear", C=C, tol=tol).fit(X, y) for tol in (1e-9, 0.1))
     error = np.abs(fine.coef_ - coarse.coef_).sum() + np.abs(fine.intercept_ - coarse.intercept_)
-    granted = (linear_svm_l1(n, d, C, tol=0.1).value - linear_svm_l1(n, d, C, tol=0).value) / 2
+    bounds = [svm_bound(SVC(kernel="linear", C=C, tol=tol), n, d).value for tol in (0.1, 0)]
+    granted = (bounds[0] - bounds[1]) / 2
     assert 1e-3 < error.item() < granted
 
 
-def test_published_proposition():
-    bound = linear_svm_l1(1000, 8, 3 / 1000, tol=0, proof="published").value
-    assert bound == pytest.approx(2 + 2 * 3 * math.sqrt(8) + 4 * 3 * 8 / 1000)
-    for n, d in ((1000, 8), (11, 100), (1000, 64)):
-        published = linear_svm_l1(n, d, 0.1, proof="published").value
-        assert linear_svm_l1(n, d, 0.1).value <= published
-    with pytest.raises(ValueError, match="n_samples=9 and n_features=100"):
-        linear_svm_l1(9, 100, 0.1, proof="published")
-    with pytest.raises(ValueError, match="Got 'short'"):
-        linear_svm_l1(100, 10, 0.1, proof="short")
-
-
 def test_linear_svc():
-    assert linear_svc_l1(10, 3, 0.5, solver_error=0).value == pytest.approx(4)
-    scaled = linear_svc_l1(10, 3, 0.5, solver_error=0.1, intercept_scaling=2)
+    machine = LinearSVC(loss="hinge", C=0.5)
+    assert svm_bound(machine, 10, 3, solver_error=0).value == pytest.approx(4)
+    scaled = svm_bound(machine.set_params(intercept_scaling=2), 10, 3, solver_error=0.1)
     assert scaled.value == pytest.approx(7.2)
+    assert scaled.for_geometry("l2", 10) == pytest.approx(2 * math.sqrt(7) + 0.2)
 
 
 def test_estimator_parameters_decide():
-    free = SVC(kernel="linear", C=0.1, tol=1e-4)
-    assert svm_l1(free, 50, 3) == linear_svm_l1(50, 3, 0.1, tol=1e-4)
+    free = SVC(kernel="linear", C=0.1, tol=0)
+    assert svm_bound(free, 50, 3).value == pytest.approx(2 + 6 * 0.1 * 3)
+    assert svm_bound(free, 50, 3).value < svm_bound(free.set_params(tol=1e-4), 50, 3).value
     penalized = LinearSVC(loss="hinge", C=0.1, fit_intercept=False)
-    assert svm_l1(penalized, 50, 3, solver_error=0).value == pytest.approx(0.6)
+    assert svm_bound(penalized, 50, 3, solver_error=0).value == pytest.approx(0.6)
 
 
 @pytest.mark.loop(
@@ -178,7 +158,7 @@ def test_estimator_parameters_decide():
 )
 def test_other_machines_are_refused(estimator, message):
     with pytest.raises(ValueError, match=message):
-        svm_l1(estimator, 50, 3, solver_error=0)
+        svm_bound(estimator, 50, 3, solver_error=0)
 
 
 def test_other_estimators_are_refused():
@@ -187,9 +167,9 @@ def test_other_estimators_are_refused():
 
     for estimator in (LogisticRegression(), Tuned(kernel="linear")):
         with pytest.raises(TypeError, match="knows SVC and LinearSVC"):
-            svm_l1(estimator, 50, 3)
+            svm_bound(estimator, 50, 3)
     with pytest.raises(ValueError, match="'solver_error'"):
-        svm_l1(LinearSVC(loss="hinge"), 50, 3)
+        svm_bound(LinearSVC(loss="hinge"), 50, 3)
 
 
 def test_norms_and_number_of_records():
@@ -215,24 +195,21 @@ def test_norms_and_number_of_records():
         (lambda: KnownSensitivity(1, "l3", 10), "'geometry'"),
         (lambda: KnownSensitivity(1, "l1", 10, gamma=1), "'gamma' .* Got 1"),
         (lambda: KnownSensitivity(1, "l1", 0), "'n_samples'"),
-        (lambda: mean_l1(0, ranges=(0, 1)), "'n_samples' parameter of mean_l1"),
-        (lambda: mean_l2(10, 0, ranges=(0, 1)), "'n_features' parameter of mean_l2"),
-        (lambda: mean_l1(10, 2, ranges=(1, 0)), r"low at most high.*Got \(1.0, 0.0\)"),
-        (lambda: mean_l1(10, 2, ranges=(0, math.inf)), "finite"),
-        (lambda: mean_l1(10, 2, ranges=[(0, 1)] * 3), r"shape \(2, 2\)"),
-        (lambda: exponential_mean(10, 0, 1), "'gamma' .* Got 0"),
-        (lambda: exponential_mean(10, 1.0, 1), "'gamma'"),
-        (lambda: exponential_mean(10, 0.1, 0), r"'rate' .* in \(0, inf\)"),
-        (lambda: exponential_mean(0, 0.1, 1), "'n_samples'"),
-        (lambda: linear_svm_l1(0, 2, 1), "'n_samples'"),
-        (lambda: linear_svm_l1(9, 0, 1), "'n_features'"),
-        (lambda: linear_svm_l1(9, 2, 0), r"'C' .* in \(0, inf\)"),
-        (lambda: linear_svm_l1(9, 2, 1, tol=-1), "'tol'"),
-        (lambda: linear_svc_l1(0, 2, 1, solver_error=0), "'n_samples'"),
-        (lambda: linear_svc_l1(9, 0, 1, solver_error=0), "'n_features'"),
-        (lambda: linear_svc_l1(9, 2, math.inf, solver_error=0), "'C'"),
-        (lambda: linear_svc_l1(9, 2, 1, solver_error=-1), "'solver_error'"),
-        (lambda: linear_svc_l1(9, 2, 1, solver_error=0, intercept_scaling=-1), "'intercept_sc"),
+        (lambda: mean_bound(0, ranges=(0, 1)), "'n_samples' parameter of mean_bound"),
+        (lambda: mean_bound(10, 0, ranges=(0, 1)), "'n_features' parameter of mean_bound"),
+        (lambda: mean_bound(10, 2, ranges=(1, 0)), r"low at most high.*Got \(1.0, 0.0\)"),
+        (lambda: mean_bound(10, 2, ranges=(0, math.inf)), "finite"),
+        (lambda: mean_bound(10, 2, ranges=[(0, 1)] * 3), r"shape \(2, 2\)"),
+        (lambda: svm_bound(SVC(kernel="linear"), 0, 2), "'n_samples'"),
+        (lambda: svm_bound(SVC(kernel="linear"), 9, 0), "'n_features'"),
+        (lambda: svm_bound(SVC(kernel="linear", C=0), 9, 2), r"'C' .* in \(0, inf\)"),
+        (lambda: svm_bound(SVC(kernel="linear", tol=-1), 9, 2), "'tol'"),
+        (lambda: svm_bound(HINGE, 9, 2, solver_error=-1), "'solver_error'"),
+        (lambda: svm_bound(HINGE, 9, 2), "'solver_error'"),
+        (
+            lambda: svm_bound(clone(HINGE).set_params(intercept_scaling=-1), 9, 2, solver_error=0),
+            "'intercept_scaling'",
+        ),
     ],
 )
 def test_refusals(call, message):

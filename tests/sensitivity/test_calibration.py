@@ -305,6 +305,18 @@ def test_order_statistic_refuses(changes, name):
         OrderStatistic(**values)
 
 
+@pytest.mark.loop("calibration", ["exact", "dkw", "conditional"])
+@pytest.mark.loop(("gamma", "n_pairs"), [(0.05, None), (0.3, 400), (0.02, 2**15)])
+def test_a_level_that_the_order_does_not_attain_is_refused(calibration, gamma, n_pairs):
+    """The first of 20 norms was taken for one that 99 % do not exceed."""
+    values = asdict(order_statistic(gamma, n_pairs, calibration=calibration))
+    least = order_statistic(n_pairs=values["n_pairs"], calibration=calibration).gamma
+    OrderStatistic(**values | {"k": values["n_pairs"]})
+    for changes in ({"k": values["k"] - 1}, {"k": 1}, {"gamma": math.nextafter(least, 0)}):
+        with pytest.raises(ValueError, match=r"'gamma' parameter .* a level that k="):
+            OrderStatistic(**values | changes)
+
+
 @pytest.mark.loop("value", [True, np.True_, "0.05", [0.05], 0.05j, np.array([0.05])])
 @pytest.mark.loop("name", ["gamma", "confidence"])
 def test_probability_of_a_wrong_type(name, value):

@@ -17,14 +17,12 @@ from skdp import (
     L2LaplaceMechanism,
     LaplaceMechanism,
     PublicCode,
-    mean_l1,
-    mean_l2,
     plan_release,
 )
+from skdp.bounds import mean_bound
 from skdp.sensitivity.encoded import encoded, operator_norm
 
 N = 40
-BOUNDS = {1: mean_l1, 2: mean_l2}
 
 
 def code_of(encoder, mean=0.0):
@@ -129,7 +127,7 @@ def oracle(n, rng):
 )
 def test_corners_of_the_box_do_not_exceed_the_bound_and_come_near(mechanism):
     """A search over records: what is released is what is bounded."""
-    bound = BOUNDS[mechanism.order](N, 7, ranges=(0, 1))
+    bound = mean_bound(N, 7, ranges=(0, 1)).in_norm(mechanism.order)
     known = replace(bound, prior=oracle, random_state=0)
     plan = plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known)
     target, geometry = plan.sensitivity.bounded(plan.target), plan.mechanism.geometry

@@ -16,11 +16,10 @@ from skdp import (
     KnownSensitivity,
     LaplaceMechanism,
     Target,
-    mean_l1,
-    mean_l2,
     release,
 )
 from skdp.accounting import PrivacyAccountant
+from skdp.bounds import mean_bound
 from skdp.core.dataset import n_records
 
 N = 31
@@ -66,8 +65,8 @@ def accountant(tmp_path):
 )
 def test_what_a_record_moves_by_more_than_the_bound_is_refused(target, records, accountant):
     box = (0, 1) if sparse.issparse(records) else BOX
-    for bound, noise in (mean_l1, NOISE), (mean_l2, GaussianMechanism(1.0, 1e-5)):
-        known = bound(n_records(records), 2, ranges=box)
+    for noise in (NOISE, GaussianMechanism(1.0, 1e-5)):
+        known = mean_bound(n_records(records), 2, ranges=box)
         with pytest.raises(ValueError, match=r"no bound for the target .* on made-up records"):
             release(target, records, mechanism=noise, sensitivity=known, accountant=accountant)
     assert not accountant.rows()
@@ -75,7 +74,7 @@ def test_what_a_record_moves_by_more_than_the_bound_is_refused(target, records, 
 
 @pytest.mark.parametrize("n", [29, 30, 31])
 def test_the_mean_of_a_group_is_refused_and_tells_of_no_category(n):
-    rows, known, group = X[:n], mean_l1(n, 2, ranges=(0, 1)), np.arange(n) % 2
+    rows, known, group = X[:n], mean_bound(n, 2, ranges=(0, 1)), np.arange(n) % 2
     with pytest.raises(ValueError, match="no bound for the target"):
         release(lambda X, y: means(X[y == 1]), rows, group, mechanism=NOISE, sensitivity=known)
     private = pd.Series(pd.Categorical(np.where(group, "7312.25", "1.5")))
@@ -104,16 +103,16 @@ def test_a_form_that_cannot_be_made_up_is_not_tried():
 @pytest.mark.loop("n", [1, 30])
 def test_a_mean_passes_whatever_its_ranges(n):
     for box in (BOX, (0, 0.1), (1e6, 1e6 + 1), (-1e300, 1e300)):
-        known = mean_l1(n, 2, ranges=box)
+        known = mean_bound(n, 2, ranges=box)
         assert release(means, X[:n], mechanism=NOISE, sensitivity=known).value.shape == (2,)
     for container in (pd.DataFrame, pl.DataFrame):
-        known, records = mean_l1(n, 2, ranges=(0, 1)), container(X[:n])
+        known, records = mean_bound(n, 2, ranges=(0, 1)), container(X[:n])
         assert release(means, records, mechanism=NOISE, sensitivity=known).value.shape == (2,)
-    wide, known = sparse.csr_array((n, 10**4)), mean_l1(n, 10**4, ranges=(0, 1))
+    wide, known = sparse.csr_array((n, 10**4)), mean_bound(n, 10**4, ranges=(0, 1))
     released = release(lambda X: X.mean(axis=0), wide, mechanism=NOISE, sensitivity=known)
     assert released.value.shape == (10**4,)
     with pytest.raises(ValueError, match=r"shape \(2,\), .* the mean of each column.* shape \(\)"):
-        release(np.mean, X[:n], mechanism=NOISE, sensitivity=mean_l1(n, 2, ranges=(0, 1)))
+        release(np.mean, X[:n], mechanism=NOISE, sensitivity=mean_bound(n, 2, ranges=(0, 1)))
 
 
 @pytest.mark.loop(
@@ -121,7 +120,7 @@ def test_a_mean_passes_whatever_its_ranges(n):
     [
         (np.histogram, {}, r"returned a tuple .*np.histogram\(...\)\[0\]"),
         (lambda X: None, {}, "returned None"),
-        (lambda X: ["a", "b"], {"sensitivity": mean_l1(N, 2, ranges=BOX)}, "returned a list"),
+        (lambda X: ["a", "b"], {"sensitivity": mean_bound(N, 2, ranges=BOX)}, "returned a list"),
         (np.sum, {"mechanism": ExponentialMechanism(1.0), "responses": "ab"}, "of 2 scores"),
         (np.mean, {"mechanism": ExponentialMechanism(1.0)}, "a vector with one score"),
         (
@@ -153,7 +152,7 @@ def test_a_function_that_fails_on_all_that_is_made_up_is_pointed_out():
             raise KeyError
         return np.mean(records, axis=0)
 
-    for bound in (mean_l1(N, 2, ranges=(0, 1)), 1.0):
+    for bound in (mean_bound(N, 2, ranges=(0, 1)), 1.0):
         with pytest.warns(UserWarning, match="raised KeyError on made-up numbers .* Try it on"):
             release(of_these, X, mechanism=NOISE, sensitivity=bound)
     with warnings.catch_warnings():
@@ -188,6 +187,6 @@ def test_what_was_paid_for_is_not_lost(accountant):
 
 
 def test_columns_are_as_many_as_ranges():
-    for bound in (mean_l1, mean_l2):
-        assert bound(N, ranges=BOX) == bound(N, 2, ranges=BOX)
-        assert bound(N, ranges=(0, 1)) == bound(N, ranges=[(0, 1)]) == bound(N, 1, ranges=(0, 1))
+    assert mean_bound(N, ranges=BOX) == mean_bound(N, 2, ranges=BOX)
+    one = mean_bound(N, 1, ranges=(0, 1))
+    assert mean_bound(N, ranges=(0, 1)) == mean_bound(N, ranges=[(0, 1)]) == one

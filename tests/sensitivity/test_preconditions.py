@@ -18,15 +18,10 @@ from skdp import (
     KnownSensitivity,
     LaplaceMechanism,
     PrivateEstimator,
-    exponential_mean,
-    linear_svc_l1,
-    linear_svm_l1,
-    mean_l1,
-    mean_l2,
     plan_release,
     release,
-    svm_l1,
 )
+from skdp.bounds import mean_bound, svm_bound
 from skdp.sensitivity.preconditions import clip
 
 N = 40
@@ -35,7 +30,7 @@ y = (X[:, 0] > 0.5).astype(int)
 BOX = ((0.0, 1.0), (-2.0, 3.0))
 NOISELESS = LaplaceMechanism(np.inf)
 MACHINE = LinearSVC(loss="hinge", C=0.01, tol=1e-10, max_iter=10**5, random_state=0)
-BOUND = svm_l1(MACHINE, N, 2, solver_error=1e-6)
+BOUND = svm_bound(MACHINE, N, 2, solver_error=1e-6)
 
 
 def column_means(X):
@@ -101,7 +96,7 @@ def test_single_values_are_clipped(column):
     assert type(clipped) is type(column)
     assert getattr(clipped, "name", None) == getattr(column, "name", None)
     assert list(clipped) == [0.25, 0.5, 0.25, 1.0]
-    bound = mean_l1(4, ranges=(0.25, 1))
+    bound = mean_bound(4, ranges=(0.25, 1))
     released = release(column_means, column, mechanism=NOISELESS, sensitivity=bound)
     assert released.value == 0.5
 
@@ -127,20 +122,17 @@ def test_clipping_is_a_map_of_single_records_into_the_box(records):
     np.testing.assert_array_equal(clip(inside, BOX), inside)
 
 
-@pytest.mark.parametrize("make", [mean_l1, mean_l2])
-def test_a_mean_is_that_of_clipped_records(make):
+def test_a_mean_is_that_of_clipped_records():
     """A bound for records in [0, 1] was accepted with records in [0, 1000]."""
-    bound = make(N, 2, ranges=(0, 1))
+    bound = mean_bound(N, 2, ranges=(0, 1))
     mechanism = LaplaceMechanism(np.inf, basis="identity")
-    if make is mean_l2:
-        bound = KnownSensitivity(1.5 * bound.value, "l1", N, ranges=bound.ranges)
     neighbor = np.vstack([1000 * X[:-1], [[-1e9, 1e9]]])
     values = [
         release(column_means, records, mechanism=mechanism, sensitivity=bound).value
         for records in (1000 * X, neighbor)
     ]
     np.testing.assert_array_equal(values[0], np.clip(1000 * X, 0, 1).mean(axis=0))
-    assert np.linalg.norm(values[0] - values[1], ord=1) <= mean_l1(N, 2, ranges=(0, 1)).value
+    assert np.linalg.norm(values[0] - values[1], ord=1) <= mean_bound(N, 2, ranges=(0, 1)).value
 
 
 @pytest.mark.loop(
@@ -159,11 +151,11 @@ def test_a_mean_is_that_of_clipped_records(make):
 )
 def test_records_that_cannot_be_clipped_are_refused_unseen(records, message):
     with pytest.raises(ValueError, match=message):
-        release(never, records, mechanism=NOISELESS, sensitivity=mean_l1(N, 2, ranges=(0, 1)))
+        release(never, records, mechanism=NOISELESS, sensitivity=mean_bound(N, 2, ranges=(0, 1)))
 
 
 def test_sparse_records_stay_sparse_or_are_refused_unseen():
-    bound = mean_l1(N, 2, ranges=[(0, 1), (1, 2)])
+    bound = mean_bound(N, 2, ranges=[(0, 1), (1, 2)])
     with pytest.raises(ValueError, match="has a range without 0"):
         release(never, sparse.csr_array(X), mechanism=NOISELESS, sensitivity=bound)
 
@@ -175,7 +167,7 @@ def test_records_with_weights_are_refused_unseen():
             X,
             y,
             mechanism=NOISELESS,
-            sensitivity=mean_l1(N, 2, ranges=(0, 1)),
+            sensitivity=mean_bound(N, 2, ranges=(0, 1)),
             sample_weight=X[:, 1],
         )
 
@@ -233,9 +225,8 @@ def test_a_bound_serves_smaller_parameters_too(estimator, release):
 
 
 def test_a_bound_without_an_intercept_needs_a_machine_without():
-    bound = linear_svc_l1(N, 2, 0.01, solver_error=0, intercept_scaling=0)
     without = LinearSVC(loss="hinge", C=0.01, fit_intercept=False, intercept_scaling=5)
-    assert svm_l1(without, N, 2, solver_error=0) == bound
+    bound = svm_bound(without, N, 2, solver_error=0)
     with pytest.raises(ValueError, match="fit_intercept=False"):
         bound.for_estimator(MACHINE, "auto")
 
@@ -265,17 +256,15 @@ def test_what_remains_assumed_is_said():
 
     assert text(1e-9) == "sensitivity 1e-09 asserted by the caller"
     assert text(np.float64(0.25)) == "sensitivity 0.25 asserted by the caller"
-    assert text(mean_l1(N, 2, ranges=(-1, -0.5))) == (
+    assert text(mean_bound(N, 2, ranges=(-1, -0.5))) == (
         "sensitivity 0.025 known on paper, records clipped to [-1, -0.5] and missing numbers "
         "counted as -0.5, assuming that the target is the mean of each column"
     )
     declared = "clipped to the declared ranges and missing numbers counted as 0, clipped, assuming"
-    assert declared in text(mean_l1(N, 2, ranges=BOX))
-    assert text(exponential_mean(N, 0.05, 2.0)) == (
-        "oracle=mean of one column, records drawn from Exp(rate=2), "
-        "sensitivity 0.0374467 known on paper"
-    )
-    assert text(linear_svm_l1(N, 2, 0.5, tol=1e-3)).endswith(
+    assert declared in text(mean_bound(N, 2, ranges=BOX))
+    drawn = KnownSensitivity(0.1, "l1", N, gamma=0.1, preconditions="Exp(rate=2)", source="here")
+    assert text(drawn) == "oracle=Exp(rate=2), sensitivity 0.1 known on paper"
+    assert text(svm_bound(SVC(kernel="linear", C=0.5), N, 2)).endswith(
         "assuming that the target is coef_ and intercept_ of SVC(kernel='linear', "
         "class_weight=None, max_iter=-1, C<=0.5, tol<=0.001), 2 classes, both classes present"
     )
