@@ -138,10 +138,7 @@ def data_check(given: Parameters) -> Callable[..., Dataset]:
 
 
 def public_classes(given: Parameters, oracle: Oracle | None = None) -> list[NDArray] | None:
-    """Return the labels that were declared, of all outputs or output by output; None if none were.
-
-    Under a plain promise they must be: what is promised of all records may not depend on theirs.
-    """
+    """Return the labels that were declared, of all outputs or one by one; None if none were."""
     classes: Any = given.classes
     if classes is not None:
         nested = all(isinstance(labels, list | tuple | np.ndarray) for labels in classes)
@@ -151,10 +148,11 @@ def public_classes(given: Parameters, oracle: Oracle | None = None) -> list[NDAr
         oracle = as_oracle(given.prior)
     if oracle is not None and oracle.classes_ is not None:
         return [oracle.classes_]
-    if oracle is None or isinstance(given.sensitivity, str | KnownSensitivity | Real):
+    if is_derived(given):
         raise ValueError(
-            "The 'classes' parameter of PrivateEstimator must declare the labels where no oracle "
-            "is asked for them, since no promise may depend on the private ones. Got None."
+            "The 'classes' parameter of PrivateEstimator must declare the labels with "
+            "sensitivity='known': what is promised of all records may not depend on theirs. "
+            "Got None."
         )
     return None
 

@@ -33,10 +33,11 @@ class PrivateEvaluationError(ValueError):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from skdp import LaplaceMechanism, PrivateEvaluationError, release
     >>> def share_of_smokers(X):
     ...     return sum(x == "smokes" for x in X) / sum(x != "unknown" for x in X)
-    >>> records, mechanism = ["unknown"] * 9, LaplaceMechanism(1.0)
+    >>> records, mechanism = np.array(["unknown"] * 9), LaplaceMechanism(1.0)
     >>> try:
     ...     release(share_of_smokers, records, mechanism=mechanism, sensitivity=0.1)
     ... except PrivateEvaluationError as error:

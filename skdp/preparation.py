@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
 from skdp.checks import Parameters, data_check, is_derived, public_classes, response_is_used
-from skdp.core.checks import shorten
+from skdp.core.checks import shorten, warn
 from skdp.core.dataset import Dataset, n_records
 from skdp.core.oracle import Oracle
 from skdp.core.plain import for_outputs
@@ -24,6 +24,7 @@ from skdp.estimators.known import KnownTarget, check_known
 from skdp.estimators.members import classes_of_outputs
 from skdp.estimators.public_fit import fit_seeded, fit_to_synthetic, synthetic_dataset
 from skdp.estimators.validation import check_labels, check_response
+from skdp.exceptions import PrivacyLeakWarning
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.known_density import KnownDensityTarget, check_known_density, warn_of_kernel
 from skdp.mechanisms.base import Mechanism
@@ -174,6 +175,13 @@ def _make_public_fit(
     """Make the public fit, its records and labels; refuse private labels that it does not know."""
     estimator, oracle = without_side_effects(given.estimator), sensitivity.draws_from
     declared = public_classes(given, oracle) if is_classifier(estimator) else None
+    if declared is None and oracle is None and is_classifier(estimator):
+        declared = _labels(dataset.y)
+        warn(
+            "The class labels are read from the private y, which makes them public. Declare them "
+            "with the 'classes' parameter of PrivateEstimator.",
+            PrivacyLeakWarning,
+        )
     if declared is not None:
         for_outputs(declared, len(_columns(dataset.y)))
     if oracle is None:

@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skdp import (
     BernsteinTransformer,
+    FunctionTarget,
     GaussianOracle,
     Geometry,
     KnownSensitivity,
@@ -324,9 +325,7 @@ def test_errors_of_rounded_quantiles_allow_for_an_oracle_that_is_a_little_off():
 def test_noise_is_no_contradiction():
     """A code for little noise reads all numbers; at a hundredth of its epsilon most is noise."""
 
-    def means(X, y):
-        return X.mean(axis=0)
-
+    means = FunctionTarget(lambda X, y: X.mean(axis=0), key="means-v1")
     plan = plan_release(
         means, n_samples=len(X), mechanism=LaplaceMechanism(5.0), sensitivity=SAMPLER
     )

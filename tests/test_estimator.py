@@ -21,6 +21,7 @@ from skdp import (
     KnownSensitivity,
     LaplaceMechanism,
     MakeOracle,
+    PrivacyLeakWarning,
     PrivateEstimator,
     PublicDataOracle,
     RandomTaskOracle,
@@ -360,8 +361,8 @@ def test_callable_oracle_without_labels_of_its_own():
     np.testing.assert_array_equal(model.classes_, [0, 1])
 
 
-def test_labels_are_never_read_from_y():
-    with pytest.raises(ValueError, match=r"'classes' parameter .* must declare"):
+def test_labels_are_read_from_y_under_a_warning_only_without_an_oracle():
+    with pytest.warns(PrivacyLeakWarning, match="labels are read from the private y"):
         private(LinearSVC(), sensitivity=0.1).fit(X, y)
 
 

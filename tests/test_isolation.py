@@ -31,6 +31,9 @@ def means(X):
     return X.mean(axis=0)
 
 
+means.__skdp_key__ = "means-v1"
+
+
 def sampler():
     return SensitivitySampler(UniformOracle([(0, 1)] * 2), gamma=0.2, random_state=0)
 

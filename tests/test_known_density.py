@@ -315,9 +315,7 @@ def test_a_scaler_of_other_columns_is_told_those_of_the_data():
     with pytest.raises(ValueError, match="feature names") as caught:
         private(make_pipeline(scaler, KernelDensity(bandwidth=0.2)), release=box).fit(X)
     assert "These have the columns ['a', 'b'], in this order" in caught.value.__notes__[-1]
-    with pytest.raises(
-        TypeError, match=r"'feature_range'\. Write BernsteinTransformer\(degree=10, "
-    ):
+    with pytest.raises(TypeError, match="'feature_range'"):
         BernsteinTransformer(degree=40)
 
 

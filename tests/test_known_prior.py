@@ -42,6 +42,9 @@ def means(X):
     return X.mean(axis=0)
 
 
+means.__skdp_key__ = "means-v1"
+
+
 def known(**options):
     bound = mean_bound(N, D, ranges=(0, 1))
     return replace(bound, **{"prior": people, "random_state": 0} | options)

@@ -35,7 +35,6 @@ def mean(X):
 
 BAD = {
     "text": (np.full((6, 2), "a"), Y),
-    "nan": (np.where(X == 0, np.nan, X), Y),
     "columns": (X[:, 0], Y),
     "responses": (X, Y[:5]),
 }

@@ -39,6 +39,10 @@ def plain(container: Container, part: str) -> Container:
         return container.tocsr()
     if belongs_to(container, "pandas"):
         return dense(container.reset_index(drop=True))
+    if isinstance(container, list | tuple) or belongs_to(container, "polars"):
+        return container
+    if hasattr(container, "__array__") and not isinstance(container, np.ndarray):
+        container = np.asarray(container)
     if not isinstance(container, np.ndarray) or container.ndim == 0:
         return container
     if type(container) not in (np.ndarray, np.memmap):

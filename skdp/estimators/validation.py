@@ -72,7 +72,7 @@ def _check_responses(
             f"y must hold one response for each of the {n_samples} records of X. "
             f"Got shape {y.shape}."
         )
-    if not is_plain:
+    if not is_plain or (kind == "classifier" and classes is None):
         check_response(y, kind == "classifier")
     return y
 

@@ -65,7 +65,7 @@ class Mechanism(BaseEstimator, ABC):
     ...     def guarantee(self, gamma=0.0):
     ...         return PrivacyGuarantee(epsilon=self.epsilon, gamma=gamma)
     >>> mechanism = RandomizedResponse(epsilon=3.0)
-    >>> released = release(np.max, [0, 1, 0], mechanism=mechanism, sensitivity=1)
+    >>> released = release(np.max, np.array([0, 1, 0]), mechanism=mechanism, sensitivity=1)
     >>> float(released.value) in (0, 1), released.guarantee.epsilon
     (True, 3.0)
     """

@@ -298,8 +298,7 @@ def test_missing_values_are_routed_by_the_public_tree(kind, imputed):
     )
     tree = kind(max_depth=3, random_state=0, **size)
     options = {} if is_classifier else {"release": LeafTarget(RANGE)}
-    # the public fit may have seen none
-    for public, private in ((public_gaps, gaps), (X_public, gaps)):
+    for public, private in ((public_gaps, gaps), (public_gaps, X)):
         responses = (y_public, y) if is_classifier else (PUBLIC_RESPONSE, RESPONSE)
         model = PrivateEstimator(
             make_pipeline(SimpleImputer(), tree) if imputed else tree,
