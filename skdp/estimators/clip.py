@@ -80,12 +80,7 @@ class Clip(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Return rows in doubles, with gaps where X has some; sparse ones are a copy."""
         validate = validate_data if reset else validate_rows
         rows = validate(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=np.float64,
-            ensure_all_finite=False,
-            copy=True,
+            self, X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False, copy=True
         )
         rows = rows.astype(np.float64, copy=False)  # sparse columns of pandas keep their type
         if sparse.issparse(rows):

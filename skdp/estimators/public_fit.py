@@ -10,12 +10,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from skdp.core.checks import shorten
-from skdp.core.dataset import (
-    Dataset,
-    column_names,
-    index_dtype,
-    with_index_dtype,
-)
+from skdp.core.dataset import Dataset, column_names, index_dtype, with_index_dtype
 from skdp.core.dtypes import holds_numbers
 from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import seed_names

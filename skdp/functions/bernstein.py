@@ -104,12 +104,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     """
 
     def __init__(
-        self,
-        degree: int = 10,
-        order: int | str = "auto",
-        *,
-        feature_range: Any,
-        clip: bool = False,
+        self, degree: int = 10, order: int | str = "auto", *, feature_range: Any, clip: bool = False
     ) -> None:
         self.degree = degree
         self.order = order

@@ -82,10 +82,7 @@ class BernsteinDensity:
 
     @classmethod
     def from_coefficients(
-        cls,
-        transformer: BernsteinTransformer,
-        coefficients: ArrayLike,
-        degree: int | None = None,
+        cls, transformer: BernsteinTransformer, coefficients: ArrayLike, degree: int | None = None
     ) -> BernsteinDensity:
         """Make a density of a function that may be negative in places.
 
@@ -122,11 +119,7 @@ class BernsteinDensity:
             wanted = max(4 * transformer.degree, 2 * own)
             degree = max(own, min(wanted, affordable, MAX_DEGREE))
         check_count(
-            "degree",
-            degree,
-            "BernsteinDensity.from_coefficients",
-            at_least=own,
-            at_most=MAX_DEGREE,
+            "degree", degree, "BernsteinDensity.from_coefficients", at_least=own, at_most=MAX_DEGREE
         )
         fine = BernsteinTransformer(
             degree, 1, feature_range=transformer.feature_range_, clip=transformer.clip

@@ -140,10 +140,7 @@ _nmf = Entry(
 )
 
 ENTRIES: dict[str, Entry] = {
-    "sklearn.decomposition.PCA": replace(
-        _pca_entry,
-        known=PrincipalComponents,
-    ),
+    "sklearn.decomposition.PCA": replace(_pca_entry, known=PrincipalComponents),
     "sklearn.decomposition.IncrementalPCA": _pca_entry,
     **dict.fromkeys(named("sklearn.decomposition", "SparsePCA MiniBatchSparsePCA"), _sparse_pca),
     **dict.fromkeys(

@@ -161,10 +161,7 @@ def _align_bayesian_mixture(values: Values, public_fit: Estimator) -> Values:
 
 _variances = Divisors(("covariance_",), raised_variances)
 _k_means = Entry(
-    ("cluster_centers_",),
-    align=NearestRows("cluster_centers_"),
-    numbers="k d",
-    drop=("n_steps_",),
+    ("cluster_centers_",), align=NearestRows("cluster_centers_"), numbers="k d", drop=("n_steps_",)
 )
 _covariance_entry = Entry(
     _covariance,
@@ -202,10 +199,7 @@ ENTRIES: dict[str, Entry] = {
         numbers="k + k d (d + 3) / 2",
         drop=tuple(MIXTURE.split()),
     ),
-    "sklearn.covariance.EmpiricalCovariance": replace(
-        _covariance_entry,
-        known=Covariance,
-    ),
+    "sklearn.covariance.EmpiricalCovariance": replace(_covariance_entry, known=Covariance),
     **dict.fromkeys(
         named("sklearn.covariance", "ShrunkCovariance LedoitWolf OAS MinCovDet"), _covariance_entry
     ),

@@ -11,10 +11,7 @@ from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog.alignment import SignedRows
 from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.known import ClassMoment, ResponseMoment
-from skdp.estimators.catalog.known_minimum import (
-    LogisticCoefficients,
-    SupportVectorCoefficients,
-)
+from skdp.estimators.catalog.known_minimum import LogisticCoefficients, SupportVectorCoefficients
 from skdp.estimators.catalog.known_squares import LeastSquares
 
 # Attributes of linear models besides the coefficients: paths, scores, chosen penalties.
@@ -91,14 +88,9 @@ _network = Entry(("coefs_", "intercepts_"), numbers="all weights", drop=tuple(NE
 
 ENTRIES: dict[str, Entry] = {
     **dict.fromkeys(named("sklearn.linear_model", LINEAR_MODELS), _linear),
-    "sklearn.linear_model.LinearRegression": replace(
-        _linear,
-        known=LeastSquares,
-    ),
+    "sklearn.linear_model.LinearRegression": replace(_linear, known=LeastSquares),
     "sklearn.linear_model.Ridge": replace(_linear, known=LeastSquares),
-    "sklearn.linear_model.RidgeClassifier": replace(
-        _linear,
-    ),
+    "sklearn.linear_model.RidgeClassifier": replace(_linear),
     **dict.fromkeys(
         named("sklearn.linear_model", "RidgeCV RidgeClassifierCV"), replace(_linear, folds=False)
     ),

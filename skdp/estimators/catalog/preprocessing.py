@@ -373,22 +373,13 @@ ENTRIES: dict[str, Entry] = {
         by_record=True,
     ),
     "sklearn.kernel_approximation.SkewedChi2Sampler": Entry(
-        (),
-        public=("random_weights_", "random_offset_"),
-        refuse=_refuse_open_seed,
-        numbers="0",
+        (), public=("random_weights_", "random_offset_"), refuse=_refuse_open_seed, numbers="0"
     ),
     "sklearn.kernel_approximation.PolynomialCountSketch": Entry(
         (), public=("indexHash_", "bitHash_"), refuse=_refuse_open_seed, numbers="0"
     ),
     **dict.fromkeys(
         named("sklearn.random_projection", "GaussianRandomProjection SparseRandomProjection"),
-        Entry(
-            (),
-            public=("components_",),
-            refuse=_refuse_open_seed,
-            numbers="0",
-            by_record=True,
-        ),
+        Entry((), public=("components_",), refuse=_refuse_open_seed, numbers="0", by_record=True),
     ),
 }

@@ -170,22 +170,13 @@ ENTRIES: dict[str, Entry] = {
         known=GaussianMoments,
     ),
     "sklearn.naive_bayes.MultinomialNB": Entry(
-        _counts,
-        _finish_multinomial_nb,
-        numbers="k (d + 1)",
-        known=Counts,
+        _counts, _finish_multinomial_nb, numbers="k (d + 1)", known=Counts
     ),
     "sklearn.naive_bayes.ComplementNB": Entry(
-        ("feature_count_",),
-        _finish_complement_nb,
-        numbers="k d",
-        drop=("class_count_",),
+        ("feature_count_",), _finish_complement_nb, numbers="k d", drop=("class_count_",)
     ),
     "sklearn.naive_bayes.BernoulliNB": Entry(
-        ("feature_count_", "class_count_"),
-        _finish_bernoulli_nb,
-        numbers="k (d + 1)",
-        known=Bits,
+        ("feature_count_", "class_count_"), _finish_bernoulli_nb, numbers="k (d + 1)", known=Bits
     ),
     "sklearn.naive_bayes.CategoricalNB": Entry(
         ("category_count_",),
