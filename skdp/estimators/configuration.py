@@ -38,12 +38,7 @@ def describe(estimator: Estimator) -> str:
 
 
 def without_side_effects(estimator: Estimator) -> Estimator:
-    """Return a clone whose fit writes no cache, prints nothing and has a repeatable structure.
-
-    Every nested `memory` and callback is None, every nested `verbose` off, in options too. A
-    `random_state` that decides what the members are, as in bagging, is 0 where it was left open.
-    A class that keeps its fitted state in private attributes is replaced by a substitute.
-    """
+    """Return a clone whose fit writes no cache, prints nothing and has a repeatable structure."""
     estimator = make_quiet(clone(estimator))
     settings = {
         member.parameter("random_state"): STRUCTURAL_SEED
@@ -69,11 +64,7 @@ def _with_substitutes(estimator: Estimator) -> Estimator:
 
 
 def check_configuration(estimator: Estimator) -> None:
-    """Refuse a configuration whose fits cannot be compared.
-
-    Such as a splitter that shuffles without a seed or goes by the position of records, or an
-    estimator inside that is to stay as it was fitted without being a FrozenEstimator.
-    """
+    """Refuse a configuration whose fits cannot be compared, such as an unseeded splitter."""
     if is_frozen(estimator):
         raise ValueError(
             "There is nothing to release: the 'estimator' parameter of PrivateEstimator is a "

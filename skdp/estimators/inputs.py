@@ -19,11 +19,7 @@ from skdp.estimators.members import configured_members, is_composition, last_ste
 
 
 def takes(estimator: Estimator, kind: str) -> bool:
-    """Return whether an estimator takes X with missing values, categories or strings.
-
-    Compositions do not always say so themselves, so their members are asked. `kind` is a tag:
-    "allow_nan", "categorical" or "string". True if some column may be so.
-    """
+    """Return whether some column may be as the tag says: "allow_nan", "categorical", "string"."""
     if estimator is None or isinstance(estimator, str):
         return True
     if is_frozen(estimator):
@@ -98,12 +94,7 @@ def _weights_name(estimator: Estimator) -> str:
 
 
 def uses_response(estimator: Estimator) -> bool:
-    """Return whether an estimator may learn anything from y.
-
-    False only where it is known that y is ignored: by scikit-learn's own classes that neither
-    require it, nor select or project by it, and by what is made of these. What a class of somebody
-    else does with it is not known.
-    """
+    """Return whether an estimator may learn from y; a class of the user may."""
     if estimator is None or isinstance(estimator, str):
         return False
     kind, entry = type(estimator), entry_of(estimator)
@@ -122,11 +113,7 @@ def uses_response(estimator: Estimator) -> bool:
 
 
 def order_matters(estimator: Estimator) -> bool:
-    """Return whether a fit treats records differently by their position.
-
-    It does where positions are drawn with a seed that is the same in all fits, or records are
-    visited in the order in which they stand.
-    """
+    """Return whether a fit treats records differently by their position."""
     return any(_visits_in_fixed_order(member) for _, member, _ in configured_members(estimator))
 
 
@@ -144,9 +131,5 @@ def _visits_in_fixed_order(estimator: Estimator) -> bool:
 
 
 def reorder(dataset: Dataset, seed: int) -> Dataset:
-    """Bring the records into a random order.
-
-    Without it, a fit that treats records differently by their position would be measured at the
-    position of the record that is replaced, and at no other.
-    """
+    """Bring the records into a random order, so that a pair differs at any position."""
     return dataset.take(np.random.default_rng(seed).permutation(dataset.n_records))

@@ -30,10 +30,7 @@ def labels_of(fitted: object, numbers: object) -> AxisLabels | None:
 
 
 def repaired(fitted: object, numbers: object) -> Matrix | None:
-    """Return the numbers of the model that a repair changed, such as a variance below 0.
-
-    The others are NaN, in the order of the summary.
-    """
+    """Return the numbers of the model that a repair changed, in the order of the summary."""
     if not (isinstance(numbers, dict) and isinstance(fitted, BaseEstimator)):
         return None
     found = []

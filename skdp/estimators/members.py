@@ -25,9 +25,8 @@ OUT_OF_BAG = frozenset({"oob_decision_function_", "oob_prediction_", "oob_score_
 class Member(NamedTuple):
     """An estimator inside another one, or the whole, whose path is empty.
 
-    The path names the members that lead to it: parameters before a fit, such as "estimator", and
-    members of the fitted composition after it, such as "estimators_[0]". A member that `transforms`
-    has a step behind it; another one predicts, if it can.
+    Before a fit the path names parameters, such as "estimator"; after it, members of the fitted
+    composition, such as "estimators_[0]". A member that `transforms` has a step behind it.
     """
 
     path: tuple[str, ...]
@@ -45,11 +44,7 @@ def configured_members(estimator: Estimator) -> Iterator[Member]:
 
 
 def fitted_members(estimator: Estimator) -> Iterator[Member]:
-    """Walk a fitted estimator and the members in it that learn from data.
-
-    A composition comes before its members, and they come in their own order. What is frozen,
-    stateless, dropped or passed through is left out.
-    """
+    """Walk a fitted estimator and its members that learn, a composition before its members."""
     whole = see_through(estimator)
     return _walk(Member((), whole), _learning) if _learns(whole) else iter(())
 
@@ -162,11 +157,7 @@ def drop_out_of_bag(released: Estimator) -> None:
 
 
 def classes_of_outputs(fitted: Estimator, n_outputs: int = 1) -> list[NDArray]:
-    """Return the class labels of a classifier, output by output.
-
-    Those of a chain, which come in the order of the chain, in the order of the outputs. Those of a
-    multi-label estimator name its outputs: there a label is 0 or 1.
-    """
+    """Return the class labels of a classifier, in the order of the outputs."""
     fitted = last_step(fitted)
     if is_classifier_chain(fitted):
         by_output = dict(zip(fitted.order_, fitted.classes_, strict=True))

@@ -36,14 +36,9 @@ from skdp.estimators.structure import (
 class ParameterTarget(Target):
     """The fitted parameters of an estimator, flattened.
 
-    Evaluating the target clones the estimator, fits it cold, and joins the released attributes
-    into one vector. :meth:`restore` goes the other way: it overwrites those attributes, and no
-    others, on a copy of the public fit.
-
-    "auto" takes the released attributes from the catalog; a name such as
-    ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"`` reaches into a composition. The
-    public fit fixes the shapes and the class labels. What a fit shows or keeps, as by callbacks,
-    `memory` and `verbose`, is switched off: it would leave the guarantee.
+    The target fits a clone and joins the released attributes into a vector; :meth:`restore` writes
+    them on a copy of the public fit. The catalog names the attributes of "auto"; a name such as
+    ``"estimators_[0]__coef_"`` reaches into a composition.
     """
 
     def __init__(self, estimator: Estimator, release: str | Sequence[str], public_fit: Estimator):
@@ -89,11 +84,9 @@ class ParameterTarget(Target):
     def pair_values(
         self, records: Dataset, seed: int, position: int = -1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Evaluate a pair faster than by two calls, and to the same values.
+        """Evaluate a pair without checking parameters and finite records again.
 
-        The parameters were validated when the public fit was
-        fitted, and that the records are finite is looked up once. Between the parts of a composite
-        estimator a value may become infinite, so there scikit-learn goes on looking.
+        A step of a composite may make infinite values, so there scikit-learn checks them.
         """
         finite = not self._is_composite and all(
             find_non_finite(part) is None for part in records.parts
@@ -105,21 +98,13 @@ class ParameterTarget(Target):
             return super().pair_values(records, seed, position)
 
     def flatten(self, fitted: Estimator) -> NDArray[np.float64]:
-        """Join the released attributes of a fit into a vector, in the order of `names`.
-
-        Refuse a fit of which a shape, or the class labels, differ from those of the public fit. The
-        message is safe to show: it holds no value.
-        """
+        """Join the released attributes of a fit of the public structure into a vector."""
         check_structure(fitted, self.public_fit)
         values = self._values(fitted)
         return np.concatenate([flat(values[name]) for name in self.names])
 
     def restore(self, vector: NDArray[np.float64]) -> Estimator:
-        """Make a fitted estimator from a released vector.
-
-        It is a copy of the public fit: released attributes are overwritten, those derived from them
-        recomputed, and those that describe the public records removed.
-        """
+        """Overwrite the released attributes, and recompute the derived ones, on a public copy."""
         released = clean_copy(self.public_fit)
         values = self.by_name(vector)
         for part in self._parts if self._errors else ():

@@ -61,11 +61,7 @@ class ReleasedPart:
         return cls(path, names, public_fit, entry, auto)
 
     def read(self, fitted: Estimator) -> Values:
-        """Return the released values of a fit by name, aligned to the public fit.
-
-        Refuse a fit of which a shape, or what is public metadata, differs from the public fit's.
-        The message is safe to show: it holds no value.
-        """
+        """Return the aligned values of a fit; refuse another shape, without naming a value."""
         for name in self.entry.public:
             if not same(getattr(fitted, name), getattr(self.public_fit, name)):
                 raise ValueError(f"the public {name} differ from those of the public fit")
@@ -149,10 +145,8 @@ def anchor_of(parts: Sequence[ReleasedPart]) -> str:
 class CanonicalStep(BaseEstimator):
     """A step that takes the signs and the order of the public fit as soon as it is fitted.
 
-    The released components have the signs and the order of the public fit, so the next steps must
-    be fitted to such components: otherwise their coefficients would belong to others. The next
-    steps are fitted to the output of `transform`, which they will see when they predict, also where
-    `fit_transform` differs from it, as in DictionaryLearning.
+    The next steps must be fitted to the components that are released, and to the output of
+    `transform`, which may differ from `fit_transform` as in DictionaryLearning.
     """
 
     def __init__(self, estimator: Estimator, parts: dict[int | None, ReleasedPart]):

@@ -23,13 +23,9 @@ SPARSE_ENTRIES = 20
 def synthetic_dataset(dataset: Dataset, classes: list[NDArray] | None) -> Dataset:
     """Make records of the declared shape, from public metadata alone.
 
-    Read from the dataset are the number of records, the number, names and types of the columns, the
-    kind of container and the number of outputs. No entry of it is looked at. There are as many
-    synthetic records as private ones, since the shape of a fit may depend on their number.
-    `classes` is one array for all outputs or a list of them; None where the response is real.
-    Features are uniform on [0, 1], in sparse containers at random places; each output has every
-    class as often as any other, or real responses around 1; weights are 1. A column that holds no
-    numbers is refused: nobody but an oracle knows what may stand there.
+    Number of records, columns, dtypes, container and number of outputs are those of the dataset, of
+    which no entry is read. `classes` is one array for all outputs or one for each; None where the
+    response is real.
     """
     X = dataset.X
     check_numeric(X)
@@ -98,11 +94,7 @@ def _labels(classes: list[NDArray], shape: tuple[int, ...], rng: np.random.Gener
 
 
 def fit_seeded(estimator: Estimator, dataset: Dataset) -> Estimator:
-    """Fit on public records, the same way every time.
-
-    Released components are aligned to the public fit, so it must follow from the sampler's seed.
-    Where `random_state` is open it is 0 during the fit, and open again afterwards.
-    """
+    """Fit on public records with seeds of 0 where they are open, so that all fits are alike."""
     configured = estimator.get_params(deep=True)
     seeds = seed_names(estimator)
     try:

@@ -63,9 +63,8 @@ class Front:
 class Statistic(ABC):
     """A mean over the records, which is released where the sensitivity is known on paper.
 
-    A subclass sets the `shape` of the mean, `l1` and `l2`, by how much one record can move the sum
-    over the records, and `largest`, the largest norm of what a record adds to it. The estimator is
-    fitted to public records; `front` and `y_range` say where records and responses lie.
+    A subclass sets the `shape` of the mean; `l1` and `l2`, the most that one record can move the
+    sum over the records; and `largest`, the largest norm of what a record adds to the sum.
     """
 
     shape: tuple[int, int]

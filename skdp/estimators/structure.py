@@ -25,10 +25,7 @@ from skdp.estimators.parts import CanonicalStep, ReleasedPart, columns_of
 
 
 def check_structure(fitted: Estimator, public_fit: Estimator) -> None:
-    """Refuse a fit whose members are not those of the public fit.
-
-    Its numbers would mean something else than those of the public fit. The message holds no value.
-    """
+    """Refuse a fit whose members are not those of the public fit, without naming a value."""
     if type(fitted) is type(public_fit) and not is_composition(public_fit):
         _check_classes(fitted, public_fit)
         return
@@ -71,11 +68,9 @@ def _equal(value: Any, expected: Any) -> bool:
 
 
 def with_public_structure(estimator: Estimator, public_fit: Estimator) -> Estimator:
-    """Give encoders the categories, kernel maps the landmarks, and models the classes, of a fit.
+    """Set open `categories`, `classes` and `landmarks` to those of the public fit, in place.
 
-    The nested `categories` that were "auto", `classes` that were None, and all `landmarks`, become
-    arrays, in place: a class that is missing in private records is no error then. Refused
-    if the members of a bag have seen different landmarks.
+    A class that is missing in private records is then no error.
     """
     settings: dict[str, list] = {}
     for path, part, _ in fitted_members(public_fit):
@@ -103,10 +98,9 @@ def with_public_structure(estimator: Estimator, public_fit: Estimator) -> Estima
 def with_canonical_steps(
     estimator: Estimator, public_fit: Estimator, parts: list[ReleasedPart]
 ) -> tuple[Estimator, list[ReleasedPart]]:
-    """Bring steps that are aligned to the public fit into its form as soon as they are fitted.
+    """Exchange, in place, aligned steps that have steps behind them for CanonicalSteps.
 
-    Only steps whose output later steps are fitted to are exchanged, in place. The parts of one
-    step, as in members of a bag, are aligned to the public fit of the first.
+    The parts of one step, as in members of a bag, are aligned to the public fit of the first.
     """
     steps = {
         member.path: member.estimator

@@ -25,13 +25,7 @@ INPUT = {"n_features_in_", "feature_names_in_"}
 
 
 class StandardizedPowerTransformer(PowerTransformer):
-    """A PowerTransformer with public means and variances.
-
-    Takes the place of ``PowerTransformer(standardize=True)``.
-
-    `mean_`, `var_` and `scale_` are those of the transformed columns; `standardize` and `copy` are
-    taken for true.
-    """
+    """A PowerTransformer(standardize=True) with public means and variances."""
 
     def fit(self, X: ArrayLike, y: Container = None) -> Self:
         """Find the exponents, then the moments of the transformed columns."""
@@ -74,11 +68,7 @@ class StandardizedPowerTransformer(PowerTransformer):
 
 
 class NamedAsTheirs:
-    """Output features that have the names of the class that another one stands in for.
-
-    A mixin: ``class Mine(NamedAsTheirs, Theirs)``. Many classes of scikit-learn name what they give
-    after themselves, as in "pca0".
-    """
+    """A mixin that names the output features after the base class, as in "pca0"."""
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Name the features that transform returns."""
@@ -89,13 +79,9 @@ class NamedAsTheirs:
 
 
 class PublicNystroem(NamedAsTheirs, Nystroem):
-    """A Nystroem whose landmarks can be given.
+    """A Nystroem whose `landmarks`, the components and normalization of a public fit, are given.
 
-    Takes the place of Nystroem, whose landmarks are records of the fit. Those of the public fit
-    serve in all fits, so that a map of records learns nothing from private ones.
-
-    `landmarks` are the `components_` and the `normalization_` of a fit on public records; None
-    takes them from the records of this fit.
+    None takes the landmarks from the records of this fit.
     """
 
     def __init__(
@@ -133,12 +119,9 @@ class PublicNystroem(NamedAsTheirs, Nystroem):
 
 
 class DiscriminantProjection(NamedAsTheirs, LinearDiscriminantAnalysis):
-    """A LinearDiscriminantAnalysis that transforms: an affine map.
+    """A LinearDiscriminantAnalysis that transforms by an affine map, read off at d + 2 points.
 
-    Takes its place, with the same parameters, in steps that transform. The values of the transform
-    at the origin, at the mean of the records, and one step from there along each column are all of
-    the map: the rows of `components_` are the directions onto which records are projected, and
-    `offset_` is the image of the origin.
+    The rows of `components_` are the directions of the projection, `offset_` the image of 0.
     """
 
     def fit(self, X: Container, y: Container) -> Self:

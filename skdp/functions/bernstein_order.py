@@ -111,10 +111,7 @@ def _missed_by_finer(values: Matrix, ratio: int) -> Iterator[Matrix]:
 
 
 def _differences(terms: Matrix) -> Iterator[Matrix]:
-    """Turn terms in M^j, j = 0, 1, ..., into those in (I - M)^order, order = 0, 1, ...
-
-    The rounding is multiplied by up to 2^order, which is good for a low one.
-    """
+    """Turn terms in M^j, j = 0, 1, ..., into those in (I - M)^order, order = 0, 1, ..."""
     while len(terms):
         yield terms[0]
         terms = terms[:-1] - terms[1:]
@@ -139,8 +136,7 @@ def _powers(degree: int, ratio: int) -> Matrix:
 def _freedom(degree: int, ratio: int, order: int, n_features: int) -> float:
     """Return the degrees of freedom as a share of the points: 1 - tr((I - M)^order L) / N.
 
-    The eigenvalues of M are the products of k! / ((k - j)! k^j), j = 0, ..., k, k the degree. On
-    a finer lattice only the traces of its powers are products.
+    M has the products of k! / ((k - j)! k^j), j = 0, ..., k, for eigenvalues, with k the degree.
     """
     if ratio == 1:
         of_one = np.cumprod(np.append(1.0, 1 - np.arange(degree) / degree))

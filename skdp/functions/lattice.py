@@ -110,12 +110,10 @@ class BernsteinTarget(Target):
 
 
 def lattice_metric(transformer: BernsteinTransformer, n_values: int) -> KnownMetric:
-    """Return the squared change of a released function as a quadratic form in its values.
+    """Return the mean square of a released function as a quadratic form in its values.
 
-    With c = A v the coefficients of values v and G the integrals of the products of two basis
-    functions, the mean over the box of the squared function is v' A'GA v, which is exact: the
-    product of two Bernstein polynomials is a multiple of a third, of twice the degree. For more
-    than 2000 values it is the mean of their squares.
+    With coefficients A v and G the integrals of products of basis functions it is v' A'GA v, exact.
+    For more than 2000 values it is the mean of their squares.
     """
     n_basis, n_features = transformer.n_basis_, transformer.n_features_in_
     n_outputs = n_values // n_basis
@@ -133,10 +131,9 @@ def lattice_metric(transformer: BernsteinTransformer, n_values: int) -> KnownMet
 
 
 def stretch(transformer: BernsteinTransformer, seen: Matrix) -> float:
-    """Find by how much the volume of the box grows on the way to the lattice as it is `seen`.
+    """Return by how much the volume of the box grows on its way to the lattice as it is `seen`.
 
-    So many times is a density, of the columns as they are seen, that of the columns of the box. It
-    is 1 where the way is not affine, or leads to another number of columns.
+    It is 1 where the way is not affine, or leads to another number of columns.
     """
     seen, lattice = np.asarray(seen, dtype=np.float64), transformer.lattice_
     if seen.shape != lattice.shape or np.array_equal(seen, lattice):

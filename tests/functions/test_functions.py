@@ -18,7 +18,6 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 from sklearn.utils.validation import check_is_fitted
 
 from skdp import (
-    BernsteinDensity,
     BernsteinTarget,
     BernsteinTransformer,
     ExponentialMechanism,
@@ -108,7 +107,7 @@ def test_infinite_epsilon_gives_the_bernstein_approximation(estimator, dataset, 
 def test_infinite_epsilon_gives_the_approximate_density():
     """Order 1 keeps values above zero above zero: the function over its integral.
 
-    Order 3 does not, and is then repaired as a BernsteinDensity is.
+    Order 3 does not, and is then repaired as a ReleasedDensity is.
     """
     points = np.linspace(0, 1, 30)[:, None]
     kernel_density = clone(KDE).fit(UNIT)
@@ -127,7 +126,7 @@ def test_infinite_epsilon_gives_the_approximate_density():
         KDE, (UNIT,), None, release=BernsteinTransformer(10, 3, feature_range=(0, 1))
     )
     coefficients = fitted(10, 3).coefficients(exact(fitted(10).lattice_))
-    density = BernsteinDensity.from_coefficients(fitted(10, 3), coefficients)
+    density = ReleasedDensity.from_coefficients(fitted(10, 3), coefficients)
     assert fitted(10, 3).evaluate(coefficients, points).min() < 0
     np.testing.assert_allclose(
         np.exp(released.score_samples(points)), density.evaluate(points), rtol=1e-12
@@ -384,7 +383,7 @@ def test_known_sensitivity_and_parameters_of_the_transformer():
     )
     model.set_params(release__degree=4).fit(UNIT)
     assert model.guarantee_.gamma == 0
-    assert model.estimator_.density.transformer.degree == 16
+    assert model.estimator_.transformer.degree == 16
     assert not hasattr(model.release, "n_basis_")
 
 

@@ -81,11 +81,7 @@ def entry_of(estimator: Estimator) -> Entry:
 
 
 def traits_of(estimator: Estimator) -> Entry:
-    """Return the entry of the nearest class of scikit-learn that an estimator is an instance of.
-
-    The entry says how the estimator treats records and members. It does not say what to release,
-    since a subclass may hold more than its base class. It is empty where there is no such class.
-    """
+    """Return the entry of the nearest known base class: how records and members are treated."""
     return CATALOG.inherited(type(estimator), _UNKNOWN)
 
 

@@ -27,10 +27,7 @@ def _pca(fitted: Estimator) -> tuple[str, ...]:
 
 
 def _finish_pca(released: Estimator, public_fit: Estimator) -> None:
-    """Make the components orthonormal; a negative variance becomes the public fit's.
-
-    With all variances the covariance is known too; without them it cannot be computed.
-    """
+    """Make the components orthonormal; a negative variance becomes the public fit's."""
     released.components_ = orthonormal(released.components_)
     if released.whiten:
         released.explained_variance_ = nonnegative(
@@ -48,11 +45,7 @@ def _finish_truncated_svd(released: Estimator, public_fit: Estimator) -> None:
 
 
 def _finish_factor_analysis(released: Estimator, public_fit: Estimator) -> None:
-    """Replace noise variances that are not positive by those of the public fit.
-
-    Where noise made one factor so strong that rounding hides another one, raise the noise variances
-    to the rounding error of the variance that the factors explain.
-    """
+    """Make the noise variances positive, and large enough beside the factors to be inverted."""
     factors = released.components_
     variances = positive(released.noise_variance_, public_fit.noise_variance_)
     if not _has_inverse(np.eye(len(factors)) + factors / variances @ factors.T):
@@ -80,11 +73,7 @@ def _finish_fast_ica(released: Estimator, public_fit: Estimator) -> None:
 
 
 def _align_nmf(values: Values, public_fit: Estimator) -> Values:
-    """Order the components as in the public fit; without a penalty, scale them as there too.
-
-    The weights of the records change by the inverse factor, so that the product stays the same.
-    Where `transform` stops early, by a loose `tol` or a small `max_iter`, it stops elsewhere.
-    """
+    """Order the components as in the public fit; without a penalty, scale them as there too."""
     values = NearestRows("components_", unit=True)(values, public_fit)
     penalized = public_fit.alpha_W != 0 or public_fit.alpha_H not in {0, "same"}
     return values if penalized else scaled_as_public_fit(values, "components_", public_fit)

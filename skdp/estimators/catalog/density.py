@@ -85,11 +85,7 @@ def _finish_gaussian_mixture(released: Estimator, public_fit: Estimator) -> None
 
 
 def _finish_bayesian_mixture(released: Estimator, public_fit: Estimator) -> None:
-    """Covariances become positive definite; all weights follow from the counts of records.
-
-    `mean_precision_` is its prior plus the number of records of each component. A count that
-    noise made negative becomes zero.
-    """
+    """Make covariances positive definite; recompute the weights from the counts of records."""
     counts = np.maximum(released.mean_precision_ - released.mean_precision_prior_, 0)
     released.mean_precision_ = released.mean_precision_prior_ + counts
     shared = released.covariance_type == "tied"

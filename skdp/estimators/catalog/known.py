@@ -236,10 +236,7 @@ class Counts(OfClasses):
 
 
 class Bits(OfClasses):
-    """Class counts and how often each bit is set in each class, for a BernoulliNB.
-
-    A bit counts as 1/2 or -1/2, which halves what a record of another class can change.
-    """
+    """Class counts and how often each bit, taken as 1/2 or -1/2, is set, for a BernoulliNB."""
 
     name = "class_sums"
     needs_clip = False  # a record is made of bits, whatever it was

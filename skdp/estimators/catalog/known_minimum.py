@@ -163,11 +163,7 @@ class Coefficients(Statistic):
         return 1e-9 * self.C * self.radius + self._rounding(n_samples)
 
     def __call__(self, X: Container, y: NDArray | None) -> Matrix:
-        """Minimize.
-
-        The function is strongly convex with modulus 1, so the minimizer is no farther away than the
-        gradient is long.
-        """
+        """Minimize; the distance to the minimizer is at most the length of the gradient."""
         rows = with_constant(X, self.constant)
         signs = np.where(np.asarray(y, dtype=self.classes.dtype) == self.classes[1], 1.0, -1.0)
         weights, left = np.zeros(rows.shape[1]), math.inf

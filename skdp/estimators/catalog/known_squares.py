@@ -67,11 +67,7 @@ class SecondMoments(Statistic):
         return low + (high - low) / 2, (high - low) / 2
 
     def _moments(self, mean: Matrix) -> tuple[NDArray, Matrix]:
-        """Return mean and covariance of x, and of the response where there is one, repaired.
-
-        A variance that is not positive becomes a typical one; without a constant the covariance is
-        around 0.
-        """
+        """Return the repaired mean and covariance of x and of the response, if any."""
         center, second = self._unscaled(mean)
         covariance = second - np.outer(center, center)
         is_constant = np.abs(np.diag(covariance)) <= ROUNDING * np.diag(second)
@@ -84,10 +80,7 @@ class SecondMoments(Statistic):
         return np.diag(np.append(self.front.squares, [1 / 3] * (self.weight > 0)))
 
     def _raised(self, covariance: Matrix, center: NDArray) -> Matrix:
-        """Return the covariance of x without the small variances of some directions.
-
-        That of a prior mean is expected, or a typical one.
-        """
+        """Return the covariance of x, with variances that noise hides raised to expected ones."""
         expected = self._typical
         if self.usual is not None:
             usual_center, usual = self._unscaled(self.usual)
@@ -102,10 +95,7 @@ class SecondMoments(Statistic):
         return raised_eigenvalues(*parts)
 
     def _unscaled(self, mean: Matrix) -> tuple[NDArray, Matrix]:
-        """Return what the numbers are in the units of x and of the scaled response.
-
-        First those beside the constant, 0 without one, then those of products.
-        """
+        """Return first moments, 0 without a constant, and second ones, without the scales."""
         matrix = from_triangle(mean[0] / self.scales)
         lengths = np.ones(len(matrix))
         if self.weight:

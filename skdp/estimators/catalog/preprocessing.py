@@ -122,10 +122,7 @@ def _read_knots(fitted: Estimator, public_fit: Estimator) -> Values:
 
 
 def _finish_splines(released: Estimator, public_fit: Estimator) -> None:
-    """Sort the knots of each column, and build the splines anew.
-
-    A fit to the knots as records finds the same knots: their range, or their quantiles.
-    """
+    """Sort the knots, and refit to them as records, of which they are the quantiles."""
     released.bsplines_ = _refitted(released, np.sort(released.bsplines_, axis=1).T).bsplines_
 
 
