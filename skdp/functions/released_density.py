@@ -65,6 +65,8 @@ class ReleasedDensity(ReleasedFunction):
     (2, 1)
     """
 
+    coefficients: NDArray[np.float64]
+
     def __init__(self, transformer: BernsteinTransformer, coefficients: ArrayLike):
         check_is_fitted(transformer)
         weights = as_tensor(

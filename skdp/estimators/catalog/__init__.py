@@ -19,13 +19,12 @@ from skdp.estimators.catalog import (
     compositions,
     decomposition,
     density,
-    ensembles,
     linear,
     preprocessing,
     probabilistic,
     refused,
 )
-from skdp.estimators.catalog.entry import Entry
+from skdp.estimators.catalog.entry import Entry, Traits, by_class, name_if
 from skdp.estimators.packing import is_float, shapes_of
 
 __all__ = [
@@ -59,17 +58,17 @@ RECORD_ATTRIBUTES = frozenset(
     }
 )
 
-_ENTRIES: dict[str, Entry] = {
-    **linear.ENTRIES,
-    **probabilistic.ENTRIES,
-    **decomposition.ENTRIES,
-    **density.ENTRIES,
-    **preprocessing.ENTRIES,
-    **calibrators.ENTRIES,
-    **compositions.ENTRIES,
-    **ensembles.ENTRIES,
-    **refused.ENTRIES,
-}
+_KINDS = (
+    linear,
+    probabilistic,
+    decomposition,
+    density,
+    preprocessing,
+    calibrators,
+    compositions,
+    refused,
+)
+_ENTRIES = {name: e for kind in _KINDS for name, e in by_class(kind.ENTRIES).items()}
 CATALOG = ClassTable(_ENTRIES)
 _SUBSTITUTES = "skdp.estimators.substitutes"
 _UNKNOWN = Entry()
@@ -80,7 +79,7 @@ def entry_of(estimator: Estimator) -> Entry:
     return CATALOG.get(type(estimator), _UNKNOWN)
 
 
-def traits_of(estimator: Estimator) -> Entry:
+def traits_of(estimator: Estimator) -> Traits:
     """Return the entry of the nearest known base class: how records and members are treated."""
     return CATALOG.inherited(type(estimator), _UNKNOWN)
 
@@ -93,7 +92,7 @@ def released_entry(estimator: Estimator, path: Sequence[str] = ()) -> Entry | No
     entry = CATALOG.get(kind)
     if kind.__module__ == _SUBSTITUTES:
         is_projection = kind.__name__ == "DiscriminantProjection"
-        entry = linear.PROJECTION if is_projection else traits_of(estimator)
+        entry = linear.PROJECTION if is_projection else CATALOG.inherited(kind, _UNKNOWN)
     return None if entry is None or entry.attributes is None else entry
 
 
@@ -109,9 +108,11 @@ def is_stateless(estimator: Estimator) -> bool:
 
 def substitute_of(estimator: Estimator, transforms: bool) -> type | None:
     """Return the class that takes the place of an estimator, None if there is none."""
-    rule = entry_of(estimator).substitute
-    name = None if rule is None else rule(estimator, transforms)
-    return None if name is None else getattr(importlib.import_module(_SUBSTITUTES), name)
+    entry = entry_of(estimator)
+    name = name_if(entry.substitute, estimator)
+    if not name or ("transform" in entry.unserved and not transforms):
+        return None
+    return getattr(importlib.import_module(_SUBSTITUTES), name)
 
 
 def check_releasable(estimator: Estimator) -> None:
@@ -196,7 +197,9 @@ def register(
         )
     if not callable(attributes):
         attributes = (attributes,) if isinstance(attributes, str) else tuple(attributes)
-    CATALOG.added[kind] = Entry(attributes, finish, align, learns_nothing=attributes == ())
+    CATALOG.added[kind] = Entry(
+        learns_nothing=attributes == (), attributes=attributes, finish=finish, align=align
+    )
 
 
 def _unknown(estimator: Estimator, path: Sequence[str]) -> str:

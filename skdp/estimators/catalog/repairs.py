@@ -73,18 +73,6 @@ def nonnegative(values: ArrayLike, fallback: ArrayLike) -> NDArray:
     return np.where(values < 0, fallback, values)
 
 
-def read_variances(fitted: Estimator) -> NDArray:
-    """Return the variances, zero for columns that scikit-learn takes for constant."""
-    taken_for_constant = (fitted.scale_ == 1) & (np.sqrt(fitted.var_) != 1)
-    return np.where(taken_for_constant, 0.0, fitted.var_).astype(fitted.var_.dtype)
-
-
-def standard_deviations(variances: NDArray, fallback: NDArray) -> tuple[NDArray, NDArray]:
-    """Replace negative variances by the fallback; return variances and scale."""
-    variances = nonnegative(variances, fallback)
-    return variances, np.where(variances == 0, 1.0, np.sqrt(variances))
-
-
 def positive_counts(counts: ArrayLike) -> NDArray:
     """Replace counts that are not positive by a tiny share of the positive counts of the row."""
     counts = np.asarray(counts)
