@@ -79,7 +79,7 @@ class ResponseMoment(Products):
 
     def codes(self, y: NDArray | None, n_samples: int) -> Matrix:
         """Return the response, scaled and clipped."""
-        return self.model.codes(y)
+        return self.model._codes(y)
 
     features = ClassMoment.features
 
