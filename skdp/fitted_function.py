@@ -21,9 +21,8 @@ from skdp.core.types import AxisLabels, Container, Estimator, Values
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
 from skdp.estimators.inputs import fit_on, order_matters, reorder, takes
 from skdp.estimators.kernel_rows import kernel_rows
-from skdp.estimators.members import before_last_step
+from skdp.estimators.members import before_last_step, labels_in
 from skdp.estimators.public_fit import in_container_of
-from skdp.estimators.structure import labels_in
 from skdp.functions.bernstein import BernsteinTransformer, coefficients_of
 from skdp.functions.bernstein_basis import as_tensor
 from skdp.functions.bernstein_order import NoiseFollowed, noise_followed

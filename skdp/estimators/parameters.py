@@ -21,16 +21,19 @@ from skdp.estimators.catalog import lookup
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
 from skdp.estimators.copies import clean_copy
 from skdp.estimators.inputs import fit_on, order_matters, reorder, takes
-from skdp.estimators.members import drop_out_of_bag, fitted_parts, reach, split_name
-from skdp.estimators.metric import MAX_EVALUATED, linear_metric, output_metric
-from skdp.estimators.packing import flat, is_float, take
-from skdp.estimators.parts import ReleasedPart, anchor_of
-from skdp.estimators.structure import (
+from skdp.estimators.members import (
     check_structure,
+    drop_out_of_bag,
+    fitted_parts,
     labels_in,
+    reach,
+    split_name,
     with_canonical_steps,
     with_public_structure,
 )
+from skdp.estimators.metric import MAX_EVALUATED, linear_metric, output_metric
+from skdp.estimators.packing import flat, is_float, take
+from skdp.estimators.parts import ReleasedPart, anchor_of
 
 
 class ParameterTarget(Target):

@@ -69,7 +69,7 @@ def _all_transform(owner: Estimator, name: str, owner_transforms: bool) -> bool:
 
 
 def _columns_of_members(fitted: Estimator) -> list:
-    return [list(np.atleast_1d(columns)) for _, _, columns in fitted.transformers_]
+    return [np.atleast_1d(columns) for _, _, columns in fitted.transformers_]
 
 
 ENTRIES: dict[str, Entry] = {
