@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from skdp.core.geometry import ROUND_UP
 from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.clip import ClipBox, ClipNorm
-from skdp.estimators.moments import mean_product
+from skdp.estimators.moments import mean_product, with_constant
 
 LEAST, MOST = 1e-70, 1e70
 """Radii whose fourth powers neither over- nor underflow."""
@@ -126,16 +126,17 @@ class Statistic(ABC):
 class Products(Statistic):
     """A mean of code times features, whose code follows from the response."""
 
+    constant: float = 0.0
+
     @abstractmethod
     def codes(self, y: NDArray | None, n_samples: int) -> Matrix:
         """Return the code of each record."""
 
-    @abstractmethod
     def features(self, X: Container) -> Container:
-        """Return the features of each clipped record."""
+        """Return the features of each clipped record: x and, unless it is 0, a constant."""
+        return with_constant(X, self.constant)
 
     def __call__(self, X: Container, y: NDArray | None) -> Matrix:
-        """Return the mean over clipped records."""
         return mean_product(self.codes(y, X.shape[0]), self.features(X))
 
 
@@ -146,7 +147,6 @@ class OfClasses(Products):
         self.classes = estimator.classes_
 
     def codes(self, y: NDArray | None, n_samples: int) -> Matrix:
-        """Return the code of each label."""
         return self._table()[np.searchsorted(self.classes, np.asarray(y, dtype=self.classes.dtype))]
 
     def _table(self) -> Matrix:

@@ -49,7 +49,6 @@ class Logistic(Loss):
     """The loss log(1 + exp(-m))."""
 
     def slopes(self, margins: NDArray, width: float) -> tuple[NDArray, NDArray]:
-        """Return the two derivatives."""
         doubts = expit(-margins)
         return doubts, doubts * (1 - doubts)
 
@@ -68,7 +67,6 @@ class SquaredHinge(Loss):
     curvature = 2.0
 
     def slopes(self, margins: NDArray, width: float) -> tuple[NDArray, NDArray]:
-        """Return the two derivatives."""
         below = np.maximum(1 - margins, 0)
         return 2 * below, 2.0 * (below > 0)
 
@@ -89,7 +87,6 @@ class Hinge(Loss):
     widths = (1e4, 1e3, 100.0, 10.0, 1.0, 0.1, 0.01, 0.001, WIDTH)  # flat first: few steps
 
     def slopes(self, margins: NDArray, width: float) -> tuple[NDArray, NDArray]:
-        """Return the two derivatives."""
         below = 1 - margins
         return np.clip(below / width, 0, 1), ((below > 0) & (below < width)) / width
 
@@ -216,7 +213,6 @@ class Coefficients(Statistic):
         return size
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Set the coefficients; that of the constant gives the intercept."""
         released.coef_ = mean[:, : self.n_features].copy()
         if self.constant:
             released.intercept_ = self.constant * mean[:, -1]

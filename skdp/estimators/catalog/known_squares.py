@@ -46,7 +46,6 @@ class SecondMoments(Statistic):
         self.l1 = min(math.sqrt(self.shape[1]) * self.l2, 2 * longest)
 
     def __call__(self, X: Container, y: NDArray | None) -> Matrix:
-        """Return the mean over clipped records."""
         rows = self.rows(X, y)
         return (self.scales * triangle(mean_product(rows, rows)))[None]
 
@@ -147,7 +146,6 @@ class Covariance(SecondMoments):
         self._measure(not estimator.assume_centered)
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Set mean and covariance."""
         released.location_, covariance = self._moments(mean)
         released.covariance_ = triangle(self._raised(covariance, released.location_))
 
@@ -166,7 +164,6 @@ class PrincipalComponents(SecondMoments):
         self._measure(has_constant=True)
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Set mean, components and what they explain."""
         released.mean_, covariance = self._moments(mean)
         variances, vectors = np.linalg.eigh(covariance)
         number = len(released.components_)

@@ -9,8 +9,8 @@ import numpy as np
 from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog.alignment import SignedRows
 from skdp.estimators.catalog.entry import Entry
-from skdp.estimators.catalog.known import ClassMoment, ResponseMoment
 from skdp.estimators.catalog.known_minimum import LogisticCoefficients, SupportVectorCoefficients
+from skdp.estimators.catalog.known_moments import ClassMoment, ResponseMoment
 from skdp.estimators.catalog.known_squares import LeastSquares
 
 # Attributes of linear models besides the coefficients: paths, scores, chosen penalties.

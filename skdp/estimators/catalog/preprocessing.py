@@ -16,7 +16,7 @@ from skdp.core.classes import ClassTable
 from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog import linear
 from skdp.estimators.catalog.entry import Entry, by_class
-from skdp.estimators.catalog.known import ScalerMoments
+from skdp.estimators.catalog.known_moments import ScalerMoments
 from skdp.estimators.catalog.repairs import Divisors, nonnegative, positive
 
 LINEAR = ClassTable(by_class(linear.ENTRIES))

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog.entry import Entry
-from skdp.estimators.catalog.known import Bits, Counts, GaussianMoments
-from skdp.estimators.catalog.known_counts import Categories, Shares
+from skdp.estimators.catalog.known_counts import Bits, Categories, Counts, Shares
+from skdp.estimators.catalog.known_moments import GaussianMoments
 from skdp.estimators.catalog.repairs import (
     TINY,
     Divisors,

@@ -1,4 +1,4 @@
-"""The statistics of single classes; the proofs are in the user guide, "Sensitivities on paper"."""
+"""Statistics of moments; the proofs are in the user guide, "Sensitivities on paper"."""
 
 from __future__ import annotations
 
@@ -42,10 +42,6 @@ class ClassMoment(OfClasses):
     def _table(self) -> Matrix:
         return class_codes(len(self.classes)) if len(self.classes) < 4 else super()._table()
 
-    def features(self, X: Container) -> Container:
-        """Return (x, c)."""
-        return with_constant(X, self.constant)
-
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
         """Make codes of the rows of the classes."""
         codes = class_codes(len(self.classes))
@@ -78,13 +74,9 @@ class ResponseMoment(Products):
         self.l1 = 2 * (self.front.absolute + self.constant)
 
     def codes(self, y: NDArray | None, n_samples: int) -> Matrix:
-        """Return the response, scaled and clipped."""
         return self.model._codes(y)
 
-    features = ClassMoment.features
-
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Take it as it is."""
         put_moment(released, mean, self.front)
 
 
@@ -117,7 +109,6 @@ class ScaledMoments(Products):
         self.within_l1, self.within_l2 = d * self.weight * steepest**2, 2 * math.sqrt(d)
 
     def features(self, X: Container) -> Matrix:
-        """Return scaled x, and its square times the weight."""
         dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
         scaled = np.clip((dense - self.middle) / self.half, -self.limit, self.limit)
         return np.hstack([scaled, self.weight * scaled**2])
@@ -155,11 +146,9 @@ class ScalerMoments(ScaledMoments):
         self.largest = math.sqrt(self.square)
 
     def codes(self, y: NDArray | None, n_samples: int) -> Matrix:
-        """Return 1 for each record."""
         return np.ones((n_samples, 1))
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Set mean and variance."""
         errors = np.broadcast_to(self.errors, mean.shape)
         usual = None if self.usual is None else self.usual[0]
         means, variances = self._mean_and_variance(mean[0], errors[0], usual)
@@ -187,7 +176,6 @@ class GaussianMoments(ScaledMoments, OfClasses):
         self.largest = math.sqrt(square)
 
     def features(self, X: Container) -> Matrix:
-        """Return (x, a x^2, c)."""
         return np.asarray(with_constant(super().features(X), self.constant))
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
@@ -204,64 +192,3 @@ class GaussianMoments(ScaledMoments, OfClasses):
         """Return the shares of the classes, and the moments of each."""
         shares = np.maximum(on_simplex(mean[:, -1] / self.constant), TINY)
         return shares, mean[:, :-1] / shares[:, None]
-
-
-class Counts(OfClasses):
-    """Class counts and sums of each column and class, for a MultinomialNB."""
-
-    name = "class_sums"
-
-    def _bound(self, estimator: Estimator) -> None:
-        """Of amounts, two records of a class differ by less than two of different classes."""
-        super()._bound(estimator)
-        if (self.front.low < 0).any():
-            raise ValueError(
-                f"{type(estimator).__name__} counts amounts, which are not negative. Put "
-                "ClipBox(0, high) before it, or before the ClipNorm that stands there."
-            )
-        self.constant = self.front.radius / 2
-        self.shape = (len(self.classes), self.n_features + 1)
-        self.largest = math.hypot(self.front.radius, self.constant)
-        self.l2 = math.sqrt(2) * self.largest
-        self.l1 = 2 * (self.front.absolute + self.constant)
-
-    def features(self, X: Container) -> Container:
-        """Return (x, c)."""
-        return with_constant(X, self.constant)
-
-    def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Set the counts."""
-        released.feature_count_ = n_samples * mean[:, :-1]
-        released.class_count_ = n_samples * mean[:, -1] / self.constant
-
-
-class Bits(OfClasses):
-    """Class counts and how often each bit, taken as 1/2 or -1/2, is set, for a BernoulliNB."""
-
-    name = "class_sums"
-    needs_clip = False  # a record is made of bits, whatever it was
-
-    def _bound(self, estimator: Estimator) -> None:
-        """Within a class all bits may turn; the constant is as large as adds nothing to that."""
-        super()._bound(estimator)
-        self.threshold, d = estimator.binarize, self.n_features
-        if self.threshold is None and ((self.front.low < 0) | (self.front.high > 1)).any():
-            raise ValueError(
-                "BernoulliNB(binarize=None) takes its records for bits. Put ClipBox(0, 1) right "
-                "before it, or give it a public threshold in 'binarize'."
-            )
-        self.constant = math.sqrt(d) / 2
-        self.shape = (len(self.classes), d + 1)
-        self.l2, self.l1 = math.sqrt(d), d + 2 * self.constant
-        self.largest = math.sqrt(d / 2)
-
-    def features(self, X: Container) -> Matrix:
-        """Return (bit - 1/2, c)."""
-        dense = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
-        bits = dense if self.threshold is None else dense > self.threshold
-        return np.asarray(with_constant(bits - 0.5, self.constant))
-
-    def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Set the counts."""
-        released.class_count_ = n_samples * mean[:, -1] / self.constant
-        released.feature_count_ = n_samples * mean[:, :-1] + released.class_count_[:, None] / 2
