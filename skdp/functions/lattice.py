@@ -84,18 +84,6 @@ class BernsteinTarget(Target):
         return values
 
     def restore(self, values: NDArray[np.float64]) -> ReleasedRegressor:
-        """Make a function of released values.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_basis,) or (n_basis, n_outputs)
-            Released values on the lattice.
-
-        Returns
-        -------
-        ReleasedRegressor
-            The function, evaluated by its `predict`.
-        """
         return ReleasedRegressor(self.transformer, self.transformer.coefficients(values))
 
     def labels(self, numbers: NDArray[np.float64] | Values) -> AxisLabels | None:
