@@ -200,7 +200,7 @@ def labels_in(public_fit: Estimator) -> tuple:
 
 
 def with_public_structure(estimator: Estimator, public_fit: Estimator) -> Estimator:
-    """Set open `categories`, `classes` and `landmarks` to those of the public fit, in place.
+    """Set open `categories` and `classes` to those of the public fit, in place.
 
     A class that is missing in private records is then no error.
     """
@@ -208,21 +208,15 @@ def with_public_structure(estimator: Estimator, public_fit: Estimator) -> Estima
     for path, part, _ in fitted_members(public_fit):
         if isinstance(getattr(part, "categories", None), str):
             parameter, found = "categories", list(part.categories_)
-        elif type(part).__name__ == "PublicNystroem":
-            parameter, found = "landmarks", [part.components_, part.normalization_]
         elif isinstance(part, MomentClassifier):
             parameter, found = "classes", list(part.classes_)
         else:
             continue
         name = "__".join((*parameter_path(public_fit, path), parameter))
-        known = settings.setdefault(name, found)
-        if not same(known, found):
+        if not same(settings.setdefault(name, found), found):
             raise ValueError(
                 f"The {name!r} parameter of {type(public_fit).__name__} must list the categories, "
                 "since its members see different ones. Got 'auto'."
-                if parameter == "categories"
-                else f"The members of {type(public_fit).__name__} see different landmarks of "
-                "Nystroem, and these must be public. Map the records before, in a pipeline."
             )
     return estimator.set_params(**settings)
 
@@ -242,12 +236,16 @@ def with_canonical_steps(
     exchanged: dict[tuple[str, ...], CanonicalStep] = {}
     aligned = []
     for part in parts:
-        if part.names and part.entry.depends_on_public_fit:
-            path = parameter_path(public_fit, part.path)
-            if path in steps:
-                step = exchanged.setdefault(path, CanonicalStep(steps[path], {}))
-                first = step.parts.setdefault(columns_of(part.public_fit), part)
-                part = replace(part, public_fit=first.public_fit)
+        path = parameter_path(public_fit, part.path) if part.is_anchored else ()
+        if path in steps:
+            step = exchanged.setdefault(path, CanonicalStep(steps[path], {}))
+            first = step.parts.setdefault(columns_of(part.public_fit), part)
+            if not part.names and first.anchor() != part.anchor():
+                raise ValueError(
+                    f"The members of {type(public_fit).__name__} see different landmarks of "
+                    "Nystroem, and these must be public. Map the records before, in a pipeline."
+                )
+            part = replace(part, public_fit=first.public_fit)
         aligned.append(part)
     settings = {"__".join(path): step for path, step in exchanged.items()}
     return estimator.set_params(**settings), aligned

@@ -117,9 +117,15 @@ class ReleasedPart:
         """What its values depend on: all else in its entry follows from the class."""
         return self.path, self.names, self.entry.align, self.entry.finish, self.anchor()
 
+    @property
+    def is_anchored(self) -> bool:
+        """Whether what is released, or the step as it is if that is nothing, has a public form."""
+        entry = self.entry
+        return entry.depends_on_public_fit and (bool(self.names) or entry.attributes == ())
+
     def anchor(self) -> bytes:
         """Return what the values depend on besides the data: all floats of the public fit."""
-        if not (self.entry.depends_on_public_fit and (self.names or self.entry.public)):
+        if not self.is_anchored:
             return b""
         fitted = {
             name: value

@@ -6,19 +6,15 @@ that it derives from, and replaces it wherever it is released.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import PowerTransformer, StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp.core.classes import public_name
-from skdp.core.types import Container, Seed
+from skdp.core.types import Container
 
 # Attributes that describe the columns of a fit.
 INPUT = {"n_features_in_", "feature_names_in_"}
@@ -67,58 +63,7 @@ class StandardizedPowerTransformer(PowerTransformer):
         return power, scaler
 
 
-class NamedAsTheirs:
-    """A mixin that names the output features after the base class, as in "pca0"."""
-
-    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
-        """Name the features that transform returns."""
-        names = super().get_feature_names_out(input_features)  # type: ignore[misc]  # a mixin
-        own = type(self).__name__.lower()
-        theirs = next(kind.__name__.lower() for kind in type(self).__mro__ if public_name(kind))
-        return np.asarray([re.sub(f"^{own}", theirs, name) for name in names], dtype=object)
-
-
-class PublicNystroem(NamedAsTheirs, Nystroem):
-    """A Nystroem whose `landmarks`, the components and normalization of a public fit, are given.
-
-    None takes the landmarks from the records of this fit.
-    """
-
-    def __init__(
-        self,
-        landmarks: Sequence[object] | None = None,
-        kernel: object = "rbf",
-        *,
-        gamma: float | None = None,
-        coef0: float | None = None,
-        degree: float | None = None,
-        kernel_params: dict | None = None,
-        n_components: int = 100,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-    ):
-        super().__init__(
-            kernel,
-            gamma=gamma,
-            coef0=coef0,
-            degree=degree,
-            kernel_params=kernel_params,
-            n_components=n_components,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
-        self.landmarks = landmarks
-
-    def fit(self, X: Container, y: Container = None) -> Self:
-        """Take the landmarks given, or records of X."""
-        super().fit(X, y)
-        del self.component_indices_  # they describe the records of this fit
-        if self.landmarks is not None:
-            self.components_, self.normalization_ = self.landmarks
-        return self
-
-
-class DiscriminantProjection(NamedAsTheirs, LinearDiscriminantAnalysis):
+class DiscriminantProjection(LinearDiscriminantAnalysis):
     """A LinearDiscriminantAnalysis that transforms by an affine map, read off at d + 2 points.
 
     The rows of `components_` are the directions of the projection, `offset_` the image of 0.
@@ -147,3 +92,8 @@ class DiscriminantProjection(NamedAsTheirs, LinearDiscriminantAnalysis):
         """Apply the map."""
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return X @ self.components_.T + self.offset_
+
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
+        """Name the features as LinearDiscriminantAnalysis does."""
+        names = [f"lineardiscriminantanalysis{i}" for i in range(len(self.components_))]
+        return np.asarray(names, dtype=object)

@@ -313,14 +313,13 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.impute.MissingIndicator": Entry(
         (), public=("features_",), refuse=RefusedSettings(("features",)), numbers="0"
     ),
-    # Every fit takes the landmarks of the public fit, so they are public and not released.
+    # Every fit is replaced by the public fit, whose landmarks are public and not released.
     "sklearn.kernel_approximation.Nystroem": Entry(
         (),
-        public=("components_", "normalization_"),
         refuse=RefusedSettings(("kernel",)),
         anchored=True,
+        misleading="component_indices_",
         numbers="0",
-        substitute="PublicNystroem",
         by_record=True,
     ),
     "sklearn.kernel_approximation.RBFSampler": Entry(
