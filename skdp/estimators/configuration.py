@@ -71,26 +71,31 @@ def check_configuration(estimator: Estimator) -> None:
             f"{type(estimator).__name__}, which stays as it was fitted. Use it as it is."
         )
     for name, value in estimator.get_params(deep=True).items():
-        if name.rsplit("__", 1)[-1] == "cv" and isinstance(value, str):
+        parameter = f"The {name!r} parameter of {type(estimator).__name__}"
+        is_cv, splits = _last_name(name) == "cv", callable(getattr(value, "split", None))
+        if is_cv and isinstance(value, str):
             raise ValueError(
-                f"The {name!r} parameter of {type(estimator).__name__} is {value!r}, which takes "
-                "members as they were fitted. PrivateEstimator fits from scratch: wrap a member "
-                "that has learned from public records in sklearn.frozen.FrozenEstimator."
+                f"{parameter} is {value!r}, which takes members as they were fitted. "
+                "PrivateEstimator fits from scratch: wrap a member that has learned from public "
+                "records in sklearn.frozen.FrozenEstimator."
             )
-        folds = isinstance(value, Iterable) and not hasattr(value, "split")
-        listed = name.rsplit("__", 1)[-1] == "cv" and folds
+        listed = is_cv and isinstance(value, Iterable) and not splits
         if listed or isinstance_by_name(value, *_BY_POSITION):
             raise ValueError(
-                f"The {name!r} parameter of {type(estimator).__name__} must not go by the position "
-                "of the records, which are brought into a random order. "
-                f"Got an object of type {type(value).__name__}. Give it a number of folds."
+                f"{parameter} must not go by the position of the records, which are brought into "
+                f"a random order. Got an object of type {type(value).__name__}. Give it a number "
+                "of folds."
             )
-        shuffles = callable(getattr(value, "split", None)) and getattr(value, "shuffle", True)
+        shuffles = splits and getattr(value, "shuffle", True)
         if shuffles and not isinstance(getattr(value, "random_state", 0), Integral):
             raise ValueError(
-                f"The {name!r} parameter of {type(estimator).__name__} must split alike in both "
-                f"fits of a pair. Got {shown(value)}. Give its random_state an integer."
+                f"{parameter} must split alike in both fits of a pair. Got {shown(value)}. Give "
+                "its random_state an integer."
             )
+
+
+def _last_name(name: str) -> str:
+    return name.rsplit("__", 1)[-1]
 
 
 def seed_names(estimator: Estimator) -> list[str]:
@@ -98,7 +103,7 @@ def seed_names(estimator: Estimator) -> list[str]:
     return [
         name
         for name, value in estimator.get_params(deep=True).items()
-        if name.rsplit("__", 1)[-1] == "random_state" and not isinstance(value, Integral)
+        if _last_name(name) == "random_state" and not isinstance(value, Integral)
     ]
 
 
@@ -111,7 +116,7 @@ def make_quiet(estimator: Estimator) -> Estimator:
                 member.set_callbacks()
     settings = {}
     for name, value in estimator.get_params(deep=True).items():
-        quiet = _quiet(name.rsplit("__", 1)[-1], value)
+        quiet = _quiet(_last_name(name), value)
         if quiet is not value:
             settings[name] = quiet
     return estimator.set_params(**settings)

@@ -14,13 +14,13 @@ from skdp.core.classes import isinstance_by_name, public_name
 from skdp.core.dataset import Dataset
 from skdp.core.types import Estimator
 from skdp.estimators.catalog import CATALOG, entry_of, is_stateless, traits_of
-from skdp.estimators.catalog.compositions import is_frozen, is_pipeline
+from skdp.estimators.catalog.compositions import is_frozen, is_pipeline, is_placeholder
 from skdp.estimators.members import configured_members, is_composition, last_step
 
 
 def takes(estimator: Estimator, kind: str) -> bool:
     """Return whether some column may be as the tag says: "allow_nan", "categorical", "string"."""
-    if estimator is None or isinstance(estimator, str):
+    if is_placeholder(estimator):
         return True
     if is_frozen(estimator):
         return takes(estimator.estimator, kind)
@@ -52,7 +52,7 @@ def _pipeline_takes(steps: list, kind: str) -> bool:
 
 def _passes_gaps(estimator: Estimator) -> bool:
     """Return whether gaps may still be there after it; where columns go apart, in all of them."""
-    if estimator is None or isinstance(estimator, str):
+    if is_placeholder(estimator):
         return True
     if is_frozen(estimator):
         return _passes_gaps(estimator.estimator)
@@ -61,12 +61,8 @@ def _passes_gaps(estimator: Estimator) -> bool:
         filled = getattr(estimator, "encoded_missing_value", math.nan)
         return traits.passes_gaps and isinstance(filled, float) and math.isnan(filled)
     goes_to_each = traits.takes_if is all and not is_pipeline(estimator)  # as in a union
-    steps = (step for step in traits.steps(estimator) if not _is_dropped(step))
+    steps = (step for step in traits.steps(estimator) if step != "drop")
     return (any if goes_to_each else all)(map(_passes_gaps, steps))
-
-
-def _is_dropped(step: Estimator) -> bool:
-    return isinstance(step, str) and step == "drop"
 
 
 def takes_weights(estimator: Estimator) -> bool:
@@ -95,7 +91,7 @@ def _weights_name(estimator: Estimator) -> str:
 
 def uses_response(estimator: Estimator) -> bool:
     """Return whether an estimator may learn from y; a class of the user may."""
-    if estimator is None or isinstance(estimator, str):
+    if is_placeholder(estimator):
         return False
     kind, entry = type(estimator), entry_of(estimator)
     if public_name(kind) == "" or not (kind in CATALOG or is_stateless(estimator)):

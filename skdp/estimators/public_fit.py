@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skdp.core.checks import shorten
 from skdp.core.dataset import Dataset, column_names, index_dtype, with_index_dtype
 from skdp.core.dtypes import holds_numbers
+from skdp.core.plain import dtypes_of
 from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import seed_names
 from skdp.estimators.inputs import fit_on
@@ -48,7 +49,8 @@ def synthetic_dataset(dataset: Dataset, classes: list[NDArray] | None) -> Datase
 def _features(X: Container, rng: np.random.Generator) -> Container:
     """Draw uniform features of the shape of X, in its container."""
     n_samples, n_features = X.shape
-    precision = _precision(X)
+    is_single = {str(dtype).lower() for dtype in dtypes_of(X)} == {"float32"}
+    precision = np.float32 if is_single else np.float64
     if not sparse.issparse(X) or n_samples <= SPARSE_ENTRIES:
         return in_container_of(X, rng.random(X.shape, dtype=precision))
     n_entries = max(n_samples, SPARSE_ENTRIES * n_features)
@@ -58,21 +60,11 @@ def _features(X: Container, rng: np.random.Generator) -> Container:
     return in_container_of(X, sparse.coo_array((values, (rows, columns)), shape=X.shape))
 
 
-def _precision(X: Container) -> type[np.floating]:
-    """Return whether all numbers are in single precision, as then are those of a fit."""
-    dtypes = (
-        {str(getattr(X, "dtype", None))} if column_names(X) is None else set(map(str, X.dtypes))
-    )
-    return np.float32 if {name.lower() for name in dtypes} == {"float32"} else np.float64
-
-
 def check_numeric(X: Container) -> None:
     """Refuse columns, by their type, for which no records can be invented."""
-    names = column_names(X)
-    if names is None:
-        strange = [] if holds_numbers(X.dtype) else ["X"]
-    else:
-        strange = [repr(name) for name in names if not holds_numbers(X[name].dtype)]
+    names = [repr(name) for name in column_names(X) or ()] or ["X"]
+    named = zip(names, dtypes_of(X), strict=True)
+    strange = [name for name, dtype in named if not holds_numbers(dtype)]
     if strange:
         raise ValueError(
             "The 'sensitivity' parameter of PrivateEstimator must be a SensitivitySampler when "

@@ -98,7 +98,7 @@ def released_entry(estimator: Estimator, path: Sequence[str] = ()) -> Entry | No
 
 def is_stateless(estimator: Estimator) -> bool:
     """Return whether fitting changes nothing: the catalog tells, or a tag of scikit-learn."""
-    if estimator is None or isinstance(estimator, str):
+    if compositions.is_placeholder(estimator):
         return True
     entry = entry_of(estimator)
     # A Gaussian process can predict from its prior, so it claims to need no fit, but it does learn.
@@ -203,9 +203,10 @@ def register(
 
 
 def _unknown(estimator: Estimator, path: Sequence[str]) -> str:
+    """Say what a class that is not known has, and how it could be released."""
     kind = type(estimator)
-    arrays = {
-        name: value
+    shapes = {
+        name: shapes_of(value)
         for name, value in vars(estimator).items()
         if name.endswith("_") and not name.startswith("_") and is_float(value)
     }
@@ -213,20 +214,15 @@ def _unknown(estimator: Estimator, path: Sequence[str]) -> str:
         "The 'release' parameter of PrivateEstimator is 'auto', which does not know "
         f"{kind.__module__.partition('.')[0]}.{kind.__name__} (see skdp.supported_estimators)."
     )
-    if not arrays:
+    if not shapes:
         return (
             f"{start} Its fit leaves no floats that could be released: if it learns nothing, call "
             f"skdp.register({kind.__name__}, []) once, with up to 3 features release the function "
             "through BernsteinTransformer, or use an estimator that is supported."
         )
-    shown = ", ".join(f"{name} of shape {_shape(value)}" for name, value in arrays.items())
-    names = ["__".join((*path, name)) for name in arrays]
+    found = [f"{name} of shape {[*each] if each[1:] else each[0]}" for name, each in shapes.items()]
     return (
-        f"{start} Its fitted floats are {shown}. Keep those that determine its output and write "
-        f"release={names}, or once for all: skdp.register({kind.__name__}, {list(arrays)})."
+        f"{start} Its fitted floats are {', '.join(found)}. Keep those that determine its output "
+        f"and write release={['__'.join((*path, name)) for name in shapes]}, or once for all: "
+        f"skdp.register({kind.__name__}, {list(shapes)})."
     )
-
-
-def _shape(value: object) -> str:
-    shapes = shapes_of(value)
-    return str(shapes[0]) if len(shapes) == 1 else str(list(shapes))

@@ -14,6 +14,11 @@ CHAIN = "sklearn.multioutput.ClassifierChain"
 TRANSFORMED_TARGET = "sklearn.compose.TransformedTargetRegressor"
 
 
+def is_placeholder(estimator: Estimator) -> bool:
+    """Return whether None or a word, such as "passthrough", stands in the place of an estimator."""
+    return estimator is None or isinstance(estimator, str)
+
+
 def is_pipeline(estimator: Estimator) -> bool:
     """Return whether an estimator is a pipeline."""
     return isinstance_by_name(estimator, PIPELINE)
