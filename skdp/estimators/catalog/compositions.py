@@ -77,6 +77,10 @@ def _columns_of_members(fitted: Estimator) -> list:
     return [np.atleast_1d(columns) for _, _, columns in fitted.transformers_]
 
 
+_chain = Entry(
+    members=_listed, structure=lambda fitted: fitted.order_, seeded_structure=True, folds=False
+)
+
 ENTRIES: dict[str, Entry] = {
     PIPELINE: Entry(
         members=lambda fitted: fitted.steps,
@@ -121,9 +125,8 @@ ENTRIES: dict[str, Entry] = {
         members=_listed, structure=lambda fitted: fitted.code_book_, seeded_structure=True
     ),
     "sklearn.multioutput MultiOutputClassifier MultiOutputRegressor": Entry(members=_listed),
-    "sklearn.multioutput ClassifierChain RegressorChain": Entry(
-        members=_listed, structure=lambda fitted: fitted.order_, seeded_structure=True, folds=False
-    ),
+    CHAIN: _chain,
+    "sklearn.multioutput.RegressorChain": _chain,
     FROZEN: Entry(uses_response=False, learns_nothing=True),
     "sklearn.feature_extraction.FeatureHasher": Entry(learns_nothing=True),
     "sklearn.feature_extraction.text.HashingVectorizer": Entry(learns_nothing=True),
