@@ -39,8 +39,7 @@ def repaired(fitted: object, numbers: object) -> Matrix | None:
         with suppress(AttributeError, KeyError):  # a name of a target of the user's own
             path, attribute = split_name(fitted, name)
             inside = getattr(reach(fitted, path), attribute)
-        parts = released if isinstance(released, list) else [released]
-        there = inside if isinstance(inside, list) else [inside]
+        parts, there = (each if isinstance(each, list) else [each] for each in (released, inside))
         if len(there) != len(parts):  # the model keeps them in another form
             there = [None] * len(parts)
         found += [_changed(np.asarray(a, float), b) for a, b in zip(parts, there, strict=True)]

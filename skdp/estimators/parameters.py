@@ -17,7 +17,8 @@ from skdp.core.dataset import Dataset, find_non_finite
 from skdp.core.metric import OutputMetric
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Values
-from skdp.estimators.catalog import lookup
+from skdp.estimators.catalog import lookup, released_entry
+from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
 from skdp.estimators.copies import clean_copy
 from skdp.estimators.inputs import fit_on, order_matters, reorder, takes
@@ -48,7 +49,7 @@ class ParameterTarget(Target):
         self.estimator = with_public_structure(without_side_effects(estimator), public_fit)
         self.public_fit = public_fit
         self.names = _released_names(public_fit, release)
-        self._parts = _released_parts(public_fit, self.names, auto=is_auto(release))
+        self._parts = _released_parts(public_fit, self.names)
         self.estimator, self._parts = with_canonical_steps(self.estimator, public_fit, self._parts)
         self._like = self._values(public_fit)
         self._errors: Values = {}
@@ -191,28 +192,30 @@ def _attributes_of(path: tuple[str, ...], part: Estimator) -> tuple[str, ...]:
     return lookup(part, path).names(part)
 
 
-def _released_parts(
-    public_fit: Estimator, names: Sequence[str], *, auto: bool
-) -> list[ReleasedPart]:
+def _released_parts(public_fit: Estimator, names: Sequence[str]) -> list[ReleasedPart]:
     """Sort the released attributes by the estimators that have them."""
     attributes: dict[tuple[str, ...], list[str]]
     attributes = {path: [] for path, _, _ in fitted_parts(public_fit)}
     for name in names:
         path, attribute = split_name(public_fit, name)
         attributes.setdefault(path, []).append(attribute)
-    return [
-        ReleasedPart.of(path, reach(public_fit, path), released, auto)
-        for path, released in attributes.items()
-    ]
+    parts = []
+    for path, found in attributes.items():
+        part, released = reach(public_fit, path), tuple(found)
+        # an unknown class is taken as it is
+        entry = released_entry(part, path) or Entry(attributes=released)
+        parts.append(ReleasedPart(path, released, part, entry))
+    return parts
 
 
 def _check_released(public_fit: Estimator, name: str) -> None:
+    """Refuse a name that is not of a fitted attribute of floats, or of one that cannot be set."""
     try:
-        value = getattr(*_owner(public_fit, name))
-        numeric = is_float(value)
+        owner, attribute = _owner(public_fit, name)
+        value = getattr(owner, attribute)
     except (AttributeError, KeyError):
-        numeric = False
-    if not numeric:
+        owner = value = None
+    if not is_float(value):
         choices = [
             "__".join((*path, attribute))
             for path, part, _ in fitted_parts(public_fit)
@@ -224,14 +227,13 @@ def _check_released(public_fit: Estimator, name: str) -> None:
             f"floats. Got {shown(name)}. "
             f"{type(public_fit).__name__} has: {', '.join(choices) or 'none'}."
         )
-    owner, attribute = _owner(public_fit, name)
     try:
         setattr(copy.copy(owner), attribute, value)
     except AttributeError:
         raise ValueError(
             "The 'release' parameter of PrivateEstimator must name fitted attributes that can be "
             f"set. Got {shown(name)}, which {type(owner).__name__} computes from others. Name "
-            f"those."
+            "those."
         ) from None
 
 
