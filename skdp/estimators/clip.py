@@ -121,13 +121,6 @@ class ClipBox(Clip):
     high : float or array-like of shape (n_features,)
         Highest value, as `low`.
 
-    Attributes
-    ----------
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, when X has them.
-
     See Also
     --------
     ClipNorm : Clips the length of each record.
@@ -232,13 +225,6 @@ class ClipNorm(Clip):
     ----------
     radius : float in [1e-100, 1e100], default=1.0
         Largest Euclidean norm. Public: declare it, or take it from public records.
-
-    Attributes
-    ----------
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, when X has them.
 
     See Also
     --------

@@ -56,7 +56,7 @@ def _with_substitutes(estimator: Estimator) -> Estimator:
         kind = substitute_of(member, transforms)
         if kind is not None:
             made = kind(**member.get_params(deep=False))
-            vars(made).update(vars(member))  # what set_output has set, too
+            vars(made).update(vars(member))  # with what set_output has set
             settings["__".join(path)] = made
     if "" in settings:
         return settings[""]
@@ -110,7 +110,7 @@ def seed_names(estimator: Estimator) -> list[str]:
 def make_quiet(estimator: Estimator) -> Estimator:
     """Switch off output, caches and callbacks in a clone and all its members, in place."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # to some, scikit-learn says that they would not be called
+        warnings.simplefilter("ignore")  # scikit-learn warns of callbacks that it would not call
         for member in members_in(estimator):
             if hasattr(member, "set_callbacks"):  # since scikit-learn 1.9; clones share them
                 member.set_callbacks()
@@ -131,7 +131,7 @@ def _quiet(name: str, value: object) -> Any:
         return None
     silent = VERBOSITY.get(name)
     if silent is not None and isinstance(value, Real | np.bool_):
-        # the type of a number, which can be made of another one
+        # a type of numbers converts another number
         return type(value)(silent) if float(value) > silent else value  # type: ignore[call-arg]
     if isinstance(value, dict) and "weight" not in name:  # weights are by class, of any name
         options = {key: _quiet(str(key), option) for key, option in value.items()}

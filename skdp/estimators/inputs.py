@@ -32,7 +32,7 @@ def takes(estimator: Estimator, kind: str) -> bool:
     if getattr(get_tags(estimator).input_tags, kind):
         return True
     if isinstance_by_name(estimator, "sklearn.preprocessing.FunctionTransformer"):
-        return not estimator.validate  # its function may take anything, and does not say
+        return not estimator.validate  # its function may take anything
     walked = configured_members(estimator) if is_composition(estimator) else []
     unseen = () if getattr(estimator, "passthrough", False) else ("final_estimator",)
     members = [member for path, member, _ in walked if len(path) == 1 and path[0] not in unseen]
@@ -51,7 +51,7 @@ def _pipeline_takes(steps: list, kind: str) -> bool:
 
 
 def _passes_gaps(estimator: Estimator) -> bool:
-    """Return whether gaps may still be there after it; where columns go apart, in all of them."""
+    """Return whether gaps may remain after it; of separate columns, in all of them."""
     if is_placeholder(estimator):
         return True
     if is_frozen(estimator):
@@ -78,7 +78,7 @@ def fit_on(estimator: Estimator, dataset: Dataset) -> Estimator:
     X, y, weights = dataset
     if weights is None:
         return estimator.fit(*dataset.parts)
-    with config_context(enable_metadata_routing=False):  # where they go is said, not requested
+    with config_context(enable_metadata_routing=False):  # the weights are routed here, by name
         return estimator.fit(X, y, **{_weights_name(estimator): weights})
 
 

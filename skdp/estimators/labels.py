@@ -57,7 +57,7 @@ def _changed(released: Matrix, there: object) -> Matrix:
 def _labels(fitted: Estimator, name: str) -> tuple[Labels, Labels]:
     path, attribute = split_name(fitted, name)
     part, columns = fitted, getattr(fitted, "feature_names_in_", None)
-    of_bits = False  # whether its classes are bits of a code, as in an OutputCodeClassifier
+    of_bits = False  # whether the classes are bits of a code, as in an OutputCodeClassifier
     for step in path:
         before = _columns_before(part, step, columns)
         of_bits = of_bits or hasattr(part, "code_book_")

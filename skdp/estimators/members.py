@@ -151,7 +151,7 @@ def before_last_step(estimator: Estimator, X: Container) -> Container:
 
 
 def drop_out_of_bag(released: Estimator) -> None:
-    """Remove what an ensemble learned of the records that its members did not see."""
+    """Remove the out-of-bag attributes of ensembles."""
     for _, member, _ in fitted_members(released):
         for attribute in OUT_OF_BAG & vars(member).keys():
             delattr(member, attribute)

@@ -51,7 +51,7 @@ def output_metric(
         return _before_refit(restore(values))
 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # the parameters may be such as no fit has
+        warnings.simplefilter("ignore")  # no fit may have such parameters
         released = smooth(vector)
         output = next((name for name in outputs if _gives(released, name, X)), None)
         if output is None:

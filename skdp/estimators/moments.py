@@ -182,10 +182,6 @@ class MomentClassifier(ClassifierMixin, MomentModel):
         Its intercepts.
     classes_ : ndarray of shape (n_classes,)
         The class labels.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, when X has them.
 
     See Also
     --------
@@ -330,10 +326,6 @@ class MomentRegressor(RegressorMixin, MomentModel):
         Coefficients.
     intercept_ : float
         Intercept.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, when X has them.
 
     See Also
     --------

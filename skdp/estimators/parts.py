@@ -95,7 +95,7 @@ class ReleasedPart:
 
     @property
     def key_parts(self) -> tuple:
-        """What its values depend on: all else in its entry follows from the class."""
+        """The parts on which its values depend; the rest of its entry follows from the class."""
         return self.path, self.names, self.entry.align, self.entry.finish, self.anchor()
 
     @property

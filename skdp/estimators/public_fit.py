@@ -76,7 +76,7 @@ def check_numeric(X: Container) -> None:
 
 
 def _labels(classes: list[NDArray], shape: tuple[int, ...], rng: np.random.Generator) -> NDArray:
-    """Give each output all of its classes equally often, the second in an order of its own."""
+    """Give each output all of its classes equally often, each output in another order."""
     first = np.resize(classes[0], shape[0])
     if len(shape) == 1:
         return first
@@ -106,8 +106,8 @@ def fit_seeded(estimator: Estimator, dataset: Dataset) -> Estimator:
 def fit_to_synthetic(estimator: Estimator, dataset: Dataset) -> Estimator:
     """Fit on synthetic records, of which only the form matters."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # its values matter not
-        # nor that two functions are no inverses of each other there
+        warnings.simplefilter("ignore", ConvergenceWarning)  # only the form matters
+        # two functions need not be inverse to each other there
         warnings.filterwarnings("ignore", "The provided functions or transf", UserWarning)
         return fit_seeded(estimator, dataset)
 

@@ -25,10 +25,7 @@ LEAST, MOST = 1e-70, 1e70
 
 @dataclass(frozen=True)
 class Front:
-    """The set of records: each column in a range, and a record in a ball around 0.
-
-    Ends and radius that are not known are infinite.
-    """
+    """A set of records: columns in ranges, in a ball around 0; unknown bounds are infinite."""
 
     low: NDArray[np.float64]
     high: NDArray[np.float64]
@@ -49,7 +46,7 @@ class Front:
 
     def after(self, step: ClipBox | ClipNorm) -> Front:
         """Return the set of the records behind a clip."""
-        if isinstance(step, ClipNorm):  # it moves each value toward 0
+        if isinstance(step, ClipNorm):  # a clip of the norm moves each value toward 0
             radius = float(step.radius)
             low, high = np.clip(self.low, -radius, 0.0), np.clip(self.high, 0.0, radius)
             return Front(low, high, min(self.radius, radius))

@@ -21,7 +21,7 @@ from skdp.estimators.copies import clean_copy
 from skdp.estimators.inputs import takes
 from skdp.estimators.members import before_last_step, drop_out_of_bag, last_step
 
-# What decides to which leaf a record goes.
+# Arrays that decide to which leaf a record goes.
 STRUCTURE = ("children_left", "children_right", "feature", "threshold", "missing_go_to_left")
 
 # A leaf with less than this many records, after noise, takes the value of the node above it.
@@ -179,13 +179,13 @@ class LeafValues(Target):
         self._ranges = ranges
         self._class_weight = _class_weight(last_step(public_fit))
         self._leaves = [np.flatnonzero(tree.children_left < 0) for tree in _trees(public_fit)]
-        # an estimate made for other trees, or for other steps before them, is for another function
+        # other trees, or other steps before them, make another function
         steps, trees = list(_steps_before(public_fit)), list(map(_structure, _trees(public_fit)))
         self.key_parts = (
             *(estimator, steps, trees),
             *(ranges, None if ranges is not None else self._classes()),
         )
-        # gaps take a way that the public fit has fixed
+        # the public fit fixes the way that gaps take
         self.allow_nan = takes(estimator, "allow_nan")
         configured = describe(estimator)
         self.description = f"leaf values of {configured}, structure {_digest(public_fit)}"
@@ -325,7 +325,7 @@ def _trees(estimator: Estimator) -> list:
 
 
 def _digest(public_fit: Estimator) -> str:
-    """Name the structure: equal for trees that send every record to the same leaves."""
+    """Return a hash that is equal for trees that send every record to the same leaves."""
     parts = hashlib.sha256()
     for tree in _trees(public_fit):
         for array in _structure(tree):
@@ -334,7 +334,7 @@ def _digest(public_fit: Estimator) -> str:
 
 
 def _structure(tree: Estimator) -> tuple[NDArray, ...]:
-    """Return what decides to which leaf a record goes, missing values included."""
+    """Return the arrays that decide to which leaf a record goes."""
     return tuple(getattr(tree, name) for name in STRUCTURE)
 
 

@@ -157,7 +157,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         """Points on which the function is evaluated, in the units of X."""
         check_is_fitted(self)
         steps = np.arange(self.degree + 1) / self.degree
-        # Clipped, as rounding may put a point an ulp outside of a very narrow box.
+        # rounding may put a point an ulp outside of a very narrow box
         axes = [
             np.clip(low * (1 - steps) + high * steps, low, high)
             for low, high in self.feature_range_
@@ -332,7 +332,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
 def coefficients_of(
     transformer: BernsteinTransformer, values: ArrayLike, noise: NoiseFollowed | None = None
 ) -> NDArray[np.float64]:
-    """Turn values into coefficients, of an order that is chosen by their noise if it is known."""
+    """Turn values into coefficients, whose order may be chosen by the noise."""
     check_is_fitted(transformer)
     tensor = as_tensor(values, "values", transformer.degree, transformer.n_features_in_)
     order = transformer.order
@@ -341,7 +341,7 @@ def coefficients_of(
 
 
 def as_coefficients(coefficients: ArrayLike, transformer: BernsteinTransformer) -> Matrix:
-    """Give coefficients that a transformer has made an axis for each feature, and of outputs."""
+    """Reshape coefficients to an axis for each feature and one of outputs."""
     check_is_fitted(transformer)
     degree, n_features = transformer.degree, transformer.n_features_in_
     own = round(len(np.atleast_1d(coefficients)) ** (1 / n_features)) - 1
@@ -350,7 +350,7 @@ def as_coefficients(coefficients: ArrayLike, transformer: BernsteinTransformer) 
 
 
 def rows_by_column(feature_range: Any, names: Any) -> Any:
-    """Return a box that names its columns as rows in the order of these; any other as it is."""
+    """Return the rows of a box that names its columns, in their order; another box as it is."""
     if not isinstance(feature_range, Mapping):
         return feature_range
     columns = [] if names is None else list(names)

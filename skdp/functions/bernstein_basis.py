@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array
 MAX_DEGREE = 1000
 """Above it the largest binomial coefficient is no longer a double."""
 MAX_ORDER = 1000
-"""By then the iteration has long become interpolation in all that the lattice resolves."""
+"""At this order the iteration interpolates all that the lattice resolves."""
 MAX_BASIS = 10**7
 """Most basis functions of one box: 80 MB of coefficients."""
 _CHUNK_VALUES = 2**22
@@ -79,14 +79,14 @@ def multiply_axes(
 
 
 def row_chunks(n_rows: int, row_size: int) -> Iterator[slice]:
-    """Cut rows so that a work array, of so many values for each, stays small."""
+    """Cut rows so that a work array of `row_size` values for each stays small."""
     size = max(1, _CHUNK_VALUES // row_size)
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 
 
 def as_tensor(values: ArrayLike, name: str, degree: int, n_features: int) -> NDArray[np.float64]:
-    """Check values on a lattice and give them an axis for each feature, and one of outputs."""
+    """Check values on a lattice, and reshape them to an axis for each feature and outputs."""
     array = check_array(values, dtype=np.float64, ensure_2d=False, input_name=name)
     n_basis = (degree + 1) ** n_features
     if len(array) != n_basis:
@@ -98,5 +98,5 @@ def as_tensor(values: ArrayLike, name: str, degree: int, n_features: int) -> NDA
 
 
 def _binomials(degree: int) -> NDArray[np.float64]:
-    """Row of Pascal's triangle, exact and then rounded."""
+    """Return a row of Pascal's triangle, exact and then rounded."""
     return np.array([math.comb(degree, j) for j in range(degree + 1)], dtype=np.float64)

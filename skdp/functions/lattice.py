@@ -19,7 +19,7 @@ from skdp.functions.released import ReleasedRegressor
 
 # Largest number of released values for which the metric of the output is worked out.
 MAX_METRIC = 2000
-# The order for which it is, where the released values are to choose one.
+# The order that stands in for "auto" there.
 MODERATE = 3
 
 
@@ -92,7 +92,7 @@ class BernsteinTarget(Target):
     def output_metric(self, *dataset: Container) -> KnownMetric | None:
         try:
             n_values = self(*dataset, seed=0).size
-        except Exception:  # whatever it is, the function has no value here, as on some pair
+        except Exception:  # the function has no value here, as on some pairs
             return None
         return lattice_metric(self.transformer, n_values)
 

@@ -91,7 +91,7 @@ class ReleasedFunction(BaseEstimator):
         return True
 
     def __sklearn_clone__(self) -> Self:
-        """Return itself: to clone the transformer would forget its box."""
+        """Return itself, since a clone of the transformer would have no box."""
         return self
 
     def __sklearn_tags__(self) -> Tags:

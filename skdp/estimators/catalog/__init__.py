@@ -97,7 +97,7 @@ def released_entry(estimator: Estimator, path: Sequence[str] = ()) -> Entry | No
 
 
 def is_stateless(estimator: Estimator) -> bool:
-    """Return whether fitting changes nothing: the catalog tells, or a tag of scikit-learn."""
+    """Return whether fitting changes nothing, by the catalog or a tag of scikit-learn."""
     if compositions.is_placeholder(estimator):
         return True
     entry = entry_of(estimator)

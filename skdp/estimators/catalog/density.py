@@ -78,7 +78,7 @@ def _precision_factor(matrix: np.ndarray) -> np.ndarray:
 
 
 def _finish_gaussian_mixture(released: Estimator, public_fit: Estimator) -> None:
-    """Covariances become positive definite, the weights a point of the simplex."""
+    """Make covariances positive definite; project the weights to the simplex."""
     released.weights_ = on_simplex(released.weights_)
     _finish_covariances(released, public_fit)
 

@@ -22,7 +22,7 @@ class Counts(OfClasses):
     name = "class_sums"
 
     def _bound(self, estimator: Estimator) -> None:
-        """Of amounts, two records of a class differ by less than two of different classes."""
+        """Two records of a class differ by less than two of other classes: nothing is negative."""
         super()._bound(estimator)
         if (self.front.low < 0).any():
             raise ValueError(
@@ -47,7 +47,7 @@ class Bits(OfClasses):
     needs_clip = False  # a record is made of bits, whatever it was
 
     def _bound(self, estimator: Estimator) -> None:
-        """Within a class all bits may turn; the constant is as large as adds nothing to that."""
+        """Within a class all bits may change; choose the largest constant that adds nothing."""
         super()._bound(estimator)
         self.threshold, d = estimator.binarize, self.n_features
         if self.threshold is None and ((self.front.low < 0) | (self.front.high > 1)).any():
@@ -77,7 +77,7 @@ class Shares(OfClasses):
     needs_clip = False  # it reads no feature
 
     def _bound(self, estimator: Estimator) -> None:
-        """A record takes its weight from one share to another."""
+        """A changed record moves its weight from one share to another."""
         super()._bound(estimator)
         if estimator.strategy in ("uniform", "constant"):
             raise ValueError(

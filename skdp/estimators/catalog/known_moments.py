@@ -18,8 +18,7 @@ from skdp.estimators.statistics import Front, OfClasses, Products
 class ClassMoment(OfClasses):
     """The moment of a MomentClassifier.
 
-    From four classes on, each has a row of its own: the codes of the model, which are made of these
-    rows, have absolute values that add up to more, and so a larger change in the L1 norm.
+    From four classes on, each class has a row of its own: codes would change more in the L1 norm.
     """
 
     name = "moment_"
@@ -43,13 +42,13 @@ class ClassMoment(OfClasses):
         return class_codes(len(self.classes)) if len(self.classes) < 4 else super()._table()
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Make codes of the rows of the classes."""
+        """Turn the rows of the classes into codes."""
         codes = class_codes(len(self.classes))
         put_moment(released, codes.T @ mean if len(mean) == len(codes) else mean, self.front)
 
 
 def put_moment(released: Estimator, moment: Matrix, front: Front) -> None:
-    """Take the second moment that is given, or a diagonal one of the size of the clips."""
+    """Set the moment and, unless one is given, a second moment of the size of the clips."""
     released.moment_ = moment
     if released.second_moment is None:
         released.second_moment_ = np.diag(np.append(front.squares, 1.0))
@@ -83,12 +82,12 @@ class ResponseMoment(Products):
 class ScaledMoments(Products):
     """Base of statistics with x and its square: their scale, and how far they move.
 
-    In a box x is scaled to [-1, 1]. In a ball it stays as it is. The square has a weight, with
-    which it adds nothing to what can change while the code stays.
+    In a box x is scaled to [-1, 1]; in a ball it stays as it is. The square has a weight with which
+    it adds nothing to the largest change while the code stays.
     """
 
     def _scale(self, weight_in_box: float) -> None:
-        """Set scale and weight, largest sizes, and what changes at most while the code stays."""
+        """Set scale, weight, largest sizes, and the largest change while the code stays."""
         front, d = self.front, self.n_features
         box = np.linalg.norm(np.maximum(np.abs(front.low), np.abs(front.high)))
         if front.radius < box:
@@ -138,7 +137,7 @@ class ScalerMoments(ScaledMoments):
     name = "moments"
 
     def _bound(self, estimator: Estimator) -> None:
-        """There is one code, so all that can change is the features."""
+        """There is one code, so only the features can change."""
         self._scale(weight_in_box=1.5)
         self.shape = (1, 2 * self.n_features)
         self.l2 = self.within_l2
@@ -164,7 +163,7 @@ class GaussianMoments(ScaledMoments, OfClasses):
     name = "class_moments"
 
     def _bound(self, estimator: Estimator) -> None:
-        """The constant is as large as adds nothing to what can change within a class."""
+        """Choose the largest constant that adds nothing to the change within a class."""
         super()._bound(estimator)
         self._scale(weight_in_box=math.sqrt(0.75))
         self.constant = math.sqrt(self.within_l2**2 / 2 - self.square)

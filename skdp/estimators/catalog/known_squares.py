@@ -24,7 +24,7 @@ ROUNDING = 1e-13
 
 
 class SecondMoments(Statistic):
-    """The mean of v v^T, where v is x, a constant, and the response as far as there is one.
+    """The mean of v v^T, where v is x, a constant if any, and the response if any.
 
     Each product counts once, those of two columns times sqrt 2: the length is that of the matrix.
     """
@@ -32,7 +32,7 @@ class SecondMoments(Statistic):
     name = "second_moments"
 
     def _measure(self, has_constant: bool, weight_of_response: float = 0.0) -> None:
-        """Two matrices of rank one are farthest apart where they have nothing in common."""
+        """Two matrices of rank one are farthest apart where they are orthogonal."""
         radius = self.front.radius
         self.constant, self.weight = radius / 2 * has_constant, radius * weight_of_response
         width = self.n_features + (self.constant > 0) + (self.weight > 0)
@@ -127,7 +127,7 @@ class LeastSquares(SecondMoments):
         self._measure(estimator.fit_intercept, 0.5)
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Solve the normal equations, by the least slopes where columns are the same."""
+        """Solve the normal equations; equal columns share their slope."""
         center, covariance = self._moments(mean)
         penalty = getattr(released, "alpha", 0.0) / n_samples
         features = self._raised(covariance, center) + penalty * np.eye(self.n_features)

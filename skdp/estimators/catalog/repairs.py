@@ -162,7 +162,7 @@ def triangle(matrix: NDArray) -> NDArray:
 
 
 def side_of(values: ArrayLike) -> int:
-    """Return the number of rows of the matrix that an upper triangle is of."""
+    """Return the number of rows of the matrix of an upper triangle."""
     return int(np.sqrt(2 * np.shape(values)[-1]))
 
 
