@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.core.types import Container
 
-# Attributes that describe the columns of a fit.
-INPUT = {"n_features_in_", "feature_names_in_"}
+OF_POWERS = {"n_features_in_", "feature_names_in_", "lambdas_"}
 
 
 class StandardizedPowerTransformer(PowerTransformer):
@@ -27,9 +26,7 @@ class StandardizedPowerTransformer(PowerTransformer):
         """Find the exponents, then the moments of the transformed columns."""
         power, scaler = self._steps()
         scaler.fit(power.fit_transform(X))
-        for name in INPUT & vars(power).keys():
-            setattr(self, name, getattr(power, name))
-        self.lambdas_ = power.lambdas_
+        vars(self).update({name: vars(power)[name] for name in OF_POWERS & vars(power).keys()})
         self.mean_, self.var_, self.scale_ = scaler.mean_, scaler.var_, scaler.scale_
         return self
 
@@ -55,9 +52,7 @@ class StandardizedPowerTransformer(PowerTransformer):
     def _fitted_steps(self) -> tuple[PowerTransformer, StandardScaler]:
         check_is_fitted(self)
         power, scaler = self._steps()
-        for name in INPUT & vars(self).keys():
-            setattr(power, name, getattr(self, name))
-        power.lambdas_ = self.lambdas_
+        vars(power).update({name: vars(self)[name] for name in OF_POWERS & vars(self).keys()})
         scaler.mean_, scaler.var_, scaler.scale_ = self.mean_, self.var_, self.scale_
         scaler.n_features_in_ = self.n_features_in_
         return power, scaler

@@ -174,62 +174,6 @@ def test_method_may_be_chosen():
     assert private(logistic, (MOONS, MOON_LABELS), MOON_BOX).estimator_.method != target.method
 
 
-@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 10.0])
-@pytest.mark.parametrize("n_features", [1, 2])
-def test_released_density_is_a_density(epsilon, n_features):
-    """Integral one within 1e-6 by Gauss-Legendre quadrature, exact for polynomials, never below 0.
-
-    Degree 4 * 8 in each variable: 32 nodes integrate it exactly.
-    """
-    X = np.random.default_rng(0).beta(2, 4, size=(60, n_features)) * 5
-    box = [(0.0, 5.0)] * n_features
-    model = private(
-        KernelDensity(bandwidth=0.5),
-        (X,),
-        None,
-        mechanism=LaplaceMechanism(epsilon, basis="identity"),
-        release=BernsteinTransformer(8, 3, feature_range=box),
-    )
-    nodes, weights = np.polynomial.legendre.leggauss(32)
-    mesh = np.stack(np.meshgrid(*[2.5 * (nodes + 1)] * n_features), -1).reshape(-1, n_features)
-    weight = weights if n_features == 1 else np.outer(weights, weights).ravel()
-    density = np.exp(model.score_samples(mesh))
-    assert density.min() >= 0
-    assert abs(2.5**n_features * weight @ density - 1) < 1e-6
-    assert model.score(mesh) == pytest.approx(np.sum(model.score_samples(mesh)))
-
-
-def kolmogorov_smirnov(model, seed):
-    """Test 4,000 records against the distribution function, integrated on 2,001 points."""
-    grid = np.linspace(0, 1, 2001)
-    middle = (grid[1:] + grid[:-1]) / 2
-    cdf = np.concatenate([[0], np.cumsum(np.exp(model.score_samples(middle[:, None]))) / 2000])
-    drawn = model.sample(4000, random_state=seed)[:, 0]
-    return stats.kstest(drawn, lambda x: np.interp(x, grid, cdf)).pvalue
-
-
-def test_sample_agrees_with_the_density():
-    """Three Kolmogorov-Smirnov tests at level 1e-5: false positives below 3e-5.
-
-    Power: records of another release at the same epsilon are refused, each time.
-    """
-    noisy = [
-        private(
-            KDE,
-            (UNIT,),
-            None,
-            mechanism=LaplaceMechanism(0.2, basis="identity"),
-            release=BernsteinTransformer(10, 3, feature_range=(0, 1)),
-            random_state=seed,
-        )
-        for seed in range(3)
-    ]
-    assert min(kolmogorov_smirnov(model, seed=1) for model in noisy) > 1e-5
-    for model, other in zip(noisy, [*noisy[1:], noisy[0]], strict=True):
-        model.sample = other.sample
-        assert kolmogorov_smirnov(model, seed=1) < 1e-5
-
-
 def mixture(size, rng):
     first = rng.random(size) < 0.4
     broad, narrow = rng.normal(0.5, 0.02**0.5, size), rng.normal(0.75, 0.005**0.5, size)
