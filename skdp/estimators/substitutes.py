@@ -26,7 +26,7 @@ class StandardizedPowerTransformer(PowerTransformer):
         """Find the exponents, then the moments of the transformed columns."""
         power, scaler = self._steps()
         scaler.fit(power.fit_transform(X))
-        vars(self).update({name: vars(power)[name] for name in OF_POWERS & vars(power).keys()})
+        self.__dict__.update({name: vars(power)[name] for name in OF_POWERS & vars(power).keys()})
         self.mean_, self.var_, self.scale_ = scaler.mean_, scaler.var_, scaler.scale_
         return self
 

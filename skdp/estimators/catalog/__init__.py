@@ -27,36 +27,13 @@ from skdp.estimators.catalog import (
 from skdp.estimators.catalog.entry import Entry, Traits, by_class, name_if
 from skdp.estimators.packing import is_float, shapes_of
 
-__all__ = [
-    "CATALOG",
-    "RECORD_ATTRIBUTES",
-    "check_releasable",
-    "entry_of",
-    "is_stateless",
-    "lookup",
-    "register",
-    "released_entry",
-    "substitute_of",
-    "traits_of",
-]
-
 # Attributes that describe the records of a fit and not the fitted function. In the public fit they
 # describe records of the oracle, and say nothing about the released estimator.
-RECORD_ATTRIBUTES = frozenset(
-    {
-        "dual_gap_",
-        "inertia_",
-        "labels_",
-        "loss_curve_",
-        "n_iter_",
-        "n_samples_seen_",
-        "rank_",
-        "singular_",
-        "support_",
-        "support_vectors_",
-        "t_",
-    }
+_OF_RECORDS = (
+    "dual_gap_ inertia_ labels_ loss_curve_ n_iter_ n_samples_seen_ rank_ singular_ support_ "
+    "support_vectors_ t_"
 )
+RECORD_ATTRIBUTES = frozenset(_OF_RECORDS.split())
 
 _KINDS = (
     linear,

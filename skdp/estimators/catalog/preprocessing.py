@@ -241,10 +241,7 @@ ENTRIES: dict[str, Entry] = {
         known=ScalerMoments,
     ),
     "sklearn.preprocessing.MinMaxScaler": replace(
-        _scaler,
-        attributes=("data_min_", "data_max_"),
-        finish=_finish_min_max_scaler,
-        numbers="2 d",
+        _scaler, attributes=("data_min_", "data_max_"), finish=_finish_min_max_scaler, numbers="2 d"
     ),
     "sklearn.preprocessing.MaxAbsScaler": replace(
         _scaler,
